@@ -1,0 +1,360 @@
+from protos import common_pb2 as _common_pb2
+from protos import cluster_pb2 as _cluster_pb2
+from protos import jobs_pb2 as _jobs_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class EnrolRequest(_message.Message):
+    __slots__ = ("secret", "host", "csr_pem")
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    CSR_PEM_FIELD_NUMBER: _ClassVar[int]
+    secret: str
+    host: str
+    csr_pem: bytes
+    def __init__(self, secret: _Optional[str] = ..., host: _Optional[str] = ..., csr_pem: _Optional[bytes] = ...) -> None: ...
+
+class EnrolReply(_message.Message):
+    __slots__ = ("error", "certificate_pem", "ca_pem")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_PEM_FIELD_NUMBER: _ClassVar[int]
+    CA_PEM_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    certificate_pem: bytes
+    ca_pem: bytes
+    def __init__(self, error: _Optional[str] = ..., certificate_pem: _Optional[bytes] = ..., ca_pem: _Optional[bytes] = ...) -> None: ...
+
+class Hello(_message.Message):
+    __slots__ = ("facts", "protocol", "held", "highest_term", "incarnation")
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_TERM_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    facts: _cluster_pb2.HostFacts
+    protocol: int
+    held: _containers.RepeatedCompositeFieldContainer[Held]
+    highest_term: int
+    incarnation: int
+    def __init__(self, facts: _Optional[_Union[_cluster_pb2.HostFacts, _Mapping]] = ..., protocol: _Optional[int] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., highest_term: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
+
+class Held(_message.Message):
+    __slots__ = ("key", "allocation_version", "last", "launched")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    LAUNCHED_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    allocation_version: int
+    last: Report
+    launched: bool
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ...) -> None: ...
+
+class Reports(_message.Message):
+    __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    LOAD_FIELD_NUMBER: _ClassVar[int]
+    USAGES_FIELD_NUMBER: _ClassVar[int]
+    SENT_MONOTONIC_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    hello: Hello
+    reports: _containers.RepeatedCompositeFieldContainer[Report]
+    load: _cluster_pb2.Load
+    usages: _containers.RepeatedCompositeFieldContainer[JobUsage]
+    sent_monotonic: float
+    def __init__(self, sequence: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., load: _Optional[_Union[_cluster_pb2.Load, _Mapping]] = ..., usages: _Optional[_Iterable[_Union[JobUsage, _Mapping]]] = ..., sent_monotonic: _Optional[float] = ...) -> None: ...
+
+class JobUsage(_message.Message):
+    __slots__ = ("key", "usage")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    usage: _common_pb2.Usage
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ...) -> None: ...
+
+class Report(_message.Message):
+    __slots__ = ("key", "allocation_version", "staged", "refused", "started", "finished", "released", "also_released")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
+    STAGED_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    ALSO_RELEASED_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    allocation_version: int
+    staged: Staged
+    refused: Refused
+    started: Started
+    finished: Finished
+    released: Released
+    also_released: bool
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
+
+class Staged(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Refused(_message.Message):
+    __slots__ = ("reason", "host_fault")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    HOST_FAULT_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    host_fault: bool
+    def __init__(self, reason: _Optional[str] = ..., host_fault: _Optional[bool] = ...) -> None: ...
+
+class Started(_message.Message):
+    __slots__ = ("pid", "time", "exec_home", "exec_cwd")
+    PID_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    EXEC_HOME_FIELD_NUMBER: _ClassVar[int]
+    EXEC_CWD_FIELD_NUMBER: _ClassVar[int]
+    pid: int
+    time: float
+    exec_home: str
+    exec_cwd: str
+    def __init__(self, pid: _Optional[int] = ..., time: _Optional[float] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ...) -> None: ...
+
+class Finished(_message.Message):
+    __slots__ = ("status", "time", "cpu_s", "memory_mib_max", "reason", "pid", "started", "detail", "exec_home", "exec_cwd", "memory_mib_mean", "processes_max")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_MAX_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    EXEC_HOME_FIELD_NUMBER: _ClassVar[int]
+    EXEC_CWD_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_MEAN_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_MAX_FIELD_NUMBER: _ClassVar[int]
+    status: int
+    time: float
+    cpu_s: float
+    memory_mib_max: int
+    reason: str
+    pid: int
+    started: float
+    detail: str
+    exec_home: str
+    exec_cwd: str
+    memory_mib_mean: float
+    processes_max: int
+    def __init__(self, status: _Optional[int] = ..., time: _Optional[float] = ..., cpu_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ..., reason: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., detail: _Optional[str] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., processes_max: _Optional[int] = ...) -> None: ...
+
+class Released(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Orders(_message.Message):
+    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence")
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    WELCOME_FIELD_NUMBER: _ClassVar[int]
+    ORDERS_FIELD_NUMBER: _ClassVar[int]
+    SPECS_FIELD_NUMBER: _ClassVar[int]
+    FORGET_FIELD_NUMBER: _ClassVar[int]
+    ECHO_MONOTONIC_FIELD_NUMBER: _ClassVar[int]
+    ECHO_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    term: int
+    welcome: Welcome
+    orders: _containers.RepeatedCompositeFieldContainer[Order]
+    specs: _containers.RepeatedCompositeFieldContainer[JobSpecBlob]
+    forget: _containers.RepeatedCompositeFieldContainer[_common_pb2.AttemptKey]
+    echo_monotonic: float
+    echo_sequence: int
+    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ...) -> None: ...
+
+class Welcome(_message.Message):
+    __slots__ = ("cluster", "heartbeat_s", "order_validity_s", "error", "administrators", "usage_interval_s", "terminate_interval_s", "ticket_key", "settings")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_S_FIELD_NUMBER: _ClassVar[int]
+    ORDER_VALIDITY_S_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    ADMINISTRATORS_FIELD_NUMBER: _ClassVar[int]
+    USAGE_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    TERMINATE_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
+    TICKET_KEY_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    cluster: str
+    heartbeat_s: float
+    order_validity_s: float
+    error: str
+    administrators: _containers.RepeatedScalarFieldContainer[str]
+    usage_interval_s: float
+    terminate_interval_s: float
+    ticket_key: bytes
+    settings: _containers.ScalarMap[str, str]
+    def __init__(self, cluster: _Optional[str] = ..., heartbeat_s: _Optional[float] = ..., order_validity_s: _Optional[float] = ..., error: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., usage_interval_s: _Optional[float] = ..., terminate_interval_s: _Optional[float] = ..., ticket_key: _Optional[bytes] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class JobSpecBlob(_message.Message):
+    __slots__ = ("job", "spec", "user", "uid", "gid", "version", "submit_time", "queue", "cluster")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    GID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_TIME_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    spec: _jobs_pb2.JobSpec
+    user: str
+    uid: int
+    gid: int
+    version: int
+    submit_time: float
+    queue: str
+    cluster: str
+    def __init__(self, job: _Optional[int] = ..., spec: _Optional[_Union[_jobs_pb2.JobSpec, _Mapping]] = ..., user: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., version: _Optional[int] = ..., submit_time: _Optional[float] = ..., queue: _Optional[str] = ..., cluster: _Optional[str] = ...) -> None: ...
+
+class Order(_message.Message):
+    __slots__ = ("key", "allocation_version", "stage", "launch", "signal", "release")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    allocation_version: int
+    stage: Stage
+    launch: LaunchOrder
+    signal: SignalOrder
+    release: Release
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ...) -> None: ...
+
+class Stage(_message.Message):
+    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment")
+    class EnvironmentEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    LAUNCH_NOW_FIELD_NUMBER: _ClassVar[int]
+    SPEC_VERSION_FIELD_NUMBER: _ClassVar[int]
+    RUN_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    NICE_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
+    launch_now: bool
+    spec_version: int
+    run_limit_s: float
+    deadline: float
+    queue: str
+    nice: int
+    environment: _containers.ScalarMap[str, str]
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class LaunchOrder(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SignalOrder(_message.Message):
+    __slots__ = ("signal", "reason", "serial")
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SERIAL_FIELD_NUMBER: _ClassVar[int]
+    signal: int
+    reason: str
+    serial: int
+    def __init__(self, signal: _Optional[int] = ..., reason: _Optional[str] = ..., serial: _Optional[int] = ...) -> None: ...
+
+class Release(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class TaskInput(_message.Message):
+    __slots__ = ("start", "data", "end_of_input", "signal")
+    START_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    END_OF_INPUT_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    start: TaskStart
+    data: bytes
+    end_of_input: bool
+    signal: int
+    def __init__(self, start: _Optional[_Union[TaskStart, _Mapping]] = ..., data: _Optional[bytes] = ..., end_of_input: _Optional[bool] = ..., signal: _Optional[int] = ...) -> None: ...
+
+class TaskStart(_message.Message):
+    __slots__ = ("key", "command", "argv", "cwd", "environment", "task", "no_input")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    ARGV_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    NO_INPUT_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    command: str
+    argv: _containers.RepeatedScalarFieldContainer[str]
+    cwd: str
+    environment: _containers.RepeatedScalarFieldContainer[bytes]
+    task: int
+    no_input: bool
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ...) -> None: ...
+
+class TaskOutput(_message.Message):
+    __slots__ = ("out", "err", "started", "pid", "ended", "status", "error")
+    OUT_FIELD_NUMBER: _ClassVar[int]
+    ERR_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    out: bytes
+    err: bytes
+    started: bool
+    pid: int
+    ended: bool
+    status: int
+    error: str
+    def __init__(self, out: _Optional[bytes] = ..., err: _Optional[bytes] = ..., started: _Optional[bool] = ..., pid: _Optional[int] = ..., ended: _Optional[bool] = ..., status: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class TailRequest(_message.Message):
+    __slots__ = ("key", "ticket", "follow", "error_file", "last_bytes")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FILE_FIELD_NUMBER: _ClassVar[int]
+    LAST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    ticket: bytes
+    follow: bool
+    error_file: bool
+    last_bytes: int
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., ticket: _Optional[bytes] = ..., follow: _Optional[bool] = ..., error_file: _Optional[bool] = ..., last_bytes: _Optional[int] = ...) -> None: ...
+
+class TailChunk(_message.Message):
+    __slots__ = ("data", "error", "is_error_file")
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    IS_ERROR_FILE_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    error: str
+    is_error_file: bool
+    def __init__(self, data: _Optional[bytes] = ..., error: _Optional[str] = ..., is_error_file: _Optional[bool] = ...) -> None: ...

@@ -1,0 +1,467 @@
+from protos import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SignalAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TERMINATE: _ClassVar[SignalAction]
+    SEND: _ClassVar[SignalAction]
+    STOP: _ClassVar[SignalAction]
+    RESUME: _ClassVar[SignalAction]
+    REMOVE: _ClassVar[SignalAction]
+    REQUEUE: _ClassVar[SignalAction]
+TERMINATE: SignalAction
+SEND: SignalAction
+STOP: SignalAction
+RESUME: SignalAction
+REMOVE: SignalAction
+REQUEUE: SignalAction
+
+class JobSpec(_message.Message):
+    __slots__ = ("name", "command", "is_script", "queues", "project", "cwd", "submit_cwd", "input", "output", "error", "output_overwrite", "error_overwrite", "environment", "roles", "run_limit_s", "memory_limit_mib", "hosts", "hold", "exclusive", "rerunnable", "not_rerunnable", "array", "array_limit", "umask", "submit_host", "description", "user_group", "dependency", "begin_time", "terminate_time", "priority", "notify_end", "shell", "rlimits", "pre_exec", "post_exec", "output_dir", "requeue_exit_values", "resizable", "runtime_estimate_s", "job_group", "reservation", "requirement_text")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    IS_SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_CWD_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_OVERWRITE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_OVERWRITE_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    RUN_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_LIMIT_MIB_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    RERUNNABLE_FIELD_NUMBER: _ClassVar[int]
+    NOT_RERUNNABLE_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    UMASK_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_HOST_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    USER_GROUP_FIELD_NUMBER: _ClassVar[int]
+    DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_TIME_FIELD_NUMBER: _ClassVar[int]
+    TERMINATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    NOTIFY_END_FIELD_NUMBER: _ClassVar[int]
+    SHELL_FIELD_NUMBER: _ClassVar[int]
+    RLIMITS_FIELD_NUMBER: _ClassVar[int]
+    PRE_EXEC_FIELD_NUMBER: _ClassVar[int]
+    POST_EXEC_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_DIR_FIELD_NUMBER: _ClassVar[int]
+    REQUEUE_EXIT_VALUES_FIELD_NUMBER: _ClassVar[int]
+    RESIZABLE_FIELD_NUMBER: _ClassVar[int]
+    RUNTIME_ESTIMATE_S_FIELD_NUMBER: _ClassVar[int]
+    JOB_GROUP_FIELD_NUMBER: _ClassVar[int]
+    RESERVATION_FIELD_NUMBER: _ClassVar[int]
+    REQUIREMENT_TEXT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    command: str
+    is_script: bool
+    queues: _containers.RepeatedScalarFieldContainer[str]
+    project: str
+    cwd: str
+    submit_cwd: str
+    input: str
+    output: str
+    error: str
+    output_overwrite: bool
+    error_overwrite: bool
+    environment: _containers.RepeatedScalarFieldContainer[bytes]
+    roles: _containers.RepeatedCompositeFieldContainer[_common_pb2.Role]
+    run_limit_s: int
+    memory_limit_mib: int
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    hold: bool
+    exclusive: bool
+    rerunnable: bool
+    not_rerunnable: bool
+    array: _containers.RepeatedCompositeFieldContainer[_common_pb2.IndexRange]
+    array_limit: int
+    umask: int
+    submit_host: str
+    description: str
+    user_group: str
+    dependency: str
+    begin_time: float
+    terminate_time: float
+    priority: int
+    notify_end: bool
+    shell: str
+    rlimits: _containers.RepeatedCompositeFieldContainer[Rlimit]
+    pre_exec: str
+    post_exec: str
+    output_dir: str
+    requeue_exit_values: str
+    resizable: bool
+    runtime_estimate_s: int
+    job_group: str
+    reservation: str
+    requirement_text: str
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., is_script: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., cwd: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., error: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error_overwrite: _Optional[bool] = ..., environment: _Optional[_Iterable[bytes]] = ..., roles: _Optional[_Iterable[_Union[_common_pb2.Role, _Mapping]]] = ..., run_limit_s: _Optional[int] = ..., memory_limit_mib: _Optional[int] = ..., hosts: _Optional[_Iterable[str]] = ..., hold: _Optional[bool] = ..., exclusive: _Optional[bool] = ..., rerunnable: _Optional[bool] = ..., not_rerunnable: _Optional[bool] = ..., array: _Optional[_Iterable[_Union[_common_pb2.IndexRange, _Mapping]]] = ..., array_limit: _Optional[int] = ..., umask: _Optional[int] = ..., submit_host: _Optional[str] = ..., description: _Optional[str] = ..., user_group: _Optional[str] = ..., dependency: _Optional[str] = ..., begin_time: _Optional[float] = ..., terminate_time: _Optional[float] = ..., priority: _Optional[int] = ..., notify_end: _Optional[bool] = ..., shell: _Optional[str] = ..., rlimits: _Optional[_Iterable[_Union[Rlimit, _Mapping]]] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., output_dir: _Optional[str] = ..., requeue_exit_values: _Optional[str] = ..., resizable: _Optional[bool] = ..., runtime_estimate_s: _Optional[int] = ..., job_group: _Optional[str] = ..., reservation: _Optional[str] = ..., requirement_text: _Optional[str] = ...) -> None: ...
+
+class Rlimit(_message.Message):
+    __slots__ = ("name", "soft")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SOFT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    soft: int
+    def __init__(self, name: _Optional[str] = ..., soft: _Optional[int] = ...) -> None: ...
+
+class SubmitItem(_message.Message):
+    __slots__ = ("request_id", "spec", "retry")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    RETRY_FIELD_NUMBER: _ClassVar[int]
+    request_id: bytes
+    spec: JobSpec
+    retry: bool
+    def __init__(self, request_id: _Optional[bytes] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., retry: _Optional[bool] = ...) -> None: ...
+
+class SubmitBatch(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[SubmitItem]
+    def __init__(self, items: _Optional[_Iterable[_Union[SubmitItem, _Mapping]]] = ...) -> None: ...
+
+class SubmitResult(_message.Message):
+    __slots__ = ("request_id", "job", "queue", "default_queue", "error", "retry_later")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    RETRY_LATER_FIELD_NUMBER: _ClassVar[int]
+    request_id: bytes
+    job: int
+    queue: str
+    default_queue: bool
+    error: str
+    retry_later: bool
+    def __init__(self, request_id: _Optional[bytes] = ..., job: _Optional[int] = ..., queue: _Optional[str] = ..., default_queue: _Optional[bool] = ..., error: _Optional[str] = ..., retry_later: _Optional[bool] = ...) -> None: ...
+
+class SubmitReplies(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[SubmitResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[SubmitResult, _Mapping]]] = ...) -> None: ...
+
+class JobFilter(_message.Message):
+    __slots__ = ("refs", "user", "queue", "host", "name", "project", "states", "finished_too")
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_TOO_FIELD_NUMBER: _ClassVar[int]
+    refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
+    user: str
+    queue: str
+    host: str
+    name: str
+    project: str
+    states: _containers.RepeatedScalarFieldContainer[_common_pb2.JobState]
+    finished_too: bool
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., host: _Optional[str] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., finished_too: _Optional[bool] = ...) -> None: ...
+
+class ListJobsRequest(_message.Message):
+    __slots__ = ("filter", "arrays", "details", "reasons")
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    filter: JobFilter
+    arrays: bool
+    details: bool
+    reasons: bool
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ...) -> None: ...
+
+class JobRecord(_message.Message):
+    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "notes", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    FROM_HOST_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_TIME_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    EXIT_STATUS_FIELD_NUMBER: _ClassVar[int]
+    EXIT_REASON_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    USAGE_BY_HOST_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    PENDING_REASONS_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_MIN_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_MAX_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_FIELD_NUMBER: _ClassVar[int]
+    EXEC_CWD_FIELD_NUMBER: _ClassVar[int]
+    EXEC_HOME_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    SUSPEND_REASON_FIELD_NUMBER: _ClassVar[int]
+    EFFECTIVE_REQUIREMENT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATED_START_FIELD_NUMBER: _ClassVar[int]
+    START_REASON_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    index: int
+    user: str
+    state: _common_pb2.JobState
+    queue: str
+    from_host: str
+    hosts: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
+    name: str
+    submit_time: float
+    start_time: float
+    end_time: float
+    project: str
+    exit_status: int
+    exit_reason: str
+    usage: _common_pb2.Usage
+    usage_by_host: _containers.RepeatedCompositeFieldContainer[_common_pb2.Usage]
+    attempt: int
+    pending_reasons: _containers.RepeatedCompositeFieldContainer[PendingReason]
+    spec: JobSpec
+    slots_min: int
+    slots_max: int
+    array: ArrayCounts
+    exec_cwd: str
+    exec_home: str
+    notes: _containers.RepeatedCompositeFieldContainer[JobNote]
+    suspend_reason: str
+    effective_requirement: str
+    priority: int
+    estimated_start: float
+    start_reason: str
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., notes: _Optional[_Iterable[_Union[JobNote, _Mapping]]] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ...) -> None: ...
+
+class JobPage(_message.Message):
+    __slots__ = ("jobs", "missing")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[JobRecord]
+    missing: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[JobRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ...) -> None: ...
+
+class ArrayCounts(_message.Message):
+    __slots__ = ("total", "pend", "done", "run", "exit", "ssusp", "ususp", "psusp", "spec")
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    PEND_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    EXIT_FIELD_NUMBER: _ClassVar[int]
+    SSUSP_FIELD_NUMBER: _ClassVar[int]
+    USUSP_FIELD_NUMBER: _ClassVar[int]
+    PSUSP_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    total: int
+    pend: int
+    done: int
+    run: int
+    exit: int
+    ssusp: int
+    ususp: int
+    psusp: int
+    spec: str
+    def __init__(self, total: _Optional[int] = ..., pend: _Optional[int] = ..., done: _Optional[int] = ..., run: _Optional[int] = ..., exit: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., psusp: _Optional[int] = ..., spec: _Optional[str] = ...) -> None: ...
+
+class PendingReason(_message.Message):
+    __slots__ = ("code", "text", "hosts", "host_names", "advice")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    HOST_NAMES_FIELD_NUMBER: _ClassVar[int]
+    ADVICE_FIELD_NUMBER: _ClassVar[int]
+    code: int
+    text: str
+    hosts: int
+    host_names: _containers.RepeatedScalarFieldContainer[str]
+    advice: str
+    def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ..., hosts: _Optional[int] = ..., host_names: _Optional[_Iterable[str]] = ..., advice: _Optional[str] = ...) -> None: ...
+
+class SignalRequest(_message.Message):
+    __slots__ = ("filter", "action", "signal", "newest_only")
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_ONLY_FIELD_NUMBER: _ClassVar[int]
+    filter: JobFilter
+    action: SignalAction
+    signal: int
+    newest_only: bool
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ...) -> None: ...
+
+class SignalResult(_message.Message):
+    __slots__ = ("job", "index", "error")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    index: int
+    error: str
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class SignalReply(_message.Message):
+    __slots__ = ("results", "error")
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[SignalResult]
+    error: str
+    def __init__(self, results: _Optional[_Iterable[_Union[SignalResult, _Mapping]]] = ..., error: _Optional[str] = ...) -> None: ...
+
+class ModifyRequest(_message.Message):
+    __slots__ = ("refs", "spec", "fields")
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
+    spec: JobSpec
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ModifyReply(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[SignalResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[SignalResult, _Mapping]]] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("refs",)
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ...) -> None: ...
+
+class JobChange(_message.Message):
+    __slots__ = ("job", "index", "state", "exit_status", "exit_reason", "hosts")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    EXIT_STATUS_FIELD_NUMBER: _ClassVar[int]
+    EXIT_REASON_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    index: int
+    state: _common_pb2.JobState
+    exit_status: int
+    exit_reason: str
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("refs", "host_names")
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    HOST_NAMES_FIELD_NUMBER: _ClassVar[int]
+    refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
+    host_names: bool
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., host_names: _Optional[bool] = ...) -> None: ...
+
+class Explanation(_message.Message):
+    __slots__ = ("job", "index", "reasons", "estimated_start")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATED_START_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    index: int
+    reasons: _containers.RepeatedCompositeFieldContainer[PendingReason]
+    estimated_start: float
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., estimated_start: _Optional[float] = ...) -> None: ...
+
+class ExplainReply(_message.Message):
+    __slots__ = ("explanations",)
+    EXPLANATIONS_FIELD_NUMBER: _ClassVar[int]
+    explanations: _containers.RepeatedCompositeFieldContainer[Explanation]
+    def __init__(self, explanations: _Optional[_Iterable[_Union[Explanation, _Mapping]]] = ...) -> None: ...
+
+class JobNote(_message.Message):
+    __slots__ = ("time", "text", "state")
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    time: float
+    text: str
+    state: _common_pb2.JobState
+    def __init__(self, time: _Optional[float] = ..., text: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ...) -> None: ...
+
+class HistoryRequest(_message.Message):
+    __slots__ = ("filter", "details")
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
+    filter: JobFilter
+    details: bool
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., details: _Optional[bool] = ...) -> None: ...
+
+class JobHistory(_message.Message):
+    __slots__ = ("job", "index", "user", "name", "record", "notes", "seconds_by_state")
+    class SecondsByStateEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_BY_STATE_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    index: int
+    user: str
+    name: str
+    record: JobRecord
+    notes: _containers.RepeatedCompositeFieldContainer[JobNote]
+    seconds_by_state: _containers.ScalarMap[str, float]
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., record: _Optional[_Union[JobRecord, _Mapping]] = ..., notes: _Optional[_Iterable[_Union[JobNote, _Mapping]]] = ..., seconds_by_state: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
+class HistoryPage(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[JobHistory]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[JobHistory, _Mapping]]] = ...) -> None: ...
+
+class PeekTicketRequest(_message.Message):
+    __slots__ = ("ref", "filter")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    ref: _common_pb2.JobRef
+    filter: JobFilter
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., filter: _Optional[_Union[JobFilter, _Mapping]] = ...) -> None: ...
+
+class PeekTicketReply(_message.Message):
+    __slots__ = ("error", "key", "host", "address", "ticket", "has_error_file")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    HAS_ERROR_FILE_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    key: _common_pb2.AttemptKey
+    host: str
+    address: str
+    ticket: bytes
+    has_error_file: bool
+    def __init__(self, error: _Optional[str] = ..., key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., host: _Optional[str] = ..., address: _Optional[str] = ..., ticket: _Optional[bytes] = ..., has_error_file: _Optional[bool] = ...) -> None: ...

@@ -1,0 +1,39 @@
+"""What both ends of a gRPC channel must agree on besides the messages: protocol version, metadata keys, channel options.
+
+The keepalive figures find a dead link within about 8 s; the defaults would take hours.
+"""
+
+PROTOCOL = 1
+
+# Metadata an agent adds for a command it vouches for. Only agents may send them; the master reads them nowhere else.
+CALLER_USER = "lava-user"
+CALLER_UID = "lava-uid"
+CALLER_GID = "lava-gid"
+
+AGENT_MESSAGE_MAX = 32 << 20
+CLIENT_MESSAGE_MAX = 8 << 20
+
+KEEPALIVE = [
+    ("grpc.keepalive_time_ms", 5000),
+    ("grpc.keepalive_timeout_ms", 3000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+]
+
+CHANNEL_OPTIONS = [
+    *KEEPALIVE,
+    ("grpc.max_receive_message_length", AGENT_MESSAGE_MAX),
+    ("grpc.max_send_message_length", AGENT_MESSAGE_MAX),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 5000),
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+SERVER_OPTIONS = [
+    *KEEPALIVE,
+    ("grpc.http2.min_ping_interval_without_data_ms", 4000),
+    ("grpc.max_receive_message_length", AGENT_MESSAGE_MAX),
+    ("grpc.max_send_message_length", AGENT_MESSAGE_MAX),
+    ("grpc.so_reuseport", 0),
+]
