@@ -1,0 +1,73 @@
+# One name for each thing a developer does here; continuous integration calls the same names.
+# PYTHON is only used to make .venv; everything afterwards runs in it.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+STUBS := $(patsubst %.proto,%,$(wildcard protos/*.proto))
+PROTOC = $(BIN)/python -m grpc_tools.protoc -I . --python_out=$(1) --pyi_out=$(1) --grpc_python_out=$(1) $(wildcard protos/*.proto)
+
+.PHONY: help setup demo test lint format protos bench docs sim package lock clean
+
+help:
+	@echo "make setup    a virtual environment in .venv with exact versions"
+	@echo "make demo     three hosts on this machine, three jobs, everything checked and taken down"
+	@echo "make test     all tests this machine can run (TESTS=path to choose)"
+	@echo "make lint     format, lint, types, import contracts, generated code"
+	@echo "make format   rewrite the sources in the one format"
+	@echo "make protos   generate the wire's stubs"
+	@echo "make bench    the figures, kept as JSON"
+	@echo "make docs     the documentation as a site in build/site"
+	@echo "make sim      replay a trace in virtual time"
+	@echo "make package  a wheel in dist"
+	@echo "make lock     write requirements.lock anew from the newest versions"
+	@echo "make clean    remove what the other targets made"
+
+setup: $(READY)
+
+$(READY): requirements.lock setup.cfg pyproject.toml packaging/setup.sh
+	@packaging/setup.sh $(PYTHON)
+
+demo: $(READY)
+	@$(BIN)/python -m examples.demo
+
+test: $(READY)
+	@packaging/test-prerequisites.sh
+	@$(BIN)/python -m pytest $(TESTS)
+
+lint: $(READY)
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@mkdir -p .cache && $(BIN)/lint-imports --no-cache >.cache/imports 2>&1 || { cat .cache/imports; exit 1; }
+	@rm -rf .cache/protos && mkdir -p .cache/protos && $(call PROTOC,.cache/protos)
+	@for stub in $(STUBS); do for end in _pb2.py _pb2.pyi _pb2_grpc.py; do \
+	    cmp -s $$stub$$end .cache/protos/$$stub$$end || { echo "$$stub$$end is not what its .proto generates: run make protos"; exit 1; }; \
+	done; done
+	@echo "lint: nothing to complain about"
+
+format: $(READY)
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+protos: $(READY)
+	@$(call PROTOC,.)
+
+bench: $(READY)
+	@$(BIN)/python -m benchmarks
+
+docs: $(READY)
+	@packaging/docs.sh
+
+sim: $(READY)
+	@$(BIN)/python -m lavad.simulator $(ARGS)
+
+package: $(READY)
+	@rm -rf dist && $(BIN)/python -m pip wheel -qq --no-deps --no-build-isolation --wheel-dir dist . && ls dist
+
+lock:
+	@packaging/lock.sh $(PYTHON)
+
+clean:
+	rm -rf .venv .cache build dist .pytest_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,62 @@
+"""What every test may count on: markers are honoured, and a run ends by saying what it left out and why.
+
+A test marked `root`, `postgres` or `gpu` is left out where the machine cannot run it, each time with a reason; nothing is left
+out silently, because the last lines of a run list every reason with the number of tests behind it.
+"""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+POSTGRES_HOMES = "/usr/lib/postgresql"
+
+
+def postgres_binaries() -> Path | None:
+    """The directory of initdb and pg_ctl, newest version first, or None where PostgreSQL is not installed."""
+    versions = sorted(Path(POSTGRES_HOMES).glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]), reverse=True)
+    if versions:
+        return versions[0].parent
+    found = shutil.which("initdb")
+    return Path(found).resolve().parent if found else None
+
+
+def _reason_against(marker: str) -> str | None:
+    """Why tests with this marker cannot run on this machine, or None when they can."""
+    if marker == "root" and os.geteuid() != 0:
+        return "needs root"
+    if marker == "postgres" and postgres_binaries() is None:
+        return "PostgreSQL's server programs are not installed"
+    if marker == "gpu" and not Path("/dev/nvidiactl").exists():
+        return "no NVIDIA device on this machine"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what cannot run here, with the reason."""
+    against = {marker: _reason_against(marker) for marker in ("root", "postgres", "gpu")}
+    for item in items:
+        for marker, reason in against.items():
+            if reason and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def left_out(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Counter[str]:
+    """How many tests were left out for each reason."""
+    reasons: Counter[str] = Counter()
+    for report in reports:
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[text.removeprefix("Skipped: ")] += 1
+    return reasons
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The last lines of a run: what was left out, and why."""
+    reasons = left_out(terminalreporter.stats.get("skipped", []))
+    if not reasons:
+        terminalreporter.write_line("left out: nothing")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"left out: {count} {'test' if count == 1 else 'tests'}: {reason}")
