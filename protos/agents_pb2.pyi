@@ -288,19 +288,21 @@ class Release(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class TaskInput(_message.Message):
-    __slots__ = ("start", "data", "end_of_input", "signal")
+    __slots__ = ("start", "data", "end_of_input", "signal", "pmi")
     START_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     END_OF_INPUT_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    PMI_FIELD_NUMBER: _ClassVar[int]
     start: TaskStart
     data: bytes
     end_of_input: bool
     signal: int
-    def __init__(self, start: _Optional[_Union[TaskStart, _Mapping]] = ..., data: _Optional[bytes] = ..., end_of_input: _Optional[bool] = ..., signal: _Optional[int] = ...) -> None: ...
+    pmi: bytes
+    def __init__(self, start: _Optional[_Union[TaskStart, _Mapping]] = ..., data: _Optional[bytes] = ..., end_of_input: _Optional[bool] = ..., signal: _Optional[int] = ..., pmi: _Optional[bytes] = ...) -> None: ...
 
 class TaskStart(_message.Message):
-    __slots__ = ("key", "command", "argv", "cwd", "environment", "task", "no_input")
+    __slots__ = ("key", "command", "argv", "cwd", "environment", "task", "no_input", "host", "pmi")
     KEY_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     ARGV_FIELD_NUMBER: _ClassVar[int]
@@ -308,6 +310,8 @@ class TaskStart(_message.Message):
     ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     NO_INPUT_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PMI_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     command: str
     argv: _containers.RepeatedScalarFieldContainer[str]
@@ -315,10 +319,12 @@ class TaskStart(_message.Message):
     environment: _containers.RepeatedScalarFieldContainer[bytes]
     task: int
     no_input: bool
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ...) -> None: ...
+    host: str
+    pmi: bool
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ...) -> None: ...
 
 class TaskOutput(_message.Message):
-    __slots__ = ("out", "err", "started", "pid", "ended", "status", "error")
+    __slots__ = ("out", "err", "started", "pid", "ended", "status", "error", "pmi")
     OUT_FIELD_NUMBER: _ClassVar[int]
     ERR_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -326,6 +332,7 @@ class TaskOutput(_message.Message):
     ENDED_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    PMI_FIELD_NUMBER: _ClassVar[int]
     out: bytes
     err: bytes
     started: bool
@@ -333,7 +340,8 @@ class TaskOutput(_message.Message):
     ended: bool
     status: int
     error: str
-    def __init__(self, out: _Optional[bytes] = ..., err: _Optional[bytes] = ..., started: _Optional[bool] = ..., pid: _Optional[int] = ..., ended: _Optional[bool] = ..., status: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+    pmi: bytes
+    def __init__(self, out: _Optional[bytes] = ..., err: _Optional[bytes] = ..., started: _Optional[bool] = ..., pid: _Optional[int] = ..., ended: _Optional[bool] = ..., status: _Optional[int] = ..., error: _Optional[str] = ..., pmi: _Optional[bytes] = ...) -> None: ...
 
 class TailRequest(_message.Message):
     __slots__ = ("key", "ticket", "follow", "error_file", "last_bytes")

@@ -465,3 +465,13 @@ class PeekTicketReply(_message.Message):
     ticket: bytes
     has_error_file: bool
     def __init__(self, error: _Optional[str] = ..., key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., host: _Optional[str] = ..., address: _Optional[str] = ..., ticket: _Optional[bytes] = ..., has_error_file: _Optional[bool] = ...) -> None: ...
+
+class PeekRequest(_message.Message):
+    __slots__ = ("job", "follow", "last_bytes")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    LAST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    job: PeekTicketRequest
+    follow: bool
+    last_bytes: int
+    def __init__(self, job: _Optional[_Union[PeekTicketRequest, _Mapping]] = ..., follow: _Optional[bool] = ..., last_bytes: _Optional[int] = ...) -> None: ...
