@@ -1,0 +1,272 @@
+"""Everything a command may know about the process it runs in, as values.
+
+Commands read streams, environment, directory, terminal and clock only through an ``Io``, so the same code runs as a
+program, in a test, and later in a resident process. Invariants:
+
+* ``raw_environ`` is the environment as the process was given it, byte for byte, from /proc/self/environ: Python itself
+  adds LC_CTYPE to os.environ, and a job must not inherit that.
+* Text is written in the file system encoding with surrogateescape, so bytes that came in by argv leave unchanged.
+* Look-ups that cost something (directory, umask, user, terminal) happen when first asked for.
+"""
+
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import BinaryIO
+
+    from lavactl.client import Client
+
+from lavactl.errors import CommandError, OutputClosedError
+
+DEFAULT_WIDTH = 80
+
+
+def own_environment() -> list[bytes]:
+    """NAME=VALUE entries this process was started with; os.environb where /proc is not mounted."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            return [entry for entry in file.read().split(b"\0") if b"=" in entry]
+    except OSError:
+        return [name + b"=" + value for name, value in os.environb.items()]
+
+
+def decode_environment(entries: "Sequence[bytes]") -> dict[str, str]:
+    """Name to value; of a name given twice the first counts, as in the C library."""
+    decoded: dict[str, str] = {}
+    for entry in entries:
+        name, _, value = entry.partition(b"=")
+        decoded.setdefault(os.fsdecode(name), os.fsdecode(value))
+    return decoded
+
+
+class Io:
+    """The surroundings of one command.
+
+    Args:
+        stdin, stdout, stderr: binary streams; ``print`` and ``error`` write text to the last two.
+        raw_environ: NAME=VALUE entries; the process's own if not given.
+        cwd: absolute path; the process's own, with $PWD preferred where it names the same directory, if not given.
+        client: an object with the methods of ``lavactl.client.Client``; made on the first use if not given.
+    """
+
+    def __init__(
+        self,
+        stdin: "BinaryIO | None" = None,
+        stdout: "BinaryIO | None" = None,
+        stderr: "BinaryIO | None" = None,
+        raw_environ: "Sequence[bytes] | None" = None,
+        cwd: str | None = None,
+        umask: int | None = None,
+        width: int | None = None,
+        client: "Client | None" = None,
+    ) -> None:
+        self._stdin, self._stdout, self._stderr = stdin, stdout, stderr
+        self.raw_environ: list[bytes] = own_environment() if raw_environ is None else list(raw_environ)
+        self.environ: Mapping[str, str] = decode_environment(self.raw_environ)
+        self._cwd, self._umask, self._width, self._client = cwd, umask, width, client
+        self._settings: dict[str, str] | None = None
+
+    # Streams.
+
+    @property
+    def stdin(self) -> "BinaryIO":
+        """Binary standard input.
+
+        Raises:
+            CommandError: it is closed.
+        """
+        if self._stdin is None:
+            if sys.stdin is None:
+                raise CommandError("Standard input is closed.")
+            self._stdin = sys.stdin.buffer
+        return self._stdin
+
+    @property
+    def stdout(self) -> "BinaryIO | None":
+        """Binary standard output, None where the caller closed it."""
+        if self._stdout is None and sys.stdout is not None:
+            self._stdout = sys.stdout.buffer
+        return self._stdout
+
+    @property
+    def stderr(self) -> "BinaryIO | None":
+        """Binary standard error, None where the caller closed it."""
+        if self._stderr is None and sys.stderr is not None:
+            self._stderr = sys.stderr.buffer
+        return self._stderr
+
+    def print(self, text: str = "", end: str = "\n") -> None:
+        """Write text to standard output (buffered until the command ends, or ``flush``)."""
+        self.write(encode(text + end))
+
+    def write(self, data: bytes) -> None:
+        """Write bytes to standard output.
+
+        Raises:
+            OutputClosedError: the reader has gone.
+            CommandError: the output cannot be written, for example a full disk.
+        """
+        stream = self.stdout
+        if stream is None:
+            return
+        try:
+            stream.write(data)
+        except BrokenPipeError:
+            raise OutputClosedError from None
+        except OSError as error:
+            raise CommandError(f"Cannot write the output: {error.strerror}.") from None
+
+    def flush(self) -> None:
+        """Push out what ``print`` and ``write`` have buffered; same errors as ``write``."""
+        stream = self.stdout
+        if stream is None:
+            return
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            raise OutputClosedError from None
+        except OSError as error:
+            raise CommandError(f"Cannot write the output: {error.strerror}.") from None
+
+    def error(self, text: str) -> None:
+        """Write one line to standard error at once. A closed standard error loses it: there is nowhere else to tell."""
+        stream = self.stderr
+        if stream is None:
+            return
+        try:
+            stream.write(encode(text + "\n"))
+            stream.flush()
+        except OSError:
+            self._stderr = None
+
+    def is_terminal(self, stream: "BinaryIO | None") -> bool:
+        """Whether that stream (``io.stdin`` ...) is a terminal."""
+        return stream is not None and stream.isatty()
+
+    # The process.
+
+    @property
+    def cwd(self) -> str:
+        """Absolute path of the current directory, as the user's shell names it.
+
+        Raises:
+            CommandError: it has been removed.
+        """
+        if self._cwd is None:
+            self._cwd = self._find_cwd()
+        return self._cwd
+
+    def _find_cwd(self) -> str:
+        try:
+            physical = os.getcwd()
+            logical = self.environ.get("PWD", "")
+            if logical.startswith("/") and logical != physical and os.path.samefile(logical, physical):
+                return logical
+        except FileNotFoundError:
+            raise CommandError("The current directory does not exist any more.") from None
+        except OSError as error:
+            raise CommandError(f"The current directory cannot be read: {error.strerror}.") from None
+        return physical
+
+    def path(self, name: str) -> str:
+        """Absolute form of a path relative to the caller's directory."""
+        return name if name.startswith("/") else os.path.join(self.cwd, name)
+
+    @property
+    def umask(self) -> int:
+        """The caller's file mode creation mask."""
+        if self._umask is None:
+            self._umask = os.umask(0o077)
+            os.umask(self._umask)
+        return self._umask
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal; 80 where there is none."""
+        if self._width is None:
+            columns = self.environ.get("COLUMNS", "")
+            self._width = int(columns) if columns.isdigit() and int(columns) > 0 else terminal_width()
+        return self._width
+
+    # The user.
+
+    @property
+    def uid(self) -> int:
+        """Numeric id of the caller."""
+        return os.getuid()
+
+    def user_name(self) -> str:
+        """Login name of the caller; the number where the account has no name."""
+        import pwd
+
+        try:
+            return pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            return str(os.getuid())
+
+    def home_of(self, user: str) -> str | None:
+        """Home directory of an account, None where this host does not know it."""
+        import pwd
+
+        try:
+            return pwd.getpwnam(user).pw_dir
+        except (KeyError, UnicodeEncodeError, ValueError):
+            return None
+
+    # The clock.
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds of a clock that never goes back."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    # The cluster.
+
+    def setting(self, name: str) -> str | None:
+        """A parameter from the environment, else from lsf.conf, else None."""
+        value = self.environ.get(name)
+        if value is not None:
+            return value
+        if self._settings is None:
+            from lavactl.settings import read_lsf_conf
+
+            self._settings = read_lsf_conf(self.environ)
+        return self._settings.get(name)
+
+    def client(self) -> "Client":
+        """The connection to this host's agent, made on the first call."""
+        if self._client is None:
+            from lavactl.client import Client
+
+            self._client = Client(self)
+        return self._client
+
+
+def encode(text: str) -> bytes:
+    """Text as this system writes it; what its encoding lacks is shown by escapes."""
+    encoding = sys.getfilesystemencoding()
+    try:
+        return text.encode(encoding, "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(encoding, "backslashreplace")
+
+
+def terminal_width() -> int:
+    """Columns of the terminal behind standard output or error; 80 where neither is one."""
+    for descriptor in (1, 2):
+        try:
+            return os.get_terminal_size(descriptor).columns or DEFAULT_WIDTH
+        except OSError:
+            continue
+    return DEFAULT_WIDTH

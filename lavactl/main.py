@@ -1,0 +1,197 @@
+"""One program, many names: finds the command by name, runs it, and turns whatever it raises into one sentence.
+
+Invariants: a command's module is imported only when it is called; no traceback reaches a user (LAVA_DEBUG=1 shows it);
+Ctrl-C ends the process by SIGINT, so that a shell loop around it stops; a reader that went away ends it by SIGPIPE.
+"""
+
+import os
+import sys
+
+from lavactl.errors import FAILURE, CommandError, OutputClosedError, UsageError
+from lavactl.io import Io
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INTERRUPTED = 130
+OUTPUT_CLOSED = 141
+
+COMMANDS = (
+    "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts",
+    "lsload", "lshosts", "lsid", "blaunch", "lavarun",
+)  # fmt: skip
+SUBCOMMANDS = ("up", "down", "env", "init")
+
+
+def run(name: str, argv: list[str], io: Io) -> int:
+    """Run a command by name (``lavactl`` takes its first word as the name) and give its exit code.
+
+    Args:
+        argv: the words after the program's name.
+    """
+    try:
+        return _call(name, argv, io)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OutputClosedError:
+        return OUTPUT_CLOSED
+    except Exception as error:
+        return _report(name, error, io)
+
+
+def _call(name: str, argv: list[str], io: Io) -> int:
+    if name == "lavactl":
+        name, argv = _subcommand(argv, io)
+        if not name:
+            return 0
+    code = load(name)(argv, io)
+    io.flush()
+    return code
+
+
+def load(name: str) -> "Callable[[list[str], Io], int]":
+    """The ``main`` of a command's module.
+
+    Raises:
+        CommandError: there is no such command.
+    """
+    if name not in COMMANDS and name not in SUBCOMMANDS:
+        raise CommandError(f"{name}: no such command.")
+    module = __import__(f"lavactl.commands.{name}", fromlist=["main"])
+    main: Callable[[list[str], Io], int] = module.main
+    return main
+
+
+def _subcommand(argv: list[str], io: Io) -> tuple[str, list[str]]:
+    """The command named by lavactl's first word and the words left for it; an empty name when all is said."""
+    if not argv:
+        raise UsageError("lavactl: no command is specified.", usage())
+    name, rest = argv[0], argv[1:]
+    if name in ("-h", "--help", "help"):
+        io.error(usage().rstrip())
+        return "", []
+    if name in ("-V", "--version"):
+        from lavactl import __version__
+
+        io.print(f"lava {__version__}")
+        io.flush()
+        return "", []
+    if name not in COMMANDS and name not in SUBCOMMANDS:
+        raise UsageError(f"lavactl: {name}: no such command.", usage())
+    return name, rest
+
+
+def usage() -> str:
+    """How lavactl is called."""
+    names = " | ".join(SUBCOMMANDS + COMMANDS)
+    return f"Usage: lavactl [-h] [-V] COMMAND [arguments]\nCOMMAND: {names}\n"
+
+
+def _report(name: str, error: Exception, io: Io) -> int:
+    try:
+        io.flush()
+    except (CommandError, OutputClosedError) as second:
+        io.error(str(second))
+    if io.environ.get("LAVA_DEBUG") == "1":
+        import traceback
+
+        io.error("".join(traceback.format_exception(error)).rstrip())
+    if isinstance(error, CommandError):
+        io.error(str(error))
+        if isinstance(error, UsageError) and error.usage:
+            io.error(error.usage.rstrip())
+        return error.code
+    io.error(f"{name}: unexpected {type(error).__name__}: {error}".replace("\n", " "))
+    return FAILURE
+
+
+def enter(name: str) -> None:
+    """The whole life of a process that runs one command. Does not return."""
+    io = Io()
+    code = run(name, sys.argv[1:], io)
+    if code in (INTERRUPTED, OUTPUT_CLOSED):
+        _die_of(code - 128)
+    os._exit(code & 0xFF)  # skips the interpreter's tear-down, which costs several milliseconds
+
+
+def _die_of(number: int) -> None:
+    import signal
+
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+
+
+def lavactl() -> None:
+    """Entry point."""
+    enter("lavactl")
+
+
+def bsub() -> None:
+    """Entry point."""
+    enter("bsub")
+
+
+def bjobs() -> None:
+    """Entry point."""
+    enter("bjobs")
+
+
+def bkill() -> None:
+    """Entry point."""
+    enter("bkill")
+
+
+def bstop() -> None:
+    """Entry point."""
+    enter("bstop")
+
+
+def bresume() -> None:
+    """Entry point."""
+    enter("bresume")
+
+
+def bpeek() -> None:
+    """Entry point."""
+    enter("bpeek")
+
+
+def bhist() -> None:
+    """Entry point."""
+    enter("bhist")
+
+
+def bqueues() -> None:
+    """Entry point."""
+    enter("bqueues")
+
+
+def bhosts() -> None:
+    """Entry point."""
+    enter("bhosts")
+
+
+def lsload() -> None:
+    """Entry point."""
+    enter("lsload")
+
+
+def lshosts() -> None:
+    """Entry point."""
+    enter("lshosts")
+
+
+def lsid() -> None:
+    """Entry point."""
+    enter("lsid")
+
+
+def blaunch() -> None:
+    """Entry point."""
+    enter("blaunch")
+
+
+def lavarun() -> None:
+    """Entry point."""
+    enter("lavarun")

@@ -1,0 +1,44 @@
+"""Where the cluster is: lsf.conf and lava.conf, as far as a command needs them, and the agent's socket.
+
+Invariants: both files are NAME=VALUE lines; of a name given twice the last counts; a missing file is an empty one.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_SOCKET = "/run/lava/agent.sock"
+
+
+def read_conf(path: str) -> dict[str, str]:
+    """NAME=VALUE lines of a file; quotes around a value are dropped; a file that cannot be read is empty."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return {}
+    values = {}
+    for line in lines:
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith("#"):
+            values[name.strip()] = value.partition(" #")[0].strip().strip("\"'")
+    return values
+
+
+def read_lsf_conf(environ: "Mapping[str, str]") -> dict[str, str]:
+    """lsf.conf of the directory that LSF_ENVDIR, else LSF_CONFDIR, else LAVA_ENVDIR names, else of /etc."""
+    for variable in ("LSF_ENVDIR", "LSF_CONFDIR", "LAVA_ENVDIR"):
+        if environ.get(variable):
+            return read_conf(f"{environ[variable]}/lsf.conf")
+    return read_conf("/etc/lsf.conf")
+
+
+def socket_path(environ: "Mapping[str, str]") -> str:
+    """The local agent's socket: $LAVA_SOCKET, else LAVA_SOCKET in $LAVA_ENVDIR/lava.conf, else the system's."""
+    named = environ.get("LAVA_SOCKET")
+    if named:
+        return named
+    directory = environ.get("LAVA_ENVDIR")
+    if directory:
+        return read_conf(f"{directory}/lava.conf").get("LAVA_SOCKET") or DEFAULT_SOCKET
+    return DEFAULT_SOCKET
