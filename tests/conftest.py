@@ -1,7 +1,7 @@
 """What every test may count on: markers are honoured, and a run ends by saying what it left out and why.
 
-A test marked `root`, `postgres` or `gpu` is left out where the machine cannot run it, each time with a reason; nothing is left
-out silently, because the last lines of a run list every reason with the number of tests behind it.
+A test marked `root`, `postgres` or `gpu` is left out where the machine cannot run it, each time with a reason; nothing
+is left out silently, because the last lines of a run list every reason with the number of tests behind it.
 """
 
 import os

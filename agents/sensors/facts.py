@@ -1,0 +1,96 @@
+"""What does not change while an agent runs: processors, memory, GPUs, the boot.
+
+Counts are of the processors this process may use, so that an agent in a container or a cpuset offers what it really
+has.
+"""
+
+import os
+import platform
+import re
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+
+from agents.sensors import gpu
+from protos.cluster_pb2 import Gpu, HostFacts
+
+MIB = 1 << 20
+TEMPORARY_DIRECTORY = "/tmp"
+PROCESSORS = Path("/sys/devices/system/cpu")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+CPU_INFO = Path("/proc/cpuinfo")
+
+# Until a site names the factors of its models, every host counts the same.
+CPU_FACTOR = 1.0
+
+
+def facts(name: str, slots: int | None, simulate_gpus: int) -> HostFacts:
+    """The facts of this machine under the cluster's name for it.
+
+    `slots` None means one slot a core; 0 makes it a host that runs no jobs. The address for peers and what the
+    launcher found out about cgroups are for the caller to add.
+    """
+    cpus, cores, sockets = processors(PROCESSORS)
+    devices = _gpus(simulate_gpus)
+    return HostFacts(
+        name=name,
+        type=platform.machine().upper(),
+        model=model_name(_text(CPU_INFO)),
+        cpu_factor=CPU_FACTOR,
+        cpus=cpus,
+        cores=cores,
+        sockets=sockets,
+        memory_mib=psutil.virtual_memory().total // MIB,
+        swap_mib=psutil.swap_memory().total // MIB,
+        tmp_mib=psutil.disk_usage(TEMPORARY_DIRECTORY).total // MIB,
+        resources=["linux", "gpu"] if devices else ["linux"],
+        boot_id=_text(BOOT_ID).strip(),
+        slots=cores if slots is None else slots,
+        server=slots is None or slots > 0,
+        version=_version(),
+        gpus=devices,
+    )
+
+
+def processors(root: Path) -> tuple[int, int, int]:
+    """Logical processors, cores and sockets among those this process may run on."""
+    usable = os.sched_getaffinity(0)
+    cores: set[tuple[str, str]] = set()
+    for cpu in usable:
+        topology = root / f"cpu{cpu}" / "topology"
+        # Without topology (some virtual machines) each processor counts as a core of one socket.
+        cores.add((_text(topology / "physical_package_id") or "0", _text(topology / "core_id") or f"cpu{cpu}"))
+    return len(usable), len(cores), len({package for package, _ in cores})
+
+
+def model_name(cpu_info: str) -> str:
+    """The processor's name as one word: "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz" is Intel_Xeon_Gold_6338."""
+    found = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", cpu_info, re.MULTILINE)
+    if found is None:
+        return platform.machine()
+    name = re.sub(r"\((?:R|TM)\)|@.*|\bCPU\b|\bProcessor\b|\b\d+-Core\b", " ", found.group(1), flags=re.IGNORECASE)
+    return "_".join(re.findall(r"[A-Za-z0-9.+-]+", name)) or platform.machine()
+
+
+def _gpus(simulate: int) -> list[Gpu]:
+    devices = gpu.devices(simulate)
+    try:
+        return devices.read()
+    finally:
+        devices.close()
+
+
+def _text(path: Path) -> str:
+    """The file's text, or nothing where this kernel does not have it."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _version() -> str:
+    try:
+        return metadata.version("lava-scheduler")
+    except metadata.PackageNotFoundError:
+        return "0"

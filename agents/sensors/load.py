@@ -1,0 +1,114 @@
+"""A host's load as LSF's indices name it, and whether a change of it is worth telling.
+
+The run queue: r1m and r15m are the kernel's own averages over 1 and 15 minutes; r15s, which the kernel does not keep,
+is our exponential average over 15 s of the processes that are running or ready at the instants we look. All three are
+of the whole machine, also on a host that is only a namespace of it.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from agents.sensors import cpu_memory, gpu
+from protos.cluster_pb2 import Gpu, Load
+
+QUEUE_AVERAGE_S = 15.0
+KERNEL_STATISTICS = Path("/proc/stat")
+
+# A change is told when it exceeds both a floor in the index's own unit and a fraction of the old value, so that neither
+# noise on an idle host nor jitter on a large one makes traffic.
+THRESHOLDS: dict[str, tuple[float, float]] = {
+    "r15s": (0.5, 0.1),
+    "r1m": (0.3, 0.1),
+    "r15m": (0.3, 0.1),
+    "ut": (0.05, 0.1),
+    "pg": (10.0, 0.25),
+    "io": (1024.0, 0.25),
+    "ls": (0.0, 0.0),
+    "it": (1.0, 0.25),
+    "tmp_mib": (256.0, 0.05),
+    "swp_mib": (64.0, 0.05),
+    "mem_mib": (64.0, 0.05),
+}
+GPU_THRESHOLDS: dict[str, tuple[float, float]] = {
+    "memory_used_mib": (256.0, 0.05),
+    "utilisation": (0.1, 0.1),
+    "memory_utilisation": (0.1, 0.1),
+    "temperature_c": (4.0, 0.05),
+    "power_w": (30.0, 0.1),
+}
+# Any change of these is told.
+GPU_STATE = ("index", "uuid", "status", "mode", "mig", "ecc_errors", "pids", "nvlink_peers", "memory_mib")
+
+
+class RunQueue:
+    """The processes running or ready, averaged over 15 s."""
+
+    def __init__(self, first: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._average = first
+        self._time = clock()
+
+    def add(self, length: float) -> float:
+        """Take in the queue's present length; returns the average."""
+        now = self._clock()
+        kept = cpu_memory.decay(now - self._time, QUEUE_AVERAGE_S)
+        self._time = now
+        self._average = kept * self._average + (1 - kept) * length
+        return self._average
+
+
+def running_now(statistics: str) -> int:
+    """Processes running or ready, without the one that asks. `statistics` is the text of /proc/stat."""
+    for line in statistics.splitlines():
+        if line.startswith("procs_running "):
+            return max(0, int(line.split()[1]) - 1)
+    return 0
+
+
+class Sampler:
+    """Looks at the load whenever it is asked; made once, because rates and averages need the last look."""
+
+    def __init__(self, simulate_gpus: int = 0) -> None:
+        self._counters = cpu_memory.Counters()
+        self._queue = RunQueue(first=os.getloadavg()[0])
+        self._gpus = gpu.devices(simulate_gpus)
+
+    def sample(self) -> Load:
+        """The load now. Takes a few milliseconds, longer where NVML is slow."""
+        rates = self._counters.rates()
+        one_minute, _, fifteen_minutes = os.getloadavg()
+        return Load(
+            r15s=self._queue.add(running_now(KERNEL_STATISTICS.read_text(encoding="ascii"))),
+            r1m=one_minute,
+            r15m=fifteen_minutes,
+            ut=rates.ut,
+            pg=rates.pg,
+            io=rates.io,
+            ls=cpu_memory.login_sessions(),
+            it=cpu_memory.idle_minutes(time.time()),
+            tmp_mib=cpu_memory.free_tmp_mib(),
+            swp_mib=cpu_memory.free_swap_mib(),
+            mem_mib=cpu_memory.free_memory_mib(),
+            gpus=self._gpus.read(),
+        )
+
+
+def significant(old: Load | None, new: Load) -> bool:
+    """Whether the master should hear of `new` when `old` is the last it heard; None: it has heard nothing yet."""
+    if old is None or _exceeds(old, new, THRESHOLDS) or len(old.gpus) != len(new.gpus):
+        return True
+    return any(
+        _exceeds(before, after, GPU_THRESHOLDS)
+        or any(getattr(before, name) != getattr(after, name) for name in GPU_STATE)
+        for before, after in zip(old.gpus, new.gpus, strict=True)
+    )
+
+
+def _exceeds(old: Load | Gpu, new: Load | Gpu, thresholds: dict[str, tuple[float, float]]) -> bool:
+    for name, (floor, fraction) in thresholds.items():
+        before: float = getattr(old, name)
+        if abs(getattr(new, name) - before) > max(floor, fraction * before):
+            return True
+    return False
