@@ -324,7 +324,7 @@ class TaskStart(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ...) -> None: ...
 
 class TaskOutput(_message.Message):
-    __slots__ = ("out", "err", "started", "pid", "ended", "status", "error", "pmi")
+    __slots__ = ("out", "err", "started", "pid", "ended", "status", "error", "pmi", "taken")
     OUT_FIELD_NUMBER: _ClassVar[int]
     ERR_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -333,6 +333,7 @@ class TaskOutput(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     PMI_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
     out: bytes
     err: bytes
     started: bool
@@ -341,7 +342,8 @@ class TaskOutput(_message.Message):
     status: int
     error: str
     pmi: bytes
-    def __init__(self, out: _Optional[bytes] = ..., err: _Optional[bytes] = ..., started: _Optional[bool] = ..., pid: _Optional[int] = ..., ended: _Optional[bool] = ..., status: _Optional[int] = ..., error: _Optional[str] = ..., pmi: _Optional[bytes] = ...) -> None: ...
+    taken: int
+    def __init__(self, out: _Optional[bytes] = ..., err: _Optional[bytes] = ..., started: _Optional[bool] = ..., pid: _Optional[int] = ..., ended: _Optional[bool] = ..., status: _Optional[int] = ..., error: _Optional[str] = ..., pmi: _Optional[bytes] = ..., taken: _Optional[int] = ...) -> None: ...
 
 class TailRequest(_message.Message):
     __slots__ = ("key", "ticket", "follow", "error_file", "last_bytes")

@@ -1,60 +1,103 @@
-"""Peek tickets: leave from the master to read one job's output on one host, checked by that host's agent.
+"""Join tickets: what a host needs to become part of a cluster.
 
-A ticket is 73 bytes: a version byte (1), the time it expires (seconds since the epoch, unsigned, 8 bytes, big-endian) and an
-Ed25519 signature over ``lava-peek-1``, a zero byte, job (8 bytes), index (4), attempt (4), the expiry (8) and the host's name
-(UTF-8, the rest). The master draws a key pair at each start and sends the public half as 32 raw bytes in
-``Welcome.ticket_key``. A ticket is bound to its key and host and lives for at most ``LIFE_S``, so a stolen one is of
-little use, and nothing needs to be kept on either side.
+A ticket is a small private file: where to ask, whom to believe, and a secret. The master keeps only hashes of secrets
+with their expiry, so that its list, read by someone, admits nobody. A ticket is checked when a host enrols and never
+again.
 """
 
-import struct
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from protos.private import PrivateFileError, read_private, write_private
+from protos.tls import TrustError
 
-LIFE_S = 60
-# Clocks of master and agents may differ by so much before tickets are refused as signed in the future.
-SKEW_S = 300
-
-_VERSION = 1
-_HEAD = struct.Struct(">BQ")
-_BODY = struct.Struct(">QIIQ")
-_PURPOSE = b"lava-peek-1\0"
-_SIGNATURE_BYTES = 64
-
-Key = tuple[int, int, int]
+_SECRET_BYTES = 32
+_FIELDS = ("cluster", "masters", "enrol", "ca_pem", "secret", "expires")
 
 
-def new_key() -> Ed25519PrivateKey:
-    """A fresh signing key for a master's life."""
-    return Ed25519PrivateKey.generate()
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """`masters` and `enrol` are HOST:PORT; `expires` is seconds since the epoch."""
+
+    cluster: str
+    masters: tuple[str, ...]
+    enrol: str
+    ca_pem: str
+    secret: str = field(repr=False)
+    expires: float
+
+    def write(self, path: Path) -> None:
+        """Store it in a private file."""
+        write_private(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
 
-def public_bytes(key: Ed25519PrivateKey) -> bytes:
-    """The half that agents get, as ``Welcome.ticket_key`` carries it."""
-    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-
-
-def sign(private_key: Ed25519PrivateKey, key: Key, host: str, expires: float) -> bytes:
-    """A ticket for the attempt ``key`` = (job, index, attempt) on ``host``, good until ``expires`` (epoch seconds)."""
-    moment = int(expires)
-    return _HEAD.pack(_VERSION, moment) + private_key.sign(_message(key, host, moment))
-
-
-def check(public_key: bytes, ticket: bytes, key: Key, host: str, now: float) -> bool:
-    """Whether ``ticket`` was signed by the master for this attempt on this host and has not expired at ``now``."""
-    if len(public_key) != 32 or len(ticket) != _HEAD.size + _SIGNATURE_BYTES:
-        return False
-    version, expires = _HEAD.unpack_from(ticket)
-    if version != _VERSION or not now - SKEW_S <= expires <= now + LIFE_S + SKEW_S:
-        return False
+def read_ticket(path: Path) -> Ticket:
+    """The ticket in a file; TrustError when it cannot be used."""
     try:
-        Ed25519PublicKey.from_public_bytes(public_key).verify(ticket[_HEAD.size :], _message(key, host, expires))
-    except InvalidSignature:
-        return False
-    return True
+        found: Any = json.loads(read_private(path))
+        if not isinstance(found, dict) or not all(name in found for name in _FIELDS):
+            raise TypeError
+        return Ticket(
+            cluster=str(found["cluster"]),
+            masters=tuple(str(address) for address in found["masters"]),
+            enrol=str(found["enrol"]),
+            ca_pem=str(found["ca_pem"]),
+            secret=str(found["secret"]),
+            expires=float(found["expires"]),
+        )
+    except PrivateFileError as error:
+        raise TrustError(str(error)) from error
+    except (ValueError, TypeError) as error:
+        raise TrustError(f"{path} is not a ticket of a lava cluster.") from error
 
 
-def _message(key: Key, host: str, expires: int) -> bytes:
-    return _PURPOSE + _BODY.pack(*key, expires) + host.encode()
+def make_secret() -> str:
+    """A secret that nobody can guess."""
+    return secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def digest(secret: str) -> str:
+    """What the master keeps of a secret. The secret is random and long, so a plain hash cannot be turned round."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def admit(tickets: Path, secret: str, expires: float, now: float | None = None) -> None:
+    """Add a secret to the master's list, and drop what has expired; an existing secret gets the new expiry."""
+    moment = time.time() if now is None else now
+    entries = {mark: until for mark, until in _entries(tickets).items() if until > moment}
+    entries[digest(secret)] = expires
+    write_private(tickets, "".join(f"{mark} {until:.0f}\n" for mark, until in entries.items()).encode())
+
+
+def check(tickets: Path, secret: str, now: float | None = None) -> None:
+    """TrustError unless this secret admits a host now; the list is read each time, so tickets may come and go."""
+    mark = digest(secret)
+    expires = 0.0
+    # All entries are compared, each in constant time: how long it takes says nothing about how close a guess was.
+    for known, until in _entries(tickets).items():
+        if hmac.compare_digest(known, mark):
+            expires = until
+    if not expires:
+        raise TrustError("The ticket is not known to this master; ask its administrator for a new one.")
+    if expires <= (time.time() if now is None else now):
+        raise TrustError("The ticket has expired; ask the master's administrator for a new one.")
+
+
+def _entries(tickets: Path) -> dict[str, float]:
+    try:
+        text = read_private(tickets).decode("ascii", "replace") if tickets.exists() else ""
+    except PrivateFileError as error:
+        raise TrustError(str(error)) from error
+    entries = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        mark, _, until = line.partition(" ")
+        if len(mark) != 64 or not until.isdigit():
+            raise TrustError(f"{tickets}:{number}: expected a hash and a time.")
+        entries[mark] = float(until)
+    return entries
