@@ -1,0 +1,304 @@
+/*
+ * A stand-in for NVIDIA's management library, for machines without its hardware.
+ *
+ * Everything it says comes from the text file named by FAKE_NVML_STATE, read anew by every call, so that a test changes the
+ * hardware by replacing the file. Lines are "KEY VALUE" for the driver and "gpu INDEX KEY VALUE" for a device:
+ *
+ *   devices 4            how many there are               gpu 1 error 15        every call on it answers 15 (lost)
+ *   init 9               nvmlInit answers 9               gpu 1 memory_mib 900  in use
+ *   error 1              every other call answers 1       gpu 1 process 4242    a process computes on it (may be repeated)
+ *   driver 580.65        its version                      gpu 1 peer 0          joined to device 0 by NVLink (may be repeated)
+ *
+ * and for a device also gpu_percent, memory_percent, celsius, milliwatts, ecc, mode, mig, nodes (a mask); a value of
+ * -CODE makes that one question answer the error CODE.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK = 0, INVALID_ARGUMENT = 2, INSUFFICIENT_SIZE = 7, MAX_DEVICES = 64, TOTAL_MIB = 81920 };
+
+typedef int Result;
+typedef const int *Device; /* points into numbers[], whose element is the device's own index */
+
+static int numbers[MAX_DEVICES];
+
+/* Calls visit() with each value of a key of the driver (device -1) or of a device. */
+static void each_value(int device, const char *key, void (*visit)(const char *value, void *into), void *into)
+{
+    const char *path = getenv("FAKE_NVML_STATE");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    char line[256], found[64], value[128];
+    int index;
+
+    if (file == NULL)
+        return;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (device < 0 ? sscanf(line, "%63s %127s", found, value) != 2
+                       : sscanf(line, "gpu %d %63s %127s", &index, found, value) != 3 || index != device)
+            continue;
+        if (strcmp(found, key) == 0)
+            visit(value, into);
+    }
+    fclose(file);
+}
+
+static void take_number(const char *value, void *into)
+{
+    *(long *)into = atol(value);
+}
+
+static long number(int device, const char *key, long otherwise)
+{
+    each_value(device, key, take_number, &otherwise);
+    return otherwise;
+}
+
+/* The error that a call on this device must answer, or OK. */
+static Result fault(int device)
+{
+    long code = number(-1, "error", OK);
+
+    return (Result)(code != OK || device < 0 ? code : number(device, "error", OK));
+}
+
+/* One number of a device, or the error that stands in its place. */
+static Result ask(Device device, const char *key, long otherwise, long *answer)
+{
+    Result failed = fault(*device);
+
+    if (failed != OK)
+        return failed;
+    *answer = number(*device, key, otherwise);
+    return *answer < 0 ? (Result)-*answer : OK;
+}
+
+static Result put_text(char *buffer, unsigned size, const char *text)
+{
+    if (strlen(text) + 1 > size)
+        return INSUFFICIENT_SIZE;
+    strcpy(buffer, text);
+    return OK;
+}
+
+Result nvmlInitWithFlags(unsigned flags)
+{
+    (void)flags;
+    return (Result)number(-1, "init", OK);
+}
+
+Result nvmlInit_v2(void)
+{
+    return nvmlInitWithFlags(0);
+}
+
+Result nvmlShutdown(void)
+{
+    return OK;
+}
+
+const char *nvmlErrorString(Result result)
+{
+    return result == 15 ? "GPU is lost" : result == 9 ? "Driver Not Loaded" : "some other error";
+}
+
+static void take_text(const char *value, void *into)
+{
+    snprintf(into, 80, "%s", value);
+}
+
+Result nvmlSystemGetDriverVersion(char *buffer, unsigned size)
+{
+    char version[80] = "580.65.06";
+
+    each_value(-1, "driver", take_text, version);
+    return put_text(buffer, size, version);
+}
+
+Result nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = (unsigned)number(-1, "devices", 0);
+    return fault(-1);
+}
+
+Result nvmlDeviceGetHandleByIndex_v2(unsigned index, Device *device)
+{
+    if (index >= MAX_DEVICES || (long)index >= number(-1, "devices", 0))
+        return INVALID_ARGUMENT;
+    numbers[index] = (int)index;
+    *device = &numbers[index];
+    return fault((int)index);
+}
+
+Result nvmlDeviceGetName(Device device, char *buffer, unsigned size)
+{
+    Result failed = fault(*device);
+
+    return failed != OK ? failed : put_text(buffer, size, "NVIDIA H100 80GB HBM3");
+}
+
+Result nvmlDeviceGetUUID(Device device, char *buffer, unsigned size)
+{
+    char uuid[64];
+    Result failed = fault(*device);
+
+    snprintf(uuid, sizeof uuid, "GPU-%08x-0000-4000-8000-000000000000", *device + 1);
+    return failed != OK ? failed : put_text(buffer, size, uuid);
+}
+
+struct pci_info {
+    char bus_id_legacy[16];
+    unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+    char bus_id[32];
+};
+
+Result nvmlDeviceGetPciInfo_v3(Device device, struct pci_info *pci)
+{
+    memset(pci, 0, sizeof *pci);
+    pci->domain = 0xfa4e; /* no such domain exists, so the kernel's own table does not know these devices */
+    pci->bus = (unsigned)*device + 1;
+    snprintf(pci->bus_id, sizeof pci->bus_id, "%08X:%02X:00.0", pci->domain, pci->bus);
+    snprintf(pci->bus_id_legacy, sizeof pci->bus_id_legacy, "%04X:%02X:00.0", pci->domain, pci->bus);
+    return fault(*device);
+}
+
+Result nvmlDeviceGetMemoryInfo(Device device, unsigned long long memory[3])
+{
+    long used;
+    Result failed = ask(device, "memory_mib", 0, &used);
+
+    if (failed != OK)
+        return failed;
+    memory[0] = (unsigned long long)TOTAL_MIB << 20;
+    memory[1] = memory[0] - ((unsigned long long)used << 20);
+    memory[2] = (unsigned long long)used << 20;
+    return OK;
+}
+
+Result nvmlDeviceGetUtilizationRates(Device device, unsigned rates[2])
+{
+    long gpu, memory;
+    Result failed = ask(device, "gpu_percent", 0, &gpu);
+
+    if (failed == OK)
+        failed = ask(device, "memory_percent", 0, &memory);
+    if (failed != OK)
+        return failed;
+    rates[0] = (unsigned)gpu;
+    rates[1] = (unsigned)memory;
+    return OK;
+}
+
+/* The questions whose answer is one number. */
+static Result ask_unsigned(Device device, const char *key, long otherwise, unsigned *answer)
+{
+    long found;
+    Result failed = ask(device, key, otherwise, &found);
+
+    if (failed == OK)
+        *answer = (unsigned)found;
+    return failed;
+}
+
+Result nvmlDeviceGetTemperature(Device device, int sensor, unsigned *celsius)
+{
+    (void)sensor;
+    return ask_unsigned(device, "celsius", 40, celsius);
+}
+
+Result nvmlDeviceGetPowerUsage(Device device, unsigned *milliwatts)
+{
+    return ask_unsigned(device, "milliwatts", 70000, milliwatts);
+}
+
+Result nvmlDeviceGetComputeMode(Device device, unsigned *mode)
+{
+    return ask_unsigned(device, "mode", 0, mode);
+}
+
+Result nvmlDeviceGetMigMode(Device device, unsigned *current, unsigned *pending)
+{
+    Result failed = ask_unsigned(device, "mig", 0, current);
+
+    *pending = *current;
+    return failed;
+}
+
+Result nvmlDeviceGetTotalEccErrors(Device device, int error_type, int counter_type, unsigned long long *errors)
+{
+    long found;
+    Result failed = ask(device, "ecc", 0, &found);
+
+    (void)error_type, (void)counter_type;
+    if (failed == OK)
+        *errors = (unsigned long long)found;
+    return failed;
+}
+
+Result nvmlDeviceGetMemoryAffinity(Device device, unsigned size, unsigned long *mask, int scope)
+{
+    long nodes;
+    Result failed = ask(device, "nodes", 1, &nodes);
+
+    (void)scope;
+    if (failed == OK) {
+        memset(mask, 0, size * sizeof *mask);
+        mask[0] = (unsigned long)nodes;
+    }
+    return failed;
+}
+
+struct process_info {
+    unsigned pid;
+    unsigned long long used_gpu_memory;
+    unsigned gpu_instance, compute_instance;
+};
+
+struct process_list {
+    struct process_info *first;
+    unsigned room, count;
+};
+
+static void take_process(const char *value, void *into)
+{
+    struct process_list *list = into;
+
+    if (list->count < list->room)
+        list->first[list->count] = (struct process_info){ .pid = (unsigned)atol(value) };
+    list->count++;
+}
+
+Result nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned *count, struct process_info *processes)
+{
+    struct process_list list = { processes, processes ? *count : 0, 0 };
+    Result failed = fault(*device);
+
+    if (failed != OK)
+        return failed;
+    each_value(*device, "process", take_process, &list);
+    *count = list.count;
+    return list.count > list.room ? INSUFFICIENT_SIZE : OK;
+}
+
+struct peer_search {
+    long wanted;
+    int found;
+};
+
+static void compare_peer(const char *value, void *into)
+{
+    struct peer_search *search = into;
+
+    search->found |= atol(value) == search->wanted;
+}
+
+Result nvmlDeviceGetP2PStatus(Device one, Device other, int index, int *status)
+{
+    struct peer_search search = { *other, 0 };
+    Result failed = fault(*one);
+
+    (void)index;
+    each_value(*one, "peer", compare_peer, &search);
+    *status = search.found ? 0 : 5;
+    return failed != OK ? failed : fault(*other);
+}
