@@ -1,0 +1,184 @@
+"""What a host's own agent answers on the local socket: starting tasks on the hosts of a job, and reading its output.
+
+``/lava.local/Run``: the command sends TaskInput messages, the first with ``start`` (host and job key filled in), and
+gets TaskOutput messages. ``/lava.local/Peek``: one PeekRequest, answered with TailChunks. Invariants: a task is
+started only for the owner of an attempt that this host holds, only on a host of its allocation, under the attempt
+that is running now; output is read only with the master's ticket for this caller.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from agents.callers import CallFailed
+from agents.calls import Call
+from agents.gateway import Gateway, LocalMethod, relay, said_by_peer
+from agents.peers import RUN_METHOD, TAIL_METHOD, PeerChannels, Peers
+from agents.ranks.contract import Attempts, HeldAttempt, HostPart
+from agents.ranks.tasks import converse
+from protos import frames
+from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput
+from protos.common_pb2 import AttemptKey
+from protos.jobs_pb2 import PeekRequest, PeekTicketReply
+
+LOG = logging.getLogger("lava.gateway")
+
+RUN = "/lava.local/Run"
+PEEK = "/lava.local/Peek"
+PEEK_TICKET_METHOD = "/lava.v1.JobService/PeekTicket"
+
+
+class LocalMethods:
+    """The methods, and what they need. ``gateway`` is set once it exists: each needs the other."""
+
+    def __init__(self, host: str, attempts: Attempts, peers: Peers, channels: PeerChannels) -> None:
+        self._host = host
+        self._attempts = attempts
+        self._peers = peers
+        self._channels = channels
+        self.gateway: Gateway | None = None
+
+    def table(self) -> dict[str, LocalMethod]:
+        """Methods by full name, as ``Gateway`` takes them."""
+        return {RUN: self.run, PEEK: self.peek}
+
+    async def run(self, call: Call) -> None:
+        """Start a task on a host of the caller's job and stay with it until it ends."""
+        try:
+            first = TaskInput.FromString(await call.receive() or b"")
+        except DecodeError:
+            raise CallFailed(frames.INVALID_ARGUMENT, "the request cannot be read") from None
+        held = self._held_by_caller(call, first.start.key)
+        part = find_host(held, first.start.host)
+        if part is None:
+            text = f"host {first.start.host or '(none)'} is not in the allocation of job <{held.key[0]}>"
+            raise CallFailed(frames.PERMISSION_DENIED, text)
+        first.start.host = part.host
+        first.start.key.CopyFrom(AttemptKey(job=held.key[0], index=held.key[1], attempt=held.key[2]))
+        if part.host == self._host:
+            await self._run_here(call, held, first)
+        else:
+            await self._run_there(call, part, first)
+
+    def _held_by_caller(self, call: Call, key: AttemptKey) -> HeldAttempt:
+        held = self._attempts.find(key.job, key.index, key.attempt)
+        if held is None:
+            raise CallFailed(frames.NOT_FOUND, f"job <{key.job}> does not run on {self._host}")
+        if held.uid != call.caller.uid:
+            raise CallFailed(frames.PERMISSION_DENIED, f"job <{key.job}> belongs to another user")
+        return held
+
+    async def _run_here(self, call: Call, held: HeldAttempt, first: TaskInput) -> None:
+        async def inputs() -> AsyncIterator[TaskInput]:
+            while (message := await call.receive()) is not None:
+                yield TaskInput.FromString(message)
+
+        async def send(output: TaskOutput) -> None:
+            await call.send(output.SerializeToString())
+
+        try:
+            await converse(self._attempts, held, first.start, inputs(), send)
+        except DecodeError:
+            raise CallFailed(frames.INVALID_ARGUMENT, "a message of the caller cannot be read") from None
+
+    async def _run_there(self, call: Call, part: HostPart, first: TaskInput) -> None:
+        async with self._channels.to(part.host, part.address) as channel:
+            remote = channel.stream_stream(RUN_METHOD, request_serializer=None, response_deserializer=None)(None)
+            try:
+                await remote.write(first.SerializeToString())
+                await relay(remote, call)
+            except grpc.aio.AioRpcError as error:
+                raise _peer_failure(error, part.host) from None
+            finally:
+                remote.cancel()
+
+    async def peek(self, call: Call) -> None:
+        """Output of a job the caller may read, from the agent of its lead host; the master says who may."""
+        try:
+            request = PeekRequest.FromString(await call.receive() or b"")
+        except DecodeError:
+            raise CallFailed(frames.INVALID_ARGUMENT, "the request cannot be read") from None
+        leave = await self._ask_ticket(call, request)
+        if leave.error:
+            await call.send(TailChunk(error=leave.error).SerializeToString())
+            return
+        files = [False, True] if leave.has_error_file else [False]
+        requests = [self._tail_request(request, leave, error_file=error_file) for error_file in files]
+        if request.follow:
+            await self._follow(call, leave, requests)
+        else:
+            for tail in requests:
+                await self._tail(call, leave, tail)
+
+    async def _follow(self, call: Call, leave: PeekTicketReply, requests: list[TailRequest]) -> None:
+        tails = [asyncio.create_task(self._tail(call, leave, request)) for request in requests]
+        try:
+            await asyncio.gather(*tails)
+        finally:
+            for tail in tails:
+                tail.cancel()
+            await asyncio.gather(*tails, return_exceptions=True)
+
+    async def _ask_ticket(self, call: Call, request: PeekRequest) -> PeekTicketReply:
+        assert self.gateway is not None, "the assembly sets it before the socket listens"
+        channel = await self.gateway.master()
+        method = channel.unary_unary(
+            PEEK_TICKET_METHOD, request_serializer=None, response_deserializer=PeekTicketReply.FromString
+        )
+        try:
+            reply: PeekTicketReply = await method(
+                request.job.SerializeToString(),
+                metadata=call.caller.metadata(),
+                timeout=self.gateway.limits.first_answer_s,
+            )
+        except grpc.aio.AioRpcError as error:
+            raise self.gateway.failure(error) from None
+        return reply
+
+    @staticmethod
+    def _tail_request(request: PeekRequest, leave: PeekTicketReply, *, error_file: bool) -> TailRequest:
+        return TailRequest(
+            key=leave.key,
+            ticket=leave.ticket,
+            follow=request.follow,
+            error_file=error_file,
+            last_bytes=request.last_bytes,
+        )
+
+    async def _tail(self, call: Call, leave: PeekTicketReply, request: TailRequest) -> None:
+        if leave.host == self._host:
+            await self._peers.tail(request, lambda chunk: call.send(chunk.SerializeToString()))
+            return
+        async with self._channels.to(leave.host, leave.address) as channel:
+            answers = channel.unary_stream(TAIL_METHOD, request_serializer=None, response_deserializer=None)(
+                request.SerializeToString()
+            )
+            try:
+                async for message in answers:
+                    await call.send(message)
+            except grpc.aio.AioRpcError as error:
+                raise _peer_failure(error, leave.host) from None
+            finally:
+                answers.cancel()
+
+
+def find_host(held: HeldAttempt, name: str) -> HostPart | None:
+    """The host of the allocation that is meant by ``name``, with or without its domain."""
+    wanted = name.lower().rstrip(".")
+    parts = {part.host.lower(): part for part in held.allocation}
+    if wanted in parts:
+        return parts[wanted]
+    short = wanted.partition(".")[0]
+    matching = [part for host, part in parts.items() if short and host.partition(".")[0] == short]
+    return matching[0] if len(matching) == 1 else None
+
+
+def _peer_failure(error: grpc.aio.AioRpcError, host: str) -> CallFailed:
+    code = error.code()
+    if code is grpc.StatusCode.UNAVAILABLE and not said_by_peer(error):
+        return CallFailed(frames.UNAVAILABLE, f"the connection to the agent of {host} was lost")
+    return CallFailed(code.value[0], error.details() or f"the agent of {host} ended the call")

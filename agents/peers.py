@@ -1,0 +1,213 @@
+"""Agent to agent: tasks that a job starts on its other hosts, and reading the output of a job that runs elsewhere.
+
+Invariants: mutual TLS; a task is started only for an agent whose certificate names a host of the attempt's
+allocation, as this agent knows it from the master's order, never from the peer; output is read only against a ticket
+that the master signed for this attempt on this host; user, base environment and directory come from the order. A
+conversation that breaks off kills its task (a dead link is noticed within about 8 s).
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from time import time
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from agents.callers import CallFailed
+from agents.ranks.contract import Attempts
+from agents.ranks.tasks import converse
+from protos import frames, peektickets
+from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
+from protos.agents_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
+from protos.tls import (
+    Identity,
+    Kind,
+    TrustError,
+    agent_server_name,
+    aio_channel,
+    peer_role,
+    server_credentials,
+)
+from protos.wire import SERVER_OPTIONS
+
+LOG = logging.getLogger("lava.peers")
+
+RUN_METHOD = "/lava.v1.PeerService/Run"
+TAIL_METHOD = "/lava.v1.PeerService/Tail"
+
+# A peer that does not take the connection within this time is reported; MPI launchers wait longer than that.
+CONNECT_S = 10.0
+CHANNEL_IDLE_S = 120.0
+
+
+class Peers(PeerServiceServicer):
+    """The listening half: what the agents of other hosts may ask of this one.
+
+    ``ticket_key()`` is the master's present public key, empty before the first session.
+    """
+
+    def __init__(self, host: str, attempts: Attempts, ticket_key: Callable[[], bytes]) -> None:
+        self.host = host
+        self._attempts = attempts
+        self._ticket_key = ticket_key
+        self._server: grpc.aio.Server | None = None
+
+    async def serve(self, listen: str, identity: Identity) -> str:
+        """Listen on ADDR:PORT (port 0: any) with this agent's certificate; the address in use, port filled in.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        server = grpc.aio.server(options=SERVER_OPTIONS)
+        add_PeerServiceServicer_to_server(self, server)
+        try:
+            port = server.add_secure_port(listen, server_credentials(identity))
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {listen} for peers: {error}") from error
+        await server.start()
+        self._server = server
+        return f"{listen.rpartition(':')[0]}:{port}"
+
+    async def stop(self) -> None:
+        """Stop listening; running conversations are cancelled."""
+        if self._server is not None:
+            await self._server.stop(grace=None)
+
+    async def Run(
+        self, request_iterator: AsyncIterator[TaskInput], context: "grpc.aio.ServicerContext[TaskInput, TaskOutput]"
+    ) -> None:
+        """Start a task for an agent of the same allocation and stay with it."""
+        first = await anext(request_iterator, TaskInput())
+        caller = await self._calling_host(context)
+        start = first.start
+        held = self._attempts.find(start.key.job, start.key.index, start.key.attempt)
+        if held is None or not any(part.host == caller for part in held.allocation):
+            # One answer for both: a host outside the allocation learns nothing about the job.
+            LOG.warning("task refused job=%d caller=%s", start.key.job, caller)
+            text = f"job <{start.key.job}> does not run on both {caller} and {self.host}"
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
+            raise AssertionError("abort returned")
+        LOG.info("task job=%d index=%d attempt=%d caller=%s", *held.key, caller)
+        await converse(self._attempts, held, start, request_iterator, context.write)
+
+    async def Tail(self, request: TailRequest, context: "grpc.aio.ServicerContext[TailRequest, TailChunk]") -> None:
+        """Send a job's output so far, and go on with it if asked."""
+        caller = await self._calling_host(context)
+        key = (request.key.job, request.key.index, request.key.attempt)
+        if not peektickets.check(self._ticket_key(), request.ticket, key, self.host, time()):
+            LOG.warning("tail refused job=%d index=%d attempt=%d caller=%s", *key, caller)
+            await context.abort(
+                grpc.StatusCode.PERMISSION_DENIED, f"the ticket to read job <{key[0]}> is not valid here"
+            )
+        await self.tail(request, context.write)
+
+    async def tail(self, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]) -> None:
+        """Read a job's output as its user, with a helper process beside the job. The ticket was checked before."""
+        held = self._attempts.find(request.key.job, request.key.index, request.key.attempt)
+        path = "" if held is None else held.error_path if request.error_file else held.output_path
+        if held is None or not path:
+            await send(TailChunk(error="Not yet started."))
+            return
+        start = TaskStart(key=request.key, argv=_tail_argv(request, path), cwd="/", no_input=True)
+
+        async def pass_on(output: TaskOutput) -> None:
+            if output.out or output.error:
+                await send(TailChunk(data=output.out, error=output.error, is_error_file=request.error_file))
+
+        await converse(self._attempts, held, start, _nothing_to_say(), pass_on)
+
+    async def _calling_host(self, context: "grpc.aio.ServicerContext[Any, Any]") -> str:
+        try:
+            role = peer_role(context.auth_context())
+        except TrustError as error:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+            raise AssertionError("abort returned") from None
+        if role.kind is not Kind.AGENT:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only agents talk to their peers")
+        return role.host
+
+
+def _tail_argv(request: TailRequest, path: str) -> list[str]:
+    start = str(request.last_bytes) if request.last_bytes else "+1"
+    follow = ["--follow=name", "--retry"] if request.follow else []
+    return ["tail", "-q", "-c", start, *follow, "--", path]
+
+
+async def _nothing_to_say() -> AsyncIterator[TaskInput]:
+    await asyncio.get_running_loop().create_future()
+    yield TaskInput()
+
+
+class PeerChannels:
+    """The dialling half: one channel to each host's agent, closed some time after its last use."""
+
+    def __init__(self, identity: Callable[[], Identity]) -> None:
+        self._identity = identity
+        self._known: dict[tuple[str, str], _Known] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def to(self, host: str, address: str) -> AsyncIterator[grpc.aio.Channel]:
+        """A connected channel to the agent of ``host``, which must prove that name, at HOST:PORT.
+
+        Raises:
+            CallFailed: UNAVAILABLE, it cannot be reached.
+        """
+        known = self._known.setdefault((host, address), _Known())
+        known.users += 1
+        try:
+            async with known.turn:
+                channel = await self._connect(known, host, address)
+            yield channel
+        finally:
+            known.users -= 1
+            known.used = asyncio.get_running_loop().time()
+            asyncio.get_running_loop().call_later(CHANNEL_IDLE_S, self._expire, (host, address))
+
+    async def close(self) -> None:
+        """Close every channel."""
+        for known in self._known.values():
+            if known.channel is not None:
+                await known.channel.close(None)
+        self._known.clear()
+
+    async def _connect(self, known: "_Known", host: str, address: str) -> grpc.aio.Channel:
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                if known.channel is None:
+                    known.channel = await aio_channel(address, self._identity(), agent_server_name(host))
+                while (state := known.channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
+                    await known.channel.wait_for_state_change(state)
+                return known.channel
+        except TimeoutError:
+            reason = f"no connection within {CONNECT_S:.0f} seconds"
+        except TrustError as error:
+            reason = str(error).rstrip(".")
+        failed, known.channel = known.channel, None  # the next attempt looks the address up again
+        if failed is not None:
+            await failed.close(None)
+        raise CallFailed(frames.UNAVAILABLE, f"the agent of {host} at {address} cannot be reached: {reason}")
+
+    def _expire(self, place: tuple[str, str]) -> None:
+        known = self._known.get(place)
+        if known is None or known.users or asyncio.get_running_loop().time() - known.used < CHANNEL_IDLE_S - 1:
+            return
+        del self._known[place]
+        if known.channel is not None:
+            closing = asyncio.create_task(known.channel.close(None))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+
+@dataclass(slots=True)
+class _Known:
+    """One peer: its channel, who uses it, and whose turn it is to make it."""
+
+    channel: grpc.aio.Channel | None = None
+    users: int = 0
+    used: float = 0.0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -1,0 +1,91 @@
+"""What this package needs of the agent that holds the attempts; the agent's own types fit these protocols.
+
+Invariant: owner, allocation, base environment and directory of an attempt come from the master's order alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Key = tuple[int, int, int]
+
+
+class HostPart(Protocol):
+    """One host of an allocation: a HostShare as the master sent it."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def slots(self) -> int: ...
+
+
+class HeldAttempt(Protocol):
+    """An attempt that this host holds, from its order to its release."""
+
+    @property
+    def key(self) -> Key: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def uid(self) -> int: ...
+    @property
+    def gid(self) -> int: ...
+    @property
+    def allocation(self) -> Sequence[HostPart]: ...
+    @property
+    def output_path(self) -> str:
+        """Where the job's standard output goes on this host; empty while nothing of the job was started here."""
+
+    @property
+    def error_path(self) -> str:
+        """Where its standard error goes; empty when that joins the output."""
+
+
+class TaskHandle(Protocol):
+    """A started task."""
+
+    @property
+    def pid(self) -> int: ...
+    def signal(self, number: int) -> None:
+        """Send a signal to the task's process group; nothing happens when it has ended."""
+
+    async def wait(self) -> int:
+        """The raw wait status of the task's first process, once it has ended."""
+
+
+class TaskRefused(Exception):
+    """A task cannot be started; the text is one sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRequest:
+    """What to run beside the job, as its user. ``environment`` is laid over the job's own."""
+
+    argv: tuple[bytes, ...]
+    cwd: str  # entered as the user; empty: the job's
+    environment: tuple[bytes, ...]  # NAME=VALUE
+    stdin_fd: int
+    stdout_fd: int
+    stderr_fd: int
+    pmi_fd: int | None = None  # becomes descriptor PMI_DESCRIPTOR of the task
+    task: int = 0  # its number in the job, 0 for a launch agent
+
+
+# The descriptor of the PMI socket in a rank: the first after the standard ones.
+PMI_DESCRIPTOR = 3
+
+
+class Attempts(Protocol):
+    """The attempts of this host."""
+
+    def find(self, job: int, index: int, attempt: int = 0) -> HeldAttempt | None:
+        """The attempt, or the newest one of that job when ``attempt`` is 0."""
+
+    async def run_task(self, key: Key, request: TaskRequest) -> TaskHandle:
+        """Start a task in the attempt's place: its user, its cgroup, its limits. The descriptors stay the caller's.
+
+        Raises:
+            TaskRefused: the attempt is not running here (any more), or the task could not be started.
+        """

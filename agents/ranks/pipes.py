@@ -1,0 +1,121 @@
+"""Ends of pipes and sockets in the event loop: read and written without blocking it, at the pace of the slower side.
+
+Invariant: no buffer here holds more than one chunk, so a task that writes faster than its reader takes is made to
+wait by its own full pipe.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+
+CHUNK = 64 << 10
+
+
+class ReadEnd:
+    """The reading end of a task's pipe; owns the descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self._finishing = False
+        self._wake: asyncio.Future[None] | None = None
+
+    async def read(self) -> bytes:
+        """What is there, waiting for something; empty at the end, or when nothing is there after ``finish``."""
+        while True:
+            try:
+                return os.read(self._descriptor, CHUNK)
+            except BlockingIOError:
+                if self._finishing:
+                    return b""
+            except OSError:
+                return b""  # a socket whose other end died with our words unread
+            await self._readable()
+
+    def finish(self) -> None:
+        """The task has ended: what still holds the other end is not waited for."""
+        self._finishing = True
+        _settle(self._wake)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    async def _readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._wake = loop.create_future()
+        loop.add_reader(self._descriptor, _settle, self._wake)
+        try:
+            await self._wake
+        finally:
+            loop.remove_reader(self._descriptor)
+            self._wake = None
+
+
+class WriteEnd:
+    """The writing end of a task's pipe; owns the descriptor. What the task will not read is dropped."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self._open = True
+
+    async def write(self, data: bytes) -> None:
+        """Hand all of ``data`` to the task; returns early when the task no longer listens."""
+        view = memoryview(data)
+        while view and self._open:
+            try:
+                view = view[os.write(self._descriptor, view) :]
+            except BlockingIOError:
+                await self._writable()
+            except OSError:
+                self.close()
+
+    def close(self) -> None:
+        """The task reads to the end of what was written."""
+        if self._open:
+            self._open = False
+            os.close(self._descriptor)
+
+    async def _writable(self) -> None:
+        loop = asyncio.get_running_loop()
+        wake: asyncio.Future[None] = loop.create_future()
+        loop.add_writer(self._descriptor, _settle, wake)
+        try:
+            await wake
+        finally:
+            loop.remove_writer(self._descriptor)
+
+
+def output_pipe(uid: int, gid: int) -> tuple[ReadEnd, int]:
+    """A pipe for what a task of this user writes: our end, and the descriptor for the task, to be closed after it."""
+    ours, theirs = os.pipe()
+    _give(theirs, uid, gid)
+    return ReadEnd(ours), theirs
+
+
+def input_pipe(uid: int, gid: int) -> tuple[WriteEnd, int]:
+    """A pipe for what a task of this user reads, likewise."""
+    theirs, ours = os.pipe()
+    _give(theirs, uid, gid)
+    return WriteEnd(ours), theirs
+
+
+def socket_pair() -> tuple[ReadEnd, WriteEnd, int]:
+    """A socket that a task reads and writes: both directions of our end, and the descriptor for the task."""
+    ours, theirs = socket.socketpair()
+    descriptor = ours.detach()
+    return ReadEnd(descriptor), WriteEnd(os.dup(descriptor)), theirs.detach()
+
+
+def _give(descriptor: int, uid: int, gid: int) -> None:
+    """Let the user open the pipe by name (/dev/stdout), which belongs to root else."""
+    if os.geteuid() == 0:
+        # In a user namespace the id may not exist; the pipe then works, only not by name.
+        with contextlib.suppress(OSError):
+            os.fchown(descriptor, uid, gid)
+
+
+def _settle(wake: asyncio.Future[None] | None) -> None:
+    if wake is not None and not wake.done():
+        wake.set_result(None)

@@ -1,0 +1,259 @@
+"""One task beside a job's first process: started as its user, fed, listened to, killed when its caller goes away.
+
+Used for callers on this host and for those behind another host's agent alike. Invariants: user, base environment and
+limits come from the held attempt; output moves at its reader's pace; when the conversation breaks off, so does the
+task: TERM, and KILL for what is left after ``KILL_AFTER_S``; every descriptor is closed on every path.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import ExitStack
+from typing import Any
+
+from agents.ranks.contract import PMI_DESCRIPTOR, Attempts, HeldAttempt, TaskHandle, TaskRefused, TaskRequest
+from agents.ranks.pipes import ReadEnd, WriteEnd, input_pipe, output_pipe, socket_pair
+from protos.agents_pb2 import TaskInput, TaskOutput, TaskStart
+
+LOG = logging.getLogger("lava.ranks")
+
+# So much of a task's input waits here before its caller is made to wait; callers keep below it (see
+# TaskOutput.taken), so that signals are never stuck behind input that the task does not read.
+INPUT_WAITING_MAX = 1 << 20
+# A process that a task left behind may still write for so long after the task's end.
+LINGER_S = 1.0
+KILL_AFTER_S = 2.0
+
+Send = Callable[[TaskOutput], Awaitable[None]]
+
+# What the agent of each host sets for itself: a caller on another host would bring the wrong values along.
+_OF_THE_HOST = (
+    *(b"LSB_", b"LSF_", b"LS_", b"LAVA_"),
+    *(b"CUDA_VISIBLE_DEVICES=", b"GPU_DEVICE_ORDINAL=", b"HOSTNAME=", b"TMPDIR="),
+)
+_OF_THE_TASK = (b"LSF_PM_",)
+
+
+async def converse(
+    attempts: Attempts, held: HeldAttempt, start: TaskStart, inputs: AsyncIterator[TaskInput], send: Send
+) -> None:
+    """Start what ``start`` names, pass its data both ways, and tell how it ended.
+
+    Cancelling kills the task. A task that cannot be started is an answer (``TaskOutput.error``), not an exception.
+    """
+    with ExitStack() as ours:
+        try:
+            streams, handle = await _start(attempts, held, start, ours)
+        except TaskRefused as refused:
+            await send(TaskOutput(error=str(refused)))
+            return
+        try:
+            await send(TaskOutput(started=True, pid=handle.pid))
+            await streams.run(handle, inputs, send)
+        except BaseException:
+            _kill_in_background(handle, held)
+            raise
+
+
+async def _start(
+    attempts: Attempts, held: HeldAttempt, start: TaskStart, ours: ExitStack
+) -> "tuple[_Streams, TaskHandle]":
+    with ExitStack() as theirs:
+        argv = _argv(start)
+        streams, descriptors = _open_streams(held, start, ours, theirs)
+        environment = overlay(start.environment)
+        if start.pmi:
+            environment += (b"PMI_FD=%d" % PMI_DESCRIPTOR,)
+        request = TaskRequest(
+            argv=argv,
+            cwd=start.cwd,
+            environment=environment,
+            stdin_fd=descriptors[0],
+            stdout_fd=descriptors[1],
+            stderr_fd=descriptors[2],
+            pmi_fd=descriptors[3] if start.pmi else None,
+            task=start.task,
+        )
+        starting = asyncio.create_task(_start_and_close(attempts, held, request, theirs.pop_all()))
+    try:
+        return streams, await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(lambda started: _kill_if_started(started, held))
+        raise
+
+
+async def _start_and_close(
+    attempts: Attempts, held: HeldAttempt, request: TaskRequest, theirs: ExitStack
+) -> TaskHandle:
+    """The task's ends are open until the start is through, also when nobody waits for it any more."""
+    with theirs:
+        return await attempts.run_task(held.key, request)
+
+
+def _argv(start: TaskStart) -> tuple[bytes, ...]:
+    if start.command:
+        return (b"/bin/sh", b"-c", start.command.encode())
+    if not start.argv:
+        raise TaskRefused("no command was given")
+    return tuple(word.encode() for word in start.argv)
+
+
+def overlay(environment: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The caller's variables that may replace the job's: not those that each host's own agent sets."""
+    return tuple(
+        entry
+        for entry in environment
+        if entry.find(b"=") > 0 and (entry.startswith(_OF_THE_TASK) or not entry.startswith(_OF_THE_HOST))
+    )
+
+
+def _open_streams(
+    held: HeldAttempt, start: TaskStart, ours: ExitStack, theirs: ExitStack
+) -> "tuple[_Streams, list[int]]":
+    """The task's standard streams and, for a rank, its PMI socket; each end is closed by the stack it belongs to."""
+    descriptors: list[int] = []
+    stdin: WriteEnd | None = None
+    if start.no_input:
+        descriptors.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    else:
+        stdin, descriptor = input_pipe(held.uid, held.gid)
+        ours.callback(stdin.close)
+        descriptors.append(descriptor)
+    outputs = []
+    for _ in range(2):
+        output, descriptor = output_pipe(held.uid, held.gid)
+        ours.callback(output.close)
+        outputs.append(output)
+        descriptors.append(descriptor)
+    pmi: tuple[ReadEnd, WriteEnd] | None = None
+    if start.pmi:
+        reading, writing, descriptor = socket_pair()
+        ours.callback(reading.close)
+        ours.callback(writing.close)
+        pmi = (reading, writing)
+        descriptors.append(descriptor)
+    for descriptor in descriptors:
+        theirs.callback(os.close, descriptor)
+    return _Streams(stdin, outputs[0], outputs[1], pmi), descriptors
+
+
+class _Streams:
+    """Our ends of a task's descriptors."""
+
+    def __init__(
+        self, stdin: WriteEnd | None, out: ReadEnd, err: ReadEnd, pmi: tuple[ReadEnd, WriteEnd] | None
+    ) -> None:
+        self._stdin = stdin
+        self._out = out
+        self._err = err
+        self._pmi = pmi
+        self._turn = asyncio.Lock()
+        self._waiting: asyncio.Queue[bytes] = asyncio.Queue()
+        self._waiting_bytes = 0
+        self._room = asyncio.Event()
+        self._taken = 0
+
+    async def run(self, handle: TaskHandle, inputs: AsyncIterator[TaskInput], send: Send) -> None:
+        """Until the task has ended and what it wrote has been passed on."""
+        feeding = [asyncio.create_task(self._feed(handle, inputs)), asyncio.create_task(self._pour(send))]
+        pumps = [asyncio.create_task(pump) for pump in self._pumps(send)]
+        ended = asyncio.create_task(handle.wait())
+        try:
+            await _until_ended(ended, [*feeding, *pumps])
+            asyncio.get_running_loop().call_later(LINGER_S, self._finish)
+            await asyncio.gather(*pumps)
+            await send(TaskOutput(ended=True, status=ended.result()))
+        finally:
+            for task in (*feeding, ended, *pumps):
+                task.cancel()
+            await asyncio.gather(*feeding, ended, *pumps, return_exceptions=True)
+
+    def _pumps(self, send: Send) -> list[Coroutine[Any, Any, None]]:
+        pumps = [
+            self._pump(self._out, send, lambda data: TaskOutput(out=data)),
+            self._pump(self._err, send, lambda data: TaskOutput(err=data)),
+        ]
+        if self._pmi is not None:
+            pumps.append(self._pump(self._pmi[0], send, lambda data: TaskOutput(pmi=data)))
+        return pumps
+
+    async def _pump(self, source: ReadEnd, send: Send, wrap: Callable[[bytes], TaskOutput]) -> None:
+        while data := await source.read():
+            async with self._turn:
+                await send(wrap(data))
+
+    async def _feed(self, handle: TaskHandle, inputs: AsyncIterator[TaskInput]) -> None:
+        """Pass on what the caller says; the end of its words is the end of the task's input."""
+        async for message in inputs:
+            if message.signal:
+                handle.signal(message.signal)
+            if message.pmi and self._pmi is not None:
+                await self._pmi[1].write(message.pmi)
+            if message.data:
+                await self._accept(message.data)
+            if message.end_of_input:
+                self._waiting.put_nowait(b"")
+        self._waiting.put_nowait(b"")
+
+    async def _accept(self, data: bytes) -> None:
+        while self._waiting_bytes > INPUT_WAITING_MAX:
+            self._room.clear()
+            await self._room.wait()
+        self._waiting_bytes += len(data)
+        self._waiting.put_nowait(data)
+
+    async def _pour(self, send: Send) -> None:
+        """Input that was accepted goes into the task as fast as it reads."""
+        if self._stdin is None:
+            return
+        while data := await self._waiting.get():
+            await self._stdin.write(data)
+            self._waiting_bytes -= len(data)
+            self._taken += len(data)
+            self._room.set()
+            async with self._turn:
+                await send(TaskOutput(taken=self._taken))
+        self._stdin.close()
+
+    def _finish(self) -> None:
+        self._out.finish()
+        self._err.finish()
+        if self._pmi is not None:
+            self._pmi[0].finish()
+
+
+async def _until_ended(ended: asyncio.Task[int], others: list[asyncio.Task[None]]) -> None:
+    """Wait for the task's end; one of the others failing ends the conversation at once."""
+    waiting: set[asyncio.Task[int] | asyncio.Task[None]] = {ended, *others}
+    while not ended.done():
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+
+_killings: set[asyncio.Task[None]] = set()
+
+
+def _kill_in_background(handle: TaskHandle, held: HeldAttempt) -> None:
+    """The caller is gone and its coroutine being cancelled, so the killing is a task of its own."""
+    LOG.info("task abandoned job=%d index=%d attempt=%d pid=%d", *held.key, handle.pid)
+    killing = asyncio.create_task(_kill(handle))
+    _killings.add(killing)
+    killing.add_done_callback(_killings.discard)
+
+
+def _kill_if_started(started: asyncio.Task[TaskHandle], held: HeldAttempt) -> None:
+    if not started.cancelled() and started.exception() is None:
+        _kill_in_background(started.result(), held)
+
+
+async def _kill(handle: TaskHandle) -> None:
+    ended = asyncio.ensure_future(handle.wait())
+    handle.signal(signal.SIGTERM)
+    handle.signal(signal.SIGCONT)
+    done, _ = await asyncio.wait({ended}, timeout=KILL_AFTER_S)
+    handle.signal(signal.SIGKILL)
+    if not done:
+        await ended
