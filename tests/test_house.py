@@ -322,19 +322,8 @@ def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, source)
     for package in (*PACKAGES, "tests"):
         shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
-    build = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        tmp_path,
-        source,
-    ]
-    subprocess.run(build, check=True, capture_output=True)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, f"--wheel-dir={tmp_path}", str(source)], check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     listed = subprocess.run([sys.executable, "-m", "zipfile", "-l", wheel], check=True, capture_output=True, text=True)
     packed = {line.split()[0] for line in listed.stdout.splitlines()[1:] if ".dist-info/" not in line}
