@@ -13,14 +13,14 @@ import os
 import sys
 import time
 
+from lavactl.errors import CommandError, OutputClosedError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import BinaryIO
 
     from lavactl.client import Client
-
-from lavactl.errors import CommandError, OutputClosedError
 
 DEFAULT_WIDTH = 80
 

@@ -1,0 +1,210 @@
+"""What a command asks of the cluster, through the local agent's socket: typed calls, deadlines, retries, sentences.
+
+Invariants:
+
+* A call is repeated only where that is safe: queries, signals that do the same twice, and Submit, which bears a request
+  id that the master answers with the same job.
+* Waiting for the master is bounded: LSB_NTRIES tries (12 if unset, about a minute and a half), then a CommandError.
+* Whatever fails leaves here as a ``CommandError`` of one sentence.
+"""
+
+from lavactl.connection import CallError, Connection, LostError
+from lavactl.errors import CommandError
+from lavactl.settings import socket_path
+from protos import frames, jobs_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lavactl.io import Io
+    from protos import agents_pb2, cluster_pb2, common_pb2
+
+JOBS = "/lava.v1.JobService/"
+CLUSTER = "/lava.v1.ClusterService/"
+PEEK = "/lava.local/Peek"
+
+TRIES = 12
+PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)  # after each failed try; the last one repeats
+ANSWER_S = 90.0  # longer than the gateway waits for the master, so that its sentence arrives
+NOT_RESPONDING = "batch system daemon not responding ... still trying"
+
+TRANSIENT = (frames.UNAVAILABLE, frames.DEADLINE_EXCEEDED)
+
+# How a call may be repeated after a lost connection.
+ALWAYS = 0
+BEFORE_SENT = 1
+
+
+class Client:
+    """Calls on the local agent and, through it, on the master.
+
+    Args:
+        io: where LAVA_SOCKET and LSB_NTRIES are looked up, waiting is announced and slept.
+    """
+
+    def __init__(self, io: "Io", path: str | None = None) -> None:
+        self._io = io
+        self._path = path or socket_path(io.environ)
+        self._connection: Connection | None = None
+        tries = io.setting("LSB_NTRIES") or ""
+        self._tries = int(tries) if tries.isdigit() and int(tries) > 0 else TRIES
+
+    # Jobs.
+
+    def submit(self, item: "jobs_pb2.SubmitItem") -> "jobs_pb2.SubmitResult":
+        """Submit one job. After a lost connection the same request id goes out again: never two jobs."""
+        batch = jobs_pb2.SubmitBatch(items=[item])
+        if batch.ByteSize() > frames.MAX_PAYLOAD - 256:
+            raise CommandError(
+                f"The job is {batch.ByteSize() >> 20} MiB with its script and environment; 8 MiB is the most."
+            )
+
+        def mark_retry() -> bytes:
+            batch.items[0].retry = True
+            return batch.SerializeToString()
+
+        for payload in self._stream(JOBS + "Submit", batch.SerializeToString(), again=mark_retry):
+            for result in jobs_pb2.SubmitReplies.FromString(payload).results:
+                return result
+        raise CommandError("The master gave no answer to the submission.")
+
+    def list_jobs(self, request: "jobs_pb2.ListJobsRequest") -> "Iterator[jobs_pb2.JobPage]":
+        """Pages of job records, in the master's order."""
+        return map(jobs_pb2.JobPage.FromString, self._stream(JOBS + "List", request.SerializeToString()))
+
+    def signal(self, request: "jobs_pb2.SignalRequest") -> "jobs_pb2.SignalReply":
+        """Signal, stop, resume or end jobs. A plain signal is not sent twice: after a lost connection it fails."""
+        repeat = BEFORE_SENT if request.action == jobs_pb2.SEND else ALWAYS
+        payload = self._one(JOBS + "Signal", request.SerializeToString(), repeat)
+        return jobs_pb2.SignalReply.FromString(payload)
+
+    def explain(self, request: "jobs_pb2.ExplainRequest") -> "jobs_pb2.ExplainReply":
+        """Why jobs wait."""
+        return jobs_pb2.ExplainReply.FromString(self._one(JOBS + "Explain", request.SerializeToString()))
+
+    def history(self, request: "jobs_pb2.HistoryRequest") -> "Iterator[jobs_pb2.HistoryPage]":
+        """Pages of job histories."""
+        return map(jobs_pb2.HistoryPage.FromString, self._stream(JOBS + "History", request.SerializeToString()))
+
+    def watch(self, refs: "list[common_pb2.JobRef]") -> "Iterator[jobs_pb2.JobChange]":
+        """Changes of jobs until all have ended; a lost connection is taken up again with the present state."""
+        request = jobs_pb2.WatchRequest(refs=refs).SerializeToString()
+        while True:
+            try:
+                for payload in self._stream(JOBS + "Watch", request, silence_s=None):
+                    yield jobs_pb2.JobChange.FromString(payload)
+                return
+            except InterruptedAnswerError:
+                self._io.sleep(PAUSES_S[0])
+
+    def peek(self, request: "jobs_pb2.PeekRequest") -> "Iterator[agents_pb2.TailChunk]":
+        """What a job has written so far, and goes on writing if asked to follow."""
+        from protos import agents_pb2
+
+        silence_s = None if request.follow else ANSWER_S
+        return map(
+            agents_pb2.TailChunk.FromString, self._stream(PEEK, request.SerializeToString(), silence_s=silence_s)
+        )
+
+    # The cluster.
+
+    def info(self) -> "cluster_pb2.InfoReply":
+        """Names and version of the cluster."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.InfoReply.FromString(self._one(CLUSTER + "Info", b""))
+
+    def hosts(self, request: "cluster_pb2.HostsRequest") -> "Iterator[cluster_pb2.HostsPage]":
+        """Pages of host records."""
+        from protos import cluster_pb2
+
+        return map(cluster_pb2.HostsPage.FromString, self._stream(CLUSTER + "Hosts", request.SerializeToString()))
+
+    def queues(self, request: "cluster_pb2.QueuesRequest") -> "cluster_pb2.QueuesReply":
+        """Queue records."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.QueuesReply.FromString(self._one(CLUSTER + "Queues", request.SerializeToString()))
+
+    # How a call is made.
+
+    def _one(self, method: str, message: bytes, repeat: int = ALWAYS) -> bytes:
+        for payload in self._stream(method, message, repeat=repeat):
+            return payload
+        raise CommandError("The master gave an empty answer.")
+
+    def _stream(
+        self,
+        method: str,
+        message: bytes,
+        *,
+        silence_s: float | None = ANSWER_S,
+        repeat: int = ALWAYS,
+        again: "Callable[[], bytes] | None" = None,
+    ) -> "Iterator[bytes]":
+        """Answers to one call. Tried again while no answer has come and a repetition is safe.
+
+        Args:
+            again: makes the request for a repetition, where it differs from the first.
+        """
+        for attempt in range(self._tries):
+            answered = False
+            try:
+                for payload in self._connected().answers(method, message, silence_s):
+                    answered = True
+                    yield payload
+                return
+            except CallError as error:
+                if error.status not in TRANSIENT or repeat == BEFORE_SENT:
+                    raise CommandError(sentence(str(error))) from None
+                reason = str(error)
+            except LostError as error:
+                self._connection = None
+                reason = f"the connection to the agent of this host was lost: {error}"
+                if repeat == BEFORE_SENT:
+                    reason += "; whether the request was carried out is not known"
+                    raise CommandError(sentence(reason)) from None
+            if answered:
+                raise InterruptedAnswerError(sentence(f"The answer was cut short: {reason}"))
+            message = again() if again else message
+            self._pause(attempt, reason)
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            for attempt in range(self._tries):
+                try:
+                    self._connection = Connection(self._path)
+                    break
+                except (ConnectionRefusedError, BlockingIOError) as error:
+                    self._pause(attempt, f"no agent of this host listens on {self._path}: {error.strerror}")
+                except OSError as error:
+                    raise CommandError(no_agent(self._path, error)) from None
+        assert self._connection is not None, "_pause raises after the last try"
+        return self._connection
+
+    def _pause(self, attempt: int, reason: str) -> None:
+        """Wait before the next try; after the last one, give up."""
+        if attempt + 1 >= self._tries:
+            raise CommandError(sentence(f"The batch system does not answer: {reason}"))
+        if attempt == 0:
+            self._io.error(NOT_RESPONDING)
+        self._io.sleep(PAUSES_S[min(attempt, len(PAUSES_S) - 1)])
+
+
+class InterruptedAnswerError(CommandError):
+    """A stream of answers broke off after its first message."""
+
+
+def no_agent(path: str, error: OSError) -> str:
+    """The sentence for a socket that cannot be opened at all."""
+    return (
+        f"Cannot reach the lava agent of this host at {path} ({error.strerror}): start lava-agent here, "
+        "or set LAVA_SOCKET as `lavactl env` prints it."
+    )
+
+
+def sentence(text: str) -> str:
+    """A message from elsewhere as one sentence on one line."""
+    text = " ".join(text.split()) or "The request failed"
+    return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

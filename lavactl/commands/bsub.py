@@ -1,0 +1,109 @@
+"""bsub: submit a job; with -K wait for its end.
+
+Exit code: 0 submitted, 255 not; with -K the job's own (126 if it ended without having started).
+"""
+
+import os
+import time
+
+from lavactl.errors import CommandError, UsageError
+from lavactl.exits import exit_code
+from lavactl.options import answer_standard
+from lavactl.submission import USAGE, Submission, read_submission
+from protos import common_pb2, jobs_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+ENDED_PENDING = 126
+RETRY_S = 60.0
+RETRIES = 12  # of a submission refused only for now, unless LSB_NTRIES says otherwise
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bsub."""
+    text = answer_standard(argv, USAGE)
+    if text is not None:
+        io.error(text) if argv[0] in ("-h", "--help") else io.print(text)
+        return 0
+    try:
+        submission = read_submission(argv, io)
+        for note in submission.notes:
+            io.error(note)
+        result = submit(submission, io)
+    except UsageError as error:
+        raise UsageError(not_submitted(error), error.usage) from None
+    except UnicodeEncodeError:
+        raise CommandError("A name or argument is not UTF-8 text. Job not submitted.") from None
+    except CommandError as error:
+        raise CommandError(not_submitted(error), error.code) from None
+    announce(submission, result, io)
+    return wait_for(result.job, submission.quiet, io) if submission.wait else 0
+
+
+def not_submitted(error: CommandError) -> str:
+    """``<reason>. Job not submitted.``"""
+    return f"{str(error).rstrip('.')}. Job not submitted."
+
+
+def submit(submission: Submission, io: "Io") -> jobs_pb2.SubmitResult:
+    """Send the job; wait and send it again, with the same request id, while the master refuses it only for now."""
+    item = jobs_pb2.SubmitItem(request_id=os.urandom(16), spec=submission.spec)
+    tries = io.setting("LSB_NTRIES") or ""
+    left = int(tries) if tries.isdigit() and int(tries) > 0 else RETRIES
+    while True:
+        result = io.client().submit(item)
+        if result.job:
+            return result
+        left -= 1
+        reason = result.error or "the master gave no reason"
+        if not result.retry_later or left <= 0:
+            raise CommandError(reason)
+        io.error(f"{reason.rstrip('.')}. Retrying in {RETRY_S:.0f} seconds...")
+        io.sleep(RETRY_S)
+        item.retry = True
+
+
+def announce(submission: Submission, result: jobs_pb2.SubmitResult, io: "Io") -> None:
+    """The line that every wrapper parses, and the notices about times."""
+    if submission.quiet:
+        return
+    default = "default " if result.default_queue else ""
+    io.print(f"Job <{result.job}> is submitted to {default}queue <{result.queue}>.")
+    io.flush()
+    if submission.spec.begin_time:
+        io.error(f"Job will be scheduled after {time.ctime(submission.spec.begin_time)}")
+    if submission.spec.terminate_time:
+        io.error(f"Job will be terminated by {time.ctime(submission.spec.terminate_time)}")
+
+
+def wait_for(job: int, quiet: bool, io: "Io") -> int:
+    """Wait until the job, or every element of the array, has ended; the first failure's exit code, or 0."""
+
+    def say(notice: str) -> None:
+        if not quiet:
+            io.error(f"<<{notice}>>")
+
+    say("Waiting for dispatch ...")
+    codes: dict[int, int] = {}
+    started: set[int] = set()
+    for change in io.client().watch([common_pb2.JobRef(job=job)]):
+        has_run = change.index in started
+        if change.state in (common_pb2.RUN, common_pb2.STAGING) and change.hosts and not has_run:
+            started.add(change.index)
+            say(f"Starting on {change.hosts[0]}")
+        elif change.state in (common_pb2.DONE, common_pb2.EXIT) and change.index not in codes:
+            ran = has_run or bool(change.hosts) or change.state == common_pb2.DONE
+            codes[change.index] = final_code(change, ran)
+            say("Job is finished" if ran else "Terminated while pending")
+    return next((codes[index] for index in sorted(codes) if codes[index]), 0)
+
+
+def final_code(change: jobs_pb2.JobChange, ran: bool) -> int:
+    """The exit code that stands for one ended job."""
+    if change.state == common_pb2.DONE:
+        return 0
+    if not ran:
+        return ENDED_PENDING
+    return exit_code(change.exit_status) or 1  # EXIT without a status of its own is still a failure

@@ -1,0 +1,161 @@
+"""One connection to the local agent's socket: frames out, frames in.
+
+Invariants: answers are credited as they are consumed, so the agent never sends more than a window ahead; a broken or
+silent connection is a ``LostError``, an answer of the master or agent that refuses the call a ``CallError``. Only
+``_socket`` is imported: the socket module costs a command 2 ms.
+"""
+
+import _socket
+
+from protos import frames
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CREDIT_PORTION = frames.WINDOW // 4
+READ_SIZE = 1 << 18
+
+
+class LostError(Exception):
+    """The connection broke, or nothing came within the time allowed: nobody knows how far the call got."""
+
+
+class CallError(Exception):
+    """The call was answered with a failure: a gRPC status number and one sentence."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Connection:
+    """Frames over a connected Unix socket. Calls may overlap; ``answers`` is for callers that make one at a time.
+
+    Raises:
+        OSError: the socket cannot be reached.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        try:
+            self._socket.connect(path)
+        except OSError:
+            self._socket.close()
+            raise
+        self._buffer = bytearray()
+        self._last_call = 0
+
+    def fileno(self) -> int:
+        """Descriptor to wait on; ask ``has_frame`` first, since a frame may be buffered already."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """End the connection and every call on it."""
+        self._socket.close()
+
+    def start(self, method: str, message: bytes, *, more: bool = False) -> int:
+        """Begin a call and give its number. ``more``: further requests follow by ``send``, up to ``half_close``."""
+        self._last_call += 1
+        kind = frames.OPEN if more else frames.CALL
+        self._put(frames.pack(self._last_call, kind, frames.pack_open(method, message)))
+        return self._last_call
+
+    def send(self, call: int, message: bytes) -> None:
+        """One more request of a call that was started with ``more``; the caller minds the window."""
+        self._put(frames.pack(call, frames.MESSAGE, message))
+
+    def half_close(self, call: int) -> None:
+        """No more requests."""
+        self._put(frames.pack(call, frames.HALF_CLOSE))
+
+    def cancel(self, call: int) -> None:
+        """The answers are not wanted any more."""
+        self._put(frames.pack(call, frames.CANCEL))
+
+    def credit(self, call: int, messages: int) -> None:
+        """So many answers were consumed."""
+        self._put(frames.pack(call, frames.CREDIT, messages.to_bytes(4, "little")))
+
+    def receive(self, timeout_s: float | None) -> tuple[int, int, bytes]:
+        """The next frame: (call, kind, payload).
+
+        Raises:
+            LostError: the agent has gone, speaks something else, or was silent for ``timeout_s``.
+        """
+        try:
+            self._socket.settimeout(timeout_s)
+            call, kind, length = frames.unpack_header(self._take(frames.HEADER.size))
+            return call, kind, self._take(length)
+        except TimeoutError:
+            raise LostError(f"no answer within {timeout_s:.0f} seconds") from None
+        except (OSError, frames.FrameError) as error:
+            raise LostError(str(error)) from None
+
+    def has_frame(self) -> bool:
+        """Whether a whole frame is buffered, so that ``receive`` does not wait."""
+        size = frames.HEADER.size
+        if len(self._buffer) < size:
+            return False
+        return len(self._buffer) >= size + frames.unpack_header(bytes(self._buffer[:size]))[2]
+
+    def answers(self, method: str, message: bytes, timeout_s: float | None) -> "Iterator[bytes]":
+        """The answers to a call with one request. Stopping early cancels the call.
+
+        Args:
+            timeout_s: the longest silence between two answers; None for any.
+
+        Raises:
+            LostError, CallError.
+        """
+        call = self.start(method, message)
+        ended = False
+        owed = 0
+        try:
+            while True:
+                number, kind, payload = self.receive(timeout_s)
+                if number != call:
+                    continue  # the end of an earlier call that was cancelled
+                if kind == frames.END:
+                    ended = True
+                    return self._conclude(payload)
+                if kind == frames.MESSAGE:
+                    yield payload
+                    owed += 1
+                    if owed == CREDIT_PORTION:
+                        self.credit(call, owed)
+                        owed = 0
+        finally:
+            if not ended:
+                self._abandon(call)
+
+    def _abandon(self, call: int) -> None:
+        try:
+            self.cancel(call)
+        except LostError:
+            self.close()
+
+    def _conclude(self, payload: bytes) -> None:
+        status, text = frames.unpack_end(payload)
+        if status != frames.OK:
+            raise CallError(status, text)
+
+    def _put(self, frame: bytes) -> None:
+        try:
+            self._socket.settimeout(None)
+            view = memoryview(frame)
+            while view:
+                view = view[self._socket.send(view, _socket.MSG_NOSIGNAL) :]
+        except OSError as error:
+            raise LostError(str(error)) from None
+
+    def _take(self, size: int) -> bytes:
+        buffer = self._buffer
+        while len(buffer) < size:
+            chunk = self._socket.recv(READ_SIZE)
+            if not chunk:
+                raise ConnectionResetError("the agent closed the connection")
+            buffer += chunk
+        taken = bytes(buffer[:size])
+        del buffer[:size]
+        return taken

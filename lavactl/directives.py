@@ -1,0 +1,77 @@
+"""The ``#BSUB`` lines of a job script.
+
+Rules (docs/reference has them for users): a directive starts in the first column with ``#BSUB`` and a blank, anywhere
+in the script; words are split as a shell would, quotes included, nothing is expanded; a ``#`` at the start of a word
+begins a comment. A directive that is indented is none: ipyparallel's default template repeats ``-J`` without its index
+list on an indented line, and would start one engine instead of n. Such lines are reported, not swallowed.
+"""
+
+from lavactl.errors import CommandError
+
+MARK = "#BSUB"
+BLANKS = " \t\r"
+
+
+def directive_words(script: str) -> list[tuple[int, list[str]]]:
+    """(line number from 1, words after #BSUB) of every directive that has words.
+
+    Raises:
+        CommandError: a quote is left open.
+    """
+    found = []
+    for number, line in enumerate(script.split("\n"), 1):
+        if is_directive(line):
+            words = split_words(line[len(MARK) :], number)
+            if words:
+                found.append((number, words))
+    return found
+
+
+def is_directive(line: str) -> bool:
+    """Whether a line is a directive."""
+    return line.startswith(MARK) and line[len(MARK) : len(MARK) + 1] in ("", " ", "\t", "\r")
+
+
+def indented_directives(script: str) -> list[int]:
+    """Numbers of lines that would be directives, were they not indented."""
+    if MARK not in script:
+        return []
+    return [
+        number
+        for number, line in enumerate(script.split("\n"), 1)
+        if line[:1] in (" ", "\t") and is_directive(line.lstrip())
+    ]
+
+
+def split_words(text: str, line: int) -> list[str]:
+    """Words of one directive; quotes group, a backslash takes the next character as it is, ``#`` begins a comment."""
+    words: list[str] = []
+    place = 0
+    while True:
+        while place < len(text) and text[place] in BLANKS:
+            place += 1
+        if place == len(text) or text[place] == "#":
+            return words
+        word, place = _word(text, place, line)
+        words.append(word)
+
+
+def _word(text: str, place: int, line: int) -> tuple[str, int]:
+    """The word that starts at ``place``, and where it ends."""
+    taken: list[str] = []
+    quote = ""
+    while place < len(text) and (quote or text[place] not in BLANKS):
+        letter = text[place]
+        place += 1
+        if letter == quote:
+            quote = ""
+        elif not quote and letter in "'\"":
+            quote = letter
+        elif letter == "\\" and place < len(text) and (not quote or (quote == '"' and text[place] in '"\\')):
+            taken.append(text[place])
+            place += 1
+        else:
+            taken.append(letter)
+    if quote:
+        raise CommandError(f"Line {line} of the job script: the quote {quote} is not closed.")
+    return "".join(taken), place

@@ -1,0 +1,205 @@
+"""Values of single bsub options: text to the field of a job, or one sentence that says what was expected."""
+
+import os
+
+from lavactl import units
+from lavactl.errors import CommandError
+from lavactl.options import printable
+from protos import common_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NAME_MAX = 4094
+
+SECTIONS = ("select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity[")
+
+# -gpu keys that ask for what lava does anyway, or for nothing.
+GPU_DEFAULTS = {
+    "mps": ("no",), "aff": ("yes", "no"), "block": ("no",), "gpack": ("no",), "glink": ("no",), "nvlink": ("no",),
+    "gvendor": ("nvidia",),
+}  # fmt: skip
+
+# Set by the batch system for one job: a job submitted from inside it must not inherit them.
+JOB_PREFIXES = (b"LSB_", b"LSF_PM_")
+JOB_NAMES = frozenset((b"LSFUSER", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXEC_T", b"TERM", b"TERMCAP"))
+# Set for the processes of one job or rank; outside a job they are the user's own.
+INNER_PREFIXES = (b"PMI_", b"PMIX_", b"OMPI_", b"LAVA_JOB_")
+INNER_NAMES = frozenset((b"CUDA_VISIBLE_DEVICES",))
+
+
+def bad(option: str, text: str, expected: str) -> CommandError:
+    """The error for a value that cannot be read."""
+    return CommandError(f"-{option} {printable(text)}: expected {expected}.")
+
+
+def run_limit_s(text: str, option: str = "W") -> int:
+    """Seconds of -W, -We, -c."""
+    minutes, slash, _ = text.partition("/")
+    if slash:
+        raise CommandError(f"-{option} {printable(text)}: limits relative to a host or host model are not supported.")
+    try:
+        return units.read_minutes(minutes.strip())
+    except ValueError:
+        raise bad(option, text, "[hours:]minutes, such as 90 or 1:30") from None
+
+
+def memory_mib(text: str, unit: str, option: str = "M") -> int:
+    """MiB of -M: a number in ``unit``, or one that has its own. ``!`` (hard limit) is how lava limits anyway."""
+    try:
+        return units.read_memory_mib(text.strip().removesuffix("!"), unit)
+    except ValueError:
+        raise bad(option, text, "a number, optionally followed by K, M, G or T, such as 4G") from None
+
+
+def kib(text: str, option: str) -> int:
+    """Bytes of a limit that counts KiB, or has its own unit."""
+    try:
+        if units.is_digits(text) and int(text) < 1 << 50:
+            return int(text) << 10
+        return units.read_memory_mib(text, "K") << 20
+    except ValueError:
+        raise bad(option, text, "a number of KiB, such as 8192") from None
+
+
+def slots(text: str) -> tuple[int, int]:
+    """(least, most) of -n."""
+    try:
+        return units.read_count_range(text)
+    except ValueError:
+        raise bad("n", text, "min[,max], such as 4 or 2,8") from None
+
+
+def count(option: str, text: str, most: int = 2**31 - 1) -> int:
+    """A number of at least one."""
+    try:
+        return units.read_count(text, 1, most)
+    except ValueError:
+        raise bad(option, text, "a number of at least 1") from None
+
+
+def date(option: str, text: str, now: float) -> float:
+    """Seconds since the epoch of -b and -t."""
+    try:
+        return units.read_date(text, now)
+    except (ValueError, OverflowError):
+        raise CommandError(f"-{option} {printable(text)}: Bad time specification.") from None
+
+
+def job_name(text: str) -> tuple[str, list[common_pb2.IndexRange], int]:
+    """(name, array ranges, limit of running elements) of -J; no ranges for a plain job.
+
+    ``name[1-10:2,15]%5`` is an array; brackets anywhere else belong to the name.
+    """
+    if not text.isprintable() or len(text) > NAME_MAX or not text:
+        raise CommandError("Bad job name: it must be printable and of 1 to 4094 characters.")
+    body, limit = text, 0
+    head, percent, tail = text.rpartition("%")
+    if percent and head.endswith("]") and units.is_digits(tail):
+        body, limit = head, int(tail)
+    if not body.endswith("]") or "[" not in body:
+        return text, [], 0
+    name, _, indices = body[:-1].rpartition("[")
+    try:
+        ranges = units.read_index_list(indices)
+    except ValueError:
+        raise CommandError(f"{printable(text)}: Job array index error.") from None
+    if percent and not 0 < limit < 2**31:
+        raise CommandError(f"{printable(text)}: Job array index error.")
+    return name, [common_pb2.IndexRange(first=f, last=t, step=s) for f, t, s in ranges], limit
+
+
+def requirement(texts: "Sequence[str]") -> str:
+    """Several -R as one text. Beside others, a condition without ``select[...]`` gets it, so that all can be and-ed."""
+    if len(texts) == 1:
+        return texts[0].strip()
+    return " ".join(_with_select(text.strip()) for text in texts if text.strip())
+
+
+def _with_select(text: str) -> str:
+    starts = [place for section in SECTIONS if (place := _section_start(text, section)) >= 0]
+    end = min(starts, default=len(text))
+    if end == 0 or text.startswith("{") or not text[:end].strip():
+        return text
+    return f"select[{text[:end].strip()}] {text[end:]}".rstrip()
+
+
+def _section_start(text: str, section: str) -> int:
+    """Where a section begins as a word of its own, -1 if it does not."""
+    place = text.find(section)
+    while place > 0 and (text[place - 1].isalnum() or text[place - 1] == "_"):
+        place = text.find(section, place + 1)
+    return place
+
+
+def gpu_request(text: str) -> common_pb2.GpuRequest:
+    """-gpu: ``-`` or ``key=value`` pairs joined by colons.
+
+    Raises:
+        CommandError: a key or value lava cannot honour.
+    """
+    request = common_pb2.GpuRequest(num=1, text=text)
+    for pair in [] if text.strip() == "-" else text.split(":"):
+        key, _, value = pair.strip().partition("=")
+        _gpu_pair(request, key.strip().lower(), value.strip())
+    return request
+
+
+def _gpu_pair(request: common_pb2.GpuRequest, key: str, value: str) -> None:
+    word = value.lower()
+    if key == "num":
+        number, _, per = value.partition("/")
+        if per not in ("", "task", "host"):
+            raise bad("gpu", f"num={value}", "num=N, num=N/task or num=N/host")
+        request.num = count("gpu num", number, 1024)
+        request.per_task = per == "task"
+    elif key == "mode" and word in ("shared", "exclusive_process"):
+        request.exclusive_process = word == "exclusive_process"
+    elif key == "j_exclusive" and word in ("yes", "no"):
+        request.j_exclusive = word == "yes"
+    elif word not in GPU_DEFAULTS.get(key, ()):
+        raise CommandError(f"-gpu {printable(f'{key}={value}')}: not supported.")
+
+
+def job_environment(entries: "Sequence[bytes]", option: str | None) -> list[bytes]:
+    """NAME=VALUE entries for the job: what the caller has, less what the batch system sets, changed as -env says.
+
+    ``all``, ``none``, ``~NAME``, ``NAME`` and ``NAME=VALUE``, joined by commas; without ``all`` only what is named.
+    """
+    inner = any(entry.startswith(b"LSB_JOBID=") for entry in entries)
+    kept: dict[bytes, bytes] = {}
+    for entry in entries:
+        name, _, value = entry.partition(b"=")
+        if not is_of_batch_system(name, inner):
+            kept.setdefault(name, value)
+    if option is not None:
+        kept = _chosen(kept, [part.strip() for part in option.split(",") if part.strip()])
+    return [name + b"=" + value for name, value in kept.items()]
+
+
+def is_of_batch_system(name: bytes, inner: bool) -> bool:
+    """Whether a variable belongs to the caller's session or job, not to the next job. ``inner``: asked inside a job."""
+    if name.startswith(JOB_PREFIXES) or name in JOB_NAMES:
+        return True
+    return inner and (name.startswith(INNER_PREFIXES) or name in INNER_NAMES)
+
+
+def _chosen(kept: dict[bytes, bytes], parts: list[str]) -> dict[bytes, bytes]:
+    if not parts:
+        raise bad("env", "", "all, none, or a list of variables")
+    chosen = dict(kept) if "all" in parts else {}
+    for part in parts:
+        if part in ("all", "none"):
+            continue
+        name_text, equals, value = part.lstrip("~").partition("=")
+        name = os.fsencode(name_text.strip())
+        if not name:
+            raise bad("env", part, "NAME, NAME=VALUE or ~NAME")
+        if part.startswith("~"):
+            chosen.pop(name, None)
+        elif equals:
+            chosen[name] = os.fsencode(value)
+        elif name in kept:
+            chosen[name] = kept[name]
+    return chosen

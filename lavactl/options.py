@@ -1,0 +1,127 @@
+"""Reads a command line as LSF's commands do: options of one dash and any length, short ones bundled (``-aJ name``).
+
+Invariants: an option is known or the command line is refused; a value glued to its option is taken only where the word
+cannot be a misspelt option (``-n4`` and ``-Rspan[hosts=1]`` are read, ``-outdirr`` is not).
+"""
+
+from lavactl.errors import CommandError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FLAG = 0
+VALUE = 1
+
+
+class Options:
+    """What a command line said: options in order, and the words that are none."""
+
+    def __init__(self) -> None:
+        self.items: list[tuple[str, str]] = []
+        self.words: list[str] = []
+
+    def __contains__(self, name: str) -> bool:
+        return any(given == name for given, _ in self.items)
+
+    def last(self, *names: str) -> str | None:
+        """Value of the last of these options, None if none was given."""
+        for given, value in reversed(self.items):
+            if given in names:
+                return value
+        return None
+
+    def all(self, name: str) -> list[str]:
+        """Values of an option that may be given several times, in order."""
+        return [value for given, value in self.items if given == name]
+
+
+class Grammar:
+    """The options one command knows.
+
+    Args:
+        kinds: option name without its dash to FLAG, VALUE, or a sentence: the option is LSF's, but not supported yet.
+        words_end: the first word that is no option ends the options (``bsub command -x``).
+    """
+
+    def __init__(self, command: str, usage: str, kinds: "Mapping[str, int | str]", *, words_end: bool = False) -> None:
+        self.command = command
+        self.usage = usage
+        self.kinds = kinds
+        self.words_end = words_end
+
+    def parse(self, argv: list[str]) -> Options:
+        """Read a command line.
+
+        Raises:
+            UsageError: an unknown option, or one that lacks its value.
+            CommandError: an option of LSF that is not supported yet.
+        """
+        options = Options()
+        rest = list(reversed(argv))
+        while rest:
+            word = rest.pop()
+            if word == "--":
+                options.words += reversed(rest)
+                break
+            if len(word) < 2 or word[0] != "-":
+                options.words.append(word)
+                if self.words_end:
+                    options.words += reversed(rest)
+                    break
+                continue
+            self._option(word[1:], rest, options)
+        return options
+
+    def _option(self, name: str, rest: list[str], options: Options) -> None:
+        kind = self.kinds.get(name)
+        if kind is None:
+            self._glued(name, rest, options)
+        elif kind == FLAG:
+            options.items.append((name, ""))
+        elif kind == VALUE:
+            if not rest:
+                raise self.wrong(f"option requires an argument -- {name}")
+            options.items.append((name, rest.pop()))
+        else:
+            raise CommandError(f"{self.command} -{name}: {kind}")
+
+    def _glued(self, name: str, rest: list[str], options: Options) -> None:
+        """A value right after its option, or several one-letter options in one word."""
+        for size in range(min(len(name) - 1, 3), 0, -1):
+            if self.kinds.get(name[:size]) == VALUE and is_plainly_value(name[size:]):
+                options.items.append((name[:size], name[size:]))
+                return
+        if len(name) > 1 and self._is_bundle(name):
+            for letter in name:
+                self._option(letter, rest, options)
+            return
+        raise self.wrong(f"illegal option -- {name}")
+
+    def _is_bundle(self, name: str) -> bool:
+        return all(self.kinds.get(letter) == FLAG for letter in name[:-1]) and name[-1] in self.kinds
+
+    def wrong(self, sentence: str) -> UsageError:
+        """A usage error of this command, to be raised."""
+        return UsageError(f"{self.command}: {printable(sentence)}", self.usage)
+
+
+def is_plainly_value(text: str) -> bool:
+    """Whether a glued word cannot be the rest of an option name."""
+    return not text.replace("_", "").replace("-", "").isalpha()
+
+
+def printable(text: str) -> str:
+    """Text without what would move a terminal's cursor."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def answer_standard(argv: list[str], usage: str) -> str | None:
+    """The text to show when a command is only asked about itself (-h, -V), else None."""
+    if not argv or argv[0] not in ("-h", "-V", "--help", "--version"):
+        return None
+    if argv[0] in ("-h", "--help"):
+        return usage.rstrip()
+    from lavactl import __version__
+
+    return f"lava {__version__}"
