@@ -57,6 +57,7 @@ bench: $(READY)
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)
+	@$(BIN)/python packaging/lifecycle_page.py
 	@packaging/docs.sh
 
 sim: $(READY)

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+import lavactl
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("lavad", "lavactl", "agents", "protos")
@@ -213,6 +216,12 @@ def test_links_between_pages_are_alive() -> None:
     assert [link for page in documents() for link in dead_links(page)] == []
 
 
+def test_the_lifecycle_page_is_what_the_code_says() -> None:
+    """The page that shows each state and event was written from the table as it is now."""
+    script = runpy.run_path(str(ROOT / "packaging" / "lifecycle_page.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run make docs"
+
+
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
     """Neither this copy's folder nor the home directory of whoever runs this stands in a file."""
     places = [f"{ROOT}/", f"{Path.home()}/"]
@@ -332,5 +341,5 @@ def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
 
 
 def test_the_installed_version_is_this_one() -> None:
-    """The installed distribution is the one described here, so that commands report the right version."""
-    assert metadata.version("lava-scheduler") == settings()["metadata"]["version"]
+    """The installed distribution is the one described here, and commands report its version."""
+    assert metadata.version("lava-scheduler") == settings()["metadata"]["version"] == lavactl.__version__
