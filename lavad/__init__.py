@@ -1,0 +1,1 @@
+"""The master: pure core, engine, store and gRPC services."""

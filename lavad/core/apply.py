@@ -1,0 +1,439 @@
+"""What each event does to the cluster: one function an event, and nothing decided here.
+
+Every change of a job's state passes ``lifecycle.check``; every host share is taken and given back in one place each.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lavad.core import events as e
+from lavad.core import lifecycle
+from lavad.core.indexes.pending import Entry
+from lavad.core.model import FINAL, HostShare, JobState
+from lavad.core.ranges import Ranges
+from lavad.core.records import ArrayRecord, Attempt, Host, Job, JobEnd
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+S = JobState
+STOP, CONT = 19, 18
+REQUEST_IDS_KEPT = 100_000  # newest submit request ids in memory; the store knows the older ones
+
+
+# -- helpers -----------------------------------------------------------------------------------------------------
+
+
+def _move(cluster: "Cluster", job: Job, event: object, target: JobState) -> None:
+    lifecycle.check(job.state, event, target)
+    if job.state is not target:
+        cluster.tally.move(job.shared, job.state, target)
+        job.state = target
+
+
+def take_share(cluster: "Cluster", attempt: Attempt, share: HostShare) -> None:
+    """Book one host share of an attempt."""
+    host = cluster.hosts[share.host]
+    host.attempts[attempt.key] = share
+    cluster.table.take(host.row, share, _is_exclusive(cluster, attempt))
+
+
+def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
+    attempt.unreleased.discard(name)
+    host = cluster.hosts.get(name)
+    share = host.attempts.pop(attempt.key, None) if host else None
+    if host is not None and share is not None:
+        cluster.table.give_back(host.row, share, _is_exclusive(cluster, attempt))
+    if not attempt.unreleased and attempt.over:
+        cluster.attempts.pop(attempt.key, None)
+
+
+def _is_exclusive(cluster: "Cluster", attempt: Attempt) -> bool:
+    record = cluster.jobs.get(attempt.key.job)
+    return record is not None and record.shared.request.exclusive
+
+
+def entry(record: Job | ArrayRecord) -> Entry:
+    """Where a waiting job or array stands in its bucket."""
+    return Entry(-record.priority, record.position, record.id)
+
+
+def list_array(cluster: "Cluster", array: ArrayRecord) -> None:
+    """Put the array into its bucket while elements of it may start, else take it out."""
+    if array.room() > 0:
+        cluster.pending.add(array.shared, entry(array))
+    else:
+        cluster.pending.remove(array.shared, entry(array))
+
+
+def _leave_attempt(cluster: "Cluster", job: Job) -> Attempt:
+    attempt = job.attempt
+    assert attempt is not None, f"{job.key} holds no attempt"
+    attempt.over = True
+    cluster.staging.pop(attempt.key, None)
+    if not attempt.unreleased:
+        cluster.attempts.pop(attempt.key, None)
+    job.attempt = None
+    return attempt
+
+
+def _note_finished(cluster: "Cluster", job: Job) -> None:
+    cluster.finished[job.id, job.index] = job
+    array = job.array
+    if array is not None:
+        del array.live[job.index]
+        array.note_end(job.index, job.state)
+        array.attempts.pop(job.index, None)
+        _close_array(cluster, array, job.end.at if job.end else 0.0)
+        list_array(cluster, array)
+
+
+def _close_array(cluster: "Cluster", array: ArrayRecord, at: float) -> None:
+    if array.is_over:
+        array.over_at = at
+        cluster.ended_arrays[array.id] = at
+
+
+# -- submission and waiting ----------------------------------------------------------------------------------------
+
+
+def _job_submitted(cluster: "Cluster", event: e.JobSubmitted) -> None:
+    new = event.job
+    shared = cluster.intern(new.shared)
+    cluster.next_job = max(cluster.next_job, new.id + 1)
+    if new.request_id:
+        cluster.request_ids[new.request_id] = new.id
+        if len(cluster.request_ids) > REQUEST_IDS_KEPT:
+            cluster.request_ids.popitem(last=False)
+    if new.indices:
+        _array_submitted(cluster, event, shared)
+        return
+    job = Job(new.id, 0, shared, new.text, event.at, S.PSUSP if new.hold else S.PEND)
+    job.priority = new.priority
+    cluster.jobs[new.id] = job
+    cluster.tally.add(shared, job.state)
+    if not new.hold:
+        cluster.pending.add(shared, entry(job))
+
+
+def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> None:
+    new = event.job
+    array = ArrayRecord(new.id, shared, new.text, event.at, Ranges(new.indices), new.array_limit, new.hold)
+    array.priority = new.priority
+    cluster.jobs[new.id] = array
+    cluster.tally.add(shared, S.PSUSP if new.hold else S.PEND, len(array.indices))
+    list_array(cluster, array)
+
+
+def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
+    record = cluster.jobs[event.job.id]
+    shared = cluster.intern(event.job.shared)
+    waiting = isinstance(record, ArrayRecord) or record.state is S.PEND
+    cluster.pending.remove(record.shared, entry(record))
+    for state, count in _waiting_counts(record):
+        cluster.tally.add(record.shared, state, -count)
+        cluster.tally.add(shared, state, count)
+    record.shared, record.text, record.priority = shared, event.job.text, event.job.priority
+    if isinstance(record, ArrayRecord):
+        record.limit = event.job.array_limit
+        for job in record.live.values():
+            cluster.tally.add(job.shared, job.state, -1)
+            cluster.tally.add(shared, job.state)
+            job.shared = shared
+        list_array(cluster, record)
+    elif waiting:
+        cluster.pending.add(shared, entry(record))
+
+
+def _waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
+    if isinstance(record, ArrayRecord):
+        return [(S.PEND, len(record.pending)), (S.PSUSP, len(record.held))]
+    return [(record.state, 1)]
+
+
+def _pending_ended(cluster: "Cluster", event: e.PendingEnded) -> None:
+    record = cluster.jobs[event.job]
+    if isinstance(record, Job):
+        cluster.pending.remove(record.shared, entry(record))
+        _move(cluster, record, event, S.EXIT)
+        record.end = JobEnd(event.at, 0, event.reason)
+        _note_finished(cluster, record)
+        return
+    for waiting, state in ((record.pending, S.PEND), (record.held, S.PSUSP)):
+        gone = waiting.intersection(event.indices)
+        waiting.difference_update(gone)
+        record.killed.update(gone)
+        cluster.tally.move(record.shared, state, S.EXIT, len(gone))
+        for index in gone:
+            record.note_end(index, S.EXIT)
+    _close_array(cluster, record, event.at)
+    list_array(cluster, record)
+
+
+def _pending_held(cluster: "Cluster", event: e.PendingHeld) -> None:
+    _shift_waiting(cluster, event, S.PEND, S.PSUSP)
+
+
+def _pending_freed(cluster: "Cluster", event: e.PendingFreed) -> None:
+    _shift_waiting(cluster, event, S.PSUSP, S.PEND)
+
+
+def _shift_waiting(cluster: "Cluster", event: e.PendingHeld | e.PendingFreed, old: JobState, new: JobState) -> None:
+    record = cluster.jobs[event.job]
+    if isinstance(record, Job):
+        _move(cluster, record, event, new)
+        change = cluster.pending.add if new is S.PEND else cluster.pending.remove
+        change(record.shared, entry(record))
+        return
+    source, goal = (record.pending, record.held) if old is S.PEND else (record.held, record.pending)
+    moved = source.intersection(event.indices)
+    source.difference_update(moved)
+    goal.update(moved)
+    cluster.tally.move(record.shared, old, new, len(moved))
+    list_array(cluster, record)
+
+
+# -- the life of an attempt -----------------------------------------------------------------------------------------
+
+
+def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
+    key = event.key
+    record = cluster.jobs[key.job]
+    job = _element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
+    if job.array is None:
+        cluster.pending.remove(job.shared, entry(job))
+    _move(cluster, job, event, S.STAGING)
+    job.attempts = key.attempt
+    job.postponed_reason = ""
+    attempt = Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
+    attempt.launch_due = event.at + cluster.policy.staging_timeout_s
+    job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
+    for share in event.allocation:
+        take_share(cluster, attempt, share)
+
+
+def _element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> Job:
+    job = Job(array.id, index, array.shared, array.text, array.submitted_at, S.PEND)
+    job.array, job.priority, job.position = array, array.priority, array.position
+    array.pending.discard(index)
+    array.live[index] = job
+    array.postponed.pop(index, None)
+    list_array(cluster, array)
+    return job
+
+
+def _host_staged(cluster: "Cluster", event: e.HostStaged) -> None:
+    cluster.attempts[event.key].staged.add(event.host)
+
+
+def _attempt_launched(cluster: "Cluster", event: e.AttemptLaunched) -> None:
+    cluster.attempts[event.key].launched = True
+
+
+def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, S.RUN)
+    attempt = cluster.staging.pop(event.key)
+    attempt.started_at, attempt.pid = event.at, event.pid
+    attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
+
+
+def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, S.DONE if event.status == 0 and not event.reason else S.EXIT)
+    attempt = _leave_attempt(cluster, job)
+    job.end = JobEnd(
+        event.at,
+        event.status,
+        event.reason,
+        event.cpu_s,
+        event.memory_mib_max,
+        attempt.started_at or event.started_at,
+        attempt.allocation,
+        attempt.pid or event.pid,
+    )
+    _note_finished(cluster, job)
+
+
+def _host_released(cluster: "Cluster", event: e.HostReleased) -> None:
+    _give_share_back(cluster, cluster.attempts[event.key], event.host)
+
+
+def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, S.PSUSP if event.hold else S.PEND)
+    _leave_attempt(cluster, job)
+    if event.avoid_host and event.avoid_host in cluster.hosts:
+        cluster.hosts[event.avoid_host].avoid_until = event.avoid_until
+        refresh_host(cluster, cluster.hosts[event.avoid_host], event.at)
+    if job.array is None:
+        job.postponed_reason = event.reason
+        if not event.hold:
+            cluster.pending.add(job.shared, entry(job))
+        return
+    array, index = job.array, job.index
+    del array.live[index]
+    array.attempts[index] = job.attempts
+    array.postponed[index] = event.reason
+    (array.held if event.hold else array.pending).add(index)
+    list_array(cluster, array)
+
+
+def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
+    _move(cluster, _holder(cluster, event.key), event, event.state)
+    cluster.attempts[event.key].last_signal = (STOP, "", int(event.at * 1e6))
+
+
+def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
+    _move(cluster, _holder(cluster, event.key), event, S.RUN)
+    cluster.attempts[event.key].last_signal = (CONT, "", int(event.at * 1e6))
+
+
+def _job_signalled(cluster: "Cluster", event: e.JobSignalled) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, job.state)
+    attempt = cluster.attempts[event.key]
+    attempt.last_signal = (event.signal, event.reason, int(event.at * 1e6))
+    if event.reason:
+        attempt.kill_reason = event.reason
+
+
+def _job_doomed(cluster: "Cluster", event: e.JobDoomed) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, job.state)
+    cluster.attempts[event.key].doomed = event.reason
+
+
+def _job_lost(cluster: "Cluster", event: e.JobLost) -> None:
+    job = _holder(cluster, event.key)
+    job.resume_state = job.state
+    _move(cluster, job, event, S.UNKWN)
+    cluster.staging.pop(event.key, None)
+
+
+def _job_found(cluster: "Cluster", event: e.JobFound) -> None:
+    job = _holder(cluster, event.key)
+    state = job.resume_state or S.RUN
+    _move(cluster, job, event, state)
+    job.resume_state = None
+    if state is S.STAGING:
+        cluster.staging[event.key] = cluster.attempts[event.key]
+
+
+def _job_abandoned(cluster: "Cluster", event: e.JobAbandoned) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, S.ZOMBI)
+    attempt = cluster.attempts[event.key]
+    attempt.kill_reason = event.reason
+    attempt.last_signal = (0, event.reason, int(event.at * 1e6))
+
+
+def _holder(cluster: "Cluster", key: Any) -> Job:
+    job = cluster.holder(key)
+    if job is None:
+        raise lifecycle.IllegalTransition(f"{key} is over or unknown")
+    return job
+
+
+# -- hosts ------------------------------------------------------------------------------------------------------------
+
+
+def _host_joined(cluster: "Cluster", event: e.HostJoined) -> None:
+    host = cluster.hosts.get(event.facts.name)
+    if host is None:
+        host = cluster.hosts[event.facts.name] = Host(event.facts, cluster.table.add(event.facts))
+    elif host.facts != event.facts:
+        cluster.table.resize(host.row, host.facts, event.facts)
+        host.facts = event.facts
+    host.incarnation = event.incarnation
+    host.is_connected, host.is_silent, host.seen_at = True, False, event.at
+    host.avoid_until = 0.0
+    refresh_host(cluster, host, event.at)
+
+
+def _host_silenced(cluster: "Cluster", event: e.HostSilenced) -> None:
+    host = cluster.hosts[event.host]
+    host.is_silent = True
+    refresh_host(cluster, host, event.at)
+
+
+def _host_heard(cluster: "Cluster", event: e.HostHeard) -> None:
+    host = cluster.hosts[event.host]
+    host.is_silent = False
+    refresh_host(cluster, host, event.at)
+
+
+def _host_disconnected(cluster: "Cluster", event: e.HostDisconnected) -> None:
+    host = cluster.hosts[event.host]
+    host.is_connected = False
+    refresh_host(cluster, host, event.at)
+
+
+def _host_trusted(cluster: "Cluster", event: e.HostTrusted) -> None:
+    host = cluster.hosts[event.host]
+    host.avoid_until = 0.0
+    refresh_host(cluster, host, event.at)
+
+
+def _host_closed(cluster: "Cluster", event: e.HostClosed) -> None:
+    host = cluster.hosts[event.host]
+    host.closed_by, host.comment = event.by, event.comment
+    refresh_host(cluster, host, event.at)
+
+
+def _host_opened(cluster: "Cluster", event: e.HostOpened) -> None:
+    host = cluster.hosts[event.host]
+    host.closed_by, host.comment = "", event.comment
+    refresh_host(cluster, host, event.at)
+
+
+def refresh_host(cluster: "Cluster", host: Host, now: float) -> None:
+    """Let the host table know whether this host may take work now."""
+    cluster.table.set_usable(host.row, host.is_usable and host.avoid_until <= now)
+
+
+def _finished_forgotten(cluster: "Cluster", event: e.FinishedForgotten) -> None:
+    while cluster.finished:
+        key, job = next(iter(cluster.finished.items()))
+        if job.end is not None and job.end.at >= event.before:
+            break
+        del cluster.finished[key]
+        if job.array is None and job.state in FINAL:
+            cluster.jobs.pop(job.id, None)
+    while cluster.ended_arrays:
+        array_id, at = next(iter(cluster.ended_arrays.items()))
+        if at >= event.before:
+            break
+        del cluster.ended_arrays[array_id]
+        cluster.jobs.pop(array_id, None)
+
+
+HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+    e.JobSubmitted: _job_submitted,
+    e.JobModified: _job_modified,
+    e.PendingEnded: _pending_ended,
+    e.PendingHeld: _pending_held,
+    e.PendingFreed: _pending_freed,
+    e.AttemptDispatched: _attempt_dispatched,
+    e.HostStaged: _host_staged,
+    e.AttemptLaunched: _attempt_launched,
+    e.JobStarted: _job_started,
+    e.JobFinished: _job_finished,
+    e.HostReleased: _host_released,
+    e.JobRequeued: _job_requeued,
+    e.JobSuspended: _job_suspended,
+    e.JobResumed: _job_resumed,
+    e.JobSignalled: _job_signalled,
+    e.JobDoomed: _job_doomed,
+    e.JobLost: _job_lost,
+    e.JobFound: _job_found,
+    e.JobAbandoned: _job_abandoned,
+    e.HostJoined: _host_joined,
+    e.HostSilenced: _host_silenced,
+    e.HostHeard: _host_heard,
+    e.HostDisconnected: _host_disconnected,
+    e.HostTrusted: _host_trusted,
+    e.HostClosed: _host_closed,
+    e.HostOpened: _host_opened,
+    e.FinishedForgotten: _finished_forgotten,
+}

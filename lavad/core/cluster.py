@@ -1,0 +1,172 @@
+"""The cluster's state. ``apply`` is the one door through which it changes; everything else here reads.
+
+Indexes by state and by host are kept from the first job on: nothing ever scans all jobs in the path of a job.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from lavad.core import apply
+from lavad.core.events import Event
+from lavad.core.indexes.hosts import HostTable
+from lavad.core.indexes.pending import PendingIndex
+from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, Policy, Request, Shared
+from lavad.core.records import ArrayRecord, Attempt, Host, HostUsage, Job
+from lavad.core.tally import Tally
+
+FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
+
+
+class Cluster:
+    """All of it: jobs, attempts, hosts, indexes."""
+
+    def __init__(self, policy: Policy, name: str = "lava", term: int = 1) -> None:
+        self.name = name
+        self.term = term
+        self.policy = policy
+        self.next_job = 1
+        self.jobs: dict[int, Job | ArrayRecord] = {}
+        self.attempts: dict[Key, Attempt] = {}
+        self.staging: dict[Key, Attempt] = {}  # not all hosts have answered, or the launch is not yet confirmed
+        self.hosts: dict[str, Host] = {}
+        self.table = HostTable()
+        self.pending = PendingIndex()
+        self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
+        self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
+        self.request_ids: OrderedDict[bytes, int] = OrderedDict()
+        self.tally = Tally()
+        self._interned: dict[Shared, Shared] = {}
+        self._requests: dict[Request, Request] = {}
+
+    # -- change ------------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Let a fact take effect.
+
+        Raises:
+            IllegalTransition: the event can't meet the state the job is in.
+        """
+        apply.HANDLERS[type(event)](self, event)
+
+    def intern(self, shared: Shared) -> Shared:
+        """The one object that stands for all equal ones."""
+        known = self._interned.get(shared)
+        if known is None:
+            request = self._requests.setdefault(shared.request, shared.request)
+            if request is not shared.request:
+                shared = _with_request(shared, request)
+            known = self._interned[shared] = shared
+        return known
+
+    # -- what restore uses: rows are truth, so state is taken over without an event ------------------------------
+
+    def adopt_host(self, facts: HostFacts, closed_by: str = "", comment: str = "") -> None:
+        """A host known from before the restart; unusable until its agent says hello."""
+        host = Host(facts, self.table.add(facts))
+        host.closed_by, host.comment = closed_by, comment
+        self.hosts[facts.name] = host
+
+    def adopt_job(self, job: Job) -> None:
+        """A plain job as its row has it. Its attempt, if it has one, comes by ``adopt_attempt``."""
+        job.shared = self.intern(job.shared)
+        self.jobs[job.id] = job
+        self.next_job = max(self.next_job, job.id + 1)
+        self.tally.add(job.shared, job.state)
+        if job.state is JobState.PEND:
+            self.pending.add(job.shared, apply.entry(job))
+        elif job.state in FINAL:
+            self.finished[job.id, 0] = job
+
+    def adopt_array(self, array: ArrayRecord) -> None:
+        """An array as its rows have it: pending and held sets, ended elements, live elements in ``live``."""
+        array.shared = self.intern(array.shared)
+        self.jobs[array.id] = array
+        self.next_job = max(self.next_job, array.id + 1)
+        self.tally.add(array.shared, JobState.PEND, len(array.pending))
+        self.tally.add(array.shared, JobState.PSUSP, len(array.held))
+        for job in array.live.values():
+            job.array, job.shared = array, array.shared
+            self.tally.add(array.shared, job.state)
+        if array.is_over:
+            self.ended_arrays[array.id] = array.over_at
+        apply.list_array(self, array)
+
+    def adopt_ended_element(self, array: ArrayRecord, job: Job) -> None:
+        """An ended element that is still recent enough to be shown."""
+        job.array, job.shared = array, array.shared
+        self.finished[job.id, job.index] = job
+
+    def adopt_attempt(self, attempt: Attempt) -> None:
+        """A live attempt: its host shares are taken again. Unknown hosts are made up, silent, from the share."""
+        job = self.element(attempt.key.job, attempt.key.index)
+        if job is not None and job.state in HOLDING and job.attempts == attempt.key.attempt:
+            job.attempt = attempt
+            attempt.over = False
+            if job.state is JobState.STAGING:
+                self.staging[attempt.key] = attempt
+        else:
+            attempt.over = True
+        self.attempts[attempt.key] = attempt
+        for share in attempt.allocation:
+            if share.host in attempt.unreleased:
+                if share.host not in self.hosts:
+                    self.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))
+                apply.take_share(self, attempt, share)
+
+    def begin(self, now: float) -> None:
+        """Restored: from now on hosts that stay away count as silent after the usual time."""
+        for host in self.hosts.values():
+            host.seen_at = now
+
+    # -- volatile: no event, no row ----------------------------------------------------------------------------------
+
+    def heard(self, name: str, now: float) -> bool:
+        """A word came from that host. True when it had been silent, so that the caller says so by a command."""
+        host = self.hosts.get(name)
+        if host is None:
+            return False
+        host.seen_at = now
+        return host.is_silent
+
+    def observe(self, name: str, usages: tuple[tuple[Key, HostUsage], ...]) -> None:
+        """What attempts use on that host."""
+        for key, usage in usages:
+            attempt = self.attempts.get(key)
+            if attempt is not None:
+                attempt.usage[name] = usage
+
+    # -- read ----------------------------------------------------------------------------------------------------
+
+    def element(self, job_id: int, index: int) -> Job | None:
+        """The plain job (index 0), or the element if it lives or ended recently; None for a waiting element."""
+        job = self.jobs.get(job_id)
+        if isinstance(job, ArrayRecord):
+            return job.live.get(index) or self.finished.get((job_id, index))
+        return job if index == 0 else None
+
+    def holder(self, key: Key) -> Job | None:
+        """The job whose present attempt is this one, or None when the attempt is over."""
+        attempt = self.attempts.get(key)
+        if attempt is None or attempt.over:
+            return None
+        return self.element(key.job, key.index)
+
+    def live_jobs(self) -> Iterator[Job]:
+        """Jobs and elements that hold an allocation."""
+        for attempt in self.attempts.values():
+            if not attempt.over:
+                job = self.element(attempt.key.job, attempt.key.index)
+                if job is not None:
+                    yield job
+
+    def present_state(self, job_id: int, index: int) -> JobState | None:
+        """State of a job or element, also of one that is only a number in its array."""
+        job = self.jobs.get(job_id)
+        if isinstance(job, ArrayRecord):
+            return job.state_of(index)
+        return job.state if job is not None and index == 0 else None
+
+
+def _with_request(shared: Shared, request: Request) -> Shared:
+    values = {name: getattr(shared, name) for name in Shared.__slots__}
+    return Shared(**{**values, "request": request})

@@ -1,0 +1,198 @@
+"""Wishes, in the imperative. ``step`` turns one into events, or refuses it."""
+
+from dataclasses import dataclass
+
+from lavad.core.events import NewJob
+from lavad.core.model import HostFacts, Key
+from lavad.core.plan import Plan
+from lavad.core.ranges import Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, as the channel says."""
+
+    user: str
+    uid: int
+    is_administrator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitJob:
+    """``job.id`` is 0: the cluster gives the number."""
+
+    job: NewJob
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A job, or some elements of one. ``indices`` None: all of it."""
+
+    job: int
+    indices: Ranges | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KillJob:
+    """bkill: the terminate sequence, or with ``remove`` EXIT at once whatever the hosts say."""
+
+    target: Target
+    caller: Caller
+    remove: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SignalJob:
+    target: Target
+    signal: int
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class StopJob:
+    target: Target
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeJob:
+    target: Target
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class ModifyJob:
+    """New parameters for a waiting job; ``changes`` is the sentence for its history."""
+
+    target: Target
+    job: NewJob
+    caller: Caller
+    changes: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAttempt:
+    """One attempt an agent says it knows: ``last`` is its newest report, or None."""
+
+    key: Key
+    last: "AgentReport | None" = None
+    launched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AgentHello:
+    """A session begins; ``held`` is everything the host still knows."""
+
+    facts: HostFacts
+    incarnation: int
+    held: tuple[HeldAttempt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentGone:
+    """A session ended; the host counts as silent only after the silence time."""
+
+    host: str
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentHeard:
+    """A silent host spoke again within the same session."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportStaged:
+    host: str
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRefused:
+    """Nothing of the order runs or will run on that host."""
+
+    host: str
+    key: Key
+    reason: str
+    host_fault: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReportStarted:
+    host: str
+    key: Key
+    pid: int
+    at: float
+    exec_home: str = ""
+    exec_cwd: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFinished:
+    host: str
+    key: Key
+    status: int
+    at: float
+    reason: str = ""
+    cpu_s: float = 0.0
+    memory_mib_max: int = 0
+    pid: int = 0
+    started_at: float = 0.0
+    detail: str = ""
+    exec_home: str = ""
+    exec_cwd: str = ""
+    also_released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReportReleased:
+    host: str
+    key: Key
+
+
+AgentReport = ReportStaged | ReportRefused | ReportStarted | ReportFinished | ReportReleased
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyPlan:
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class CloseHost:
+    host: str
+    caller: Caller
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenHost:
+    host: str
+    caller: Caller
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Look at what is due: staging deadlines, silent hosts, old finished jobs."""
+
+
+Command = (
+    SubmitJob
+    | KillJob
+    | SignalJob
+    | StopJob
+    | ResumeJob
+    | ModifyJob
+    | AgentHello
+    | AgentGone
+    | AgentHeard
+    | AgentReport
+    | ApplyPlan
+    | CloseHost
+    | OpenHost
+    | Tick
+)

@@ -1,0 +1,30 @@
+"""One function for each command: command in, decision (events, extra orders, reply) out, or Refused. Nothing is changed here."""
+
+from collections.abc import Callable
+from typing import Any
+
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.decide import control, hosts, plans, reports, submission, ticks
+from lavad.core.decide.decision import Decision
+
+DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
+    c.SubmitJob: submission.submit,
+    c.ModifyJob: submission.modify,
+    c.KillJob: control.kill,
+    c.SignalJob: control.signal,
+    c.StopJob: control.stop,
+    c.ResumeJob: control.resume,
+    c.AgentHello: hosts.hello,
+    c.AgentGone: hosts.gone,
+    c.AgentHeard: hosts.heard,
+    c.ReportStaged: reports.staged,
+    c.ReportRefused: reports.refused,
+    c.ReportStarted: reports.started,
+    c.ReportFinished: reports.finished,
+    c.ReportReleased: reports.released,
+    c.ApplyPlan: plans.apply_plan,
+    c.CloseHost: hosts.close,
+    c.OpenHost: hosts.reopen,
+    c.Tick: ticks.tick,
+}

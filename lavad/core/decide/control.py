@@ -1,0 +1,167 @@
+"""Kill, signal, stop, resume: by the owner or an administrator, on a job or on some elements of an array."""
+
+from collections.abc import Callable, Iterator
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core import reasons as r
+from lavad.core.apply import CONT, STOP
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import Decision
+from lavad.core.decide.ownership import check_owner, is_owner
+from lavad.core.model import FINAL, SUSPENDED, JobState
+from lavad.core.ranges import Ranges
+from lavad.core.reasons import Refused
+from lavad.core.records import ArrayRecord, Attempt, Job
+
+S = JobState
+SIGKILL = 9
+
+
+def _find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRecord:
+    record = cluster.jobs.get(target.job)
+    if record is None:
+        raise Refused("No matching job found")
+    check_owner(record, caller)
+    if target.indices is not None and not isinstance(record, ArrayRecord):
+        raise Refused("Job array index error: the job is not an array")
+    return record
+
+
+def _waiting(record: Job | ArrayRecord, indices: Ranges | None, *states: JobState) -> Ranges:
+    """The waiting part of a target; a plain job counts as index 0."""
+    if isinstance(record, Job):
+        return Ranges([range(1)]) if record.state in states else Ranges()
+    found = Ranges()
+    for state, waiting in ((S.PEND, record.pending), (S.PSUSP, record.held)):
+        if state in states:
+            found.update(waiting.copy() if indices is None else waiting.intersection(indices))
+    return found
+
+
+def _live(record: Job | ArrayRecord, indices: Ranges | None) -> Iterator[Job]:
+    if isinstance(record, Job):
+        if record.attempt is not None:
+            yield record
+        return
+    yield from (job for index, job in list(record.live.items()) if indices is None or index in indices)
+
+
+def _decide(
+    cluster: Cluster,
+    target: c.Target,
+    caller: c.Caller,
+    waiting_states: tuple[JobState, ...],
+    on_waiting: Callable[[int, Ranges], e.Event],
+    on_live: Callable[[Job], list[e.Event]],
+) -> Decision:
+    """Events for the waiting part as a whole and for each live element; refused when there is neither."""
+    record = _find(cluster, target, caller)
+    decision = Decision()
+    waiting = _waiting(record, target.indices, *waiting_states)
+    if waiting:
+        decision.events.append(on_waiting(record.id, waiting))
+    for job in _live(record, target.indices):
+        decision.events.extend(on_live(job))
+    if not decision.events:
+        raise Refused(_why_nothing(record, target.indices))
+    return decision
+
+
+def _why_nothing(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+    if isinstance(record, Job):
+        return "Job has already finished" if record.state in FINAL else "Operation is in progress"
+    if indices is not None and all(record.state_of(index) is None for index in indices):
+        return "No matching job found"
+    return "Job has already finished" if record.is_over else "Operation is in progress"
+
+
+def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
+    """bkill. What waits ends at once; what runs gets the terminate sequence; ``remove`` ends the record whatever happens."""
+    record = cluster.jobs.get(command.target.job)
+    owns = record is not None and is_owner(record, command.caller)
+    by = command.caller.user
+    reason = r.TERM_OWNER if owns else r.TERM_ADMIN
+    if command.remove:
+        reason = r.TERM_FORCE_OWNER if owns else r.TERM_FORCE_ADMIN
+
+    def end_waiting(job: int, indices: Ranges) -> e.Event:
+        return e.PendingEnded(now, job, indices, by, reason)
+
+    def end_live(job: Job) -> list[e.Event]:
+        assert job.attempt is not None
+        if command.remove:
+            return end_at_once(job.attempt, now, reason)
+        return kill_attempt(cluster, job, job.attempt, now, by, reason)
+
+    return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live)
+
+
+def kill_attempt(
+    cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str
+) -> list[e.Event]:
+    """Events that end one attempt: at once when nothing was launched, by signal else, or when its host returns."""
+    if not attempt.launched:
+        return [e.JobSignalled(now, attempt.key, 0, by, reason), *end_at_once(attempt, now, reason)]
+    if job.state in (S.UNKWN, S.ZOMBI):
+        return [e.JobAbandoned(now, attempt.key, by, reason)]
+    return [e.JobSignalled(now, attempt.key, 0, by, reason)]
+
+
+def end_at_once(attempt: Attempt, now: float, reason: str) -> list[e.Event]:
+    """The job is over now; its hosts are told to release and keep their shares until they have."""
+    return [
+        e.JobFinished(
+            now, attempt.key, r.EXIT_STATUS_KILLED, reason, pid=attempt.pid, started_at=attempt.started_at
+        )
+    ]
+
+
+def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
+    """bkill -s: STOP, TSTP and CONT are bstop and bresume; KILL goes out at once, without the sequence."""
+    by = command.caller.user
+    if command.signal in (STOP, 20):
+        return stop(cluster, c.StopJob(command.target, command.caller), now)
+    if command.signal == CONT:
+        return resume(cluster, c.ResumeJob(command.target, command.caller), now)
+    reason = r.TERM_FORCE_OWNER if command.signal == SIGKILL else ""
+
+    def refuse(job: int, indices: Ranges) -> e.Event:
+        if command.signal in (SIGKILL, 2, 15):
+            return e.PendingEnded(now, job, indices, by, r.TERM_OWNER)
+        raise Refused("Job has not started yet")
+
+    def send(job: Job) -> list[e.Event]:
+        if job.state in (S.UNKWN, S.ZOMBI):
+            raise Refused("Unable to contact execution host")
+        return [e.JobSignalled(now, job.key, command.signal, by, reason)]
+
+    return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), refuse, send)
+
+
+def stop(cluster: Cluster, command: c.StopJob, now: float) -> Decision:
+    """bstop: PEND to PSUSP, RUN to USUSP."""
+    by = command.caller.user
+
+    def hold(job: int, indices: Ranges) -> e.Event:
+        return e.PendingHeld(now, job, indices, by)
+
+    def suspend(job: Job) -> list[e.Event]:
+        if job.state is S.RUN:
+            return [e.JobSuspended(now, job.key, S.USUSP, by)]
+        return []
+
+    return _decide(cluster, command.target, command.caller, (S.PEND,), hold, suspend)
+
+
+def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
+    """bresume: PSUSP to PEND, USUSP to RUN."""
+    by = command.caller.user
+
+    def free(job: int, indices: Ranges) -> e.Event:
+        return e.PendingFreed(now, job, indices, by)
+
+    def go_on(job: Job) -> list[e.Event]:
+        return [e.JobResumed(now, job.key, by)] if job.state in SUSPENDED else []
+
+    return _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on)

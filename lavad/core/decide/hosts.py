@@ -1,0 +1,174 @@
+"""Hosts come, compare what they hold with what the master holds, fall silent, are heard again, are closed and opened.
+
+The comparison is what makes restarts harmless: for each attempt one of adopt, order again, release or lost.
+"""
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core.cluster import Cluster
+from lavad.core.decide import reports
+from lavad.core.decide.decision import Decision
+from lavad.core.model import JobState
+from lavad.core.orders import LaunchOrder, ReleaseOrder, doom_orders, launch_hosts, signal_again, stage_orders
+from lavad.core.reasons import Refused
+from lavad.core.records import Attempt, Host, Job
+
+S = JobState
+
+_REPORTS = {
+    c.ReportStaged: reports.staged,
+    c.ReportRefused: reports.refused,
+    c.ReportStarted: reports.started,
+    c.ReportFinished: reports.finished,
+    c.ReportReleased: reports.released,
+}
+
+
+def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
+    """A session begins: the host is there, and every attempt on it is settled one by one."""
+    name = command.facts.name
+    decision = Decision([e.HostJoined(now, command.facts, command.incarnation)])
+    host = cluster.hosts.get(name)
+    if host is not None and host.facts.server and not command.facts.server and host.attempts:
+        raise Refused(f"{name} runs jobs and can't become a login host until they have ended")
+    held = {one.key: one for one in command.held}
+    for one in command.held:
+        _merge(decision, _compare_held(cluster, name, one, now))
+    if host is not None:
+        for key in host.attempts:
+            if key not in held:
+                _merge(decision, _compare_missing(cluster, name, cluster.attempts[key], now))
+    return decision
+
+
+def _merge(decision: Decision, more: Decision) -> None:
+    decision.events.extend(more.events)
+    decision.orders.extend(more.orders)
+
+
+def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -> Decision:
+    attempt = cluster.attempts.get(one.key)
+    if one.last is not None and not isinstance(one.last, c.ReportStaged):
+        decision = _REPORTS[type(one.last)](cluster, one.last, now)
+        if isinstance(one.last, c.ReportStarted):
+            decision.orders.extend(_orders_again(cluster, name, attempt))
+        return decision
+    if attempt is None or attempt.over or name not in attempt.unreleased:
+        return Decision(orders=[ReleaseOrder(name, one.key, "the attempt is over")])
+    decision = reports.staged(cluster, one.last, now) if isinstance(one.last, c.ReportStaged) else Decision()
+    decision.events.extend(_adopted(cluster, name, attempt, now))
+    decision.orders.extend(_orders_again(cluster, name, attempt))
+    if not one.launched and attempt.launched and name in launch_hosts(cluster, attempt) and len(attempt.allocation) > 1:
+        decision.orders.append(LaunchOrder(name, attempt.key, attempt.version))
+    return decision
+
+
+def _adopted(cluster: Cluster, name: str, attempt: Attempt, now: float) -> list[e.Event]:
+    job = cluster.holder(attempt.key)
+    if job is not None and job.state is S.UNKWN and name == attempt.lead:
+        return [e.JobFound(now, attempt.key)]
+    return []
+
+
+def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[object]:
+    """Orders that the lost session may have swallowed; their serial keeps them from taking effect twice."""
+    if attempt is None or name not in attempt.unreleased:
+        return []
+    if attempt.over:
+        return [ReleaseOrder(name, attempt.key, "the attempt is over")]
+    again: list[object] = list(signal_again(attempt, name))
+    if attempt.doomed:
+        again.extend(order for order in doom_orders(cluster, attempt) if order.host == name)
+    return again
+
+
+def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) -> Decision:
+    """The master holds a share that the host knows nothing of. Agents journal before they act: it never began, or is lost."""
+    released = e.HostReleased(now, attempt.key, name)
+    job = cluster.holder(attempt.key)
+    if job is None:
+        return Decision([released])
+    never_heard = name not in attempt.staged and not attempt.started_at
+    if never_heard and not attempt.kill_reason and not attempt.doomed:
+        again = stage_orders(attempt, frozenset({name}))
+        return Decision(_adopted(cluster, name, attempt, now), list(again))
+    if name == attempt.lead:
+        why = f"{name} no longer knows the job"
+        return Decision([released, reports.lost(job, attempt, now, why)])
+    return Decision([released, e.JobDoomed(now, attempt.key, f"{name} no longer knows its part of the job")])
+
+
+def gone(cluster: Cluster, command: c.AgentGone, now: float) -> Decision:
+    """A session ended. A newer session of the same host is not touched by the end of an older one."""
+    host = cluster.hosts.get(command.host)
+    if host is None or host.incarnation != command.incarnation or not host.is_connected:
+        return Decision()
+    return Decision([e.HostDisconnected(now, command.host)])
+
+
+def heard(cluster: Cluster, command: c.AgentHeard, now: float) -> Decision:
+    """Silent and back within one session: what was unknown is known again."""
+    host = cluster.hosts.get(command.host)
+    if host is None or not host.is_silent:
+        return Decision()
+    decision = Decision([e.HostHeard(now, command.host)])
+    for key in host.attempts:
+        attempt = cluster.attempts[key]
+        decision.events.extend(_adopted(cluster, command.host, attempt, now))
+        decision.orders.extend(_orders_again(cluster, command.host, attempt))
+    return decision
+
+
+def silence(cluster: Cluster, host: Host, now: float) -> list[e.Event]:
+    """A host has said nothing for too long. Before launch was sent its share is free; after, nothing is assumed."""
+    name = host.facts.name
+    events: list[e.Event] = [e.HostSilenced(now, name)]
+    for key in list(host.attempts):
+        attempt = cluster.attempts[key]
+        job = cluster.holder(key)
+        if job is not None:
+            events.extend(_silent_attempt(cluster, name, job, attempt, now))
+        elif not attempt.launched:
+            events.append(e.HostReleased(now, key, name, assumed=True))
+    return events
+
+
+def _silent_attempt(cluster: Cluster, name: str, job: Job, attempt: Attempt, now: float) -> list[e.Event]:
+    key = attempt.key
+    if not attempt.launched:
+        return give_up_staging(cluster, attempt, [name], now)
+    events: list[e.Event] = []
+    if len(attempt.allocation) > 1 and not attempt.doomed:
+        events.append(e.JobDoomed(now, key, f"{name} of the job's hosts is lost"))
+    if name == attempt.lead and job.state in (S.STAGING, S.RUN, S.USUSP, S.SSUSP):
+        events.append(e.JobLost(now, key))
+    return events
+
+
+def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now: float) -> list[e.Event]:
+    """No launch was sent, so nothing runs: free what does not answer, avoid it for a while, let the job wait again."""
+    why = f"{', '.join(missing)} did not answer while the job was being staged"
+    until = now + cluster.policy.avoid_host_s
+    freed: list[e.Event] = [
+        e.HostReleased(now, attempt.key, name, assumed=True) for name in missing
+    ]
+    return [*freed, e.JobRequeued(now, attempt.key, why, False, missing[0], until)]
+
+
+def close(cluster: Cluster, command: c.CloseHost, now: float) -> Decision:
+    """badmin hclose: no new jobs; what runs goes on."""
+    _check_administrator(cluster, command.host, command.caller)
+    return Decision([e.HostClosed(now, command.host, command.caller.user, command.comment)])
+
+
+def reopen(cluster: Cluster, command: c.OpenHost, now: float) -> Decision:
+    """badmin hopen."""
+    _check_administrator(cluster, command.host, command.caller)
+    return Decision([e.HostOpened(now, command.host, command.caller.user, command.comment)])
+
+
+def _check_administrator(cluster: Cluster, host: str, caller: c.Caller) -> None:
+    if not caller.is_administrator:
+        raise Refused("User permission denied")
+    if host not in cluster.hosts:
+        raise Refused(f"{host}: Bad host name, host group name or cluster name")

@@ -1,0 +1,97 @@
+"""Submit and modify: may this user have this job in this queue, and under which number?"""
+
+from dataclasses import dataclass, replace
+
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import Decision
+from lavad.core.decide.ownership import check_owner
+from lavad.core.events import JobModified, JobSubmitted, NewJob
+from lavad.core.model import Queue, Request
+from lavad.core.reasons import Refused
+from lavad.core.records import ArrayRecord, Job
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """Reply to a submit."""
+
+    job: int
+    queue: str
+    is_known: bool = False  # the request id had been seen: this is the job it made
+
+
+def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
+    """A request id that was seen before gets the job it made then, so that a retry is safe."""
+    known = cluster.request_ids.get(command.job.request_id) if command.job.request_id else None
+    if known is not None:
+        record = cluster.jobs.get(known)
+        return Decision(reply=Submitted(known, record.shared.queue if record else "", True))
+    new = command.job
+    check_queue(cluster, new.shared.queue)
+    check_request(cluster, new.shared.request)
+    check_array(cluster, new)
+    job = replace(new, id=cluster.next_job, shared=with_queue_limits(new, cluster.policy.queue(new.shared.queue)))
+    return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
+
+
+def check_queue(cluster: Cluster, name: str) -> None:
+    """Refuse a queue that is unknown or closed."""
+    queue = cluster.policy.queue(name)
+    if queue is None:
+        raise Refused(f"{name}: No such queue")
+    if not queue.open:
+        raise Refused(f"{name}: Queue has been closed")
+
+
+def check_request(cluster: Cluster, request: Request) -> None:
+    """Refuse what no cluster could give."""
+    for role in request.roles:
+        if role.tasks_min < 1 or role.tasks_max < role.tasks_min or role.slots_per_task < 1:
+            raise Refused("Bad processor number: -n takes min[,max] with 1 <= min <= max")
+        if role.ptile < 0:
+            raise Refused("Bad resource requirement syntax: span[ptile=n] takes a positive number")
+    unknown = [host for host in request.hosts if host not in cluster.hosts]
+    if unknown:
+        raise Refused(f"{unknown[0]}: Bad host name, host group name or cluster name")
+
+
+def check_array(cluster: Cluster, new: NewJob) -> None:
+    """Refuse index lists out of bounds."""
+    if not new.indices:
+        return
+    if any(part.start < 1 for part in new.indices):
+        raise Refused("Job array index error: indices start at 1")
+    largest = max(part[-1] for part in new.indices)
+    if largest > cluster.policy.max_array_size:
+        raise Refused(f"Job array index too large: the largest here is {cluster.policy.max_array_size}")
+
+
+def with_queue_limits(new: NewJob, queue: Queue | None):  # type: ignore[no-untyped-def]
+    """The job's shared facts after the queue's defaults; a run limit above the queue's is refused."""
+    shared = new.shared
+    if queue is None:
+        return shared
+    if queue.run_limit_s and shared.run_limit_s > queue.run_limit_s:
+        raise Refused("RUNLIMIT: Cannot exceed queue's hard limit(s)")
+    if queue.run_limit_s and not shared.run_limit_s:
+        shared = replace(shared, run_limit_s=queue.run_limit_s)
+    if queue.rerunnable and not shared.rerunnable:
+        shared = replace(shared, rerunnable=True)
+    return shared
+
+
+def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
+    """New parameters for a job that still waits (an array: for the elements that wait)."""
+    record = cluster.jobs.get(command.target.job)
+    if record is None:
+        raise Refused("No matching job found")
+    check_owner(record, command.caller)
+    if isinstance(record, Job) and record.attempt is not None:
+        raise Refused("Job has already started")
+    if isinstance(record, Job) and record.end is not None or isinstance(record, ArrayRecord) and record.is_over:
+        raise Refused("Job has already finished")
+    check_queue(cluster, command.job.shared.queue)
+    check_request(cluster, command.job.shared.request)
+    job = replace(command.job, id=record.id)
+    return Decision([JobModified(now, job, command.caller.user, command.changes)])

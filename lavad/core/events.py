@@ -1,0 +1,290 @@
+"""Facts, in the past tense. ``Cluster.apply`` is the only thing they are for, besides the store and the orders.
+
+Every event carries ``at``, the time it happened. Events are small: what a job was submitted with is in ``NewJob`` once.
+"""
+
+from dataclasses import dataclass
+
+from lavad.core.model import Allocation, HostFacts, JobState, Key, Shared
+from lavad.core.ranges import Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """All that a submit brings. ``spec`` is opaque to the core: it goes to the store and to the agents."""
+
+    id: int
+    shared: Shared
+    text: bytes
+    spec: bytes
+    request_id: bytes
+    hold: bool = False
+    indices: tuple[range, ...] = ()  # empty: not an array
+    array_limit: int = 0
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubmitted:
+    at: float
+    job: NewJob
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDispatched:
+    """An allocation was made; ``launch_now`` when one order stages and launches."""
+
+    at: float
+    key: Key
+    allocation: Allocation
+    launch_now: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostStaged:
+    at: float
+    key: Key
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLaunched:
+    """Every host had staged, so the launch orders go out."""
+
+    at: float
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    at: float
+    key: Key
+    pid: int
+    exec_home: str = ""
+    exec_cwd: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFinished:
+    """The job is over: its attempt's command ended, or the attempt failed as a whole."""
+
+    at: float
+    key: Key
+    status: int
+    reason: str = ""
+    cpu_s: float = 0.0
+    memory_mib_max: int = 0
+    pid: int = 0
+    started_at: float = 0.0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostReleased:
+    """Nothing of the attempt is left on that host: by its own word, or ``assumed`` because no launch was ever sent."""
+
+    at: float
+    key: Key
+    host: str
+    assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequeued:
+    """The attempt came to nothing or is to be repeated; the job waits again under the same id."""
+
+    at: float
+    key: Key
+    reason: str
+    hold: bool = False
+    avoid_host: str = ""
+    avoid_until: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobSuspended:
+    at: float
+    key: Key
+    state: JobState  # USUSP or SSUSP
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobResumed:
+    at: float
+    key: Key
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobSignalled:
+    """A signal was asked for; 0 is the terminate sequence."""
+
+    at: float
+    key: Key
+    signal: int
+    by: str
+    reason: str = ""  # TERM_ word the end will carry
+
+
+@dataclass(frozen=True, slots=True)
+class JobDoomed:
+    """The attempt has failed as a whole (a host was lost); what can be reached of it is being ended."""
+
+    at: float
+    key: Key
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobLost:
+    """The lead host is silent: the job may or may not run."""
+
+    at: float
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class JobFound:
+    at: float
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class JobAbandoned:
+    """Killed while its host was silent: ends as soon as the host returns."""
+
+    at: float
+    key: Key
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingEnded:
+    """Waiting elements (or a waiting plain job, indices (0,)) were killed."""
+
+    at: float
+    job: int
+    indices: Ranges
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingHeld:
+    at: float
+    job: int
+    indices: Ranges
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFreed:
+    at: float
+    job: int
+    indices: Ranges
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobModified:
+    """New submission parameters of a waiting job; ``changes`` tells people what changed."""
+
+    at: float
+    job: NewJob
+    by: str
+    changes: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostJoined:
+    """An agent said hello. A changed boot id or incarnation is seen in ``facts`` and ``incarnation``."""
+
+    at: float
+    facts: HostFacts
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostSilenced:
+    at: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostHeard:
+    at: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostDisconnected:
+    """The session ended; whether the host is silent, time will tell."""
+
+    at: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostTrusted:
+    """A host that was avoided after a failed start may be tried again."""
+
+    at: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostClosed:
+    at: float
+    host: str
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostOpened:
+    at: float
+    host: str
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedForgotten:
+    """Ended jobs older than the clean period left memory; the store still has them."""
+
+    at: float
+    before: float
+
+
+Event = (
+    JobSubmitted
+    | AttemptDispatched
+    | HostStaged
+    | AttemptLaunched
+    | JobStarted
+    | JobFinished
+    | HostReleased
+    | JobRequeued
+    | JobSuspended
+    | JobResumed
+    | JobSignalled
+    | JobDoomed
+    | JobLost
+    | JobFound
+    | JobAbandoned
+    | PendingEnded
+    | PendingHeld
+    | PendingFreed
+    | JobModified
+    | HostJoined
+    | HostSilenced
+    | HostHeard
+    | HostDisconnected
+    | HostTrusted
+    | HostClosed
+    | HostOpened
+    | FinishedForgotten
+)

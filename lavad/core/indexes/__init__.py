@@ -1,0 +1,1 @@
+"""What apply keeps current for the scheduler: pending jobs in buckets, hosts as columns."""

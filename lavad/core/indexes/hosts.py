@@ -1,0 +1,117 @@
+"""Hosts as columns: what the scheduler compares for thousands of hosts at once.
+
+Kept current by ``apply``. A row belongs to one host for the life of the process; free figures count only what is not
+held by an attempt, and ``usable`` says whether the host may take anything now.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.model import HostFacts, HostShare
+
+_GROWTH = 64
+LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
+
+
+class HostTable:
+    """Columns over hosts. ``gpu_free`` holds a bit for each free device; exclusive hosts have no room at all."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.gpu_free: list[int] = []
+        self.slots_max: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self.slots_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self.gpus_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self.attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self.usable: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
+        self.taken_whole: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
+        self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
+        self.facts: list[HostFacts] = []
+        self.facts_version = 0  # raised when any host's facts change: cached select masks are made anew
+        self.changed: set[int] = set()  # rows where room may have appeared since the last pass
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, facts: HostFacts) -> int:
+        """Give a host a row; its room starts as all of it."""
+        row = len(self.names)
+        if row == len(self.slots_max):
+            self._grow()
+        self.names.append(facts.name)
+        self.facts.append(facts)
+        self.facts_version += 1
+        self.rows[facts.name] = row
+        self.gpu_free.append((1 << facts.gpus) - 1)
+        self.slots_max[row] = self.slots_free[row] = facts.slots
+        self.memory_free_mib[row] = facts.memory_mib
+        self.gpus_free[row] = facts.gpus
+        return row
+
+    def _grow(self) -> None:
+        for name in ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole"):
+            column = getattr(self, name)
+            setattr(self, name, np.concatenate([column, np.zeros(len(column), column.dtype)]))
+        self.load = np.concatenate([self.load, np.zeros_like(self.load)])
+
+    def resize(self, row: int, old: HostFacts, new: HostFacts) -> None:
+        """A host came back with other facts: what is held stays held."""
+        self.facts[row] = new
+        self.facts_version += 1
+        self.slots_max[row] = new.slots
+        self.slots_free[row] += new.slots - old.slots
+        self.memory_free_mib[row] += new.memory_mib - old.memory_mib
+        if new.gpus != old.gpus:
+            held = ((1 << old.gpus) - 1) & ~self.gpu_free[row]
+            self.gpu_free[row] = ((1 << new.gpus) - 1) & ~held
+            self.gpus_free[row] = self.gpu_free[row].bit_count()
+        self.changed.add(row)
+
+    def set_usable(self, row: int, usable: bool) -> None:
+        """Open or shut a host for new work."""
+        if usable and not self.usable[row]:
+            self.changed.add(row)
+        self.usable[row] = usable
+
+    def set_load(self, row: int, load: Sequence[float]) -> None:
+        """Newest load indices of a host, in the order of ``LOAD_INDICES``; sizes in MiB."""
+        self.load[row] = load
+
+    def take(self, row: int, share: HostShare, whole: bool) -> None:
+        """Book a host share."""
+        self.slots_free[row] -= share.slots
+        self.memory_free_mib[row] -= share.memory_mib
+        self.attempts[row] += 1
+        if share.gpus:
+            self.gpu_free[row] &= ~_bits(share.gpus)
+            self.gpus_free[row] = self.gpu_free[row].bit_count()
+        if whole:
+            self.taken_whole[row] = True
+
+    def give_back(self, row: int, share: HostShare, whole: bool) -> None:
+        """Undo ``take``."""
+        self.slots_free[row] += share.slots
+        self.memory_free_mib[row] += share.memory_mib
+        self.attempts[row] -= 1
+        if share.gpus:
+            self.gpu_free[row] |= _bits(share.gpus)
+            self.gpus_free[row] = self.gpu_free[row].bit_count()
+        if whole:
+            self.taken_whole[row] = False
+        self.changed.add(row)
+
+    def open_rows(self) -> NDArray[np.bool_]:
+        """Which hosts may take anything now, over the rows in use."""
+        used = len(self.names)
+        return self.usable[:used] & ~self.taken_whole[:used]
+
+
+def _bits(gpus: tuple[int, ...]) -> int:
+    mask = 0
+    for gpu in gpus:
+        mask |= 1 << gpu
+    return mask

@@ -1,0 +1,112 @@
+"""Waiting jobs in buckets: all jobs of one user, queue and request are alike to the scheduler until it starts one.
+
+So a pass costs buckets and starts, never jobs. A bucket's entries are jobs or whole arrays in one order: job priority,
+then place in the queue. An array stands there as long as it has elements that may start.
+"""
+
+import bisect
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lavad.core.model import Request, Shared
+
+_COMPACT_AT = 1024  # dead entries at the front before the list is shortened
+
+
+class BucketKey(NamedTuple):
+    """What makes two waiting jobs alike."""
+
+    queue: str
+    user: str
+    user_group: str
+    request: Request
+
+
+class Entry(NamedTuple):
+    """A job or array in its bucket; tuples compare in scheduling order."""
+
+    rank: int  # job priority, negated
+    position: float
+    job: int
+
+
+class Bucket:
+    """Entries in scheduling order. Taking the head is O(1); anything else is a binary search and a move of memory."""
+
+    __slots__ = ("_entries", "_head", "key", "number")
+
+    def __init__(self, key: BucketKey, number: int) -> None:
+        self.key = key
+        self.number = number
+        self._entries: list[Entry] = []
+        self._head = 0
+
+    def __len__(self) -> int:
+        return len(self._entries) - self._head
+
+    def __iter__(self) -> Iterator[Entry]:
+        for at in range(self._head, len(self._entries)):
+            yield self._entries[at]
+
+    def head(self) -> Entry:
+        """The first entry."""
+        return self._entries[self._head]
+
+    def add(self, entry: Entry) -> None:
+        if not self._entries or entry > self._entries[-1]:
+            self._entries.append(entry)
+            return
+        at = bisect.bisect_left(self._entries, entry, lo=self._head)
+        if at == len(self._entries) or self._entries[at] != entry:
+            self._entries.insert(at, entry)
+
+    def remove(self, entry: Entry) -> None:
+        if self._head < len(self._entries) and self._entries[self._head] == entry:
+            self._head += 1
+            if self._head >= _COMPACT_AT and self._head * 2 >= len(self._entries):
+                del self._entries[: self._head]
+                self._head = 0
+            return
+        at = bisect.bisect_left(self._entries, entry, lo=self._head)
+        if at < len(self._entries) and self._entries[at] == entry:
+            del self._entries[at]
+
+
+class PendingIndex:
+    """All buckets, and which of them the next pass must look at."""
+
+    def __init__(self) -> None:
+        self.buckets: dict[BucketKey, Bucket] = {}
+        self.fresh: set[BucketKey] = set()  # changed since the last pass: must be looked at
+        self._made = 0
+
+    def add(self, shared: Shared, entry: Entry) -> None:
+        """A job or array may start from now on."""
+        key = key_of(shared)
+        bucket = self.buckets.get(key)
+        if bucket is None:
+            self._made += 1
+            bucket = self.buckets[key] = Bucket(key, self._made)
+        was_head = bucket.head() if len(bucket) else None
+        bucket.add(entry)
+        if bucket.head() != was_head:  # behind a head that waits for room there is nothing new to look at
+            self.fresh.add(key)
+
+    def remove(self, shared: Shared, entry: Entry) -> None:
+        """A job or array may no longer start."""
+        key = key_of(shared)
+        bucket = self.buckets.get(key)
+        if bucket is None:
+            return
+        bucket.remove(entry)
+        if not len(bucket):
+            del self.buckets[key]
+            self.fresh.discard(key)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.buckets.values()))
+
+
+def key_of(shared: Shared) -> BucketKey:
+    """The bucket of all jobs submitted like this one."""
+    return BucketKey(shared.queue, shared.user, shared.user_group, shared.request)

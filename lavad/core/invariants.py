@@ -1,0 +1,96 @@
+"""What must always hold. Checked after every step in tests, and by ``lavad --check``.
+
+Each check recounts from the records what ``apply`` keeps incrementally.
+"""
+
+from collections import Counter
+
+from lavad.core.cluster import Cluster
+from lavad.core.indexes.pending import key_of
+from lavad.core.model import FINAL, HOLDING, JobState
+from lavad.core.records import ArrayRecord, Job
+
+
+def check(cluster: Cluster) -> None:
+    """Raise AssertionError with the first thing that does not hold."""
+    _check_hosts(cluster)
+    _check_attempts(cluster)
+    _check_arrays(cluster)
+    _check_buckets(cluster)
+    _check_tally(cluster)
+
+
+def _check_hosts(cluster: Cluster) -> None:
+    table = cluster.table
+    for name, host in cluster.hosts.items():
+        shares = list(host.attempts.values())
+        facts = host.facts
+        assert table.slots_free[host.row] == facts.slots - sum(s.slots for s in shares), f"{name}: slots do not add up"
+        memory = facts.memory_mib - sum(s.memory_mib for s in shares)
+        assert table.memory_free_mib[host.row] == memory, f"{name}: memory does not add up"
+        gpus = [gpu for share in shares for gpu in share.gpus]
+        assert len(gpus) == len(set(gpus)), f"{name}: a GPU is held twice"
+        held = sum(1 << gpu for gpu in gpus)
+        assert not held & table.gpu_free[host.row], f"{name}: a held GPU counts as free"
+        assert table.attempts[host.row] == len(shares), f"{name}: attempts do not add up"
+        exclusive = [key for key in host.attempts if cluster.jobs[key.job].shared.request.exclusive]
+        assert not exclusive or len(shares) == 1, f"{name}: an exclusive job shares its host"
+        assert bool(exclusive) == bool(table.taken_whole[host.row]), f"{name}: exclusive mark is wrong"
+
+
+def _check_attempts(cluster: Cluster) -> None:
+    present: set[tuple[int, int]] = set()
+    for key, attempt in cluster.attempts.items():
+        for share in attempt.allocation:
+            booked = key in cluster.hosts[share.host].attempts
+            assert booked == (share.host in attempt.unreleased), f"{key}: share on {share.host} is booked wrongly"
+        if attempt.over:
+            assert attempt.unreleased, f"{key}: over and released, yet kept"
+            continue
+        assert (key.job, key.index) not in present, f"{key}: two present attempts of one job"
+        present.add((key.job, key.index))
+        job = cluster.element(key.job, key.index)
+        assert job is not None, f"{key}: attempt without a job"
+        assert job.attempt is attempt, f"{key}: attempt is not the job's"
+        assert job.state in HOLDING, f"{key}: holds an allocation in {job.state.name}"
+        assert (job.state is JobState.STAGING) == (key in cluster.staging), f"{key}: staging index is wrong"
+
+
+def _check_arrays(cluster: Cluster) -> None:
+    for record in cluster.jobs.values():
+        if isinstance(record, Job):
+            assert (record.attempt is not None) == (record.state in HOLDING), f"{record.key}: attempt and state differ"
+            assert (record.end is not None) == (record.state in FINAL), f"{record.key}: end and state differ"
+            continue
+        ended = sum(1 for code in record.ended if code)
+        total = len(record.pending) + len(record.held) + len(record.live) + ended
+        assert total == len(record.indices), f"array {record.id}: {total} of {len(record.indices)} elements"
+        assert record.done + record.exited == ended, f"array {record.id}: ended elements do not add up"
+        assert not record.limit or len(record.live) <= record.limit, f"array {record.id}: over its limit"
+        for index in record.live:
+            assert index not in record.pending and index not in record.held, f"array {record.id}[{index}]: twice"
+
+
+def _check_buckets(cluster: Cluster) -> None:
+    listed = [entry.job for bucket in cluster.pending.buckets.values() for entry in bucket]
+    assert len(listed) == len(set(listed)), "a job is in two buckets"
+    for record in cluster.jobs.values():
+        waits = record.room() > 0 if isinstance(record, ArrayRecord) else record.state is JobState.PEND
+        bucket = cluster.pending.buckets.get(key_of(record.shared))
+        inside = bucket is not None and any(entry.job == record.id for entry in bucket)
+        assert waits == inside, f"job {record.id}: waits {waits}, in its bucket {inside}"
+
+
+def _check_tally(cluster: Cluster) -> None:
+    slots: Counter[tuple[str, JobState]] = Counter()
+    for record in cluster.jobs.values():
+        each = record.shared.request.slots_min
+        if isinstance(record, ArrayRecord):
+            slots[record.shared.queue, JobState.PEND] += each * len(record.pending)
+            slots[record.shared.queue, JobState.PSUSP] += each * len(record.held)
+            for job in record.live.values():
+                slots[record.shared.queue, job.state] += each
+        elif record.state not in FINAL:
+            slots[record.shared.queue, record.state] += each
+    kept = {key: count for key, count in cluster.tally.slots_by_queue.items() if count}
+    assert kept == {key: count for key, count in slots.items() if count}, f"tally {kept} is not {dict(slots)}"

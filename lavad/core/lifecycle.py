@@ -1,0 +1,59 @@
+"""The state machine of a job: which event may meet which state, and where it leads. Nothing else changes a job's state.
+
+The diagram in docs/ is drawn from this table, and a test walks every pair of state and event.
+"""
+
+from lavad.core import events as e
+from lavad.core.model import HOLDING, SUSPENDED, WAITING, JobState
+
+S = JobState
+
+
+class IllegalTransition(Exception):
+    """An event met a job in a state it can't meet: a defect of ours, never a user's mistake."""
+
+
+_RUNNING = frozenset({S.RUN, S.USUSP, S.SSUSP})
+_ALIVE = HOLDING - {S.ZOMBI}
+
+
+def _rows(event: type, states: frozenset[JobState], *targets: JobState) -> dict[tuple[JobState, type], frozenset[JobState]]:
+    return {(state, event): frozenset(targets) for state in states}
+
+
+TRANSITIONS: dict[tuple[JobState, type], frozenset[JobState]] = {
+    **_rows(e.AttemptDispatched, frozenset({S.PEND}), S.STAGING),
+    **_rows(e.HostStaged, frozenset({S.STAGING}), S.STAGING),
+    **_rows(e.AttemptLaunched, frozenset({S.STAGING}), S.STAGING),
+    **_rows(e.JobStarted, frozenset({S.STAGING}), S.RUN),
+    **_rows(e.JobFinished, HOLDING, S.DONE, S.EXIT),
+    **_rows(e.JobRequeued, HOLDING, S.PEND, S.PSUSP),
+    **_rows(e.JobSuspended, frozenset({S.RUN}), S.USUSP, S.SSUSP),
+    **_rows(e.JobSuspended, SUSPENDED, S.USUSP, S.SSUSP),
+    **_rows(e.JobResumed, SUSPENDED, S.RUN),
+    **{(state, e.JobSignalled): frozenset({state}) for state in HOLDING},
+    **{(state, e.JobDoomed): frozenset({state}) for state in HOLDING},
+    **_rows(e.JobLost, _RUNNING | {S.STAGING}, S.UNKWN),
+    **_rows(e.JobFound, frozenset({S.UNKWN}), S.STAGING, S.RUN, S.USUSP, S.SSUSP),
+    **_rows(e.JobAbandoned, frozenset({S.UNKWN, S.ZOMBI}), S.ZOMBI),
+    **_rows(e.PendingEnded, WAITING, S.EXIT),
+    **_rows(e.PendingHeld, frozenset({S.PEND}), S.PSUSP),
+    **_rows(e.PendingFreed, frozenset({S.PSUSP}), S.PEND),
+    **{(state, e.JobModified): frozenset({state}) for state in WAITING},
+}
+
+
+def is_allowed(state: JobState, event: type) -> bool:
+    """May an event of this type meet a job in this state?"""
+    return (state, event) in TRANSITIONS
+
+
+def check(state: JobState, event: object, target: JobState) -> None:
+    """Assert that the event may take a job from state to target.
+
+    Raises:
+        IllegalTransition: it may not.
+    """
+    targets = TRANSITIONS.get((state, type(event)))
+    if targets is None or target not in targets:
+        raise IllegalTransition(f"{event!r} can't take a job from {state.name} to {target.name}")

@@ -1,0 +1,209 @@
+"""The values of the domain: keys, states, requests, hosts, queues.
+
+Everything here is frozen. The records that change (jobs, attempts, hosts in use) live in ``records.py`` and are
+changed by ``Cluster.apply`` alone. Memory is in MiB, times in seconds since the epoch.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class JobState(IntEnum):
+    """LSF's job states plus STAGING (shown as RUN); the numbers are those of the wire and of the store."""
+
+    PEND = 1
+    PSUSP = 2
+    STAGING = 3
+    RUN = 4
+    USUSP = 5
+    SSUSP = 6
+    DONE = 7
+    EXIT = 8
+    UNKWN = 9
+    ZOMBI = 10
+
+
+WAITING = frozenset({JobState.PEND, JobState.PSUSP})
+HOLDING = frozenset(
+    {JobState.STAGING, JobState.RUN, JobState.USUSP, JobState.SSUSP, JobState.UNKWN, JobState.ZOMBI}
+)
+SUSPENDED = frozenset({JobState.USUSP, JobState.SSUSP})
+FINAL = frozenset({JobState.DONE, JobState.EXIT})
+
+
+class Key(NamedTuple):
+    """One dispatch of a job or array element. Index 0: not a job array. Attempts count from 1."""
+
+    job: int
+    index: int
+    attempt: int
+
+    def __str__(self) -> str:
+        name = f"{self.job}[{self.index}]" if self.index else str(self.job)
+        return f"{name}#{self.attempt}"
+
+
+class Launch(IntEnum):
+    """How a role's command is started: once on the lead host, or once for each task."""
+
+    FIRST = 0
+    EACH = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRequest:
+    """What one role of a job asks for; the gang starts when every role's minimum fits, or not at all."""
+
+    tasks_min: int = 1
+    tasks_max: int = 1
+    slots_per_task: int = 1
+    memory_mib: int = 0  # reserved on each host that gets tasks: rusage[mem=]
+    gpus: int = 0  # devices on each host, or for each task
+    gpus_per_task: bool = False
+    one_host: bool = False  # span[hosts=1]
+    ptile: int = 0  # span[ptile=n]: tasks on each host, the last may have fewer
+    select: str = ""  # the select section, normalised; compiled by requirement.py
+    launch: Launch = Launch.FIRST
+    name: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """All that placement looks at. Equal requests are one object (interned), so that buckets are few."""
+
+    roles: tuple[RoleRequest, ...]
+    hosts: tuple[str, ...] = ()  # -m: only these; empty means any
+    exclusive: bool = False
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive)))
+
+    def __hash__(self) -> int:
+        return self._hash  # asked for at every start and end of a job
+
+    @property
+    def slots_min(self) -> int:
+        return sum(role.tasks_min * role.slots_per_task for role in self.roles)
+
+    @property
+    def slots_max(self) -> int:
+        return sum(role.tasks_max * role.slots_per_task for role in self.roles)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What many jobs of one submitter have in common; interned, so that a pending job is small."""
+
+    user: str
+    uid: int
+    gid: int
+    queue: str
+    project: str
+    request: Request
+    from_host: str = ""
+    run_limit_s: int = 0
+    memory_limit_mib: int = 0
+    rerunnable: bool = False
+    terminate_at: float = 0.0
+    user_group: str = ""
+
+
+TEXT_FIELDS = ("name", "command", "cwd", "submit_cwd", "input", "output", "error", "description")
+
+
+def pack_text(
+    name: str = "",
+    command: str = "",
+    cwd: str = "",
+    submit_cwd: str = "",
+    input: str = "",
+    output: str = "",
+    error: str = "",
+    description: str = "",
+) -> bytes:
+    """A job's words in one bytes object: a tenth of what eight strings would take. Words hold no NUL."""
+    return "\0".join((name, command, cwd, submit_cwd, input, output, error, description)).encode(
+        errors="surrogateescape"
+    )
+
+
+def unpack_text(text: bytes) -> dict[str, str]:
+    """The words of ``pack_text`` by field name."""
+    return dict(zip(TEXT_FIELDS, text.decode(errors="surrogateescape").split("\0"), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class HostShare:
+    """One host's part in an allocation."""
+
+    host: str
+    slots: int
+    memory_mib: int = 0
+    gpus: tuple[int, ...] = ()
+    tasks_by_role: tuple[int, ...] = ()
+
+
+Allocation = tuple[HostShare, ...]  # the lead host first
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What an agent says once: what its host is. A login host has server False and never gets jobs."""
+
+    name: str
+    slots: int
+    memory_mib: int = 0
+    gpus: int = 0
+    server: bool = True
+    type: str = "X86_64"
+    model: str = ""
+    cpu_factor: float = 1.0
+    cpus: int = 1
+    swap_mib: int = 0
+    tmp_mib: int = 0
+    resources: frozenset[str] = frozenset()
+    boot_id: str = ""
+    peer_address: str = ""
+    gpu_model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue as configured; numbers 0 mean no limit."""
+
+    name: str
+    priority: int = 1
+    description: str = ""
+    open: bool = True
+    active: bool = True
+    run_limit_s: int = 0
+    rerunnable: bool = False
+    nice: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The cluster's rules; the default is what runs when there is no file."""
+
+    queues: tuple[Queue, ...] = (
+        Queue("priority", 43, "Urgent work; goes before all other queues."),
+        Queue("short", 35, "Work of up to 15 minutes.", run_limit_s=900),
+        Queue("normal", 30, "For all work that needs nothing special."),
+        Queue("idle", 20, "Runs when nothing else wants the hosts."),
+    )
+    default_queue: str = "normal"
+    administrators: frozenset[str] = frozenset({"root"})
+    max_array_size: int = 1_000_000
+    clean_period_s: float = 3600.0
+    staging_timeout_s: float = 12.0
+    silent_after_s: float = 15.0
+    order_validity_s: float = 8.0
+    avoid_host_s: float = 60.0
+    login_hosts: frozenset[str] = field(default_factory=frozenset)
+
+    def queue(self, name: str) -> Queue | None:
+        """The queue of that name, or None."""
+        return next((queue for queue in self.queues if queue.name == name), None)

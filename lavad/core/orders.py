@@ -1,0 +1,141 @@
+"""What agents must be told once an event is durable.
+
+Orders are data: the driver adds the job's spec and sends them. Each bears its key, so that repeating one is always safe.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lavad.core import events as e
+from lavad.core.model import Allocation, Key, Launch
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+    from lavad.core.records import Attempt
+
+TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
+
+
+@dataclass(frozen=True, slots=True)
+class StageOrder:
+    """Make ready for the attempt; with ``launch_now`` also start it."""
+
+    host: str
+    key: Key
+    version: int
+    allocation: Allocation
+    launch_now: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOrder:
+    host: str
+    key: Key
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignalOrder:
+    """``reason`` becomes the reason of the job's end, if the signal ends it."""
+
+    host: str
+    key: Key
+    signal: int
+    reason: str
+    serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOrder:
+    """End what is left of the attempt on that host, free everything, say so."""
+
+    host: str
+    key: Key
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetOrder:
+    """The last report of the attempt is durable: the agent may drop its record."""
+
+    host: str
+    key: Key
+
+
+Order = StageOrder | LaunchOrder | SignalOrder | ReleaseOrder | ForgetOrder
+
+
+def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
+    """Orders that follow from an event, in the state the cluster has after it was applied."""
+    match event:
+        case e.AttemptDispatched():
+            yield from stage_orders(cluster.attempts[event.key])
+        case e.AttemptLaunched():
+            yield from launch_orders(cluster, cluster.attempts[event.key])
+        case e.JobSignalled() | e.JobSuspended() | e.JobResumed():
+            attempt = cluster.attempts.get(event.key)
+            if attempt is not None and not attempt.over:
+                yield from _signal_orders(attempt)
+        case e.JobDoomed():
+            attempt = cluster.attempts.get(event.key)
+            if attempt is not None and not attempt.over:
+                yield from doom_orders(cluster, attempt)
+        case e.JobFinished() | e.JobRequeued():
+            yield from _release_orders(cluster, event)
+        case e.HostReleased(assumed=True):
+            yield ReleaseOrder(event.host, event.key, "the attempt was given up before it was launched")
+        case e.HostReleased():
+            yield ForgetOrder(event.host, event.key)
+
+
+def stage_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
+    """Stage orders to all hosts of an attempt, or to some of them again."""
+    launch_now = attempt.launched and len(attempt.allocation) == 1
+    for share in attempt.allocation:
+        if hosts is None or share.host in hosts:
+            yield StageOrder(share.host, attempt.key, attempt.version, attempt.allocation, launch_now)
+
+
+def launch_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[LaunchOrder]:
+    """To the lead host; to every host when a role's command is started once for each task."""
+    for host in launch_hosts(cluster, attempt):
+        yield LaunchOrder(host, attempt.key, attempt.version)
+
+
+def launch_hosts(cluster: "Cluster", attempt: "Attempt") -> list[str]:
+    """Where processes of the attempt are started by launch orders."""
+    record = cluster.jobs[attempt.key.job]
+    if any(role.launch is Launch.EACH for role in record.shared.request.roles):
+        return [share.host for share in attempt.allocation]
+    return [attempt.lead]
+
+
+def _signal_orders(attempt: "Attempt") -> Iterator[SignalOrder]:
+    for share in attempt.allocation:
+        if share.host in attempt.unreleased:
+            yield from signal_again(attempt, share.host)
+
+
+def signal_again(attempt: "Attempt", host: str) -> Iterator[SignalOrder]:
+    """The newest signal of the attempt; its serial lets an agent that had it already drop it."""
+    if attempt.last_signal is not None:
+        yield SignalOrder(host, attempt.key, *attempt.last_signal)
+
+
+def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder]:
+    """End an attempt that has failed as a whole, wherever it can be reached."""
+    for share in attempt.allocation:
+        host = cluster.hosts.get(share.host)
+        if share.host in attempt.unreleased and host is not None and not host.is_silent:
+            yield SignalOrder(share.host, attempt.key, TERMINATE, attempt.doomed, int(attempt.dispatched_at * 1e6))
+
+
+def _release_orders(cluster: "Cluster", event: e.JobFinished | e.JobRequeued) -> Iterator[ReleaseOrder]:
+    attempt = cluster.attempts.get(event.key)
+    if attempt is None:
+        return
+    reason = event.reason or "the job has ended"
+    for share in attempt.allocation:
+        if share.host in attempt.unreleased:
+            yield ReleaseOrder(share.host, attempt.key, reason)

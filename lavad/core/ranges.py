@@ -1,0 +1,176 @@
+"""Sets of array indices as a few ranges, so that a million pending elements are one small object.
+
+Kept sorted and disjoint. Single elements come and go (a requeue, a kill); whole arrays move in one step.
+"""
+
+import bisect
+from collections.abc import Iterable, Iterator
+
+
+class Ranges:
+    """A mutable set of positive integers. Iteration is in ascending order."""
+
+    __slots__ = ("_count", "_parts")
+
+    def __init__(self, parts: Iterable[range] = ()) -> None:
+        self._parts = _normalised(parts)
+        self._count = sum(map(len, self._parts))
+
+    @classmethod
+    def of(cls, *indices: int) -> "Ranges":
+        """The set of just these indices."""
+        return cls(range(index, index + 1) for index in indices)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        for part in self._parts:
+            yield from part
+
+    def __contains__(self, index: int) -> bool:
+        place = self._place(index)
+        return place >= 0 and index in self._parts[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ranges) and list(self) == list(other)
+
+    def __hash__(self) -> int:  # pragma: no cover - sets of sets are not wanted
+        raise TypeError("Ranges are mutable")
+
+    def __repr__(self) -> str:
+        return f"Ranges({self.text()})"
+
+    def _place(self, index: int) -> int:
+        """Number of the part that could hold index: the last that begins at or before it; -1 for none."""
+        return bisect.bisect_right(self._parts, index, key=_first) - 1
+
+    def first(self) -> int:
+        """The smallest index.
+
+        Raises:
+            IndexError: the set is empty.
+        """
+        return self._parts[0][0]
+
+    def discard(self, index: int) -> bool:
+        """Take index out; False when it was not in."""
+        place = self._place(index)
+        if place < 0 or index not in self._parts[place]:
+            return False
+        part = self._parts[place]
+        at = part.index(index)
+        self._parts[place : place + 1] = [piece for piece in (part[:at], part[at + 1 :]) if piece]
+        self._count -= 1
+        return True
+
+    def add(self, index: int) -> None:
+        """Put index in."""
+        if index in self:
+            return
+        place = self._place(index)
+        before = self._parts[place] if place >= 0 else None
+        if before is not None and before[-1] > index:  # inside a stepped range: split it
+            at = bisect.bisect_left(before, index)
+            self._parts[place : place + 1] = [before[:at], range(index, index + 1), before[at:]]
+        else:
+            self._insert_joined(place, index)
+        self._count += 1
+
+    def _insert_joined(self, place: int, index: int) -> None:
+        first, last = index, index
+        after = self._parts[place + 1] if place + 1 < len(self._parts) else None
+        lo, hi = place + 1, place + 1
+        if place >= 0 and _dense(self._parts[place]) and self._parts[place][-1] == index - 1:
+            first, lo = self._parts[place][0], place
+        if after is not None and _dense(after) and after[0] == index + 1:
+            last, hi = after[-1], place + 2
+        self._parts[lo:hi] = [range(first, last + 1)]
+
+    def update(self, other: "Ranges") -> None:
+        """Put all of the other set in."""
+        if not self._parts:
+            self._parts, self._count = list(other._parts), other._count
+            return
+        for index in other:
+            self.add(index)
+
+    def difference_update(self, other: "Ranges") -> None:
+        """Take all of the other set out; whole ranges in one step."""
+        if self._parts == other._parts:
+            self._parts, self._count = [], 0
+            return
+        for index in other:
+            self.discard(index)
+
+    def intersection(self, other: "Ranges") -> "Ranges":
+        """What is in both."""
+        if self._parts == other._parts:
+            return self.copy()
+        small, large = (self, other) if len(self) <= len(other) else (other, self)
+        return Ranges.from_sorted(index for index in small if index in large)
+
+    @classmethod
+    def from_sorted(cls, indices: Iterable[int]) -> "Ranges":
+        """A set from ascending indices, neighbours joined."""
+        parts: list[range] = []
+        for index in indices:
+            if parts and parts[-1].stop == index:
+                parts[-1] = range(parts[-1].start, index + 1)
+            else:
+                parts.append(range(index, index + 1))
+        made = cls()
+        made._parts, made._count = parts, sum(map(len, parts))
+        return made
+
+    def copy(self) -> "Ranges":
+        """An independent set of the same indices."""
+        made = Ranges()
+        made._parts, made._count = list(self._parts), self._count
+        return made
+
+    def parts(self) -> tuple[range, ...]:
+        """The ranges, ascending."""
+        return tuple(self._parts)
+
+    def text(self) -> str:
+        """As LSF writes an index list: 1-10:2,15."""
+        return ",".join(_part_text(part) for part in self._parts)
+
+    @classmethod
+    def parse(cls, text: str) -> "Ranges":
+        """The set that ``text()`` wrote.
+
+        Raises:
+            ValueError: not an index list.
+        """
+        return cls(_parse_part(word) for word in text.split(",") if word)
+
+
+def _first(part: range) -> int:
+    return part[0]
+
+
+def _dense(part: range) -> bool:
+    return part.step == 1 or len(part) == 1
+
+
+def _part_text(part: range) -> str:
+    if len(part) == 1:
+        return str(part[0])
+    return f"{part[0]}-{part[-1]}" + (f":{part.step}" if part.step != 1 else "")
+
+
+def _parse_part(word: str) -> range:
+    span, _, step = word.partition(":")
+    first, _, last = span.partition("-")
+    return range(int(first), int(last or first) + 1, int(step or 1))
+
+
+def _normalised(parts: Iterable[range]) -> list[range]:
+    """Sorted by first index; where two overlap or interleave, all are written out and joined again."""
+    kept = sorted((part for part in parts if part), key=_first)
+    if all(left[-1] < right[0] for left, right in zip(kept, kept[1:], strict=False)):
+        return kept
+    everything = sorted({index for part in kept for index in part})
+    return list(Ranges.from_sorted(everything).parts())

@@ -1,0 +1,53 @@
+"""Why a job waits, and why it ended: LSF's numbers and sentences where it has them.
+
+Also the two errors of the core, by what the caller can do about them.
+"""
+
+from dataclasses import dataclass
+
+
+class Refused(Exception):
+    """The request can't be granted; the message is one sentence for the user."""
+
+
+class NotNow(Exception):
+    """The request may be granted later; the message says what it waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingReason:
+    """``hosts`` is how many hosts it stands for; 0 when it is about the job, its queue or its user."""
+
+    code: int
+    text: str
+    hosts: tuple[str, ...] = ()
+    advice: str = ""
+
+
+NEW_JOB = (1, "New job is waiting for scheduling")
+REQUIREMENT = (1001, "Job's resource requirements not satisfied")
+EXCLUSIVE = (1002, "Job's requirement for exclusive execution not satisfied")
+REQUEUED = (23, "Requeue the job for the next run")
+ARRAY_LIMIT = (38, "The job array has reached its running element limit")
+QUEUE_INACTIVE = (301, "The queue is inactivated by the administrator")
+SPAN = (312, "Not enough hosts to meet the job's spanning requirement")
+HELD_BY_USER = (607, "The job was suspended by the user while pending")
+CLOSED = (1301, "Closed by LSF administrator")
+NO_SLOTS = (1303, "Not enough job slot(s)")
+SLOT_LIMIT = (1305, "Job slot limit reached")
+NOT_NAMED = (1311, "Not specified in job submission")
+RECENT_FAILURE = (1314, "Host is avoided for a while after a failed start")
+UNREACHABLE = (1601, "Unable to reach slave batch server")
+RUNNING_EXCLUSIVE = (1322, "Running an exclusive job")
+MEMORY = (2601 + 10, "Job's requirements for reserving resource (mem) not satisfied")
+GPUS = (2601 + 20, "Not enough GPUs on the hosts")
+
+TERM_OWNER = "TERM_OWNER: job killed by owner."
+TERM_ADMIN = "TERM_ADMIN: job killed by root or LSF administrator."
+TERM_FORCE_OWNER = "TERM_FORCE_OWNER: job killed by owner without time for cleanup."
+TERM_FORCE_ADMIN = "TERM_FORCE_ADMIN: job killed by root or LSF administrator without time for cleanup."
+TERM_ZOMBI = "TERM_ZOMBI: job exited while LSF is not available."
+TERM_HOST_LOST = "TERM_UNKNOWN: a host of the job was lost."
+
+EXIT_STATUS_KILLED = 130 << 8  # what a shell reports for SIGINT; LSF's usual status after bkill
+EXIT_STATUS_LOST = 127 << 8

@@ -1,0 +1,262 @@
+"""The records that change: jobs, arrays, attempts, hosts. Only ``Cluster.apply`` writes to them.
+
+A pending job is one small object that shares all it can with its kind; what only a dispatched job needs hangs on its
+``Attempt``; what only an ended job needs on its ``JobEnd``.
+"""
+
+from dataclasses import dataclass
+
+from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
+from lavad.core.ranges import Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How a job ended. ``status`` is the raw wait status; ``reason`` a TERM_ word and its text, or empty."""
+
+    at: float
+    status: int
+    reason: str = ""
+    cpu_s: float = 0.0
+    memory_mib_max: int = 0
+    started_at: float = 0.0
+    hosts: Allocation = ()
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HostUsage:
+    """What an attempt uses on one host, as last sampled."""
+
+    cpu_s: float = 0.0
+    memory_mib: int = 0
+    memory_mib_max: int = 0
+    swap_mib: int = 0
+    pids: tuple[int, ...] = ()
+    process_groups: tuple[int, ...] = ()
+    threads: int = 0
+    memory_mib_mean: float = 0.0
+
+
+class Attempt:
+    """One dispatch: who holds what where, and how far it has come.
+
+    A host leaves ``unreleased`` only by its own word, or because nothing was ever launched there.
+    """
+
+    __slots__ = (
+        "allocation",
+        "dispatched_at",
+        "doomed",
+        "exec_cwd",
+        "exec_home",
+        "key",
+        "kill_reason",
+        "last_signal",
+        "launch_due",
+        "launched",
+        "over",
+        "pid",
+        "start_reason",
+        "started_at",
+        "staged",
+        "unreleased",
+        "usage",
+        "version",
+    )
+
+    def __init__(self, key: Key, allocation: Allocation, at: float, launched: bool, start_reason: str) -> None:
+        self.key = key
+        self.allocation = allocation
+        self.version = 1
+        self.dispatched_at = at
+        self.launched = launched  # a launch order has gone out, so something may run
+        self.launch_due = 0.0  # staging must be answered by then
+        self.staged: set[str] = set()
+        self.started_at = 0.0
+        self.pid = 0
+        self.exec_home = ""
+        self.exec_cwd = ""
+        self.start_reason = start_reason
+        self.unreleased = {share.host for share in allocation}
+        self.kill_reason = ""  # a kill was asked for: TERM_ word
+        self.last_signal: tuple[int, str, int] | None = None  # (signal, reason, serial): sent again at each hello
+        self.doomed = ""  # the attempt has failed as a whole: why; it is ended as soon as its lead host can be reached
+        self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
+        self.usage: dict[str, HostUsage] = {}
+
+    @property
+    def lead(self) -> str:
+        return self.allocation[0].host
+
+    @property
+    def slots(self) -> int:
+        return sum(share.slots for share in self.allocation)
+
+    def share_on(self, host: str) -> HostShare | None:
+        """This attempt's part on that host, or None."""
+        return next((share for share in self.allocation if share.host == host), None)
+
+
+class Job:
+    """A job, or one element of an array that has started, ended or differs from its siblings."""
+
+    __slots__ = (
+        "array",
+        "attempt",
+        "attempts",
+        "end",
+        "id",
+        "index",
+        "position",
+        "postponed_reason",
+        "priority",
+        "resume_state",
+        "shared",
+        "state",
+        "submitted_at",
+        "text",
+    )
+
+    def __init__(
+        self, job_id: int, index: int, shared: Shared, text: bytes, submitted_at: float, state: JobState
+    ) -> None:
+        self.id = job_id
+        self.index = index
+        self.shared = shared
+        self.text = text
+        self.submitted_at = submitted_at
+        self.state = state
+        self.position: float = job_id  # place among jobs of equal priority
+        self.priority = 0
+        self.attempts = 0
+        self.attempt: Attempt | None = None
+        self.end: JobEnd | None = None
+        self.array: ArrayRecord | None = None
+        self.postponed_reason = ""  # why the last attempt came to nothing
+        self.resume_state: JobState | None = None  # what UNKWN goes back to
+
+    @property
+    def key(self) -> Key:
+        """Key of the newest attempt."""
+        return Key(self.id, self.index, self.attempts)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Name, command, directories and files, by field name."""
+        return unpack_text(self.text)
+
+
+class ArrayRecord:
+    """A job array: sets of indices; an element becomes a Job only when it starts."""
+
+    __slots__ = (
+        "attempts",
+        "done",
+        "ended",
+        "exited",
+        "held",
+        "id",
+        "indices",
+        "killed",
+        "limit",
+        "live",
+        "over_at",
+        "pending",
+        "position",
+        "postponed",
+        "priority",
+        "shared",
+        "submitted_at",
+        "text",
+    )
+
+    def __init__(
+        self, job_id: int, shared: Shared, text: bytes, submitted_at: float, indices: Ranges, limit: int, held: bool
+    ) -> None:
+        self.id = job_id
+        self.shared = shared
+        self.text = text
+        self.submitted_at = submitted_at
+        self.indices = indices
+        self.limit = limit  # most elements holding slots at once; 0 none
+        self.pending = Ranges() if held else indices.copy()
+        self.held = indices.copy() if held else Ranges()
+        self.live: dict[int, Job] = {}
+        self.ended = bytearray()  # state of each ended element by index; 0 where it has not ended
+        self.killed = Ranges()  # those of them that never started: killed while waiting
+        self.done = 0
+        self.exited = 0
+        self.over_at = 0.0  # when the last element ended
+        self.attempts: dict[int, int] = {}  # of pending elements that were dispatched before
+        self.postponed: dict[int, str] = {}
+        self.position: float = job_id
+        self.priority = 0
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Name, command, directories and files, by field name."""
+        return unpack_text(self.text)
+
+    @property
+    def is_over(self) -> bool:
+        return not self.pending and not self.held and not self.live
+
+    def state_of(self, index: int) -> JobState | None:
+        """State of one element, or None when the array has no such index."""
+        if index in self.live:
+            return self.live[index].state
+        if index in self.pending:
+            return JobState.PEND
+        if index in self.held:
+            return JobState.PSUSP
+        code = self.ended[index] if index < len(self.ended) else 0
+        return JobState(code) if code else None
+
+    def note_end(self, index: int, state: JobState) -> None:
+        """Enter an element's final state."""
+        if index >= len(self.ended):
+            self.ended.extend(bytes(index + 1 - len(self.ended)))
+        self.ended[index] = state
+        if state is JobState.DONE:
+            self.done += 1
+        else:
+            self.exited += 1
+
+    def room(self) -> int:
+        """How many more elements may start now under the array's own limit."""
+        return len(self.pending) if not self.limit else min(len(self.pending), self.limit - len(self.live))
+
+
+class Host:
+    """A host that has joined, and what is on it."""
+
+    __slots__ = (
+        "attempts",
+        "avoid_until",
+        "closed_by",
+        "comment",
+        "facts",
+        "incarnation",
+        "is_connected",
+        "is_silent",
+        "row",
+        "seen_at",
+    )
+
+    def __init__(self, facts: HostFacts, row: int) -> None:
+        self.facts = facts
+        self.row = row  # in the host table
+        self.attempts: dict[Key, HostShare] = {}
+        self.is_connected = False  # a session is open
+        self.is_silent = False  # not heard for too long
+        self.seen_at = 0.0
+        self.avoid_until = 0.0
+        self.closed_by = ""  # the administrator who closed it
+        self.comment = ""
+        self.incarnation = 0
+
+    @property
+    def is_usable(self) -> bool:
+        """May jobs be dispatched here, as far as the host itself is concerned?"""
+        return self.is_connected and not self.is_silent and not self.closed_by and self.facts.server

@@ -1,0 +1,1 @@
+"""Policy: reads a view, returns a plan, changes nothing."""

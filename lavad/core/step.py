@@ -1,0 +1,39 @@
+"""All of the master's logic in one function: a command is decided, its events applied, its orders derived. Read this first.
+
+``step`` is deterministic: time comes in as ``now``, and there is no I/O. Replies and orders of an outcome may leave the
+process only after its events are durable.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lavad.core.cluster import Cluster
+from lavad.core.commands import Command
+from lavad.core.decide import DECIDERS
+from lavad.core.events import Event
+from lavad.core.orders import Order, orders_for
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Events to make durable, then orders to send and a reply to give."""
+
+    events: list[Event] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    reply: Any = None
+
+
+def step(cluster: Cluster, command: Command, now: float) -> Outcome:
+    """Carry out one command.
+
+    Raises:
+        Refused: the caller can't have that; nothing has changed.
+        NotNow: the caller may try again later; nothing has changed.
+    """
+    decision = DECIDERS[type(command)](cluster, command, now)
+    outcome = Outcome(decision.events, list(decision.orders), decision.reply)
+    for event in decision.events:
+        cluster.apply(event)
+    for event in decision.events:  # in the state after all of them: what is released already needs no order
+        outcome.orders.extend(orders_for(cluster, event))
+    return outcome
