@@ -9,5 +9,5 @@ if [ ! "$home/ready" -nt docs/requirements.lock ]; then
     "$home/bin/python" -m pip install -q -q --disable-pip-version-check -r docs/requirements.lock
     touch "$home/ready"
 fi
-"$home/bin/python" -m mkdocs build --quiet --strict --site-dir build/site
+NO_MKDOCS_2_WARNING=1 "$home/bin/python" -m mkdocs build --quiet --strict --site-dir build/site
 echo "docs: build/site/index.html"
