@@ -313,15 +313,15 @@ class TaskStart(_message.Message):
     HOST_FIELD_NUMBER: _ClassVar[int]
     PMI_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
-    command: str
-    argv: _containers.RepeatedScalarFieldContainer[str]
-    cwd: str
+    command: bytes
+    argv: _containers.RepeatedScalarFieldContainer[bytes]
+    cwd: bytes
     environment: _containers.RepeatedScalarFieldContainer[bytes]
     task: int
     no_input: bool
     host: str
     pmi: bool
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., cwd: _Optional[str] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ...) -> None: ...
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[bytes] = ..., argv: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[bytes] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ...) -> None: ...
 
 class TaskOutput(_message.Message):
     __slots__ = ("out", "err", "started", "pid", "ended", "status", "error", "pmi", "taken")

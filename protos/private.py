@@ -1,0 +1,54 @@
+"""Files that hold secrets: read only when no one else can read them, written so that no one else ever could.
+
+The mode is asked of the open file, not of its name, so the file that was judged is the file that is read. A write
+replaces the file in one durable step: a reader, or a crash, sees the old content or the new, never a part.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+
+class PrivateFileError(Exception):
+    """A file that should hold a secret cannot be used; the message is one sentence."""
+
+
+def read_private(path: Path) -> bytes:
+    """The content of a file only its owner (this user or root) may read; PrivateFileError for any other file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        raise PrivateFileError(f"{path}: {os.strerror(error.errno or 0)}.") from error
+    with os.fdopen(descriptor, "rb") as stream:
+        found = os.fstat(stream.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise PrivateFileError(f"{path}: is not a file.")
+        if found.st_mode & 0o077:
+            mode = stat.S_IMODE(found.st_mode)
+            raise PrivateFileError(f"{path} holds a secret but its mode is {mode:04o}; run: chmod 600 {path}")
+        if found.st_uid not in (os.geteuid(), 0):
+            raise PrivateFileError(
+                f"{path} holds a secret but belongs to user id {found.st_uid}; give it to the user who runs this."
+            )
+        return stream.read()
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put a file of mode 0600 in place."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            os.fchmod(stream.fileno(), 0o600)
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
