@@ -8,6 +8,7 @@ conversation that breaks off kills its task (a dead link is noticed within about
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -112,7 +113,7 @@ class Peers(PeerServiceServicer):
         if held is None or not path:
             await send(TailChunk(error="Not yet started."))
             return
-        start = TaskStart(key=request.key, argv=_tail_argv(request, path), cwd="/", no_input=True)
+        start = TaskStart(key=request.key, argv=_tail_argv(request, path), cwd=b"/", no_input=True)
 
         async def pass_on(output: TaskOutput) -> None:
             if output.out or output.error:
@@ -131,10 +132,10 @@ class Peers(PeerServiceServicer):
         return role.host
 
 
-def _tail_argv(request: TailRequest, path: str) -> list[str]:
-    start = str(request.last_bytes) if request.last_bytes else "+1"
-    follow = ["--follow=name", "--retry"] if request.follow else []
-    return ["tail", "-q", "-c", start, *follow, "--", path]
+def _tail_argv(request: TailRequest, path: str) -> list[bytes]:
+    start = b"%d" % request.last_bytes if request.last_bytes else b"+1"
+    follow = [b"--follow=name", b"--retry"] if request.follow else []
+    return [b"tail", b"-q", b"-c", start, *follow, b"--", os.fsencode(path)]
 
 
 async def _nothing_to_say() -> AsyncIterator[TaskInput]:

@@ -64,7 +64,7 @@ class TaskRequest:
     """What to run beside the job, as its user. ``environment`` is laid over the job's own."""
 
     argv: tuple[bytes, ...]
-    cwd: str  # entered as the user; empty: the job's
+    cwd: bytes  # entered as the user; empty: the job's
     environment: tuple[bytes, ...]  # NAME=VALUE
     stdin_fd: int
     stdout_fd: int

@@ -94,10 +94,10 @@ async def _start_and_close(
 
 def _argv(start: TaskStart) -> tuple[bytes, ...]:
     if start.command:
-        return (b"/bin/sh", b"-c", start.command.encode())
+        return (b"/bin/sh", b"-c", start.command)
     if not start.argv:
         raise TaskRefused("no command was given")
-    return tuple(word.encode() for word in start.argv)
+    return tuple(start.argv)
 
 
 def overlay(environment: Iterable[bytes]) -> tuple[bytes, ...]:
