@@ -31,6 +31,14 @@ LOG = logging.getLogger("lava.gateway")
 MASTER_SERVICES = ("/lava.v1.JobService/", "/lava.v1.ClusterService/")
 LOCAL_PREFIX = "/lava.local/"
 
+# How gRPC's library speaks of connections that cannot be made or have broken.
+_LIBRARY_PHRASES = (
+    *("failed to connect", "Failed to connect", "Socket closed", "Cancelling all calls", "keepalive", "ping timeout"),
+    *("Connection reset", "Connection refused", "Broken pipe", "timed out", "No route to host", "unreachable"),
+    *("GOAWAY", "Stream removed", "recvmsg", "sendmsg", "End of TCP stream", "andshake", "Endpoint", "transport"),
+    *("ipv4:", "ipv6:", "http2"),
+)
+
 LocalMethod = Callable[[Call], Awaitable[None]]
 
 
@@ -350,8 +358,12 @@ async def relay(remote: "grpc.aio.StreamStreamCall[bytes, bytes]", call: Call) -
 
 
 def said_by_peer(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the other side itself answered with this status, rather than the library about a broken connection."""
-    return "Error received from peer" in (error.debug_error_string() or "")
+    """Whether the other side answered with this UNAVAILABLE, rather than the library about a broken connection.
+
+    The library gives no better sign than its words. A phrase missing here costs a user a clumsy sentence, no more.
+    """
+    text = error.details() or ""
+    return bool(text) and not any(phrase in text for phrase in _LIBRARY_PHRASES)
 
 
 def listen(path: str) -> socket.socket:

@@ -1,0 +1,199 @@
+"""A few agents' gateways and peers in one thread of this test, joined by real TLS, and a scripted master."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+
+from agents.callers import UserNames
+from agents.gateway import Gateway, Limits
+from agents.local_methods import LocalMethods
+from agents.peers import PeerChannels, Peers
+from lavactl.connection import Connection
+from protos import peektickets
+from protos.authority import Authority, key_pem, make_authority, make_key, make_request
+from protos.common_pb2 import HostShare
+from protos.jobs_pb2 import PeekTicketReply, PeekTicketRequest
+from protos.tls import MASTER_NAME, Identity, Kind, Role, channel_credentials, secure_channel, server_credentials
+from protos.wire import SERVER_OPTIONS
+from tests.fakes.attempts import FakeAttempts, Held
+
+T = TypeVar("T")
+Handler = Callable[[AsyncIterator[bytes], grpc.aio.ServicerContext], Awaitable[None]]
+
+
+def identity_for(authority: Authority, role: Role) -> Identity:
+    """Key and certificate of a daemon."""
+    key = make_key()
+    certificate = authority.sign(make_request(key, role.host or "lavad"), role)
+    return Identity(key_pem(key), certificate, authority.certificate_pem)
+
+
+class FakeMaster(grpc.GenericRpcHandler):
+    """A gRPC server whose methods are coroutines in ``methods``, by full name, over raw bytes."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self.methods: dict[str, Handler] = {}
+        self.seen: list[tuple[str, dict[str, str]]] = []
+        self.signing = peektickets.new_key()
+        self.port = 0
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen on loopback; the same port again after a stop."""
+        self._server = grpc.aio.server(options=SERVER_OPTIONS)
+        self._server.add_generic_rpc_handlers((self,))
+        self.port = self._server.add_secure_port(f"127.0.0.1:{self.port}", server_credentials(self.identity))
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Stop listening at once."""
+        if self._server is not None:
+            await self._server.stop(None)
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        """Find the method."""
+        method = self.methods.get(details.method)
+        if method is None:
+            return None
+        metadata = dict(details.invocation_metadata or ())
+        self.seen.append((details.method, {name: str(value) for name, value in metadata.items()}))
+        return grpc.stream_stream_rpc_method_handler(method)
+
+
+class Agent:
+    """One fake host's gateway and peers."""
+
+    def __init__(self, host: str, site: "Site") -> None:
+        self.host = host
+        self.identity = identity_for(site.authority, Role(Kind.AGENT, host))
+        self.attempts = FakeAttempts()
+        self.peers = Peers(host, self.attempts, lambda: peektickets.public_bytes(site.master.signing))
+        self.channels = PeerChannels(lambda: self.identity)
+        self.socket = str(site.directory / host / "agent.sock")
+        self.master_channel = secure_channel(site.master_target(), channel_credentials(self.identity), MASTER_NAME)
+        methods = LocalMethods(host, self.attempts, self.peers, self.channels)
+        self.gateway = Gateway(
+            self.socket, lambda: self.master_channel, site.master_target, methods.table(), site.names, site.limits
+        )
+        methods.gateway = self.gateway
+        self.address = ""
+
+    async def start(self) -> None:
+        """Listen on both sockets."""
+        self.address = await self.peers.serve("127.0.0.1:0", self.identity)
+        await self.gateway.start()
+
+    async def stop(self) -> None:
+        """Stop everything and kill what runs."""
+        await self.gateway.stop()
+        await self.channels.close()
+        await self.peers.stop()
+        await self.master_channel.close(None)
+        self.attempts.kill_all()
+
+
+class Site:
+    """Agents of ``hosts`` and a master, for the length of a ``with``; ``call`` runs a coroutine on their loop."""
+
+    def __init__(
+        self, directory: Path, *hosts: str, limits: Limits | None = None, names: Callable[[int], str] | None = None
+    ) -> None:
+        self.directory = directory
+        self.limits = limits or Limits()
+        self.authority = make_authority("test")
+        self.master = FakeMaster(identity_for(self.authority, Role(Kind.MASTER)))
+        self.agents: dict[str, Agent] = {}
+        self.names: UserNames | None = None
+        self._connections: list[Connection] = []
+        self._hosts = hosts
+        self._look_up = names
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="site")
+
+    def __enter__(self) -> "Site":
+        self._thread.start()
+        try:
+            self.call(self._start())
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        for connection in self._connections:
+            connection.close()
+        self.call(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def call(self, work: Coroutine[Any, Any, T], timeout_s: float = 30.0) -> T:
+        """The result of a coroutine run on the agents' loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout_s)
+
+    def dial(self, host: str = "") -> Connection:
+        """A command's connection to the agent of a host, or of the first one; closed at the end."""
+        connection = Connection(self.agents[host or self._hosts[0]].socket)
+        self._connections.append(connection)
+        return connection
+
+    def master_target(self) -> str:
+        """HOST:PORT of the master."""
+        return f"127.0.0.1:{self.master.port}"
+
+    def allocate(self, job: int, *slots: tuple[str, int], **facts: Any) -> Held:
+        """Let the named hosts hold attempt 1 of a job; the lead host's record."""
+        shares = [HostShare(host=host, slots=count, address=self.agents[host].address) for host, count in slots]
+        held = Held((job, 0, 1), shares, **facts)
+        for host, _ in slots:
+            self.agents[host].attempts.held.append(replace(held))
+        return held
+
+    def job_environment(self, job: int, *slots: tuple[str, int]) -> dict[str, str]:
+        """What a process of that job would find in its environment on its lead host."""
+        return {
+            "LSB_JOBID": str(job),
+            "LSB_JOBINDEX": "0",
+            "LSB_MCPU_HOSTS": " ".join(f"{host} {count}" for host, count in slots),
+            "LAVA_SOCKET": self.agents[slots[0][0]].socket,
+        }
+
+    def may_peek(self, host: str, job: int, *, has_error_file: bool = False, ticket: bytes | None = None) -> None:
+        """Let the master give out tickets for a job that runs on a host."""
+
+        async def peek_ticket(requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+            request = PeekTicketRequest.FromString(await anext(requests))
+            reply = PeekTicketReply(host=host, address=self.agents[host].address, has_error_file=has_error_file)
+            reply.key.job, reply.key.attempt = request.ref.job, 1
+            key = (request.ref.job, 0, 1)
+            expires = time.time() + peektickets.LIFE_S
+            reply.ticket = ticket or peektickets.sign(self.master.signing, key, host, expires)
+            await context.write(reply.SerializeToString())
+
+        assert self.agents[host].attempts.find(job, 0) is not None, "allocate first"
+        self.master.methods["/lava.v1.JobService/PeekTicket"] = peek_ticket
+
+    async def _start(self) -> None:
+        if self._look_up is not None:
+            self.names = UserNames(self._look_up)
+        await self.master.start()
+        for host in self._hosts:
+            self.agents[host] = Agent(host, self)
+            await self.agents[host].start()
+
+    async def _stop(self) -> None:
+        for agent in self.agents.values():
+            await agent.stop()
+        await self.master.stop()
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        _, stuck = await asyncio.wait(left, timeout=5) if left else (set(), set())
+        assert not stuck, f"tasks left behind: {stuck}"
