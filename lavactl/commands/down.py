@@ -1,0 +1,33 @@
+"""lavactl down: end a personal cluster and everything it made outside its directory; its state stays unless purged."""
+
+from lavactl.errors import UsageError
+from lavactl.io import Io
+from lavactl.options import FLAG, VALUE, answer_standard
+from lavactl.personal import life, record
+from lavactl.personal.options import cluster_directory, parse
+
+USAGE = """\
+Usage: lavactl down [--dir D] [--purge]
+Ends the cluster in D with all its jobs. Its state stays: lavactl up --dir D continues it.
+  --dir D   where the cluster lives ($XDG_DATA_HOME/lava/personal)
+  --purge   remove D as well
+"""
+
+
+def main(argv: list[str], io: Io) -> int:
+    """Take the cluster down."""
+    answer = answer_standard(argv, USAGE)
+    if answer is not None:
+        io.print(answer)
+        return 0
+    options = parse(argv, USAGE, "down", {"dir": VALUE, "purge": FLAG})
+    if options.words:
+        raise UsageError(f"lavactl down: {options.words[0]!r} is not an option", USAGE)
+    directory = cluster_directory(options, io)
+    cluster = record.existing(directory)
+    with record.locked(directory):
+        life.take_down(directory, cluster)
+        if "-purge" in options:
+            life.purge(directory)
+    io.print(f"The cluster in {directory} is {'gone' if '-purge' in options else 'down'}.")
+    return 0

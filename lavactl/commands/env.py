@@ -1,0 +1,44 @@
+"""lavactl env: `export` lines after which every command of this shell talks to a personal cluster."""
+
+from lavactl.errors import CommandError, UsageError
+from lavactl.io import Io
+from lavactl.options import VALUE, answer_standard
+from lavactl.personal import record
+from lavactl.personal.options import cluster_directory, parse
+from lavactl.personal.toolbox import shell_word
+
+USAGE = """\
+Usage: eval "$(lavactl env [--dir D])"
+Prints what a shell needs to use the cluster in D.
+  --dir D   where the cluster lives ($XDG_DATA_HOME/lava/personal)
+"""
+
+
+def main(argv: list[str], io: Io) -> int:
+    """Print the lines."""
+    answer = answer_standard(argv, USAGE)
+    if answer is not None:
+        io.print(answer)
+        return 0
+    options = parse(argv, USAGE, "env", {"dir": VALUE})
+    if options.words:
+        raise UsageError(f"lavactl env: {options.words[0]!r} is not an option", USAGE)
+    directory = cluster_directory(options, io)
+    cluster = record.load(directory)
+    if cluster is None:
+        raise CommandError(f"There is no personal cluster in {directory}; make one with lavactl up --dir {directory}")
+    if not cluster.commands.is_dir():
+        raise CommandError(f"The cluster in {directory} is down; start it with lavactl up --dir {directory}")
+    commands = str(cluster.commands)
+    values = {
+        "LAVA_ENVDIR": str(directory),
+        "LAVA_SOCKET": str(cluster.socket(cluster.login)),
+        "LSF_ENVDIR": str(directory),
+        "LSF_BINDIR": commands,
+        "LSF_SERVERDIR": commands,
+        "LSF_LIBDIR": commands,
+    }
+    for name, text in values.items():
+        io.print(f"export {name}={shell_word(text)}")
+    io.print(f'export PATH={shell_word(commands)}"${{PATH:+:$PATH}}"')
+    return 0

@@ -1,0 +1,107 @@
+"""lavactl up: a personal cluster on this machine; makes it, or starts whatever of it does not run."""
+
+import os
+from pathlib import Path
+
+from lavactl.errors import CommandError, UsageError
+from lavactl.io import Io
+from lavactl.options import VALUE, Options, answer_standard
+from lavactl.personal import census, daemons, life, record, toolbox
+from lavactl.personal import directory as files
+from lavactl.personal.network import HOSTS_MAX
+from lavactl.personal.options import cluster_directory, number, parse, value
+
+USAGE = """\
+Usage: lavactl up [--hosts N] [--slots M] [--dir D] [--db URL] [--simulate-gpus G]
+Makes a cluster of N hosts on this machine, or starts what does not run of the one in D, which keeps its size and state.
+  --hosts N          hosts of a new cluster (2)
+  --slots M          slots of each host (the number of processors)
+  --dir D            where the cluster lives ($XDG_DATA_HOME/lava/personal)
+  --db URL           database of a new cluster: sqlite:///PATH or postgresql+psycopg://... (SQLite in D)
+  --simulate-gpus G  GPUs that each host pretends to have (0)
+"""
+KINDS = {"hosts": VALUE, "slots": VALUE, "dir": VALUE, "db": VALUE, "simulate-gpus": VALUE}
+SLOTS_MAX = 100_000
+GPUS_MAX = 64
+DEFAULT_HOSTS = 2
+HOSTS_READY_S = 30.0
+# Each agent needs about a second of processor time to start.
+HOSTS_READY_S_PER_HOST = 1.5
+
+
+def main(argv: list[str], io: Io) -> int:
+    """Bring the cluster up and say what it is."""
+    answer = answer_standard(argv, USAGE)
+    if answer is not None:
+        io.print(answer)
+        return 0
+    options = parse(argv, USAGE, "up", KINDS)
+    if options.words:
+        raise UsageError(f"lavactl up: {options.words[0]!r} is not an option", USAGE)
+    directory = cluster_directory(options, io)
+    wishes = _wishes(options)
+    is_new = record.load(directory) is None
+    _make_directory(directory)
+    with record.locked(directory):
+        cluster = life.make(directory, wishes, io.user_name()) if is_new else record.existing(directory)
+        if not is_new:
+            _say_what_is_ignored(options, cluster, io)
+        cluster = _start(directory, cluster)
+    _describe(directory, cluster, io)
+    return 0
+
+
+def _wishes(options: Options) -> life.Wishes:
+    return life.Wishes(
+        hosts=number(options, "hosts", 1, HOSTS_MAX) or DEFAULT_HOSTS,
+        slots=number(options, "slots", 1, SLOTS_MAX) or os.cpu_count() or 1,
+        gpus=number(options, "simulate-gpus", 0, GPUS_MAX) or 0,
+        database=value(options, "db") or "",
+    )
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        files.make_directory(directory, 0o755)
+    except OSError as error:
+        raise CommandError(f"{directory} cannot be made: {error.strerror}.") from error
+
+
+def _say_what_is_ignored(options: Options, cluster: record.Cluster, io: Io) -> None:
+    kept = {"hosts": len(cluster.hosts), "slots": cluster.slots, "simulate-gpus": cluster.gpus}
+    for name, present in kept.items():
+        given = value(options, name)
+        if given is not None and int(given) != present:
+            io.error(f"The cluster exists and keeps its size: --{name} {present}, not {given}.")
+    if value(options, "db") is not None:
+        io.error("The cluster exists and keeps its database: --db is ignored.")
+
+
+def _start(directory: Path, cluster: record.Cluster) -> record.Cluster:
+    """Bring it up; a cluster of which nothing ran before is taken down again when that fails."""
+    ran_before = not set(daemons.all_names(cluster)) <= set(daemons.missing(cluster, record.Table(directory)))
+    try:
+        cluster = life.bring_up(directory, cluster)
+        patience_s = HOSTS_READY_S + HOSTS_READY_S_PER_HOST * len(cluster.hosts)
+        everyone = (cluster.login, *cluster.hosts)
+        census.wait_for_hosts(cluster.socket(cluster.login), everyone, directory / "log", patience_s)
+    except BaseException:
+        if not ran_before:
+            life.take_down(directory, cluster)
+        raise
+    return cluster
+
+
+def _describe(directory: Path, cluster: record.Cluster, io: Io) -> None:
+    names = " ".join(cluster.hosts)
+    noun = "host" if len(cluster.hosts) == 1 else "hosts"
+    io.print(
+        f"The cluster in {directory} is up: {len(cluster.hosts)} {noun} with {cluster.slots} slots each ({names})."
+    )
+    if cluster.mode is record.Mode.LOOPBACK:
+        io.print(
+            "Namespaces are closed here: its hosts are loopback addresses, and MPI over several hosts is left out."
+        )
+    if cluster.mode is record.Mode.ROOT and (closed := toolbox.closed_to_others(cluster.commands / "bsub")):
+        io.print(f"Only root can use it: other users may not enter {closed}.")
+    io.print(f'To use it in this shell:  eval "$(lavactl env --dir {toolbox.shell_word(str(directory))})"')

@@ -1,0 +1,93 @@
+"""Control groups around the agents of one cluster, so that clusters side by side never share one.
+
+An agent makes the groups of its jobs below the group it was started in. In a cell of its own it cannot meet another
+agent of the same host name, nor move a user's shell about; and whatever still runs in a cell when the cluster goes down
+is the cluster's, with no doubt, also if it left the host's namespaces. Where no groups can be made there are no cells,
+and agents do without.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from lavactl.personal.processes import sweep
+
+V1_CONTROLLERS = ("cpuacct", "memory", "pids")
+V2_CONTROLLERS = ("memory", "pids", "cpu", "cpuset", "io")
+
+
+def roots(cluster_id: str) -> list[Path]:
+    """Where the cluster's groups are or would be: below this process's own with version 1, at the top with version 2.
+
+    A group of version 2 that has members of its own cannot hand controllers down, except at the top.
+    """
+    own = dict(_memberships(Path("/proc/self/cgroup").read_text(encoding="utf-8")))
+    mounted = _mounts(Path("/proc/self/mounts").read_text(encoding="utf-8"))
+    if all(controller in mounted and controller in own for controller in V1_CONTROLLERS):
+        inner = {controller: own[controller].lstrip("/") for controller in V1_CONTROLLERS}
+        return [mounted[controller] / inner[controller] / f"lava-{cluster_id}" for controller in V1_CONTROLLERS]
+    return [mounted[""] / f"lava-{cluster_id}"] if "" in mounted else []
+
+
+def _memberships(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            yield controller, path
+
+
+def _mounts(text: str) -> dict[str, Path]:
+    """Mount point of each version 1 controller, and of version 2 under the empty name."""
+    found: dict[str, Path] = {}
+    for line in text.splitlines():
+        _, point, kind, options = line.split()[:4]
+        if kind == "cgroup":
+            for controller in set(options.split(",")) & set(V1_CONTROLLERS):
+                found.setdefault(controller, Path(point))
+        elif kind == "cgroup2":
+            found.setdefault("", Path(point))
+    return found
+
+
+def make(cluster_id: str, host: str) -> list[str]:
+    """The groups that a host's agent is to be started in; none where they cannot be made."""
+    made = []
+    try:
+        for root in roots(cluster_id):
+            root.mkdir(exist_ok=True)
+            if (root / "cgroup.subtree_control").exists():
+                _hand_down(root)
+            (root / host).mkdir(exist_ok=True)
+            made.append(str(root / host))
+    except OSError:
+        return []
+    return made
+
+
+def _hand_down(group: Path) -> None:
+    """Let the groups below have what this one has."""
+    available = (group / "cgroup.controllers").read_text(encoding="ascii").split()
+    for controller in set(available) & set(V2_CONTROLLERS):
+        (group / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
+
+
+def clear(cluster_id: str) -> None:
+    """End whatever is left in the cluster's groups and remove them."""
+    present = [root for root in roots(cluster_id) if root.is_dir()]
+    if present:
+        sweep(lambda: _members(present))
+    for root in present:
+        for directory, _, _ in os.walk(root, topdown=False):
+            with contextlib.suppress(OSError):  # what is in use stays, and shows
+                os.rmdir(directory)
+
+
+def _members(groups: list[Path]) -> set[int]:
+    found: set[int] = set()
+    for group in groups:
+        for directory, _, _ in os.walk(group):
+            # A group may vanish while the tree is walked.
+            with contextlib.suppress(FileNotFoundError):
+                found.update(int(pid) for pid in Path(directory, "cgroup.procs").read_text(encoding="ascii").split())
+    return found

@@ -1,0 +1,138 @@
+"""The daemons of a personal cluster: the master, one agent a host, and the login agent for this machine's users.
+
+They are the same programs with the same options as on real hosts. Whoever asks for several starts them together, since
+each spends its first second importing.
+"""
+
+from pathlib import Path
+
+from lavactl.errors import CommandError
+from lavactl.personal import cells, ground
+from lavactl.personal.door import Passage
+from lavactl.personal.processes import Process, end, identify, is_alive
+from lavactl.personal.readiness import Awaited, last_words, listen, wait_all
+from lavactl.personal.record import PEER_PORT, Cluster, Table
+from lavactl.personal.starting import clean_environment, confirm, program, start
+from protos.tls import join_address
+
+MASTER = "lavad"
+READY_S = 60.0
+# A master writes its last batch, an agent closes its journal: milliseconds, and longer only on a crowded machine.
+END_PATIENCE_S = 10.0
+
+
+def agent_key(host: str) -> str:
+    """The name of a host's agent in the table of processes."""
+    return f"agent {host}"
+
+
+def all_names(cluster: Cluster) -> list[str]:
+    """Every daemon the cluster should have."""
+    return [MASTER, *(agent_key(host) for host in (cluster.login, *cluster.hosts))]
+
+
+def missing(cluster: Cluster, table: Table) -> list[str]:
+    """Those that do not run."""
+    return [name for name in all_names(cluster) if not is_alive(table.get(name))]
+
+
+def log_path(directory: Path, name: str) -> Path:
+    """Where a daemon logs."""
+    return directory / "log" / f"{name.replace(' ', '-')}.log"
+
+
+def pid_path(directory: Path, name: str) -> Path:
+    """The daemon's pid file."""
+    return directory / f"{name.replace(' ', '-')}.pid"
+
+
+def state_path(directory: Path, host: str) -> Path:
+    """The state directory of a host's agent."""
+    return directory / "hosts" / host
+
+
+def start_all(directory: Path, cluster: Cluster, table: Table, names: list[str]) -> None:
+    """Start these daemons and wait until each says that it is ready."""
+    awaited = [listen(name, _notify_path(cluster, name), log_path(directory, name)) for name in names]
+    try:
+        for one in awaited:
+            one.starting = start(one.name, _passage(directory, cluster, table, one))
+        for one in awaited:
+            _arrive(one, table)
+        wait_all(awaited, READY_S)
+    finally:
+        for one in awaited:
+            one.close()
+
+
+def _arrive(one: Awaited, table: Table) -> None:
+    if one.starting is None:
+        return
+    process = identify(confirm(one.starting))
+    if process is None:
+        raise CommandError(f"{one.name} ended at once{last_words(one.log)}")
+    table.put(one.name, process)
+
+
+def _notify_path(cluster: Cluster, name: str) -> Path:
+    return Path(cluster.run_dir, f"notify-{all_names(cluster).index(name)}")
+
+
+def _passage(directory: Path, cluster: Cluster, table: Table, one: Awaited) -> Passage:
+    host = cluster.login if one.name == MASTER else one.name.removeprefix("agent ")
+    pid, kinds = ground.entrance(cluster, table, host)
+    argv = _master_argv(directory) if one.name == MASTER else _agent_argv(directory, cluster, host)
+    environment = clean_environment() | {"NOTIFY_SOCKET": str(one.path)}
+    groups = []
+    if one.name != MASTER:
+        environment["LAVA_BINDIR"] = str(cluster.commands)
+        groups = cells.make(cluster.id, host)
+    return Passage(argv, environment, enter_pid=pid, enter=kinds, groups=groups, log=str(one.log))
+
+
+def _master_argv(directory: Path) -> list[str]:
+    return program("lavad", "--conf", str(directory), "--pid-file", str(pid_path(directory, MASTER)))
+
+
+def _agent_argv(directory: Path, cluster: Cluster, host: str) -> list[str]:
+    is_login = host == cluster.login
+    options = {
+        "--master": join_address(cluster.master_address, cluster.master_port),
+        "--ticket": str(directory / "ticket"),
+        "--name": host,
+        "--state": str(state_path(directory, host)),
+        "--socket": str(cluster.socket(host)),
+        "--slots": str(0 if is_login else cluster.slots),
+        "--peer-listen": join_address(cluster.address(host), PEER_PORT),
+        "--pid-file": str(pid_path(directory, agent_key(host))),
+    }
+    if cluster.gpus and not is_login:
+        options["--simulate-gpus"] = str(cluster.gpus)
+    flat = [word for option in options.items() for word in option]
+    return program("agents", *flat, *(["--login"] if is_login else []))
+
+
+def stop(directory: Path, table: Table, names: list[str]) -> None:
+    """End these daemons, by their own way out if they take it in time. Jobs go on."""
+    found: list[Process] = [process for name in names if (process := table.get(name)) is not None]
+    end(found, END_PATIENCE_S)
+    for name in names:
+        pid_path(directory, name).unlink(missing_ok=True)
+    table.forget(*names)
+
+
+def end_jobs(directory: Path, hosts: list[str]) -> None:
+    """End the jobs, and all that keeps them, on hosts whose agents do not run: shepherds outlive agents by design."""
+    starting = []
+    for host in hosts:
+        if state_path(directory, host).is_dir():
+            argv = program("agents", "--shutdown", "--state", str(state_path(directory, host)))
+            log = str(log_path(directory, agent_key(host)))
+            starting.append((host, start(f"The end of {host}", Passage(argv, clean_environment(), log=log))))
+    failed = []
+    for host, one in starting:
+        confirm(one)
+        if one.process.wait() != 0:
+            failed.append(host)
+    if failed:
+        raise CommandError(f"Jobs may be left on {failed[0]}{last_words(log_path(directory, agent_key(failed[0])))}")

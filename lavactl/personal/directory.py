@@ -1,0 +1,201 @@
+"""The cluster directory: authority, master's identity, lava.conf and join ticket, made once and never overwritten.
+
+What others may read is readable whatever the user's umask; what they may not is mode 0600 from the first instant. The
+directory is complete or the command says what is missing: lava.conf is written last.
+"""
+
+import os
+import re
+import socket
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lavactl.errors import CommandError
+from protos import conffile, tickets
+from protos.authority import key_pem, make_authority, make_key
+from protos.private import write_private
+from protos.tls import Kind, Role, TrustError, join_address, split_address
+
+MASTER_PORT = 6920
+WILDCARDS = ("0.0.0.0", "::")
+TICKET_DAYS = 30
+_DAY_S = 86400
+_CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,38}")
+_DATABASES = ("sqlite", "postgresql")
+# Whatever of these is there already belongs to a cluster, and overwriting a key would lock its hosts out.
+OWN_FILES = ("lava.conf", "ca", "master.key", "master.pem", "ticket", "tickets", "database")
+
+_COMMENTS = {
+    "LAVA_CLUSTER_NAME": "The name users see in lsid.",
+    "LAVA_MASTER": "Where agents reach the master; it goes into every ticket.",
+    "LAVA_LISTEN": "Where the master listens: mutual TLS.",
+    "LAVA_ENROL_LISTEN": "Where hosts with a ticket ask for their certificate.",
+    "LAVA_DATABASE": "sqlite:///PATH or postgresql+psycopg://USER@HOST/NAME; with a password: LAVA_DATABASE_FILE.",
+    "LAVA_DATABASE_FILE": "A file of mode 0600 that holds the database URL.",
+    "LAVA_STATE_DIR": "What the master keeps besides the database.",
+    "LAVA_ADMINISTRATORS": "User names, separated by blanks.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a new cluster is to be; addresses are HOST:PORT, `database` empty for SQLite in the directory."""
+
+    cluster: str
+    master: str
+    listen: str
+    enrol_listen: str
+    administrators: str
+    database: str = ""
+    more: dict[str, str] = field(default_factory=dict)
+
+
+def settings_for(cluster: str, listen: str, administrator: str, database: str) -> Settings:
+    """The settings of a real cluster from the options of `lavactl init`; CommandError for those that make no sense."""
+    check_cluster_name(cluster)
+    check_database(database)
+    try:
+        address, port = split_address(listen)
+    except TrustError as error:
+        raise CommandError(f"--listen: {error}") from error
+    if port == 65535:
+        raise CommandError("--listen: the port after it is for enrolment, so it can be 65534 at most.")
+    reached_at = socket.getfqdn() if address in WILDCARDS else address
+    return Settings(
+        cluster=cluster,
+        master=join_address(reached_at, port),
+        listen=listen,
+        enrol_listen=join_address(address, port + 1),
+        administrators=administrator,
+        database=database,
+    )
+
+
+def check_cluster_name(name: str) -> None:
+    """CommandError unless the name can be shown and stored anywhere."""
+    if not _CLUSTER_NAME.fullmatch(name):
+        raise CommandError(
+            f"{name!r} cannot name a cluster: expected up to 39 letters, digits, dots, dashes and underscores."
+        )
+
+
+def check_database(url: str) -> None:
+    """CommandError for a URL of a kind that lava does not know."""
+    if url and urlsplit(url).scheme.partition("+")[0] not in _DATABASES:
+        raise CommandError("--db: expected sqlite:///PATH or postgresql://[USER[:PASSWORD]@]HOST[:PORT]/NAME.")
+
+
+def has_password(url: str) -> bool:
+    """Whether the URL holds a secret, in its authority or as a parameter."""
+    parts = urlsplit(url)
+    return ("@" in parts.netloc and ":" in parts.netloc.rpartition("@")[0]) or "password" in parts.query.lower()
+
+
+def create(directory: Path, settings: Settings, ticket_days: float = TICKET_DAYS) -> None:
+    """Make the cluster directory; CommandError when it is one already or cannot be written."""
+    present = [name for name in OWN_FILES if os.path.lexists(directory / name)]
+    if present:
+        raise CommandError(f"{directory} holds a cluster already ({present[0]}); nothing was changed.")
+    try:
+        make_directory(directory, 0o755)
+        _write_authority(directory, settings.cluster)
+        values = _values(directory, settings)
+        if has_password(settings.database):
+            write_private(directory / "database", settings.database.encode() + b"\n")
+        make_directory(Path(values["LAVA_STATE_DIR"]), 0o700)
+        text = conffile.render(values, _COMMENTS)
+        _write_ticket(directory, values, ticket_days * _DAY_S)
+        write_public(directory / conffile.FILE_NAME, text)
+    except OSError as error:
+        raise CommandError(f"The cluster directory {directory} cannot be made: {error.strerror}.") from error
+
+
+def _write_authority(directory: Path, cluster: str) -> None:
+    authority = make_authority(cluster)
+    make_directory(directory / "ca", 0o755)
+    write_private(directory / "ca" / "ca.key", key_pem(authority.key))
+    write_public(directory / "ca" / "ca.pem", authority.certificate_pem.decode())
+    key = make_key()
+    write_private(directory / "master.key", key_pem(key))
+    write_public(directory / "master.pem", authority.certify(key.public_key(), Role(Kind.MASTER)).decode())
+
+
+def _values(directory: Path, settings: Settings) -> dict[str, str]:
+    state = directory / "state"
+    values = {
+        "LAVA_CLUSTER_NAME": settings.cluster,
+        "LAVA_MASTER": settings.master,
+        "LAVA_LISTEN": settings.listen,
+        "LAVA_ENROL_LISTEN": settings.enrol_listen,
+    }
+    if has_password(settings.database):
+        values["LAVA_DATABASE_FILE"] = "database"
+    else:
+        values["LAVA_DATABASE"] = settings.database or f"sqlite:///{state}/lava.db"
+    values["LAVA_STATE_DIR"] = str(state)
+    values["LAVA_ADMINISTRATORS"] = settings.administrators
+    return values | settings.more
+
+
+def make_directory(path: Path, mode: int) -> None:
+    """A directory of exactly this mode, whatever the umask; one that exists keeps its own."""
+    if not path.is_dir():
+        path.mkdir(parents=True)
+        path.chmod(mode)
+
+
+def write_public(path: Path, text: str) -> None:
+    """A file that everyone may read, put in place in one step."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_settings(directory: Path) -> dict[str, str]:
+    """lava.conf of a cluster directory; CommandError with file and line when it cannot be used."""
+    try:
+        return conffile.read(directory / conffile.FILE_NAME)
+    except conffile.ConfError as error:
+        raise CommandError(str(error)) from error
+
+
+def change_settings(directory: Path, changes: dict[str, str]) -> None:
+    """Change lines of lava.conf, leaving what its owner wrote around them."""
+    path = directory / conffile.FILE_NAME
+    try:
+        write_public(path, conffile.replaced(path.read_text(encoding="utf-8"), changes))
+    except OSError as error:
+        raise CommandError(f"{path} cannot be changed: {error.strerror}.") from error
+
+
+def new_ticket(directory: Path, days: float = TICKET_DAYS) -> Path:
+    """Write a ticket with a new secret in place of the old one, which stays valid until its own end; gives its path."""
+    try:
+        return _write_ticket(directory, read_settings(directory), days * _DAY_S)
+    except (TrustError, OSError) as error:
+        raise CommandError(f"No ticket can be made in {directory}: {error}") from error
+
+
+def _write_ticket(directory: Path, values: dict[str, str], lifetime_s: float) -> Path:
+    missing = [name for name in ("LAVA_CLUSTER_NAME", "LAVA_MASTER", "LAVA_ENROL_LISTEN") if name not in values]
+    if missing:
+        raise CommandError(f"{directory / conffile.FILE_NAME} does not set {missing[0]}.")
+    host, _ = split_address(values["LAVA_MASTER"])
+    _, port = split_address(values["LAVA_ENROL_LISTEN"])
+    ticket = tickets.Ticket(
+        cluster=values["LAVA_CLUSTER_NAME"],
+        masters=(values["LAVA_MASTER"],),
+        enrol=join_address(host, port),
+        ca_pem=(directory / "ca" / "ca.pem").read_text(encoding="ascii"),
+        secret=tickets.make_secret(),
+        expires=time.time() + lifetime_s,
+    )
+    tickets.admit(directory / "tickets", ticket.secret, ticket.expires)
+    ticket.write(directory / "ticket")
+    return directory / "ticket"

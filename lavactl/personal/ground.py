@@ -1,0 +1,187 @@
+"""Where a cluster's processes live: namespaces, the network between them, the files that make a host a host.
+
+The ground is what the bridge stands on: the machine itself for root, one user namespace for anyone else. Each host is a
+network, UTS and mount namespace held by a process that sleeps. It shares the machine's whole file system; only
+/dev/shm, /etc/hosts, /etc/hostname and /etc/resolv.conf are its own. The last is empty: a name server out of reach
+would make look-ups hang.
+"""
+
+import os
+from pathlib import Path
+
+from lavactl.errors import CommandError
+from lavactl.personal import network
+from lavactl.personal.directory import make_directory, write_public
+from lavactl.personal.door import Passage
+from lavactl.personal.processes import Process, all_pids, end, identify, is_alive, is_within, namespace, sweep
+from lavactl.personal.record import Cluster, Mode, Table
+from lavactl.personal.starting import clean_environment, confirm, run_inside, start
+
+SLEEPER = ["/bin/sleep", "infinity"]
+GROUND = "ground"
+KINDS = ["net", "mnt", "uts"]
+_ETC_FILES = ("hosts", "hostname", "resolv.conf")
+
+
+def probe() -> Mode:
+    """What kind of hosts this user can have on this machine, found by trying it in namespaces that vanish at once."""
+    mode = Mode.ROOT if os.geteuid() == 0 else Mode.USER
+    trial = Passage(
+        argv=["/bin/true"],
+        environment=clean_environment(),
+        unshare=KINDS if mode is Mode.ROOT else ["user", *KINDS],
+        hostname="lavaprobe",
+        own_shared_memory=True,
+        steps=[_ip_step(["link add lavaprobe type bridge", "link add eth0 type veth peer name lavaprobe1"])],
+    )
+    try:
+        run_inside("A trial host", trial)
+    except CommandError:
+        return Mode.LOOPBACK
+    return mode
+
+
+def host_key(host: str) -> str:
+    """The name of a host's sleeper in the table of processes."""
+    return f"host {host}"
+
+
+def entrance(cluster: Cluster, table: Table, host: str) -> tuple[int, list[str]]:
+    """For a passage: whose namespaces a host's agent lives in, and which of them; (0, []) for the machine itself."""
+    if cluster.mode is Mode.LOOPBACK:
+        return 0, []
+    confined = ["user"] if cluster.mode is Mode.USER else []
+    if host != cluster.login:
+        return _pid(table, host_key(host)), confined + KINDS
+    return (_pid(table, GROUND), confined + KINDS) if confined else (0, [])
+
+
+def _pid(table: Table, name: str) -> int:
+    process = table.get(name)
+    if process is None:
+        raise CommandError(f"The process that holds {name} is missing.")
+    return process.pid
+
+
+def write_etc(directory: Path, cluster: Cluster) -> None:
+    """The files that each host sees under /etc; whatever stands there now is replaced."""
+    names = {cluster.login: cluster.master_address, **{host: cluster.address(host) for host in cluster.hosts}}
+    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost", *(f"{names[name]} {name}" for name in names)]
+    make_directory(directory / "etc", 0o755)
+    for name in names:
+        make_directory(directory / "etc" / name, 0o755)
+        write_public(directory / "etc" / name / "hosts", "".join(f"{line}\n" for line in lines))
+        write_public(directory / "etc" / name / "hostname", f"{name}\n")
+        write_public(directory / "etc" / name / "resolv.conf", "")
+
+
+def _binds(directory: Path, host: str) -> list[tuple[str, str]]:
+    """Only files that the machine has can be covered; without resolv.conf there is no name server to hang on."""
+    return [
+        (str(directory / "etc" / host / file), f"/etc/{file}") for file in _ETC_FILES if os.path.exists(f"/etc/{file}")
+    ]
+
+
+def make_ground(directory: Path, cluster: Cluster, table: Table) -> None:
+    """The bridge, and for anyone but root the namespace it lives in."""
+    lines = network.bridge_lines(cluster.id, cluster.subnet)
+    if cluster.mode is Mode.ROOT:
+        network.batch(lines)
+    elif cluster.mode is Mode.USER:
+        passage = Passage(
+            argv=SLEEPER,
+            environment=clean_environment(),
+            unshare=["user", *KINDS],
+            binds=_binds(directory, cluster.login),
+            steps=[_ip_step(["link set lo up", *lines])],
+        )
+        _settle(table, GROUND, confirm(start("The cluster's network", passage)))
+
+
+def make_hosts(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) -> None:
+    """Namespaces for these hosts, all at once, and their wires plugged in."""
+    if cluster.mode is Mode.LOOPBACK or not hosts:
+        return
+    starting = [(host, start(f"Host {host}", _host_passage(directory, cluster, table, host))) for host in hosts]
+    problems = []
+    for host, one in starting:
+        try:
+            _settle(table, host_key(host), confirm(one))
+        except CommandError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
+    numbers = [cluster.hosts.index(host) + 1 for host in hosts]
+    _ip_on_ground(cluster, table, network.plug_lines(cluster.id, numbers))
+
+
+def _host_passage(directory: Path, cluster: Cluster, table: Table, host: str) -> Passage:
+    far_pid, kinds = os.getpid(), list[str]()
+    if cluster.mode is Mode.USER:
+        far_pid, kinds = _pid(table, GROUND), ["user", *KINDS]
+    number = cluster.hosts.index(host) + 1
+    lines = network.wire_lines(cluster.id, cluster.subnet, number, far_pid)
+    return Passage(
+        argv=SLEEPER,
+        environment=clean_environment(),
+        enter_pid=far_pid,
+        enter=kinds,
+        unshare=KINDS,
+        hostname=host,
+        binds=_binds(directory, host),
+        own_shared_memory=True,
+        steps=[_ip_step(lines)],
+    )
+
+
+def _ip_step(lines: list[str]) -> tuple[list[str], str]:
+    return [network.ip_program(), "-batch", "-"], "".join(f"{line}\n" for line in lines)
+
+
+def _settle(table: Table, name: str, pid: int) -> None:
+    process = identify(pid)
+    if process is None:
+        raise CommandError(f"The process that holds {name} ended at once.")
+    table.put(name, process)
+
+
+def _ip_on_ground(cluster: Cluster, table: Table, lines: list[str]) -> None:
+    if cluster.mode is Mode.ROOT:
+        network.batch(lines)
+        return
+    passage = Passage(
+        argv=["/bin/true"],
+        environment=clean_environment(),
+        enter_pid=_pid(table, GROUND),
+        enter=["user", *KINDS],
+        steps=[_ip_step(lines)],
+    )
+    run_inside("Plugging in the hosts", passage)
+
+
+def clear(anchors: list[Process]) -> None:
+    """End all that lives in the network and user namespaces of these living processes, and then them.
+
+    Only a living process proves that a namespace is this cluster's: the kernel gives its number to another once it is
+    gone. So the anchors end last.
+    """
+    networks = _namespaces_of(anchors, "net")
+    users = _namespaces_of(anchors, "user")
+    held = {anchor.pid for anchor in anchors}
+
+    def inside() -> list[int]:
+        return [pid for pid in all_pids() if pid not in held and _is_inside(pid, networks, users)]
+
+    if networks or users:
+        sweep(inside)
+    end(anchors, 0)
+
+
+def _namespaces_of(anchors: list[Process], kind: str) -> set[int]:
+    """Their namespaces of this kind, this command's own left out: never sweep the machine."""
+    found = {namespace(anchor.pid, kind) for anchor in anchors if is_alive(anchor)}
+    return {one for one in found if one is not None} - {namespace(os.getpid(), kind)}
+
+
+def _is_inside(pid: int, networks: set[int], users: set[int]) -> bool:
+    return namespace(pid, "net") in networks or any(is_within(pid, user) for user in users)

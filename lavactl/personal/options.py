@@ -1,0 +1,60 @@
+"""What `up`, `env`, `down` and `init` have in common: options of two dashes, and where a cluster is without --dir."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from lavactl.errors import CommandError, UsageError
+from lavactl.io import Io
+from lavactl.options import FLAG, VALUE, Grammar, Options
+
+# Such a character in the path would mean something else in lava.conf or in a database URL.
+_UNFIT = set('"?#%\\')
+
+
+def parse(argv: list[str], usage: str, command: str, kinds: Mapping[str, int]) -> Options:
+    """The options given, `--name value` and `--name=value` alike; UsageError for others."""
+    words: list[str] = []
+    for word in argv:
+        name, equals, value = word.partition("=")
+        if equals and kinds.get(name.removeprefix("--")) == VALUE and name.startswith("--"):
+            words += [name, value]
+        elif equals and kinds.get(name.removeprefix("--")) == FLAG and name.startswith("--"):
+            raise UsageError(f"lavactl {command}: option {name} takes no value", usage)
+        else:
+            words.append(word)
+    return Grammar(f"lavactl {command}", usage, {f"-{name}": kind for name, kind in kinds.items()}).parse(words)
+
+
+def value(options: Options, name: str) -> str | None:
+    """The last value given for --NAME."""
+    return options.last(f"-{name}")
+
+
+def number(options: Options, name: str, smallest: int, largest: int) -> int | None:
+    """The number given for --NAME; CommandError when it is none or out of bounds."""
+    text = value(options, name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or not smallest <= int(text) <= largest:
+        raise CommandError(f"--{name}: expected a number from {smallest} to {largest}, not {text!r}.")
+    return int(text)
+
+
+def cluster_directory(options: Options, io: Io) -> Path:
+    """--dir, else the fixed folder under the user's data home; always absolute."""
+    given = value(options, "dir")
+    if given is not None:
+        return directory(given, io)
+    home = io.environ.get("XDG_DATA_HOME", "")
+    if not home.startswith("/"):  # the specification says that relative paths are ignored
+        home = os.path.join(io.environ.get("HOME") or os.path.expanduser("~"), ".local", "share")
+    return directory(os.path.join(home, "lava", "personal"), io)
+
+
+def directory(path: str, io: Io) -> Path:
+    """A cluster directory as an absolute path; CommandError for one that could not be written in lava's files."""
+    absolute = os.path.normpath(io.path(path))
+    if not path or not absolute.isprintable() or _UNFIT & set(absolute):
+        raise CommandError(f"{path!r} cannot be a cluster directory: choose a path without quotes, backslashes, ? # %.")
+    return Path(absolute)

@@ -1,0 +1,158 @@
+"""Which processes belong to a cluster, and how to end exactly those.
+
+A process is known by its pid together with its start time and the machine's boot: a pid alone may have passed to a
+stranger. A signal goes through a pidfd that was checked after it was opened, so it cannot hit one either.
+"""
+
+import fcntl
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_NS_GET_PARENT = 0xB702
+# A job that forks faster than it dies needs a few; one that cannot be killed at all must not hold us for ever.
+SWEEP_ROUNDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """`start_ticks` is the kernel's start time of the process in clock ticks after boot."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+def boot_id() -> str:
+    """What tells one boot of this machine from another."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def identify(pid: int) -> Process | None:
+    """The process with this pid now; None when there is none, or only its exit status is left."""
+    fields = _stat(pid)
+    return Process(pid, int(fields[19]), boot_id()) if fields and fields[0] not in "ZX" else None
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat after the command name, which may itself hold blanks and brackets."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def is_alive(process: Process | None) -> bool:
+    """Whether that very process still runs."""
+    return process is not None and identify(process.pid) == process
+
+
+def _open(process: Process) -> int | None:
+    """A pidfd of that very process."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return None
+    if is_alive(process):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def end(processes: Iterable[Process], patience_s: float) -> None:
+    """SIGTERM to all, SIGKILL to those still there after `patience_s`; returns when all are gone."""
+    opened = [(process.pid, descriptor) for process in processes if (descriptor := _open(process)) is not None]
+    try:
+        _send(opened, signal.SIGTERM)
+        left = _gone_by(opened, time.monotonic() + patience_s)
+        _send(left, signal.SIGKILL)
+        # Nothing survives SIGKILL except in the middle of a system call that cannot be left; the bound is for those.
+        _gone_by(left, time.monotonic() + 10)
+    finally:
+        for _, descriptor in opened:
+            os.close(descriptor)
+
+
+def _send(opened: Iterable[tuple[int, int]], number: signal.Signals) -> None:
+    for _, descriptor in opened:
+        try:
+            signal.pidfd_send_signal(descriptor, number)
+            if number is signal.SIGTERM:
+                # One that is stopped would not act on it.
+                signal.pidfd_send_signal(descriptor, signal.SIGCONT)
+        except ProcessLookupError:
+            continue
+
+
+def _gone_by(opened: list[tuple[int, int]], deadline: float) -> list[tuple[int, int]]:
+    """Wait for exits; those still there at the deadline."""
+    left = {descriptor: pid for pid, descriptor in opened}
+    poller = select.poll()
+    for descriptor in left:
+        poller.register(descriptor, select.POLLIN)
+    while left and (remaining_s := deadline - time.monotonic()) > 0:
+        for descriptor, _ in poller.poll(remaining_s * 1000):
+            poller.unregister(descriptor)
+            _reap(left.pop(descriptor))
+    return [(pid, descriptor) for descriptor, pid in left.items()]
+
+
+def _reap(pid: int) -> None:
+    """Collect the exit status if the process was a child of this one; otherwise init does."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def sweep(find: Callable[[], Iterable[int]]) -> None:
+    """SIGKILL all that `find()` gives until it gives none; a round catches what the last one's victims forked."""
+    for _ in range(SWEEP_ROUNDS):
+        found = [process for pid in find() if (process := identify(pid)) is not None]
+        if not found:
+            return
+        opened = [(process.pid, descriptor) for process in found if (descriptor := _open(process)) is not None]
+        try:
+            _send(opened, signal.SIGKILL)
+            _gone_by(opened, time.monotonic() + 5)
+        finally:
+            for _, descriptor in opened:
+                os.close(descriptor)
+
+
+def all_pids() -> Iterator[int]:
+    """Every process this one can see, itself left out."""
+    own = os.getpid()
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != own:
+            yield int(name)
+
+
+def namespace(pid: int, kind: str) -> int | None:
+    """The identity of a process's namespace; None when the process has gone or is closed to this user."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+
+
+def is_within(pid: int, user_namespace: int) -> bool:
+    """Whether a process lives in this user namespace or in one made inside it."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return False
+    try:
+        while os.fstat(descriptor).st_ino != user_namespace:
+            parent = fcntl.ioctl(descriptor, _NS_GET_PARENT)
+            os.close(descriptor)
+            descriptor = parent
+    except PermissionError:  # the parent is outside what this process can see: the search is over
+        return False
+    finally:
+        os.close(descriptor)
+    return True

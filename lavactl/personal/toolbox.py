@@ -1,0 +1,46 @@
+"""A directory with lava's commands and nothing else, to go first on a user's PATH.
+
+The directory they are installed in will not do: it also holds a Python, and maybe an MPI, that would take the place of
+the user's own.
+"""
+
+import os
+import shlex
+import sys
+import sysconfig
+from pathlib import Path
+
+from lavactl.errors import CommandError
+from lavactl.main import COMMANDS
+
+# MPICH looks for blaunch in $LSF_BINDIR, scripts for the rest on PATH.
+NAMES = (*COMMANDS, "lavactl")
+
+
+def link_commands(directory: Path) -> None:
+    """Fill the directory with links to this installation's commands; CommandError when they are not installed."""
+    source = Path(sysconfig.get_path("scripts"))
+    missing = [name for name in NAMES if not (source / name).exists()]
+    if missing:
+        raise CommandError(f"The commands are not installed beside {sys.executable} ({missing[0]} is missing).")
+    directory.mkdir(exist_ok=True)
+    directory.chmod(0o755)
+    for name in NAMES:
+        link = directory / name
+        if not link.is_symlink() or os.readlink(link) != str(source / name):
+            link.unlink(missing_ok=True)
+            link.symlink_to(source / name)
+
+
+def closed_to_others(path: Path) -> Path | None:
+    """The first directory or file on the way to `path` (links followed) that other users may not enter or run."""
+    real = path.resolve()
+    for step in (*reversed(real.parents), real):
+        if not step.stat().st_mode & 0o001:
+            return step
+    return None
+
+
+def shell_word(text: str) -> str:
+    """The text as one word of a POSIX shell."""
+    return shlex.quote(text)

@@ -1,0 +1,1 @@
+"""gRPC in, commands out: the services of the master; nothing here decides."""

@@ -1,0 +1,105 @@
+"""How a host joins: it shows a ticket (or the certificate it already has) and gets a certificate for its own name.
+
+The private key never leaves the host; the role is always that of an agent, whatever the request asks for. On the
+enrolment port, where clients have no certificate, only a ticket counts. On the master's main port a host may renew its
+own certificate with the one it shows, and no other host's.
+"""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from protos import agents_pb2 as pb
+from protos import agents_pb2_grpc, tickets
+from protos.authority import Authority, check_identity, is_near_expiry, serial_of
+from protos.tls import (
+    Identity,
+    Kind,
+    Role,
+    TrustError,
+    channel_target,
+    check_host_name,
+    enrolment_server_credentials,
+    peer_role,
+    split_address,
+)
+from protos.wire import SERVER_OPTIONS
+
+_log = logging.getLogger(__name__)
+
+# A request is a secret, a name and a signing request; strangers can reach this port, so nothing larger is read.
+_MESSAGE_BYTES_MAX = 32 << 10
+_CALLS_MAX = 64
+
+
+class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
+    """Serves both ports; `directory` is the cluster directory that `lavactl init` made."""
+
+    def __init__(self, directory: Path) -> None:
+        """TrustError when the authority in the directory cannot be used."""
+        self._authority = Authority.load(directory / "ca")
+        self._tickets = directory / "tickets"
+
+    async def Enrol(self, request: pb.EnrolRequest, context: grpc.aio.ServicerContext[Any, Any]) -> pb.EnrolReply:
+        """A certificate for the host in the request, or the reason why not."""
+        try:
+            host = check_host_name(request.host)
+            if not _shows_certificate_of(host, context):
+                tickets.check(self._tickets, request.secret)
+            certificate = self._authority.sign(request.csr_pem, Role(Kind.AGENT, host))
+        except TrustError as error:
+            _log.warning("enrolment=refused host=%r peer=%s reason=%r", request.host[:64], context.peer(), str(error))
+            return pb.EnrolReply(error=str(error))
+        _log.info("enrolment=granted host=%s peer=%s serial=%s", host, context.peer(), serial_of(certificate))
+        return pb.EnrolReply(certificate_pem=certificate, ca_pem=self._authority.certificate_pem)
+
+
+def _shows_certificate_of(host: str, context: grpc.aio.ServicerContext[Any, Any]) -> bool:
+    try:
+        return peer_role(context.auth_context()) == Role(Kind.AGENT, host)
+    except TrustError:
+        return False
+
+
+async def start_enrolment_server(directory: Path, identity: Identity, listen: str) -> grpc.aio.Server:
+    """A running server on ADDR:PORT for hosts that have only a ticket; TrustError when the address cannot be used."""
+    split_address(listen)
+    options = [*SERVER_OPTIONS, ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX)]
+    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=_CALLS_MAX)
+    agents_pb2_grpc.add_EnrolmentServiceServicer_to_server(Enrolment(directory), server)
+    try:
+        server.add_secure_port(channel_target(listen), enrolment_server_credentials(identity))
+    except RuntimeError as error:
+        raise TrustError(f"The enrolment port {listen} cannot be opened; is another program using it?") from error
+    await server.start()
+    return server
+
+
+def master_identity(directory: Path) -> Identity:
+    """The master's own identity from the cluster directory, its certificate renewed first when that is near its end.
+
+    TrustError when the files are missing, open to others, or not for the master.
+    """
+    identity = Identity.load(directory, "master")
+    if is_near_expiry(identity):
+        identity = _renewed(identity, directory)
+    check_identity(identity, Role(Kind.MASTER))
+    return identity
+
+
+def _renewed(identity: Identity, directory: Path) -> Identity:
+    key = serialization.load_pem_private_key(identity.key_pem, password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise TrustError(f"{directory / 'master.key'} is not of the kind that lava makes.")
+    certificate = Authority.load(directory / "ca").certify(key.public_key(), Role(Kind.MASTER))
+    # The key stays, so a crash between any two steps leaves a pair that fits.
+    temporary = directory / ".master.pem.new"
+    temporary.write_bytes(certificate)
+    temporary.replace(directory / "master.pem")
+    _log.info("certificate=renewed role=master serial=%s", serial_of(certificate))
+    return Identity(identity.key_pem, certificate, identity.ca_pem)
