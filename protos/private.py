@@ -16,21 +16,27 @@ class PrivateFileError(Exception):
 def read_private(path: Path) -> bytes:
     """The content of a file only its owner (this user or root) may read; PrivateFileError for any other file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+        # Without O_NONBLOCK a pipe in the file's place would hold us for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError as error:
         raise PrivateFileError(f"{path}: {os.strerror(error.errno or 0)}.") from error
-    with os.fdopen(descriptor, "rb") as stream:
-        found = os.fstat(stream.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise PrivateFileError(f"{path}: is not a file.")
-        if found.st_mode & 0o077:
-            mode = stat.S_IMODE(found.st_mode)
-            raise PrivateFileError(f"{path} holds a secret but its mode is {mode:04o}; run: chmod 600 {path}")
-        if found.st_uid not in (os.geteuid(), 0):
-            raise PrivateFileError(
-                f"{path} holds a secret but belongs to user id {found.st_uid}; give it to the user who runs this."
-            )
-        return stream.read()
+    try:
+        _check_private(path, os.fstat(descriptor))
+        return b"".join(iter(lambda: os.read(descriptor, 1 << 16), b""))
+    finally:
+        os.close(descriptor)
+
+
+def _check_private(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise PrivateFileError(f"{path}: is not a file.")
+    if found.st_mode & 0o077:
+        mode = stat.S_IMODE(found.st_mode)
+        raise PrivateFileError(f"{path} holds a secret but its mode is {mode:04o}; run: chmod 600 {path}")
+    if found.st_uid not in (os.geteuid(), 0):
+        raise PrivateFileError(
+            f"{path} holds a secret but belongs to user id {found.st_uid}; give it to the user who runs this."
+        )
 
 
 def write_private(path: Path, content: bytes) -> None:
