@@ -1,0 +1,97 @@
+"""What one or more turns of the master leave to be written: whole rows by key, so that later ones replace earlier ones.
+
+A batch holds tuples of plain values in the column order of ``schema``; it can be marshalled as it is. A merged batch
+has the same effect as its parts written one after the other.
+"""
+
+import marshal
+
+Value = int | float | str | bytes
+Row = tuple[Value, ...]
+
+# Tables in the order in which they are written, and so the order of their rows in a packed batch.
+UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts")
+INSERTS = ("requests", "accounting", "environments", "job_events")  # the first row of a key stays
+
+
+class Batch:
+    """Rows to write. ``allocations`` maps an attempt to None when its row is to go; ``events`` lack their ``seq``."""
+
+    __slots__ = (
+        "accounting",
+        "allocations",
+        "arrays",
+        "environments",
+        "events",
+        "hosts",
+        "jobs",
+        "next_job",
+        "requests",
+        "specs",
+    )
+
+    def __init__(self) -> None:
+        self.specs: dict[int, Row] = {}
+        self.requests: dict[tuple[bytes, str], Row] = {}
+        self.jobs: dict[tuple[int, int], Row] = {}
+        self.arrays: dict[int, Row] = {}
+        self.events: list[Row] = []
+        self.allocations: dict[tuple[int, int, int], Row | None] = {}
+        self.accounting: dict[tuple[int, int, int], Row] = {}
+        self.hosts: dict[str, Row] = {}
+        self.environments: dict[bytes, Row] = {}
+        self.next_job = 0  # 0: no job was submitted
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.events
+            or self.jobs
+            or self.allocations
+            or self.hosts
+            or self.environments
+            or self.arrays
+            or self.specs
+            or self.requests
+            or self.accounting
+        )
+
+    def merge(self, later: "Batch") -> None:
+        """Take over a batch that comes after this one."""
+        self.specs.update(later.specs)
+        self.jobs.update(later.jobs)
+        self.arrays.update(later.arrays)
+        self.allocations.update(later.allocations)
+        self.accounting.update(later.accounting)
+        self.hosts.update(later.hosts)
+        self.environments.update(later.environments)
+        for key, row in later.requests.items():
+            self.requests.setdefault(key, row)
+        self.events += later.events
+        self.next_job = max(self.next_job, later.next_job)
+
+    def pack(self, number: int) -> bytes:
+        """The batch as bytes for ``unpack``, under this number."""
+        tables = (
+            list(self.specs.values()),
+            list(self.jobs.values()),
+            list(self.arrays.values()),
+            [row for row in self.allocations.values() if row is not None],
+            list(self.hosts.values()),
+            list(self.requests.values()),
+            list(self.accounting.values()),
+            list(self.environments.values()),
+            [(row[0], number << SEQ_BITS | place, *row[1:]) for place, row in enumerate(self.events)],
+        )
+        gone = [tuple(key) for key, row in self.allocations.items() if row is None]
+        return marshal.dumps((number, self.next_job, tables, gone))
+
+
+SEQ_BITS = 24  # events of one batch; 39 bits are left for batch numbers
+
+Packed = tuple[int, int, tuple[list[Row], ...], list[tuple[int, int, int]]]
+
+
+def unpack(data: bytes) -> Packed:
+    """Number, next job, rows of UPSERTS then of INSERTS, and the attempts whose rows go."""
+    packed: Packed = marshal.loads(data)
+    return packed

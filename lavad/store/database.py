@@ -1,0 +1,140 @@
+"""Connections to the database: what is set on each, and what its errors mean.
+
+Every commit of a writing connection is on disk when it returns. A reading connection can't write.
+"""
+
+import sqlite3
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool, QueuePool
+
+BUSY_TIMEOUT_MS = 2000  # a backup or an administrator's sqlite3 may hold the file that long
+CHECKPOINT_PAGES = 4000  # 16 MiB of log before a commit also pays for a checkpoint
+CONNECT_TIMEOUT_S = 10
+READ_LIMIT_MS = 60_000  # a reading query on PostgreSQL
+READERS = 2
+
+_KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+
+
+class Fault(Enum):
+    """What an error of the database means for the master."""
+
+    PASSING = "passing"  # try again: locked, disk full, connection lost
+    DAMAGE = "damage"  # corruption or a failed sync: what is on disk is not known any more
+    DEFECT = "defect"  # the database refuses a row or a statement: trying again can't help
+
+
+def is_sqlite(url: URL) -> bool:
+    """SQLite, or else PostgreSQL."""
+    return url.get_backend_name() == "sqlite"
+
+
+def writing_engine(url: URL) -> Engine:
+    """An engine whose commits are durable."""
+    if is_sqlite(url):
+        return _sqlite_engine(url, ("synchronous=FULL", f"wal_autocheckpoint={CHECKPOINT_PAGES}"), NullPool)
+    return _postgres_engine(url, "-c synchronous_commit=on", NullPool)
+
+
+def reading_engine(url: URL) -> Engine:
+    """An engine that only reads, with a connection for each reader thread."""
+    if is_sqlite(url):
+        return _sqlite_engine(url, ("query_only=ON",), QueuePool)
+    options = f"-c default_transaction_read_only=on -c statement_timeout={READ_LIMIT_MS}"
+    return _postgres_engine(url, options, QueuePool)
+
+
+def _pool_options(pool: type[NullPool | QueuePool]) -> dict[str, Any]:
+    return {"poolclass": pool} | ({"pool_size": READERS, "max_overflow": 0} if pool is QueuePool else {})
+
+
+def _sqlite_engine(url: URL, pragmas: tuple[str, ...], pool: type[NullPool | QueuePool]) -> Engine:
+    engine = create_engine(
+        url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False}, **_pool_options(pool)
+    )
+    begin = "BEGIN IMMEDIATE" if pool is NullPool else "BEGIN"
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # transactions are begun below, and by nobody else
+        for pragma in ("journal_mode=WAL", *pragmas) if pool is NullPool else pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Any) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def _postgres_engine(url: URL, options: str, pool: type[NullPool | QueuePool]) -> Engine:
+    given = url.query.get("options")
+    if given:
+        url = url.difference_update_query(["options"])
+        options = f"{given if isinstance(given, str) else ' '.join(given)} {options}"
+    return create_engine(
+        url,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "options": options, **_KEEPALIVE},
+        pool_pre_ping=pool is QueuePool,
+        **_pool_options(pool),
+    )
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+_SQLITE_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
+# The index of the log could not grow or be locked: a full disk, and nothing of the database was touched.
+_SQLITE_PASSING_IO = frozenset(
+    {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_NOMEM, sqlite3.SQLITE_IOERR_BLOCKED}
+)
+_SQLITE_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR})
+_POSTGRES_DAMAGE = ("XX", "58")  # internal error or corruption; system error, a failed sync among them
+_POSTGRES_PASSING = ("08", "53", "57", "40", "55", "25006")
+
+
+def fault_of(error: DBAPIError) -> Fault:
+    """What a failed statement or commit means."""
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        return _sqlite_fault(getattr(cause, "sqlite_errorcode", 0))
+    code = getattr(cause, "sqlstate", None) or ""
+    if code.startswith(_POSTGRES_DAMAGE):
+        return Fault.DAMAGE
+    if code.startswith(_POSTGRES_PASSING) or error.connection_invalidated or (not code and _is_operational(cause)):
+        return Fault.PASSING
+    return Fault.DEFECT
+
+
+def _sqlite_fault(code: int) -> Fault:
+    if code in _SQLITE_PASSING_IO or code & 0xFF in _SQLITE_PASSING:
+        return Fault.PASSING
+    return Fault.DAMAGE if code & 0xFF in _SQLITE_DAMAGE else Fault.DEFECT
+
+
+def _is_operational(cause: BaseException | None) -> bool:
+    return any(kind.__name__ in {"OperationalError", "InterfaceError"} for kind in type(cause).__mro__)
+
+
+def sentence_of(error: DBAPIError) -> str:
+    """The database's own words about an error, on one line and without the statement."""
+    text = str(error.orig or error).strip() or type(error.orig).__name__
+    return " ".join(text.split())
+
+
+def path_of(url: URL) -> Path:
+    """The file of a SQLite database."""
+    return Path(url.database or "")

@@ -1,0 +1,94 @@
+"""Where a SQLite file may lie: on a local file system, readable by its owner only, opened by one master at a time."""
+
+import errno
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from lavad.store.errors import StoreRefused
+
+# Their locks or their shared memory are not what SQLite's write-ahead log needs.
+_NETWORK = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "fuse",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "orangefs",
+    }
+)
+_LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
+_LOCK_RETRY_S = 0.05
+
+
+def file_system_of(path: Path, mountinfo: str) -> str:
+    """Type of the file system that holds an absolute path, given the text of /proc/self/mountinfo."""
+    best, kind = -1, ""
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        mount = left.split(" ")[4].encode().decode("unicode_escape")  # blanks are written \\040
+        if len(mount) >= best and path.is_relative_to(mount):
+            best, kind = len(mount), right.split(" ")[0]
+    return kind
+
+
+def refuse_network(path: Path, mountinfo: str | None = None) -> None:
+    """Make sure that the file lies on a local file system.
+
+    Raises:
+        StoreRefused: it does not.
+    """
+    text = Path("/proc/self/mountinfo").read_text() if mountinfo is None else mountinfo
+    kind = file_system_of(path.resolve(), text)
+    if kind in _NETWORK or (kind.startswith("fuse.") and kind not in _LOCAL_FUSE):
+        raise StoreRefused(f"{path} lies on a network file system ({kind}), which can't keep a SQLite database safe.")
+
+
+def make_private(path: Path) -> None:
+    """Create the database file, or take other people's access to it away.
+
+    Raises:
+        StoreRefused: it can't be created or opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreRefused(f"{path} can't be opened: {error.strerror}.") from error
+
+
+def lock(path: Path, wait_s: float) -> int:
+    """A lock beside the database file that lives as long as the returned descriptor.
+
+    The wait is for a predecessor's writer, which may still be busy with its last commit.
+
+    Raises:
+        StoreRefused: another master holds it.
+    """
+    descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    give_up = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno != errno.EWOULDBLOCK:
+                raise StoreRefused(f"{path}.lock can't be locked: {error.strerror}.") from error
+            if time.monotonic() >= give_up:
+                os.close(descriptor)
+                raise StoreRefused(f"Another lavad is using {path}.") from None
+            time.sleep(_LOCK_RETRY_S)
+        else:
+            return descriptor

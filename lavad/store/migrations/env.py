@@ -1,0 +1,8 @@
+"""What Alembic runs: the migrations, on the connection and in the transaction of the caller."""
+
+from alembic import context
+
+from lavad.store.schema import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, render_as_batch=True)
+context.run_migrations()

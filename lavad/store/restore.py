@@ -1,0 +1,139 @@
+"""Rows to cluster, at start: all that lives, and what ended lately enough to be shown.
+
+``restore(save(cluster))`` equals the cluster in job and attempt state; load, plans and sessions are found out anew.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, Select, and_, or_, select
+
+from lavad.core.cluster import FINISHED_KEPT
+from lavad.core.model import FINAL, JobState, Shared
+from lavad.core.ranges import Ranges
+from lavad.core.records import ArrayRecord, Job
+from lavad.store import schema
+from lavad.store import values as v
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+_FETCH = 10_000  # rows taken from the database at a time
+_END_COLUMNS = ("ended_at", "status", "reason", "cpu_s", "memory_mib_max", "started_at", "pid", "hosts")
+
+jobs, specs, arrays = schema.jobs.c, schema.specs.c, schema.arrays.c
+
+
+class SharedTexts:
+    """Decodes what submissions have in common, each distinct text once."""
+
+    def __init__(self) -> None:
+        self._decoded: dict[str, Shared] = {}
+
+    def decode(self, text: str) -> Shared:
+        """The value of a ``specs.shared`` column."""
+        shared = self._decoded.get(text)
+        if shared is None:
+            shared = self._decoded[text] = v.decode_shared(text)
+        return shared
+
+
+def select_jobs() -> Select[Any]:
+    """Job rows with what ``job_of`` needs of their submission."""
+    return select(schema.jobs, specs.shared, specs.words).join_from(
+        schema.jobs, schema.specs, schema.jobs.c.job == schema.specs.c.job
+    )
+
+
+def job_of(row: Row[Any], texts: SharedTexts) -> Job:
+    """The job of a row of ``select_jobs``, without its attempt."""
+    job = Job(row.job, row.idx, texts.decode(row.shared), row.words, row.submitted_at, JobState(row.state))
+    job.attempts, job.priority, job.position = row.attempts, row.priority, row.position
+    job.postponed_reason = row.postponed
+    job.resume_state = JobState(row.resume_state) if row.resume_state else None
+    job.end = v.decode_end([getattr(row, name) for name in _END_COLUMNS])
+    return job
+
+
+def select_arrays() -> Select[Any]:
+    """Array rows with what ``array_of`` needs of their submission."""
+    return select(schema.arrays, specs.shared, specs.words).join_from(
+        schema.arrays, schema.specs, schema.arrays.c.job == schema.specs.c.job
+    )
+
+
+def array_of(row: Row[Any], texts: SharedTexts) -> ArrayRecord:
+    """The array of a row of ``select_arrays``, without its elements."""
+    indices = Ranges.parse(row.indices)
+    array = ArrayRecord(row.job, texts.decode(row.shared), row.words, row.submitted_at, indices, row.run_limit, False)
+    array.pending, array.held = Ranges.parse(row.pending), Ranges.parse(row.held)
+    array.killed = Ranges.parse(row.killed)
+    array.priority, array.position, array.over_at = row.priority, row.position, row.ended_at
+    return array
+
+
+def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
+    """Fill an empty cluster from the database, in one reading transaction."""
+    since = now - cluster.policy.clean_period_s
+    texts = SharedTexts()
+    for row in connection.execute(select(schema.hosts)):
+        cluster.adopt_host(v.decode_facts(row.facts), row.closed_by, row.comment)
+    found = _arrays(connection, since, texts)
+    plain = _place_unfinished(connection, found, texts)
+    for job in sorted(plain, key=lambda job: job.id):
+        cluster.adopt_job(job)
+    for array in sorted(found.values(), key=lambda array: (array.over_at, array.id)):
+        cluster.adopt_array(array)
+    _adopt_ended(connection, cluster, since, texts)
+    for row in connection.execute(select(schema.allocations)):
+        cluster.adopt_attempt(v.decode_attempt(row))
+    next_job = connection.scalar(select(schema.cluster.c.next_job))
+    cluster.next_job = max(cluster.next_job, next_job or 1)
+
+
+def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:
+    return connection.execution_options(yield_per=_FETCH).execute(query)
+
+
+def _arrays(connection: Connection, since: float, texts: SharedTexts) -> dict[int, ArrayRecord]:
+    """Arrays that live or ended lately, with the final states of their elements."""
+    is_wanted = or_(arrays.ended_at == 0, arrays.ended_at >= since)
+    found = {row.job: array_of(row, texts) for row in _stream(connection, select_arrays().where(is_wanted))}
+    for array in found.values():
+        for index in array.killed:
+            array.note_end(index, JobState.EXIT)
+    ended = and_(is_wanted, jobs.state.in_([int(state) for state in FINAL]))
+    query = select(jobs.job, jobs.idx, jobs.state).join_from(schema.jobs, schema.arrays, jobs.job == arrays.job)
+    for row in _stream(connection, query.where(ended)):
+        array = found[row.job]
+        if row.idx not in array.killed:
+            array.note_end(row.idx, JobState(row.state))
+    return found
+
+
+def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], texts: SharedTexts) -> list[Job]:
+    """Elements go to their arrays; the plain jobs are returned."""
+    plain = []
+    for row in _stream(connection, select_jobs().where(jobs.ended_at == 0)):
+        if not row.idx:
+            plain.append(job_of(row, texts))
+            continue
+        array = found[row.job]
+        if row.idx in array.pending or row.idx in array.held:
+            array.attempts[row.idx] = row.attempts
+            array.postponed[row.idx] = row.postponed
+        else:
+            array.live[row.idx] = job_of(row, texts)
+    return plain
+
+
+def _adopt_ended(connection: Connection, cluster: "Cluster", since: float, texts: SharedTexts) -> None:
+    query = select_jobs().where(jobs.ended_at > 0, jobs.ended_at >= since)
+    newest = query.order_by(jobs.ended_at.desc()).limit(FINISHED_KEPT)
+    for row in reversed(connection.execute(newest).all()):
+        job = job_of(row, texts)
+        array = cluster.jobs.get(job.id)
+        if not job.index:
+            cluster.adopt_job(job)
+        elif isinstance(array, ArrayRecord) and job.index not in array.killed:
+            cluster.adopt_ended_element(array, job)

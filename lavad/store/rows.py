@@ -1,0 +1,387 @@
+"""Core values to rows: what a turn of the master changed, as whole rows of the present state.
+
+The one place that knows both sides' fields on the way out; ``values.py`` has the encodings and the way back. Pure, and
+in the path of every job, so made for speed.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from lavad.core import events as e
+from lavad.core.model import JobState, Key
+from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.store import values as v
+from lavad.store.batch import Batch, Row
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+_PEND, _PSUSP, _EXIT = int(JobState.PEND), int(JobState.PSUSP), int(JobState.EXIT)
+_NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "")
+
+
+class RowMaker:
+    """Turns the events of a turn into a batch, after the cluster has applied them.
+
+    It remembers the live attempts, because an attempt that ends may have left the cluster before its rows are made.
+    """
+
+    def __init__(self) -> None:
+        self._attempts: dict[Key, Attempt] = {}
+
+    def adopt(self, cluster: "Cluster") -> None:
+        """Begin with the attempts of a restored cluster."""
+        self._attempts = dict(cluster.attempts)
+
+    def rows_for(self, events: Iterable[e.Event], cluster: "Cluster") -> Batch:
+        """The rows that make these events, already applied to the cluster, durable."""
+        turn = _Turn(cluster, self._attempts)
+        for event in events:
+            handler = _HANDLERS.get(type(event))
+            if handler is not None:
+                handler(turn, event)
+        return turn.finish()
+
+
+class _Turn:
+    """What the events of one turn touched; the rows are made once, at the end."""
+
+    __slots__ = ("arrays", "attempts", "batch", "cluster", "jobs", "known")
+
+    def __init__(self, cluster: "Cluster", known: dict[Key, Attempt]) -> None:
+        self.cluster = cluster
+        self.known = known
+        self.batch = Batch()
+        self.jobs: dict[tuple[int, int], None] = {}
+        self.arrays: dict[int, None] = {}
+        self.attempts: dict[Key, None] = {}
+
+    def tell(self, at: float, key: Key, kind: str, detail: str = "") -> None:
+        """A line of the job's history."""
+        job, index, attempt = key
+        self.batch.events.append((job, index, attempt, at, kind, detail))
+
+    def touch(self, key: Key) -> None:
+        """The job of this attempt changed."""
+        self.jobs[key.job, key.index] = None
+
+    def finish(self) -> Batch:
+        batch, cluster = self.batch, self.cluster
+        for key in self.attempts:
+            attempt = cluster.attempts.get(key)
+            if attempt is None:
+                self.known.pop(key, None)
+                batch.allocations[key] = None
+            else:
+                batch.allocations[key] = v.allocation_row(attempt)
+        for job, index in self.jobs:
+            batch.jobs[job, index] = _row_of(cluster, job, index)
+        for array in self.arrays:
+            batch.arrays[array] = _array_row(_array(cluster, array))
+        return batch
+
+
+# -- the present state as rows ---------------------------------------------------------------------------------------
+
+
+def _row_of(cluster: "Cluster", job_id: int, index: int) -> Row:
+    job = cluster.element(job_id, index)
+    return _job_row(job) if job is not None else _waiting_row(_array(cluster, job_id), index)
+
+
+def _array(cluster: "Cluster", job_id: int) -> ArrayRecord:
+    array = cluster.jobs[job_id]
+    assert isinstance(array, ArrayRecord), f"job {job_id} is not an array"
+    return array
+
+
+def _job_row(job: Job) -> Row:
+    end = job.end
+    return (
+        job.id,
+        job.index,
+        int(job.state),
+        job.attempts,
+        job.priority,
+        float(job.position),
+        int(job.resume_state or 0),
+        v.clean(job.postponed_reason),
+        job.submitted_at,
+        *(_NO_END if end is None else v.end_values(end)),
+    )
+
+
+def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
+    """An element that waits again after a dispatch, or (with an end) was killed then."""
+    waiting = _PEND if index in array.pending else _PSUSP
+    return (
+        array.id,
+        index,
+        waiting if end is _NO_END else _EXIT,
+        array.attempts.get(index, 0),
+        array.priority,
+        float(array.position),
+        0,
+        v.clean(array.postponed.get(index, "")),
+        array.submitted_at,
+        *end,
+    )
+
+
+def _array_row(array: ArrayRecord) -> Row:
+    return (
+        array.id,
+        array.indices.text(),
+        array.limit,
+        array.pending.text(),
+        array.held.text(),
+        array.killed.text(),
+        array.done,
+        array.exited,
+        array.priority,
+        float(array.position),
+        array.submitted_at,
+        array.over_at if array.is_over else 0.0,
+    )
+
+
+def _spec_row(cluster: "Cluster", new: e.NewJob) -> Row:
+    record = cluster.jobs[new.id]
+    shared = record.shared
+    return (
+        new.id,
+        v.clean(shared.user),
+        v.clean(shared.queue),
+        v.clean(shared.project),
+        v.name_of(record.text),
+        record.submitted_at,
+        v.shared_text(shared),
+        record.text,
+        new.spec,
+    )
+
+
+def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row) -> Row:
+    """``ended`` is (ended_at, status, reason, cpu_s, memory_mib_max)."""
+    key = attempt.key
+    record = cluster.jobs[key.job]
+    shared = record.shared
+    ended_at, *outcome = ended
+    return (
+        *key,
+        v.clean(shared.user),
+        v.clean(shared.queue),
+        v.clean(shared.project),
+        record.submitted_at,
+        attempt.dispatched_at,
+        attempt.started_at,
+        ended_at,
+        state,
+        *outcome,
+        attempt.slots,
+        v.hosts_text(attempt.allocation),
+    )
+
+
+# -- one function an event -------------------------------------------------------------------------------------------
+
+
+def _job_submitted(turn: _Turn, event: e.JobSubmitted) -> None:
+    new, batch = event.job, turn.batch
+    batch.specs[new.id] = _spec_row(turn.cluster, new)
+    batch.next_job = max(batch.next_job, new.id + 1)
+    if new.request_id:
+        user = v.clean(new.shared.user)
+        batch.requests.setdefault((new.request_id, user), (new.request_id, user, new.id))
+    (turn.arrays.update({new.id: None}) if new.indices else turn.jobs.update({(new.id, 0): None}))
+    detail = f'{{"hold":{"true" if new.hold else "false"}}}'
+    turn.tell(event.at, Key(new.id, 0, 0), "submitted", detail)
+
+
+def _job_modified(turn: _Turn, event: e.JobModified) -> None:
+    new = event.job
+    turn.batch.specs[new.id] = _spec_row(turn.cluster, new)
+    _touch_record(turn, new.id)
+    turn.tell(event.at, Key(new.id, 0, 0), "modified", v.detail(by=event.by, changes=event.changes))
+
+
+def _touch_record(turn: _Turn, job: int) -> None:
+    if isinstance(turn.cluster.jobs[job], ArrayRecord):
+        turn.arrays[job] = None
+    else:
+        turn.jobs[job, 0] = None
+
+
+def _waiting_changed(turn: _Turn, event: e.PendingEnded | e.PendingHeld | e.PendingFreed, kind: str) -> None:
+    record = turn.cluster.jobs[event.job]
+    by = {"by": event.by}
+    if isinstance(event, e.PendingEnded):
+        by["reason"] = event.reason
+    if not isinstance(record, ArrayRecord):
+        turn.jobs[event.job, 0] = None
+        turn.tell(event.at, Key(event.job, 0, 0), kind, v.detail(**by))
+        return
+    turn.arrays[event.job] = None
+    turn.tell(event.at, Key(event.job, 0, 0), kind, v.detail(indices=event.indices.text(), **by))
+    for index in record.attempts:
+        if index in event.indices:
+            _dispatched_before(turn, record, index, event)
+
+
+def _dispatched_before(
+    turn: _Turn, array: ArrayRecord, index: int, event: e.PendingEnded | e.PendingHeld | e.PendingFreed
+) -> None:
+    """Waiting elements are only in their array's sets, but one that was dispatched before has a row as well."""
+    if not isinstance(event, e.PendingEnded):
+        turn.jobs[array.id, index] = None
+    elif index in array.killed:
+        end = (event.at, 0, v.clean(event.reason), 0.0, 0, 0.0, 0, "")
+        turn.batch.jobs[array.id, index] = _waiting_row(array, index, end)
+
+
+def _pending_ended(turn: _Turn, event: e.PendingEnded) -> None:
+    _waiting_changed(turn, event, "killed")
+
+
+def _pending_held(turn: _Turn, event: e.PendingHeld) -> None:
+    _waiting_changed(turn, event, "held")
+
+
+def _pending_freed(turn: _Turn, event: e.PendingFreed) -> None:
+    _waiting_changed(turn, event, "freed")
+
+
+def _dispatched(turn: _Turn, event: e.AttemptDispatched) -> None:
+    key = event.key
+    attempt = turn.cluster.attempts.get(key)
+    turn.known[key] = attempt or Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
+    _change_attempt(turn, key)
+    hosts, reason = v.hosts_text(event.allocation), v.quote(event.reason)
+    turn.tell(event.at, key, "dispatched", f'{{"hosts":{hosts},"reason":{reason}}}')
+
+
+def _change_attempt(turn: _Turn, key: Key) -> None:
+    """Job, attempt and (where elements move between its sets) array have changed."""
+    turn.jobs[key.job, key.index] = None
+    turn.attempts[key] = None
+    if key.index:
+        turn.arrays[key.job] = None
+
+
+def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched | e.HostReleased) -> None:
+    turn.attempts[event.key] = None
+
+
+def _started(turn: _Turn, event: e.JobStarted) -> None:
+    key = event.key
+    turn.jobs[key.job, key.index] = None
+    turn.attempts[key] = None
+    home, cwd = v.quote(event.exec_home), v.quote(event.exec_cwd)
+    turn.tell(event.at, key, "started", f'{{"pid":{event.pid},"home":{home},"cwd":{cwd}}}')
+
+
+def _finished(turn: _Turn, event: e.JobFinished) -> None:
+    key = event.key
+    _change_attempt(turn, key)
+    job = turn.cluster.element(key.job, key.index)
+    assert job is not None, f"{key} ended but its job is not in memory"
+    attempt = turn.known[key]
+    reason, cpu_s, memory = v.clean(event.reason), v.finite(event.cpu_s), v.bounded(event.memory_mib_max)
+    outcome: Row = (event.at, event.status, reason, cpu_s, memory)
+    turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), outcome)
+    text, detail = v.quote(event.reason), v.quote(event.detail)
+    turn.tell(
+        event.at,
+        key,
+        "finished",
+        f'{{"status":{event.status},"cpu_s":{cpu_s!r},"memory_mib_max":{memory},"reason":{text},"detail":{detail}}}',
+    )
+
+
+def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
+    key = event.key
+    _change_attempt(turn, key)
+    outcome: Row = (event.at, 0, v.clean(event.reason), 0.0, 0)
+    state = _PSUSP if event.hold else _PEND
+    turn.batch.accounting[key] = _accounting_row(turn.cluster, turn.known[key], state, outcome)
+    turn.tell(event.at, key, "requeued", v.detail(reason=event.reason, hold=event.hold))
+
+
+def _suspended(turn: _Turn, event: e.JobSuspended) -> None:
+    _change_signalled(turn, event.key)
+    turn.tell(event.at, event.key, "suspended", v.detail(state=event.state.name, by=event.by))
+
+
+def _resumed(turn: _Turn, event: e.JobResumed) -> None:
+    _change_signalled(turn, event.key)
+    turn.tell(event.at, event.key, "resumed", v.detail(by=event.by))
+
+
+def _change_signalled(turn: _Turn, key: Key) -> None:
+    """The state and the signal that would be sent again have changed."""
+    turn.touch(key)
+    turn.attempts[key] = None
+
+
+def _signalled(turn: _Turn, event: e.JobSignalled) -> None:
+    turn.attempts[event.key] = None
+    turn.tell(event.at, event.key, "signalled", v.detail(signal=event.signal, by=event.by, reason=event.reason))
+
+
+def _doomed(turn: _Turn, event: e.JobDoomed) -> None:
+    turn.attempts[event.key] = None
+    turn.tell(event.at, event.key, "doomed", v.detail(reason=event.reason))
+
+
+def _lost(turn: _Turn, event: e.JobLost) -> None:
+    turn.touch(event.key)
+    turn.tell(event.at, event.key, "lost")
+
+
+def _found(turn: _Turn, event: e.JobFound) -> None:
+    turn.touch(event.key)
+    turn.tell(event.at, event.key, "found")
+
+
+def _abandoned(turn: _Turn, event: e.JobAbandoned) -> None:
+    _change_signalled(turn, event.key)
+    turn.tell(event.at, event.key, "abandoned", v.detail(by=event.by, reason=event.reason))
+
+
+def _host_joined(turn: _Turn, event: e.HostJoined) -> None:
+    _host_changed(turn, event.facts.name)
+
+
+def _host_worded(turn: _Turn, event: e.HostClosed | e.HostOpened) -> None:
+    _host_changed(turn, event.host)
+
+
+def _host_changed(turn: _Turn, name: str) -> None:
+    turn.batch.hosts[name] = v.host_row(turn.cluster.hosts[name])
+
+
+# Silence, hearing and forgetting are not here: they are found out anew after a restart.
+_HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
+    e.JobSubmitted: _job_submitted,
+    e.JobModified: _job_modified,
+    e.PendingEnded: _pending_ended,
+    e.PendingHeld: _pending_held,
+    e.PendingFreed: _pending_freed,
+    e.AttemptDispatched: _dispatched,
+    e.HostStaged: _attempt_only,
+    e.AttemptLaunched: _attempt_only,
+    e.HostReleased: _attempt_only,
+    e.JobStarted: _started,
+    e.JobFinished: _finished,
+    e.JobRequeued: _requeued,
+    e.JobSuspended: _suspended,
+    e.JobResumed: _resumed,
+    e.JobSignalled: _signalled,
+    e.JobDoomed: _doomed,
+    e.JobLost: _lost,
+    e.JobFound: _found,
+    e.JobAbandoned: _abandoned,
+    e.HostJoined: _host_joined,
+    e.HostClosed: _host_worded,
+    e.HostOpened: _host_worded,
+}

@@ -1,0 +1,197 @@
+"""The tables, once, for both databases. A change here needs a migration beside it; a test compares the two.
+
+Ids are 64 bits wide, times are seconds since the epoch as floats, an index of 0 means "not an array", and 0 in a time
+column means "not yet". What is looked for is a column; what is only handed back is JSON or bytes. Rows of a job that
+change often (``jobs``) are apart from what its submit brought (``specs``), so that a state change writes few bytes.
+"""
+
+from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
+
+metadata = MetaData()
+ID = BigInteger().with_variant(Integer(), "sqlite")  # only INTEGER makes SQLite's row number the key
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+def _seconds(name: str) -> Column[float]:
+    return Column(name, Float(53), nullable=False)
+
+
+def _words(name: str) -> Column[str]:
+    return Column(name, Text, nullable=False)
+
+
+def _part_of_key(name: str) -> Column[int]:
+    return Column(name, ID, primary_key=True, autoincrement=False)
+
+
+def _table(name: str, *columns: Column[int] | Column[float] | Column[str] | Column[bytes] | Index) -> Table:
+    """A table that SQLite keeps in the order of its key: one tree, not two."""
+    return Table(name, metadata, *columns, sqlite_with_rowid=False)
+
+
+# One row, id 1: who may write, and how far it came. ``batch`` is the number of the last batch that was committed.
+cluster = Table(
+    "cluster",
+    metadata,
+    _part_of_key("id"),
+    _words("cluster_id"),
+    _number("term"),
+    _number("batch"),
+    _number("next_job"),
+)
+
+# What a submit brought: one row for a job or an array. ``spec`` stays last: readers of the rest never touch its pages.
+specs = Table(
+    "specs",
+    metadata,
+    _part_of_key("job"),
+    _words("user_name"),
+    _words("queue"),
+    _words("project"),
+    _words("name"),
+    _seconds("submitted_at"),
+    _words("shared"),
+    Column("words", LargeBinary, nullable=False),
+    Column("spec", LargeBinary, nullable=False),
+    Index("specs_of_user", "user_name", "job"),
+)
+
+# Which job a submit made, so that a retry of it gets the same answer.
+requests = _table(
+    "requests",
+    Column("request_id", LargeBinary, primary_key=True),
+    Column("user_name", Text, primary_key=True),
+    _number("job"),
+)
+
+# The present state: one row for a plain job, and for each element that was ever dispatched.
+jobs = _table(
+    "jobs",
+    _part_of_key("job"),
+    _part_of_key("idx"),
+    Column("state", SmallInteger, nullable=False),
+    _number("attempts"),
+    _number("priority"),
+    _seconds("position"),
+    Column("resume_state", SmallInteger, nullable=False),
+    _words("postponed"),
+    _seconds("submitted_at"),
+    _seconds("ended_at"),
+    _number("status"),
+    _words("reason"),
+    _seconds("cpu_s"),
+    _number("memory_mib_max"),
+    _seconds("started_at"),
+    _number("pid"),
+    _words("hosts"),
+    Index("jobs_by_end", "ended_at"),
+)
+
+# An array as sets of indices. Elements that are in none of pending, held and killed have a row in ``jobs``.
+arrays = _table(
+    "arrays",
+    _part_of_key("job"),
+    _words("indices"),
+    _number("run_limit"),
+    _words("pending"),
+    _words("held"),
+    _words("killed"),
+    _number("done"),
+    _number("exited"),
+    _number("priority"),
+    _seconds("position"),
+    _seconds("submitted_at"),
+    _seconds("ended_at"),
+    Index("arrays_by_end", "ended_at"),
+)
+
+# History: what bhist tells. ``seq`` grows with the batch number, so a repeated batch finds its own rows.
+job_events = _table(
+    "job_events",
+    _part_of_key("job"),
+    _part_of_key("seq"),
+    _number("idx"),
+    _number("attempt"),
+    _seconds("at"),
+    _words("kind"),
+    _words("detail"),
+)
+
+# Attempts of which some host has not yet said that nothing is left.
+allocations = _table(
+    "allocations",
+    _part_of_key("job"),
+    _part_of_key("idx"),
+    _part_of_key("attempt"),
+    _number("version"),
+    _seconds("dispatched_at"),
+    Column("launched", SmallInteger, nullable=False),
+    _seconds("launch_due"),
+    _seconds("started_at"),
+    _number("pid"),
+    _words("hosts"),
+    _words("staged"),
+    _words("unreleased"),
+    _words("detail"),
+)
+
+# One row for each attempt that ended; ``state`` is what the job became: DONE, EXIT, or waiting again.
+accounting = _table(
+    "accounting",
+    _part_of_key("job"),
+    _part_of_key("idx"),
+    _part_of_key("attempt"),
+    _words("user_name"),
+    _words("queue"),
+    _words("project"),
+    _seconds("submitted_at"),
+    _seconds("dispatched_at"),
+    _seconds("started_at"),
+    _seconds("ended_at"),
+    Column("state", SmallInteger, nullable=False),
+    _number("status"),
+    _words("reason"),
+    _seconds("cpu_s"),
+    _number("memory_mib_max"),
+    _number("slots"),
+    _words("hosts"),
+    Index("accounting_by_end", "ended_at"),
+)
+
+# Hosts that ever joined, with the administrator's word about them.
+hosts = _table(
+    "hosts",
+    Column("name", Text, primary_key=True),
+    _words("facts"),
+    _words("closed_by"),
+    _words("comment"),
+)
+
+# Use of each share account after decay, as of a moment.
+shares = _table(
+    "shares",
+    Column("account", Text, primary_key=True),
+    _seconds("usage_slot_s"),
+    _seconds("as_of"),
+)
+
+# Capacity set apart by an administrator.
+reservations = _table(
+    "reservations",
+    Column("name", Text, primary_key=True),
+    _words("holder"),
+    _seconds("begins_at"),
+    _seconds("ends_at"),
+    _words("hosts"),
+)
+
+# Environments that many jobs have in common, by their hash.
+environments = Table(
+    "environments",
+    metadata,
+    Column("hash", LargeBinary, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)

@@ -1,0 +1,237 @@
+"""The store as the rest of the master sees it: one object to save to, to restore from and to ask."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from sqlalchemy.exc import DBAPIError
+
+from lavad.core.events import Event
+from lavad.core.records import Job
+from lavad.store import database, history, reader, restore, url
+from lavad.store.batch import Batch
+from lavad.store.errors import StoreRefused
+from lavad.store.history import HistoryFilter, HistoryPage, JobRange
+from lavad.store.rows import RowMaker
+from lavad.store.writer import Ready, Writer
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+SPECS_KEPT_BYTES = 8 << 20  # of the newest submissions: most are dispatched soon, and then need no read
+ENVIRONMENTS_KEPT = 1000
+
+
+class Store:
+    """Open with ``Store.open``; then ``restore`` once, before anything is appended."""
+
+    def __init__(self, text: str, on_lost: Callable[[str], None]) -> None:
+        self._url = url.parse(text)
+        self._writer = Writer(text, on_lost)
+        self._rows = RowMaker()
+        self._specs = _Recent(SPECS_KEPT_BYTES)
+        self._environments: OrderedDict[bytes, bytes] = OrderedDict()
+        self._ready: Ready | None = None
+        self._reader: reader.Reader | None = None
+
+    @classmethod
+    async def open(cls, text: str, on_lost: Callable[[str], None]) -> "Store":
+        """Lock the database, bring its schema up to date, take the next term.
+
+        ``text`` is the value of LAVA_DATABASE. ``on_lost`` is called once, with a sentence, when nothing can be made
+        durable any more: the master must stop then.
+
+        Raises:
+            StoreRefused: it can't be used, or another master has it.
+        """
+        store = cls(text, on_lost)
+        store._ready = await store._writer.start()
+        store._reader = reader.Reader(store._url)
+        return store
+
+    async def close(self) -> None:
+        """Commit what was appended and end the writer process."""
+        await self._writer.close()
+        if self._reader is not None:
+            self._reader.close()
+
+    # -- what it found ---------------------------------------------------------------------------------------------
+
+    @property
+    def term(self) -> int:
+        """This master's leadership number."""
+        return self._opened.term
+
+    @property
+    def cluster_id(self) -> str:
+        """A random name, the same for as long as the database exists."""
+        return self._opened.cluster_id
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the administrator should know about the database's settings, a sentence each."""
+        return self._opened.warnings
+
+    @property
+    def address(self) -> str:
+        """The database's URL without a password."""
+        return url.shown(self._url)
+
+    @property
+    def _opened(self) -> Ready:
+        assert self._ready is not None, "the store is not open"
+        return self._ready
+
+    @property
+    def _reading(self) -> reader.Reader:
+        assert self._reader is not None, "the store is not open"
+        return self._reader
+
+    def restore(self, cluster: "Cluster", now: float) -> None:
+        """Fill an empty cluster. Blocks; for the start only.
+
+        Raises:
+            StoreRefused: the database can't be read.
+        """
+        try:
+            self._reading.read(lambda connection: restore.restore(connection, cluster, now))
+        except DBAPIError as error:
+            raise StoreRefused(f"The database can't be read: {database.sentence_of(error)}.") from error
+        self._rows.adopt(cluster)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_stuck(self) -> bool:
+        """Nothing can be committed at the moment: answer new commands "not now"."""
+        return self._writer.is_stuck
+
+    @property
+    def stuck_reason(self) -> str:
+        """Why, in one sentence; empty when it is not stuck."""
+        return self._writer.stuck_reason
+
+    @property
+    def writer_pid(self) -> int:
+        """Process id of the writer."""
+        return self._writer.process.pid
+
+    def rows_for(self, events: Iterable[Event], cluster: "Cluster") -> Batch:
+        """The rows of a step's events. Call it right after the step, so that the cluster is as the events left it."""
+        return self._rows.rows_for(events, cluster)
+
+    def append(self, batch: Batch, durable: Callable[[], None]) -> None:
+        """Hand over rows; ``durable`` is called on the loop when they and all before them are on disk.
+
+        Callbacks run in the order of the calls. When the writer is lost they never run.
+        """
+        for job, row in batch.specs.items():
+            self._specs.put(job, cast("bytes", row[-1]))
+        self._writer.append(batch, durable)
+
+    def put_environment(self, key: bytes, content: bytes) -> None:
+        """Keep an environment that many jobs share, under its hash. Durable with the next batch that is appended."""
+        if self._environments.get(key) is None:
+            batch = Batch()
+            batch.environments[key] = (key, content)
+            self._writer.add(batch)
+        self._keep_environment(key, content)
+
+    async def flush(self) -> None:
+        """Until everything appended so far is durable, or the writer is lost."""
+        await self._writer.flush()
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    async def spec(self, job: int) -> bytes:
+        """The spec a job was submitted with.
+
+        Raises:
+            KeyError: there is no such job.
+            NotNow: the database can't be read at the moment.
+        """
+        return (await self.specs([job]))[job]
+
+    async def specs(self, jobs: Collection[int]) -> dict[int, bytes]:
+        """The specs of several jobs, as far as they exist.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        found = {job: spec for job in jobs if (spec := self._specs.get(job)) is not None}
+        missing = [job for job in jobs if job not in found]
+        if missing:
+            read = await self._reading.run(lambda connection: reader.read_specs(connection, missing))
+            for job, spec in read.items():
+                self._specs.put(job, spec)
+            found.update(read)
+        return found
+
+    async def environment(self, key: bytes) -> bytes:
+        """A shared environment by its hash.
+
+        Raises:
+            KeyError: there is none.
+            NotNow: the database can't be read at the moment.
+        """
+        content = self._environments.get(key)
+        if content is None:
+            content = await self._reading.run(lambda connection: reader.read_environment(connection, key))
+            if content is None:
+                raise KeyError(key)
+        self._keep_environment(key, content)
+        return content
+
+    def _keep_environment(self, key: bytes, content: bytes) -> None:
+        self._environments[key] = content
+        self._environments.move_to_end(key)
+        if len(self._environments) > ENVIRONMENTS_KEPT:
+            self._environments.popitem(last=False)
+
+    async def find_request(self, request_id: bytes, user: str) -> list[int]:
+        """The jobs that this user's submit with this id made: none, or the one.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        return await self._reading.run(lambda connection: reader.read_request(connection, request_id, user))
+
+    async def finished_jobs(
+        self, wanted: Sequence[JobRange], after: tuple[int, int] = (0, 0), limit: int = history.PAGE
+    ) -> list[Job]:
+        """Jobs and elements by id that have ended, also those that left memory, ascending from behind ``after``.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        return await self._reading.run(lambda connection: history.finished_jobs(connection, wanted, after, limit))
+
+    async def history(self, wanted: HistoryFilter) -> HistoryPage:
+        """One page of what happened to the jobs that match.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        return await self._reading.run(lambda connection: history.read_page(connection, wanted))
+
+
+class _Recent:
+    """Newest specs by job, up to so many bytes."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._specs: OrderedDict[int, bytes] = OrderedDict()
+
+    def get(self, job: int) -> bytes | None:
+        spec = self._specs.get(job)
+        if spec is not None:
+            self._specs.move_to_end(job)
+        return spec
+
+    def put(self, job: int, spec: bytes) -> None:
+        self._bytes += len(spec) - len(self._specs.pop(job, b""))
+        self._specs[job] = spec
+        while self._bytes > self._bytes_max:
+            _, oldest = self._specs.popitem(last=False)
+            self._bytes -= len(oldest)

@@ -1,0 +1,187 @@
+"""A job's events as people read them: lines in LSF's words, and the seconds spent in each state. Pure."""
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lavad.core.model import JobState, Shared, unpack_text
+from lavad.core.ranges import Ranges
+
+S = JobState
+
+# The columns of LSF's summary, and which states count in each.
+COLUMNS = {
+    S.PEND: "PEND",
+    S.PSUSP: "PSUSP",
+    S.STAGING: "RUN",
+    S.RUN: "RUN",
+    S.USUSP: "USUSP",
+    S.SSUSP: "SSUSP",
+    S.UNKWN: "UNKWN",
+    S.ZOMBI: "UNKWN",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A row of ``job_events``; ``indices`` are the elements an event of a whole array is about, None for all."""
+
+    at: float
+    kind: str
+    detail: dict[str, Any] = field(default_factory=dict)
+    indices: Ranges | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line of a job's story, and the state from here on."""
+
+    at: float
+    text: str
+    state: JobState
+
+
+def state_after(moment: Moment, before: JobState, earlier: JobState) -> JobState:
+    """The state that this event led to. ``earlier`` is the one before the host was lost."""
+    detail = moment.detail
+    match moment.kind:
+        case "submitted" | "requeued":
+            return S.PSUSP if detail.get("hold") else S.PEND
+        case "finished":
+            return S.DONE if not detail.get("status") and not detail.get("reason") else S.EXIT
+        case "suspended":
+            return JobState[detail["state"]]
+        case "found":
+            return earlier
+    return _LEADS_TO.get(moment.kind, before)
+
+
+_LEADS_TO = {
+    "dispatched": S.STAGING,
+    "started": S.RUN,
+    "resumed": S.RUN,
+    "lost": S.UNKWN,
+    "abandoned": S.ZOMBI,
+    "killed": S.EXIT,
+    "held": S.PSUSP,
+    "freed": S.PEND,
+}
+
+
+def walk(moments: Iterable[Moment]) -> list[tuple[Moment, JobState]]:
+    """Each event with the state it led to."""
+    state, earlier, steps = S.PEND, S.RUN, []
+    for moment in moments:
+        if moment.kind == "lost":
+            earlier = state
+        state = state_after(moment, state, earlier)
+        steps.append((moment, state))
+    return steps
+
+
+def seconds_by_state(steps: Sequence[tuple[Moment, JobState]], until: float) -> dict[str, float]:
+    """Seconds in each of LSF's columns, up to ``until`` for a job that has not ended."""
+    seconds = dict.fromkeys(COLUMNS.values(), 0.0)
+    ends = [moment.at for moment, _ in steps[1:]] + [until]
+    for (moment, state), end in zip(steps, ends, strict=True):
+        column = COLUMNS.get(state)
+        if column is not None:
+            seconds[column] += max(0.0, end - moment.at)
+    return seconds
+
+
+def notes(steps: Iterable[tuple[Moment, JobState]], shared: Shared, words: bytes) -> tuple[Note, ...]:
+    """The lines of the story."""
+    written = []
+    for moment, state in steps:
+        lines = _submitted(shared, words) if moment.kind == "submitted" else _LINES[moment.kind](moment.detail)
+        written += [Note(moment.at, line, state) for line in lines]
+    return tuple(written)
+
+
+def _submitted(shared: Shared, words: bytes) -> list[str]:
+    said = unpack_text(words)
+    parts = [f"Submitted from host <{shared.from_host}>", f"to Queue <{shared.queue}>", f"CWD <{said['submit_cwd']}>"]
+    files = (("input", "Input File"), ("output", "Output File"), ("error", "Error File"))
+    parts += [f"{label} <{said[name]}>" for name, label in files if said[name]]
+    slots = shared.request.slots_min
+    if slots > 1:
+        parts.append(f"{slots} Processors Requested")
+    return [", ".join(parts)]
+
+
+def _dispatched(detail: dict[str, Any]) -> list[str]:
+    names = [f"<{share[0]}>" for share in detail["hosts"] for _ in range(share[1])]
+    count = f"{len(names)} Hosts/Processors " if len(names) > 1 else ""
+    return [f"Dispatched to {count}{' '.join(names)}"]
+
+
+def _started(detail: dict[str, Any]) -> list[str]:
+    lines, pid = [f"Starting (Pid {detail['pid']})"], detail["pid"]
+    if detail.get("home") or detail.get("cwd"):
+        place = f"execution home <{detail['home']}>, Execution CWD <{detail['cwd']}>"
+        lines.append(f"Running with {place}, Execution Pid <{pid}>")
+    return lines
+
+
+def _finished(detail: dict[str, Any]) -> list[str]:
+    cpu = f"The CPU time used is {detail.get('cpu_s', 0.0):.1f} seconds"
+    status, reason = detail["status"], detail.get("reason")
+    if not status and not reason:
+        return [f"Done successfully. {cpu}"]
+    lines = [f"{_ending(status)}. {cpu}"]
+    return [*lines, f"Completed <exit>; {reason}"] if reason else lines
+
+
+def _ending(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return f"Exited by signal {os.WTERMSIG(status)}"
+    return f"Exited with exit code {os.WEXITSTATUS(status)}"
+
+
+def _killed(detail: dict[str, Any]) -> list[str]:
+    lines = [_asked_for("KILL", detail), "Exited"]
+    return [*lines, f"Completed <exit>; {detail['reason']}"] if detail.get("reason") else lines
+
+
+def _asked_for(name: str, detail: dict[str, Any]) -> str:
+    return f"Signal <{name}> requested by user or administrator <{detail.get('by', '')}>"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number or signal.SIGKILL).name.removeprefix("SIG")
+    except ValueError:
+        return str(number)
+
+
+def _suspended(detail: dict[str, Any]) -> list[str]:
+    if detail["state"] == S.USUSP.name:
+        return ["Suspended by the user or administrator"]
+    return [f"Suspended: {detail.get('by') or 'by the system'}"]
+
+
+def _requeued(detail: dict[str, Any]) -> list[str]:
+    reason = f": {detail['reason']}" if detail.get("reason") else ""
+    return [f"Pending: Job has been requeued{reason}"]
+
+
+_LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
+    "dispatched": _dispatched,
+    "started": _started,
+    "finished": _finished,
+    "killed": _killed,
+    "requeued": _requeued,
+    "suspended": _suspended,
+    "resumed": lambda _: ["Running"],
+    "found": lambda _: ["Running"],
+    "lost": lambda _: ["Unknown; unable to reach the execution host"],
+    "signalled": lambda detail: [_asked_for(_signal_name(detail.get("signal", 0)), detail)],
+    "held": lambda detail: [_asked_for("STOP", detail)],
+    "freed": lambda detail: [_asked_for("CONT", detail)],
+    "doomed": lambda detail: [f"Failed as a whole: {detail.get('reason', '')}"],
+    "abandoned": lambda detail: [_asked_for("KILL", detail), "Zombie; its host can't be reached"],
+    "modified": lambda detail: [f"Parameters of Job are changed: {detail.get('changes', '')}"],
+}

@@ -1,0 +1,40 @@
+"""Which database a site means: the text of LAVA_DATABASE as a URL, and what may be shown of it."""
+
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from lavad.store.errors import StoreRefused
+
+_POSTGRES = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
+
+
+def parse(text: str) -> URL:
+    """A path, ``sqlite:///...`` or ``postgresql://...`` as a URL with the driver we use.
+
+    Raises:
+        StoreRefused: another database, a relative path, or no URL at all.
+    """
+    if "://" not in text:
+        return _sqlite(text)
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise StoreRefused("LAVA_DATABASE is not a database URL.") from None
+    if url.drivername in _POSTGRES:
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername == "sqlite":
+        return _sqlite(url.database or "")
+    raise StoreRefused(f"LAVA_DATABASE names {url.drivername}; sqlite and postgresql are supported.")
+
+
+def _sqlite(path: str) -> URL:
+    if not Path(path).is_absolute():
+        raise StoreRefused(f"LAVA_DATABASE must name an absolute path, not {path!r}.")
+    return URL.create("sqlite", database=path)
+
+
+def shown(url: URL) -> str:
+    """The URL without its password, for logs and messages."""
+    return url.render_as_string(hide_password=True)

@@ -1,0 +1,197 @@
+"""How core values look in rows, and the way back: ``rows`` writes with this, ``restore`` and ``history`` read.
+
+JSON is plain ASCII, so that no odd byte in a user's word can make a database refuse a row; text columns are cleaned for
+the same reason. Decoding ignores fields it does not know and fills in missing ones, so rows outlive versions.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from json.encoder import encode_basestring_ascii as quote
+from typing import TYPE_CHECKING, Any
+
+from lavad.core.model import Allocation, HostFacts, HostShare, Key, Launch, Request, RoleRequest, Shared
+from lavad.core.records import Attempt, Host, JobEnd
+from lavad.store.batch import Row
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row as SqlRow
+
+_LARGEST = 2**63 - 1
+_CACHED = 10_000  # distinct submissions whose text is kept; more than any site has at once
+_shared_texts: dict[Shared, str] = {}
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+__all__ = ["quote"]
+
+
+def clean(text: str) -> str:
+    """The text as any database takes it: no NUL, no lone surrogate."""
+    if text.isprintable():
+        return text
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
+def finite(seconds: float) -> float:
+    """The number, or 0 where it is none."""
+    return seconds if -1e300 < seconds < 1e300 else 0.0
+
+
+def bounded(number: int) -> int:
+    """The number, at most what 64 bits hold."""
+    return number if number <= _LARGEST else _LARGEST
+
+
+def detail(**values: str | int | bool) -> str:
+    """Details of an event as JSON; empty words are left out."""
+    return _encode({name: value for name, value in values.items() if value != ""})
+
+
+def decode_detail(text: str) -> dict[str, Any]:
+    """What ``detail`` wrote."""
+    values: dict[str, Any] = json.loads(text) if text else {}
+    return values
+
+
+def name_of(words: bytes) -> str:
+    """The job's name: the first of its packed words."""
+    return clean(words.partition(b"\0")[0].decode(errors="replace"))
+
+
+# -- allocations -----------------------------------------------------------------------------------------------------
+
+
+def hosts_text(allocation: Allocation) -> str:
+    """An allocation as JSON: [[host, slots, memory, [gpus], [tasks by role]], ...]."""
+    return "[" + ",".join([_share_text(share) for share in allocation]) + "]"
+
+
+def _share_text(share: HostShare) -> str:
+    gpus, tasks = ",".join(map(str, share.gpus)), ",".join(map(str, share.tasks_by_role))
+    return f"[{quote(share.host)},{share.slots},{share.memory_mib},[{gpus}],[{tasks}]]"
+
+
+def decode_hosts(text: str) -> Allocation:
+    """The allocation that ``hosts_text`` wrote; empty for an empty text."""
+    shares: list[list[Any]] = json.loads(text) if text else []
+    return tuple(
+        HostShare(host, slots, memory, tuple(gpus), tuple(tasks)) for host, slots, memory, gpus, tasks in shares
+    )
+
+
+def allocation_row(attempt: Attempt) -> Row:
+    """An attempt that some host has not yet released."""
+    return (
+        *attempt.key,
+        attempt.version,
+        attempt.dispatched_at,
+        int(attempt.launched),
+        attempt.launch_due,
+        attempt.started_at,
+        attempt.pid,
+        hosts_text(attempt.allocation),
+        _names_text(attempt.staged),
+        _names_text(attempt.unreleased),
+        _attempt_words(attempt),
+    )
+
+
+def _attempt_words(attempt: Attempt) -> str:
+    signal = "null" if attempt.last_signal is None else _encode(attempt.last_signal)
+    return (
+        f'{{"home":{quote(attempt.exec_home)},"cwd":{quote(attempt.exec_cwd)},"start":{quote(attempt.start_reason)},'
+        f'"kill":{quote(attempt.kill_reason)},"doomed":{quote(attempt.doomed)},"signal":{signal}}}'
+    )
+
+
+def decode_attempt(row: "SqlRow[Any]") -> Attempt:
+    """The attempt of a row of ``allocations``."""
+    words = json.loads(row.detail)
+    key = Key(row.job, row.idx, row.attempt)
+    attempt = Attempt(key, decode_hosts(row.hosts), row.dispatched_at, bool(row.launched), words["start"])
+    attempt.version, attempt.launch_due = row.version, row.launch_due
+    attempt.started_at, attempt.pid = row.started_at, row.pid
+    attempt.exec_home, attempt.exec_cwd = words["home"], words["cwd"]
+    attempt.kill_reason, attempt.doomed = words["kill"], words["doomed"]
+    attempt.last_signal = tuple(words["signal"]) if words.get("signal") else None
+    attempt.staged, attempt.unreleased = set(json.loads(row.staged)), set(json.loads(row.unreleased))
+    return attempt
+
+
+def _names_text(names: set[str]) -> str:
+    return "[" + ",".join([quote(name) for name in sorted(names)]) + "]"
+
+
+def end_values(end: JobEnd) -> Row:
+    """How a job ended, as the columns from ``ended_at`` on."""
+    return (
+        end.at,
+        end.status,
+        clean(end.reason),
+        finite(end.cpu_s),
+        bounded(end.memory_mib_max),
+        end.started_at,
+        end.pid,
+        hosts_text(end.hosts) if end.hosts else "",
+    )
+
+
+def decode_end(columns: Sequence[Any]) -> JobEnd | None:
+    """The way back of ``end_values``; None for a job that has not ended."""
+    at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts = columns
+    if not at:
+        return None
+    return JobEnd(at, status, reason, cpu_s, memory_mib_max, started_at, decode_hosts(hosts), pid)
+
+
+# -- what a submit brought ---------------------------------------------------------------------------------------------
+
+
+def shared_text(shared: Shared) -> str:
+    """What many jobs of one submitter have in common, as JSON."""
+    text = _shared_texts.get(shared)
+    if text is None:
+        if len(_shared_texts) >= _CACHED:
+            _shared_texts.clear()
+        text = _shared_texts[shared] = _encode(_as_dict(shared))
+    return text
+
+
+def _as_dict(value: Any) -> Any:
+    if isinstance(value, Shared | Request | RoleRequest | HostFacts):
+        return {field.name: _as_dict(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple | frozenset):
+        return [_as_dict(part) for part in (sorted(value) if isinstance(value, frozenset) else value)]
+    return value
+
+
+def decode_shared(text: str) -> Shared:
+    """What ``shared_text`` wrote."""
+    values = json.loads(text)
+    request = values["request"]
+    roles = tuple(_role(role) for role in request["roles"])
+    known = {**_known(Request, request), "roles": roles, "hosts": tuple(request.get("hosts", ()))}
+    return Shared(**{**_known(Shared, values), "request": Request(**known)})
+
+
+def _role(values: dict[str, Any]) -> RoleRequest:
+    return RoleRequest(**{**_known(RoleRequest, values), "launch": Launch(values.get("launch", 0))})
+
+
+def _known(kind: type[Shared | Request | RoleRequest | HostFacts], values: dict[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in values.items() if name in names}
+
+
+# -- hosts -----------------------------------------------------------------------------------------------------------
+
+
+def host_row(host: Host) -> Row:
+    """A host with the administrator's word about it."""
+    return (host.facts.name, _encode(_as_dict(host.facts)), clean(host.closed_by), clean(host.comment))
+
+
+def decode_facts(text: str) -> HostFacts:
+    """What an agent once said of its host."""
+    values = _known(HostFacts, json.loads(text))
+    return HostFacts(**{**values, "resources": frozenset(values.get("resources", ()))})

@@ -1,0 +1,223 @@
+"""The owner's side of the one writer: group commit without a timer.
+
+While a commit is under way, what comes meanwhile piles up, merged by key; when it is done the pile becomes the next
+batch, and only then are the callbacks of the finished one called, in the order of ``append``. What is handed over is
+durable when its callback runs, and not before. Everything runs on the owner's event loop and never blocks it.
+"""
+
+import asyncio
+import marshal
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+import lavad
+from lavad.store import frames
+from lavad.store.batch import Batch
+from lavad.store.errors import StoreRefused
+
+OPEN_TIMEOUT_S = 60.0  # a migration of a large database takes its time
+CLOSE_TIMEOUT_S = 10.0
+STALLED_AFTER_S = 20.0  # a commit that takes longer counts as stuck
+
+Durable = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What the writer process found when it opened the database."""
+
+    cluster_id: str
+    term: int
+    batch: int
+    next_job: int
+    warnings: tuple[str, ...]
+
+
+class Writer(asyncio.Protocol):
+    """Hands batches to the writer process.
+
+    ``on_lost`` is called once, with a sentence, when nothing can be committed any more.
+    """
+
+    def __init__(self, url: str, on_lost: Callable[[str], None]) -> None:
+        self._url = url
+        self._on_lost = on_lost
+        self._unframer = frames.Unframer()
+        self._piled = Batch()
+        self._piled_callbacks: list[Durable] = []
+        self._flying: list[Durable] | None = None  # callbacks of the batch under way
+        self._sent_at = 0.0
+        self._number = 0
+        self._stuck = ""
+        self._closing = False
+        self._lost = ""
+
+    # -- begin and end ---------------------------------------------------------------------------------------------
+
+    async def start(self) -> Ready:
+        """Start the process and let it open the database.
+
+        Raises:
+            StoreRefused: it can't; the message is for the administrator.
+        """
+        loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._opened: asyncio.Future[Ready] = loop.create_future()
+        self._ended: asyncio.Future[None] = loop.create_future()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = _spawn(theirs.fileno())
+        self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
+        self._transport.write(frames.frame(marshal.dumps(self._url)))
+        try:
+            ready = await asyncio.wait_for(self._opened, OPEN_TIMEOUT_S)
+        except BaseException as error:
+            await self._end()
+            if isinstance(error, TimeoutError):
+                raise StoreRefused(f"The database did not open within {OPEN_TIMEOUT_S:.0f} s.") from error
+            raise
+        self._number = ready.batch
+        return ready
+
+    async def flush(self) -> None:
+        """Until everything appended so far is durable. Returns early when the writer is lost."""
+        if self._flying is None or self._lost:
+            return
+        done = self._loop.create_future()
+        self.append(Batch(), lambda: done.set_result(None))
+        await asyncio.wait({done, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+
+    async def close(self) -> None:
+        """Commit what was appended, as far as that goes within a bounded time, and end the process."""
+        try:
+            await asyncio.wait_for(self.flush(), CLOSE_TIMEOUT_S)
+        except TimeoutError:
+            self._stuck = self._stuck or "The last batch could not be committed before the end."
+        await self._end()
+
+    async def _end(self) -> None:
+        self._closing = True
+        self._transport.close()
+        try:
+            await asyncio.wait_for(asyncio.to_thread(self.process.wait), CLOSE_TIMEOUT_S)
+        except TimeoutError:
+            self.process.kill()
+            self.process.wait()
+
+    # -- use ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_stuck(self) -> bool:
+        """Batches can't be committed at the moment, so new commands should be answered "not now"."""
+        return bool(self._stuck or self._lost) or self._stalled
+
+    @property
+    def stuck_reason(self) -> str:
+        """Why, in one sentence; empty when it is not stuck."""
+        stalled = "The database has not answered for a while." if self._stalled else ""
+        return self._lost or self._stuck or stalled
+
+    @property
+    def _stalled(self) -> bool:
+        return self._flying is not None and monotonic() - self._sent_at > STALLED_AFTER_S
+
+    def append(self, batch: Batch, durable: Durable) -> None:
+        """Hand over rows; ``durable`` is called on the loop when they and all before them are on disk."""
+        if self._lost:
+            return  # what was not committed is never spoken
+        if not batch and not self._piled:  # nothing to write, so only what comes before counts
+            if self._flying is None:
+                self._loop.call_soon(durable)
+            else:
+                self._flying.append(durable)
+            return
+        self._piled.merge(batch)
+        self._piled_callbacks.append(durable)
+        if self._flying is None:
+            self._send()
+
+    def add(self, batch: Batch) -> None:
+        """Hand over rows that need not be durable before those of the next ``append``."""
+        self._piled.merge(batch)
+
+    def _send(self) -> None:
+        batch, self._piled = self._piled, Batch()
+        self._flying, self._piled_callbacks = self._piled_callbacks, []
+        self._number += 1
+        self._sent_at = monotonic()
+        self._transport.write(frames.frame(batch.pack(self._number)))
+
+    # -- the process's words -----------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Nothing to do: ``start`` keeps the transport."""
+
+    def data_received(self, data: bytes) -> None:
+        for payload in self._unframer.feed(data):
+            word, *values = marshal.loads(payload)
+            _WORDS[word](self, *values)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._be_lost("The store's writer process has ended.")
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    def _on_ready(self, cluster_id: str, term: int, batch: int, next_job: int, warnings: list[str]) -> None:
+        self._opened.set_result(Ready(cluster_id, term, batch, next_job, tuple(warnings)))
+
+    def _on_refused(self, sentence: str) -> None:
+        self._closing = True
+        self._opened.set_exception(StoreRefused(sentence))
+
+    def _on_done(self, number: int) -> None:
+        assert number == self._number, f"batch {number} was committed, {self._number} was sent"
+        callbacks, self._flying = self._flying or [], None
+        self._stuck = ""
+        if self._piled_callbacks:
+            self._send()  # the next commit begins before the owner works on this one
+        for durable in callbacks:
+            try:
+                durable()
+            except Exception as error:  # one broken callback must not hold back the others' replies
+                self._loop.call_exception_handler({"message": "store callback failed", "exception": error})
+
+    def _on_stuck(self, sentence: str) -> None:
+        self._stuck = sentence
+
+    def _be_lost(self, sentence: str) -> None:
+        if self._lost or self._closing:
+            return
+        self._lost = sentence
+        if not self._opened.done():
+            self._opened.set_exception(StoreRefused(sentence))
+        else:
+            self._on_lost(sentence)
+
+
+_WORDS: dict[str, Callable[..., None]] = {
+    frames.READY: Writer._on_ready,
+    frames.REFUSED: Writer._on_refused,
+    frames.DONE: Writer._on_done,
+    frames.STUCK: Writer._on_stuck,
+    frames.LOST: Writer._be_lost,
+}
+
+
+def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+    """The writer process, in its own session: a terminal's interrupt must not reach it before the master has ended."""
+    root = str(Path(lavad.__file__).parents[1])
+    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "lavad.store.writer_process", str(descriptor)],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd="/",
+        pass_fds=[descriptor],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )

@@ -1,0 +1,223 @@
+"""The writer process: opens the database as its one writer, then commits batch after batch until the master is gone.
+
+Started as a program by ``writer.Writer``, with its end of a socket pair; the end of that stream ends it, after the
+commit under way. A batch whose commit fails for a passing reason is tried again, however long it takes; the outcome of
+a commit that was cut off is read from the batch number in the database. Damage, a lost term and a refused row end it
+with a sentence.
+"""
+
+import marshal
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+
+from sqlalchemy import Connection, func
+from sqlalchemy import select as select_from
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+from lavad.store import batch, database, files, frames, migrate, schema, url
+from lavad.store.database import Fault
+from lavad.store.errors import StoreRefused
+from lavad.store.statements import Statements
+
+LOCK_WAIT_S = 10.0  # for a predecessor's writer to end its last commit
+RETRY_S = (0.1, 2.0)  # first and longest pause between tries
+ADVISORY_LOCK = int.from_bytes(b"lavad", "big")
+_POLL_LOCK_S = 0.1
+
+
+class TermLost(Exception):
+    """Another master has taken over; the message says so in one sentence."""
+
+
+class MasterGone(Exception):
+    """Nobody waits for this batch any more."""
+
+
+class Database:
+    """The one writing connection. It is opened anew after any failure, so that no half-done transaction stays."""
+
+    def __init__(self, where: URL) -> None:
+        self._url = where
+        self._engine = database.writing_engine(where)
+        self._statements = Statements(self._engine.dialect)
+        self._connection: Connection | None = None
+        self.term = 0
+
+    def open(self) -> migrate.Opened:
+        """Lock the database, bring its schema up to date and take the next term.
+
+        Raises:
+            StoreRefused: it is another master's, or can't be used.
+            DBAPIError: it can't be reached.
+        """
+        if database.is_sqlite(self._url):
+            path = database.path_of(self._url)
+            files.make_private(path)
+            files.refuse_network(path)
+            files.lock(path, LOCK_WAIT_S)  # held until this process ends
+        connection = self._connect(LOCK_WAIT_S)
+        with connection.begin():
+            migrate.upgrade(connection)
+            opened = migrate.take_term(connection)
+        self.term = opened.term
+        return opened
+
+    def warnings(self) -> list[str]:
+        """What an administrator should know about the database's settings."""
+        if database.is_sqlite(self._url) or self._connection is None:
+            return []
+        with self._connection.begin():
+            fsync = self._connection.exec_driver_sql("SHOW fsync").scalar()
+        return [] if fsync == "on" else ["PostgreSQL runs with fsync off: a power failure can lose acknowledged jobs."]
+
+    def _connect(self, lock_wait_s: float) -> Connection:
+        connection = self._engine.connect()
+        if not database.is_sqlite(self._url) and not _lock(connection, lock_wait_s):
+            connection.close()
+            raise StoreRefused(f"Another lavad is using {url.shown(self._url)}.")
+        self._connection = connection
+        return connection
+
+    def commit(self, packed: batch.Packed) -> None:
+        """Write one batch in one transaction; returns when it is durable, also when it already was.
+
+        Raises:
+            TermLost: the database belongs to another master now.
+            DBAPIError: the transaction failed, or its outcome is not known.
+        """
+        number, next_job, tables, gone = packed
+        connection = self._connection or self._reconnect()
+        with connection.begin() as transaction:
+            if self._statements.claim(connection, self.term, number, next_job):
+                self._statements.write(connection, tables, gone)
+                return
+            row = connection.execute(select_from(schema.cluster.c.term, schema.cluster.c.batch)).one()
+            transaction.rollback()
+        if row.term != self.term or row.batch != number:
+            raise TermLost(f"Another lavad has taken over the database (term {row.term}, mine is {self.term}).")
+
+    def _reconnect(self) -> Connection:
+        try:
+            return self._connect(0.0)
+        except StoreRefused as error:
+            raise TermLost(str(error)) from error
+
+    def drop(self) -> None:
+        """Close the connection whatever state it is in."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
+
+    def checkpoint(self) -> None:
+        """Move SQLite's log into its file while nobody waits, so that commits seldom have to."""
+        if self._connection is not None and database.is_sqlite(self._url):
+            raw = self._connection.connection.driver_connection
+            assert raw is not None, "a connection has its driver's connection"
+            raw.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+def _lock(connection: Connection, wait_s: float) -> bool:
+    """Take the lock that says who may write; it lasts as long as the connection."""
+    for _ in range(int(wait_s / _POLL_LOCK_S) + 1):
+        with connection.begin():
+            if connection.scalar(select_from(func.pg_try_advisory_lock(ADVISORY_LOCK))):
+                return True
+        if wait_s:
+            select.select([], [], [], _POLL_LOCK_S)
+    return False
+
+
+class Service:
+    """Serves the master over its socket."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._unframer = frames.Unframer()
+
+    def run(self) -> None:
+        """Until the master is gone or no batch can be committed any more."""
+        payloads = self._payloads()
+        settings = next(payloads, None)
+        if settings is None:
+            return
+        store = Database(url.parse(marshal.loads(settings)))
+        if self._open(store):
+            for payload in payloads:
+                if not self._serve(store, batch.unpack(payload)):
+                    return
+
+    def _payloads(self) -> Iterator[bytes]:
+        while data := self._link.recv(1 << 20):
+            yield from self._unframer.feed(data)
+
+    def _open(self, store: Database) -> bool:
+        try:
+            opened = store.open()
+            words = store.warnings()
+        except StoreRefused as error:
+            self._say(frames.REFUSED, str(error))
+            return False
+        except DBAPIError as error:
+            self._say(frames.REFUSED, f"The database can't be opened: {database.sentence_of(error)}.")
+            return False
+        self._say(frames.READY, opened.cluster_id, opened.term, opened.batch, opened.next_job, words)
+        return True
+
+    def _serve(self, store: Database, packed: batch.Packed) -> bool:
+        """Commit one batch, however many tries it takes; False when it never will be."""
+        pause_s, longest_s = RETRY_S
+        while True:
+            try:
+                store.commit(packed)
+            except TermLost as error:
+                self._say(frames.LOST, str(error))
+                return False
+            except DBAPIError as error:
+                store.drop()
+                if not self._explain(error):
+                    return False
+            else:
+                self._say(frames.DONE, packed[0])
+                return True
+            self._pause(pause_s)
+            pause_s = min(2 * pause_s, longest_s)
+
+    def _explain(self, error: DBAPIError) -> bool:
+        """Tell the master what went wrong; may the batch be tried again?"""
+        fault, words = database.fault_of(error), database.sentence_of(error)
+        if fault is Fault.PASSING:
+            self._say(frames.STUCK, f"The database can't commit now: {words}.")
+            return True
+        what = "is damaged or can't be synced" if fault is Fault.DAMAGE else "refused a row"
+        self._say(frames.LOST, f"The database {what}: {words}.")
+        return False
+
+    def _pause(self, seconds: float) -> None:
+        """Wait before the next try; the master sends nothing meanwhile, so what can be read is its end."""
+        readable, _, _ = select.select([self._link], [], [], seconds)
+        if readable and not self._link.recv(1, socket.MSG_PEEK):
+            raise MasterGone
+
+    def _say(self, *values: object) -> None:
+        self._link.sendall(frames.message(*values))
+
+
+def main(descriptor: int) -> None:
+    """Serve the master at the other end of this socket."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # it ends when the master does, never before
+    with socket.socket(fileno=descriptor) as link:
+        try:
+            Service(link).run()
+        except (MasterGone, ConnectionError):
+            os._exit(0)  # a lost connection to the database could hold up an orderly end
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
