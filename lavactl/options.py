@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lavactl.io import Io
+
 FLAG = 0
 VALUE = 1
 
@@ -125,3 +127,15 @@ def answer_standard(argv: list[str], usage: str) -> str | None:
     from lavactl import __version__
 
     return f"lava {__version__}"
+
+
+def answered(argv: list[str], usage: str, io: "Io") -> bool:
+    """Answer a command line that only asks about the command: -h (to standard error, as LSF) and -V."""
+    text = answer_standard(argv, usage)
+    if text is None:
+        return False
+    if argv[0] in ("-h", "--help"):
+        io.error(text)
+    else:
+        io.print(text)
+    return True

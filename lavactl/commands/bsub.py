@@ -8,7 +8,7 @@ import time
 
 from lavactl.errors import CommandError, UsageError
 from lavactl.exits import exit_code
-from lavactl.options import answer_standard
+from lavactl.options import answered
 from lavactl.submission import USAGE, Submission, read_submission
 from protos import common_pb2, jobs_pb2
 
@@ -23,9 +23,7 @@ RETRIES = 12  # of a submission refused only for now, unless LSB_NTRIES says oth
 
 def main(argv: list[str], io: "Io") -> int:
     """Run bsub."""
-    text = answer_standard(argv, USAGE)
-    if text is not None:
-        io.error(text) if argv[0] in ("-h", "--help") else io.print(text)
+    if answered(argv, USAGE, io):
         return 0
     try:
         submission = read_submission(argv, io)

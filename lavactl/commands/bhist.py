@@ -1,0 +1,114 @@
+"""bhist: what happened to jobs, and how long they spent in each state; reaches back as far as the store does."""
+
+from lavactl.control import NOTHING as NO_JOB
+from lavactl.errors import FAILURE
+from lavactl.job_long import SEPARATOR, head, submitted
+from lavactl.jobrefs import key_text, read_refs
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered
+from lavactl.render import clean, keep_tail, long_time, wrap
+from protos import common_pb2, jobs_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bhist [-a | -d | -e | -p | -r | -s] [-l | -w] [-n files] [-u user | -u all] [-q queue] [-m host] [-J name]
+             [-P project] [job_id | "job_id[index]" ...]
+       bhist -h | -V
+"""
+GRAMMAR = Grammar(
+    "bhist",
+    USAGE,
+    {
+        **dict.fromkeys(("a", "d", "e", "p", "r", "s", "l", "w"), FLAG),
+        **dict.fromkeys(("n", "u", "q", "m", "J", "P"), VALUE),
+        **dict.fromkeys(("b", "t", "f", "C", "D", "S", "T", "N", "app", "hostfile", "cname", "UF", "data"),
+                        "not supported yet."),
+    },
+)  # fmt: skip
+SELECTIONS = {
+    "p": (common_pb2.PEND, common_pb2.PSUSP),
+    "r": (common_pb2.RUN, common_pb2.STAGING, common_pb2.UNKWN),
+    "s": (common_pb2.USUSP, common_pb2.SSUSP, common_pb2.PSUSP),
+    "d": (common_pb2.DONE, common_pb2.EXIT),
+    "e": (common_pb2.EXIT,),
+}
+STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
+TITLE = "Summary of time in seconds spent in various states:"
+HEADER = "JOBID   USER    JOB_NAME  PEND    PSUSP   RUN     USUSP   SSUSP   UNKWN   TOTAL"
+ENDED = (common_pb2.DONE, common_pb2.EXIT)
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bhist."""
+    if answered(argv, USAGE, io):
+        return 0
+    options = GRAMMAR.parse(argv)
+    if "l" in options and "w" in options:
+        raise GRAMMAR.wrong("-l and -w cannot be used together")
+    request = jobs_pb2.HistoryRequest(filter=job_filter(options), details="l" in options)
+    found = 0
+    for page in io.client().history(request):
+        for job in page.jobs:
+            show_long(job, io, first=not found) if "l" in options else show_row(job, io, options, first=not found)
+            found += 1
+    return 0 if found else nothing(options, io)
+
+
+def job_filter(options: Options) -> jobs_pb2.JobFilter:
+    """Those named, whatever their state and owner; else the caller's, unfinished unless options say more."""
+    refs = read_refs(options.words)
+    chosen = {state for letter, states in SELECTIONS.items() if letter in options for state in states}
+    return jobs_pb2.JobFilter(
+        refs=refs,
+        user=options.last("u") or ("all" if refs else ""),
+        queue=options.last("q") or "",
+        host=options.last("m") or "",
+        name=options.last("J") or "",
+        project=options.last("P") or "",
+        states=sorted(chosen),
+        finished_too="a" in options or (bool(refs) and not chosen),
+    )
+
+
+def nothing(options: Options, io: "Io") -> int:
+    """Nothing was found."""
+    io.error("No matching job found" if options.words or options.items else NO_JOB)
+    return FAILURE
+
+
+def seconds(job: jobs_pb2.JobHistory) -> list[int]:
+    """Seconds in each state, and their sum."""
+    spent = [round(job.seconds_by_state.get(state, 0.0)) for state in STATES]
+    return [*spent, sum(spent)]
+
+
+def show_row(job: jobs_pb2.JobHistory, io: "Io", options: Options, *, first: bool) -> None:
+    """One line of the summary."""
+    if first:
+        io.print(f"{TITLE}\n{HEADER}")
+    name, user = clean(job.name), job.user
+    if "w" not in options:
+        name, user = keep_tail(name, 9), user[:7]
+    numbers = " ".join(f"{number:<7}" for number in seconds(job)).rstrip()
+    io.print(f"{key_text(job.job, job.index):<7} {user:<7} {name:<9} {numbers}")
+
+
+def show_long(job: jobs_pb2.JobHistory, io: "Io", *, first: bool) -> None:
+    """One job's story and its summary."""
+    record = job.record
+    home = io.home_of(job.user) or ""
+    paragraphs = [head(record, state=False)]
+    if not any(note.text.startswith("Submitted") for note in job.notes):
+        paragraphs.append(
+            f"{long_time(record.submit_time)}: {submitted(record, False, record.exec_home or home, to_queue=True)};"
+        )
+    paragraphs += [f"{long_time(note.time)}: {clean(note.text).rstrip(';')};" for note in job.notes]
+    lines = [] if first else [SEPARATOR]
+    lines += ["", *(wrap(paragraph) for paragraph in paragraphs), ""]
+    until = record.end_time if record.state in ENDED and record.end_time else io.now()
+    lines.append(f"Summary of time in seconds spent in various states by  {long_time(until)}")
+    lines.append("  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL")
+    lines.append("  " + " ".join(f"{number:<8}" for number in seconds(job)).rstrip())
+    io.print("\n".join(lines))

@@ -1,0 +1,178 @@
+"""bhosts: the hosts that run jobs, and how full they are. Jobs are counted in slots, as LSF does."""
+
+from lavactl.errors import FAILURE
+from lavactl.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name
+from lavactl.load import HEADER_WITH_IO, load_columns
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered
+from lavactl.render import MISSING, clean, json_text, limit
+from lavactl.units import size
+from protos import cluster_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bhosts [-w | -l | -gpu | -o "field ..." [-json]] [-noheader] [host ...]
+       bhosts -h | -V
+"""
+NOT_YET = "not supported yet."
+GRAMMAR = Grammar(
+    "bhosts",
+    USAGE,
+    {
+        **dict.fromkeys(("w", "l", "gpu", "noheader", "json", "a", "X"), FLAG),
+        "o": VALUE,
+        **dict.fromkeys(("R", "s", "x", "e", "aff", "alloc", "cname", "rc", "loc", "sl", "rconly", "noinfo"), NOT_YET),
+    },
+)
+HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV"
+WIDE_HEADER = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV"
+LONG_HEADER = "STATUS           CPUF  JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV DISPATCH_WINDOW"
+GPU_HEADER = (
+    "HOST_NAME              GPU_ID                MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV    VENDOR"
+)
+THRESHOLDS = """\
+ LOAD THRESHOLD USED FOR SCHEDULING:
+           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem
+ loadSched   -     -     -     -       -     -    -     -     -      -      -
+ loadStop    -     -     -     -       -     -    -     -     -      -      -"""
+
+# Field of -o: recommended width and reader. max and ng are always numbers: torchx needs them so.
+FIELDS: "dict[str, tuple[int, Callable[[cluster_pb2.HostRecord], str]]]" = {
+    "host_name": (20, lambda host: host.facts.name),
+    "status": (15, lambda host: host.status),
+    "cpuf": (10, lambda host: f"{host.facts.cpu_factor:.1f}"),
+    "jl_u": (8, lambda host: MISSING),
+    "max": (8, lambda host: str(host.slots_max)),
+    "njobs": (8, lambda host: str(host.njobs)),
+    "run": (8, lambda host: str(host.run)),
+    "ssusp": (8, lambda host: str(host.ssusp)),
+    "ususp": (8, lambda host: str(host.ususp)),
+    "rsv": (8, lambda host: str(host.rsv)),
+    "dispatch_window": (50, lambda host: MISSING),
+    "ngpus": (8, lambda host: str(len(gpus_of(host)))),
+    "ngpus_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs))),
+    "ngpus_excl_alloc": (8, lambda host: MISSING),
+    "ngpus_shared_alloc": (8, lambda host: MISSING),
+    "attribute": (50, lambda host: MISSING),
+    "comments": (50, lambda host: clean(host.comment) or MISSING),
+}
+ALIASES = {"hname": "host_name", "ng": "ngpus", "nga": "ngpus_alloc", "ngea": "ngpus_excl_alloc",
+           "ngsa": "ngpus_shared_alloc", "attr": "attribute"}  # fmt: skip
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bhosts."""
+    if answered(argv, USAGE, io):
+        return 0
+    options = GRAMMAR.parse(argv)
+    if "json" in options and "o" not in options:
+        raise GRAMMAR.wrong("-json needs -o")
+    form = chosen_form(options, io)
+    hosts, complete = fetch_hosts(
+        options.words, io, clients_too=False, unknown="Bad host name, host group name or cluster name"
+    )
+    if form is not None:
+        show_fields(hosts, form, options, io)
+    elif "l" in options:
+        io.print("\n".join(long_text(host) for host in hosts), end="")
+    elif hosts:
+        show_table(hosts, options, io)
+    if not hosts and complete:
+        io.error("No hosts found")
+    return 0 if hosts and complete else FAILURE
+
+
+def chosen_form(options: Options, io: "Io") -> str | None:
+    """The -o format, or LSB_BHOSTS_FORMAT where no other form was asked for."""
+    form = options.last("o")
+    if form is None and not any(name in options for name in ("w", "l", "gpu")):
+        form = io.setting("LSB_BHOSTS_FORMAT") or None
+    return form
+
+
+def show_table(hosts: list[cluster_pb2.HostRecord], options: Options, io: "Io") -> None:
+    """Default, -w and -gpu."""
+    if "gpu" in options:
+        header, text = GPU_HEADER, "".join(gpu_rows(host) for host in hosts)
+    elif "w" in options:
+        header, text = (
+            WIDE_HEADER,
+            "".join(f"{host.facts.name:<18} {host.status:<14} {counts(host)}\n" for host in hosts),
+        )
+    else:
+        header, text = HEADER, "".join(row(host) for host in hosts)
+    if "noheader" not in options:
+        io.print(header)
+    io.print(text, end="")
+
+
+def row(host: cluster_pb2.HostRecord) -> str:
+    """One line of the default table, which does not say why a host is closed."""
+    status = host.status.partition("_")[0] if host.status.startswith("closed") else host.status
+    return f"{host.facts.name[:18]:<18} {status:<11} {counts(host)}\n"
+
+
+def counts(host: cluster_pb2.HostRecord) -> str:
+    """JL/U to RSV."""
+    return (
+        f"{'-':>5} {limit(host.slots_max):>6} {host.njobs:>6} {host.run:>6} {host.ssusp:>6} "
+        f"{host.ususp:>6} {host.rsv:>6}"
+    )
+
+
+def gpu_rows(host: cluster_pb2.HostRecord) -> str:
+    """A line for each device."""
+    lines = []
+    name = host.facts.name
+    for gpu in gpus_of(host):
+        use = gpu_use(host, gpu.index)
+        lines.append(
+            f"{name:<22} {gpu.index:>6} {model_name(gpu):>20} {size(gpu.memory_used_mib):>9} "
+            f"{size(use.memory_reserved_mib):>9} {use.njobs:>6} {use.run:>6} {use.susp:>6} {0:>6} {'Nvidia':>9}\n"
+        )
+        name = ""
+    return "".join(lines)
+
+
+def show_fields(hosts: list[cluster_pb2.HostRecord], text: str, options: Options, io: "Io") -> None:
+    """-o, as lines or as JSON."""
+    from lavactl.formats import read_format
+
+    form = read_format(text, {name: width for name, (width, _) in FIELDS.items()}, ALIASES)
+    pairs = [(column, FIELDS[column.name][1]) for column in form.columns]
+    if "json" in options:
+        records = [{column.title: read(host) for column, read in pairs} for host in hosts]
+        return io.print(json_text("bhosts", "HOSTS", records))
+    if "noheader" not in options:
+        io.print(form.header())
+    lines = [form.delimiter.join([column.fit(read(host)) for column, read in pairs]) + "\n" for host in hosts]
+    return io.print("".join(lines), end="")
+
+
+def long_text(host: cluster_pb2.HostRecord) -> str:
+    """One host in full."""
+    lines = [
+        f"HOST  {host.facts.name}",
+        LONG_HEADER,
+        f"{host.status:<15} {host.facts.cpu_factor:>5.1f} {counts(host)}       -",
+        "",
+        " CURRENT LOAD USED FOR SCHEDULING:",
+        f"           {HEADER_WITH_IO}",
+        f" Total     {load_columns(host.load, with_io=True)}" if not is_down(host) else " Total         -",
+        f" Reserved  {reserved(host)}",
+        "",
+        THRESHOLDS,
+    ]
+    if host.comment:
+        lines += ["", f"ADMIN ACTION COMMENT:  {clean(host.comment)}"]
+    return "\n".join(lines) + "\n"
+
+
+def reserved(host: cluster_pb2.HostRecord) -> str:
+    """What jobs have reserved: memory only."""
+    load = cluster_pb2.Load(mem_mib=host.memory_reserved_mib)
+    return load_columns(load, with_io=True)

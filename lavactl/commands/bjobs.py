@@ -1,0 +1,310 @@
+"""bjobs: list jobs.
+
+Exit code: 0, also when nothing was found; 255 when ids were given and none was found. LSB_BJOBS_CONSISTENT_EXIT_CODE=Y
+makes it 255 whenever nothing, or not every id, was found. 99 for an unknown -o field.
+"""
+
+from lavactl import job_table
+from lavactl.errors import FAILURE
+from lavactl.jobrefs import read_refs, ref_text
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
+from protos import common_pb2, jobs_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lavactl.io import Io
+
+    Printer = Callable[[jobs_pb2.JobPage], None]
+
+USAGE = """\
+Usage: bjobs [-a | -d | -p | -r | -s] [-l | -w | -W | -UF | -A | -sum | -o "field ..." [-json]] [-noheader]
+             [-u user | -u all] [-q queue] [-m host] [-J name] [-P project] [-h] [-V] [job_id | "job_id[index]" ...]
+"""
+NOT_YET = "not supported yet."
+GRAMMAR = Grammar(
+    "bjobs",
+    USAGE,
+    {
+        **dict.fromkeys(
+            ("a", "A", "d", "p", "p0", "p1", "r", "s", "w", "l", "W", "UF", "json", "sum", "noheader", "X"), FLAG
+        ),
+        **dict.fromkeys(("J", "m", "P", "q", "u", "o"), VALUE),
+        **dict.fromkeys(
+            ("N", "x", "psum", "p2", "p3", "pe", "pei", "pi", "pri", "aps", "app", "g", "G", "Jd", "sla", "Lp", "fwd",
+             "script", "cname", "rusage", "gpu", "hms", "hostfile", "env", "prio", "plan", "WL", "WF", "WP", "Wd",
+             "US", "ss", "data", "rsvid", "nonode", "U", "aff"),
+            NOT_YET,
+        ),
+    },
+)  # fmt: skip
+
+SELECTIONS = {
+    "p": (common_pb2.PEND, common_pb2.PSUSP),
+    "r": (common_pb2.RUN, common_pb2.STAGING, common_pb2.UNKWN),
+    "s": (common_pb2.USUSP, common_pb2.SSUSP, common_pb2.PSUSP),
+    "d": (common_pb2.DONE, common_pb2.EXIT),
+}
+NOTHING = {
+    "p": "No pending job found",
+    "r": "No running job found",
+    "s": "No suspended job found",
+    "d": "No DONE/EXIT job found",
+}
+FORMS = ("l", "UF", "o", "A", "sum", "W")
+
+
+class Listing:
+    """What one bjobs has asked for and seen."""
+
+    def __init__(self, options: Options, io: "Io") -> None:
+        self.options = options
+        self.io = io
+        self.refs = read_refs(options.words)
+        self.found = 0
+        self.missing: list[common_pb2.JobRef] = []
+
+    def pages(self, *, details: bool = False, reasons: bool = False, arrays: bool = False) -> "Iterator[list[Job]]":
+        """Job records, page by page; counts them and remembers the ids that were not found."""
+        client = self.io.client()
+        for user in (self.options.last("u") or "").split() or [""]:
+            request = jobs_pb2.ListJobsRequest(
+                filter=self.filter(user), details=details, reasons=reasons, arrays=arrays
+            )
+            for page in client.list_jobs(request):
+                self.missing.extend(page.missing)
+                self.found += len(page.jobs)
+                if page.jobs:
+                    yield list(page.jobs)
+
+    def filter(self, user: str) -> jobs_pb2.JobFilter:
+        """Which jobs: those named by id whatever their state and owner, unless options say otherwise."""
+        options = self.options
+        named = any(ref.job for ref in self.refs)
+        chosen = {state for letter, states in SELECTIONS.items() if self.selects(letter) for state in states}
+        return jobs_pb2.JobFilter(
+            refs=[ref for ref in self.refs if ref.job],
+            user=user or ("all" if named else ""),
+            queue=options.last("q") or "",
+            host=options.last("m") or "",
+            name=options.last("J") or "",
+            project=options.last("P") or "",
+            states=sorted(chosen),
+            finished_too="a" in options or (named and not chosen),
+        )
+
+    def selects(self, letter: str) -> bool:
+        """Whether one of -p -r -s -d was given."""
+        if letter == "p":
+            return any(name in self.options for name in ("p", "p0", "p1"))
+        return letter in self.options
+
+
+if TYPE_CHECKING:
+    Job = jobs_pb2.JobRecord
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bjobs."""
+    if answered(argv, USAGE, io):
+        return 0
+    options = GRAMMAR.parse(argv)
+    check(options)
+    listing = Listing(options, io)
+    show(listing)
+    return conclude(listing)
+
+
+def check(options: Options) -> None:
+    """Refuse forms that exclude each other."""
+    forms = [name for name in FORMS if name in options and not (name == "l" and "p" in options)]
+    if len(forms) > 1 and set(forms) != {"l", "UF"}:
+        raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
+    if "json" in options and "o" not in options:
+        raise GRAMMAR.wrong("-json needs -o")
+    if "noheader" in options and any(name in options for name in ("l", "UF", "json")):
+        raise GRAMMAR.wrong("-noheader cannot be used with -l, -UF or -json")
+
+
+def show(listing: Listing) -> None:
+    """Print the jobs in the form that the options name."""
+    options, io = listing.options, listing.io
+    form = options.last("o")
+    if form is None and not any(name in options for name in (*FORMS, "w", "p", "p0", "p1")):
+        form = io.setting("LSB_BJOBS_FORMAT") or None
+    if form is not None:
+        return show_fields(listing, form)
+    if listing.selects("p") and not any(name in options for name in ("UF", "A", "sum", "W")):
+        return show_pending(listing)
+    if "l" in options or "UF" in options:
+        return show_long(listing)
+    if "A" in options:
+        return show_arrays(listing)
+    if "sum" in options:
+        return show_summary(listing)
+    return show_table(listing)
+
+
+def short_hosts(io: "Io") -> bool:
+    """Whether hosts are shown as ``4*n001``."""
+    return (io.setting("LSB_SHORT_HOSTLIST") or "0") not in ("0", "n", "N")
+
+
+def write_rows(listing: Listing, header: str, texts: "Iterator[str]") -> None:
+    """Rows under their header, which appears only when there is a row."""
+    waiting = "" if "noheader" in listing.options else header + "\n"
+    for text in texts:
+        listing.io.print(waiting + text, end="")
+        waiting = ""
+
+
+def show_table(listing: Listing) -> None:
+    """Default, -w and -W."""
+    short = short_hosts(listing.io)
+    if "W" in listing.options:
+        rows = (job_table.extended(page, short) for page in listing.pages())
+        return write_rows(listing, job_table.EXTENDED_HEADER, rows)
+    form = job_table.wide if "w" in listing.options else job_table.table
+    return write_rows(listing, job_table.HEADER, (form(page, short) for page in listing.pages()))
+
+
+def show_arrays(listing: Listing) -> None:
+    """-A; an id that is no array is reported."""
+    uncut = "w" in listing.options
+
+    def rows() -> "Iterator[str]":
+        for page in listing.pages(arrays=True):
+            plain = [job for job in page if not job.HasField("array")]
+            for job in plain:
+                listing.found -= 1
+                if listing.refs:
+                    listing.io.error(f"Job <{job.job}> is not a job array")
+            if len(plain) < len(page):
+                yield job_table.arrays([job for job in page if job.HasField("array")], uncut)
+
+    write_rows(listing, job_table.ARRAY_HEADER, rows())
+
+
+def show_pending(listing: Listing) -> None:
+    """-p: jobs that wait, and why; with -l the hosts by name."""
+    uncut = "w" in listing.options
+    named = "l" in listing.options
+
+    def rows() -> "Iterator[str]":
+        for page in listing.pages(reasons=True):
+            if named:
+                name_hosts(page, listing.io)
+            yield job_table.pending(page, uncut, "p1" in listing.options)
+
+    write_rows(listing, job_table.PENDING_HEADER, rows())
+
+
+def name_hosts(page: "list[Job]", io: "Io") -> None:
+    """Replace the reasons of waiting jobs by those with host names."""
+    refs = []
+    for job in page:
+        ref = common_pb2.JobRef(job=job.job)
+        if job.index:
+            ref.indices.add(first=job.index, last=job.index)
+        refs.append(ref)
+    reply = io.client().explain(jobs_pb2.ExplainRequest(refs=refs, host_names=True))
+    known = {(one.job, one.index): one.reasons for one in reply.explanations}
+    for job in page:
+        reasons = known.get((job.job, job.index))
+        if reasons is not None:
+            del job.pending_reasons[:]
+            job.pending_reasons.extend(reasons)
+
+
+def show_summary(listing: Listing) -> None:
+    """-sum: one row for all jobs."""
+    jobs = [job for page in listing.pages() for job in page]
+    write_rows(listing, job_table.SUMMARY_HEADER, iter([job_table.summary(jobs)] if jobs else []))
+
+
+def show_long(listing: Listing) -> None:
+    """-l and -UF."""
+    from lavactl.job_long import SEPARATOR, long_text
+
+    io = listing.io
+    now = io.now()
+    homes: dict[str, str] = {}
+    first = True
+    for page in listing.pages(details=True, reasons=True):
+        for job in page:
+            if job.user not in homes:
+                homes[job.user] = io.home_of(job.user) or ""
+            text = long_text(job, "UF" in listing.options, now, homes[job.user])
+            io.print(text if first else f"{SEPARATOR}\n{text}", end="")
+            first = False
+
+
+def show_fields(listing: Listing, text: str) -> None:
+    """-o, as lines or as JSON."""
+    from lavactl import job_fields
+    from lavactl.formats import read_format
+
+    form = read_format(text, job_fields.WIDTHS, job_fields.ALIASES)
+    table = job_fields.FieldTable(form, short_hosts(listing.io), listing.io.now())
+    pages = listing.pages(details=job_fields.needs_details(form), reasons=job_fields.needs_reasons(form))
+    if "json" not in listing.options:
+        return write_rows(listing, form.header(), (table.lines(page) for page in pages))
+    from lavactl.render import json_text
+
+    records = [table.record(job) for page in pages for job in page]
+    records += [{"JOBID": ref_text(ref), "ERROR": not_found(ref)} for ref in listing.missing]
+    return listing.io.print(json_text("bjobs", "JOBS", records))
+
+
+def conclude(listing: Listing) -> int:
+    """Say what was not found; the exit code."""
+    io, options = listing.io, listing.options
+    if "json" not in options:
+        io.flush()
+        for ref in listing.missing:
+            io.error(not_found(ref, array="A" in options))
+    if not listing.found and not listing.missing and not listing.refs:
+        io.error(nothing_found(listing))
+    if (io.setting("LSB_BJOBS_CONSISTENT_EXIT_CODE") or "N").upper() == "Y":
+        return FAILURE if listing.missing or not listing.found else 0
+    return FAILURE if listing.missing and not listing.found else 0
+
+
+def not_found(ref: common_pb2.JobRef, *, array: bool = False) -> str:
+    """The line for an id that nobody knows."""
+    return f"Job {'array ' if array else ''}<{ref_text(ref)}> is not found"
+
+
+def nothing_found(listing: Listing) -> str:
+    """Why the list is empty: a name that does not exist, or simply no such job."""
+    options, io = listing.options, listing.io
+    for user in (options.last("u") or "").split():
+        if user != "all" and io.home_of(user) is None:
+            return f"{printable(user)}: Unknown user"
+    queue, host, name = options.last("q"), options.last("m"), options.last("J")
+    if queue and unknown_queue(queue, io):
+        return f"{printable(queue)}: No such queue"
+    if host and unknown_host(host, io):
+        return f"{printable(host)}: Bad host name, host group name or cluster name"
+    if name:
+        return f"Job <{printable(name)}> is not found"
+    text = next((NOTHING[letter] for letter in SELECTIONS if listing.selects(letter)), "")
+    text = text or ("No job found" if "a" in options else "No unfinished job found")
+    text += f" in queue <{printable(queue)}>" if queue else ""
+    return text + (f" on host/group <{printable(host)}>" if host else "")
+
+
+def unknown_queue(name: str, io: "Io") -> bool:
+    """Whether no queue has this name."""
+    from protos import cluster_pb2
+
+    return bool(io.client().queues(cluster_pb2.QueuesRequest(names=[name])).missing)
+
+
+def unknown_host(name: str, io: "Io") -> bool:
+    """Whether no host has this name."""
+    from protos import cluster_pb2
+
+    request = cluster_pb2.HostsRequest(names=[name], clients_too=True)
+    return any(page.missing for page in io.client().hosts(request))

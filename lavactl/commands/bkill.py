@@ -1,0 +1,70 @@
+"""bkill: end or signal jobs."""
+
+import signal
+
+from lavactl.control import carry_out
+from lavactl.errors import CommandError
+from lavactl.options import FLAG, VALUE, Grammar, answered, printable
+from protos import jobs_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bkill [-r] [-s signal] [-J name] [-m host] [-q queue] [-u user | -u all] [job_id | "job_id[index]" | 0 ...]
+       bkill -l | -h | -V
+"""
+GRAMMAR = Grammar(
+    "bkill",
+    USAGE,
+    {
+        **dict.fromkeys(("l", "r", "b"), FLAG),
+        **dict.fromkeys(("s", "J", "m", "q", "u"), VALUE),
+        **dict.fromkeys(("app", "g", "sla", "stat", "C", "d"), "not supported yet."),
+    },
+)
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bkill."""
+    if answered(argv, USAGE, io):
+        return 0
+    options = GRAMMAR.parse(argv)
+    if "l" in options:
+        io.print(" ".join(names()))
+        return 0
+    name = options.last("s")
+    if "r" in options:
+        return carry_out(options, GRAMMAR, io, jobs_pb2.REMOVE, "being terminated")
+    if name is None:
+        return carry_out(options, GRAMMAR, io, jobs_pb2.TERMINATE, "being terminated")
+    number = signal_number(name)
+    return carry_out(options, GRAMMAR, io, action_for(number), "being signaled", number)
+
+
+def action_for(number: int) -> int:
+    """Stopping and continuing change the job's state, so they are more than a signal."""
+    if number in (signal.SIGSTOP, signal.SIGTSTP):
+        return jobs_pb2.STOP
+    return jobs_pb2.RESUME if number == signal.SIGCONT else jobs_pb2.SEND
+
+
+def signal_number(name: str) -> int:
+    """Number of ``9``, ``KILL`` or ``SIGKILL``.
+
+    Raises:
+        CommandError: there is no such signal.
+    """
+    if name.isascii() and name.isdigit() and 0 < int(name) < signal.NSIG:
+        return int(name)
+    full = name.upper() if name.upper().startswith("SIG") else f"SIG{name.upper()}"
+    known = signal.Signals.__members__.get(full)
+    if known is None:
+        raise CommandError(f"{printable(name)}: Illegal signal value.")
+    return int(known)
+
+
+def names() -> list[str]:
+    """Names of all signals, by number."""
+    return [one.name.removeprefix("SIG") for one in sorted(signal.Signals)]

@@ -1,0 +1,26 @@
+"""bresume: resume suspended jobs, release held ones."""
+
+from lavactl.control import carry_out
+from lavactl.options import VALUE, Grammar, answered
+from protos import jobs_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bresume [-J name] [-m host] [-q queue] [-u user | -u all] [job_id | "job_id[index]" | 0 ...]
+       bresume -h | -V
+"""
+GRAMMAR = Grammar(
+    "bresume",
+    USAGE,
+    {**dict.fromkeys(("J", "m", "q", "u"), VALUE), **dict.fromkeys(("app", "g", "sla", "C"), "not supported yet.")},
+)
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bresume."""
+    if answered(argv, USAGE, io):
+        return 0
+    return carry_out(GRAMMAR.parse(argv), GRAMMAR, io, jobs_pb2.RESUME, "being resumed")

@@ -1,0 +1,30 @@
+"""bstop: suspend running jobs, hold pending ones."""
+
+from lavactl.control import carry_out
+from lavactl.options import FLAG, VALUE, Grammar, answered
+from protos import jobs_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bstop [-J name] [-m host] [-q queue] [-u user | -u all] [job_id | "job_id[index]" | 0 ...]
+       bstop -h | -V
+"""
+GRAMMAR = Grammar(
+    "bstop",
+    USAGE,
+    {
+        **dict.fromkeys(("a",), FLAG),
+        **dict.fromkeys(("J", "m", "q", "u"), VALUE),
+        **dict.fromkeys(("app", "g", "sla", "C", "d"), "not supported yet."),
+    },
+)
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bstop."""
+    if answered(argv, USAGE, io):
+        return 0
+    return carry_out(GRAMMAR.parse(argv), GRAMMAR, io, jobs_pb2.STOP, "being stopped")

@@ -1,0 +1,80 @@
+"""What bkill, bstop and bresume have in common: which jobs, the request, a line for each result.
+
+Invariants: every id is tried, and the exit code is 0 only if all were done; without an id the options choose the most
+recently submitted job, with id 0 all that match; success goes to standard output, failure to standard error.
+"""
+
+from lavactl.errors import FAILURE, CommandError
+from lavactl.jobrefs import key_text, read_ref
+from lavactl.options import Grammar, Options
+from lavactl.render import clean
+from protos import common_pb2, jobs_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+SELECTING = ("J", "m", "q", "u")
+NO_ID = "Job ID or one of '-m', '-u' '-q' and '-J' must be specified"
+NOTHING = "No unfinished job found"
+
+
+def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[jobs_pb2.JobFilter, bool, bool]:
+    """(filter, only the newest match, whether a word was no id and has been reported)."""
+    refs, bad = readable_refs(options.words, io)
+    if not options.words and not any(name in options for name in SELECTING):
+        raise grammar.wrong(NO_ID)
+    every = any(ref.job == 0 for ref in refs)
+    named = [ref for ref in refs if ref.job]
+    user = options.last("u") or ("all" if named and not every else "")
+    job_filter = jobs_pb2.JobFilter(
+        refs=[common_pb2.JobRef()] if every else named,
+        user=user,
+        queue=options.last("q") or "",
+        host=options.last("m") or "",
+        name=options.last("J") or "",
+    )
+    return job_filter, not options.words, bad
+
+
+def readable_refs(words: list[str], io: "Io") -> tuple[list[common_pb2.JobRef], bool]:
+    """The ids among the words; the others are reported, and do not keep the rest from being tried."""
+    refs = []
+    bad = False
+    for word in words:
+        try:
+            refs.append(read_ref(word))
+        except CommandError as error:
+            io.error(str(error))
+            bad = True
+    return refs, bad
+
+
+def carry_out(options: Options, grammar: Grammar, io: "Io", action: int, doing: str, number: int = 0) -> int:
+    """Send the request and print what became of each job.
+
+    Args:
+        doing: what is said of a success: ``being terminated``.
+        number: the signal, for the action SEND.
+    """
+    job_filter, newest, bad = chosen_jobs(options, grammar, io)
+    if bad and not job_filter.refs:
+        return FAILURE
+    request = jobs_pb2.SignalRequest(filter=job_filter, signal=number, newest_only=newest)
+    request.action = action  # type: ignore[assignment]
+    reply = io.client().signal(request)
+    if reply.error:
+        io.error(clean(reply.error))
+        return FAILURE
+    if not reply.results:
+        io.error(NOTHING)
+        return FAILURE
+    failed = bad
+    for result in reply.results:
+        key = key_text(result.job, result.index)
+        if result.error:
+            failed = True
+            io.error(f"Job <{key}>: {clean(result.error).rstrip('.')}")
+        else:
+            io.print(f"Job <{key}> is {doing}")
+    return FAILURE if failed else 0

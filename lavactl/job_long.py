@@ -1,0 +1,236 @@
+"""``bjobs -l`` and ``-UF``: one job as paragraphs.
+
+Invariants: -l breaks paragraphs at 80 columns and has OpenLava's wording (Processors), -UF leaves them whole and has
+LSF's (Task(s), Slot(s)); a command or name of the user's cannot break a line.
+"""
+
+from lavactl.exits import exit_sentence
+from lavactl.job_table import STATES, host_list, reason_text
+from lavactl.jobrefs import key_text
+from lavactl.render import clean, clean_script, long_time, short_time, wrap
+from protos import common_pb2, jobs_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Job = jobs_pb2.JobRecord
+
+SEPARATOR = "-" * 78
+DETAIL = " " * 21
+ENDED = (common_pb2.DONE, common_pb2.EXIT)
+SUSPENDED = (common_pb2.USUSP, common_pb2.SSUSP)
+HOLDING = (common_pb2.STAGING, common_pb2.RUN, common_pb2.USUSP, common_pb2.SSUSP, common_pb2.UNKWN)
+SCHEDULING = """\
+
+ SCHEDULING PARAMETERS:
+           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem
+ loadSched   -     -     -     -       -     -    -     -     -      -      -
+ loadStop    -     -     -     -       -     -    -     -     -      -      -"""
+
+
+def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
+    """A whole job, with the blank line before it.
+
+    Args:
+        home: the submitter's home directory as this host knows it, or empty.
+    """
+    fold = str if unformatted else wrap
+    parts = ["", fold(head(job))]
+    parts.append(fold(f"{long_time(job.submit_time)}: {submitted(job, unformatted, job.exec_home or home)};"))
+    parts += limits(job)
+    if job.start_time:
+        parts.append(fold(f"{long_time(job.start_time)}: {started(job, unformatted)};"))
+    if job.state in ENDED:
+        parts += [fold(line) for line in ended(job)]
+    parts += usage(job, now)
+    parts += reasons(job)
+    parts += [SCHEDULING, *requirement(job)]
+    return "\n".join(parts) + "\n"
+
+
+def head(job: "Job", *, state: bool = True) -> str:
+    """Who and what: the first paragraph, of bhist too."""
+    spec = job.spec
+    fields = [
+        f"Job <{key_text(job.job, job.index)}>",
+        f"Job Name <{clean(job.name)}>" if spec.name else "",
+        f"User <{job.user}>",
+        f"Project <{clean(job.project or 'default')}>",
+        f"User Group <{clean(spec.user_group)}>" if spec.user_group else "",
+        f"Job Group <{clean(spec.job_group)}>" if spec.job_group else "",
+        f"Status <{STATES[job.state]}>" if state else "",
+        f"Queue <{job.queue}>" if state else "",
+        f"Job Priority <{job.priority}>" if job.priority else "",
+        f"Command <{clean_script(spec.command)}>",
+        f"Job Description <{clean(spec.description)}>" if spec.description else "",
+    ]
+    return ", ".join(filter(None, fields))
+
+
+def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = False) -> str:
+    """Where from and how: the paragraph about the submission, without its date."""
+    spec = job.spec
+    fields = [
+        f"Submitted from host <{job.from_host}>",
+        f"to Queue <{job.queue}>" if to_queue else "",
+        f"CWD <{under_home(spec.cwd or spec.submit_cwd, home)}>",
+        *(f"{title} <{clean(value)}>" for title, value in files(spec) if value),
+        "Re-runnable" if spec.rerunnable else "",
+        "Exclusive Execution" if spec.exclusive else "",
+        slots(job, unformatted),
+        f"Requested Resources <{clean(spec.requirement_text)}>" if spec.requirement_text else "",
+        f"Requested GPU <{clean(gpu_text(spec))}>" if gpu_text(spec) else "",
+        f"Dependency Condition <{clean(spec.dependency)}>" if spec.dependency else "",
+        "Specified Hosts " + ", ".join(f"<{clean(host)}>" for host in spec.hosts) if spec.hosts else "",
+        f"Specified Start Time <{short_time(spec.begin_time)}>" if spec.begin_time else "",
+        f"Specified Termination Time <{short_time(spec.terminate_time)}>" if spec.terminate_time else "",
+        f"Login Shell <{clean(spec.shell)}>" if spec.shell else "",
+        f"Pre-execute Command <{clean(spec.pre_exec)}>" if spec.pre_exec else "",
+        f"Post-execute Command <{clean(spec.post_exec)}>" if spec.post_exec else "",
+    ]
+    return ", ".join(filter(None, fields))
+
+
+def files(spec: jobs_pb2.JobSpec) -> list[tuple[str, str]]:
+    """Files of the job with their titles."""
+    overwrite = " (overwrite)"
+    return [
+        ("Input File", spec.input),
+        (f"Output File{overwrite if spec.output_overwrite else ''}", spec.output),
+        (f"Error File{overwrite if spec.error_overwrite else ''}", spec.error),
+        ("Output Directory", spec.output_dir),
+    ]
+
+
+def under_home(path: str, home: str) -> str:
+    """A directory, shown below $HOME where it is."""
+    if home and home != "/" and (path == home or path.startswith(home + "/")):
+        path = "$HOME" + path[len(home) :]
+    return clean(path)
+
+
+def gpu_text(spec: jobs_pb2.JobSpec) -> str:
+    """The -gpu argument."""
+    return spec.roles[0].gpu.text if spec.roles else ""
+
+
+def slots(job: "Job", unformatted: bool) -> str:
+    """How many slots were asked for; nothing for a plain single one in the wrapped form."""
+    low, high = job.slots_min or 1, job.slots_max or job.slots_min or 1
+    number = str(low) if high == low else f"{low}-{high}"
+    if unformatted:
+        return f"{number} Task(s)"
+    return f"{number} Processors Requested" if high > 1 else ""
+
+
+def started(job: "Job", unformatted: bool) -> str:
+    """Where the job runs, without the date."""
+    count = sum(share.slots for share in job.hosts)
+    if unformatted:
+        where = " ".join(f"<{host}>" for host in host_list(job, True))
+        text = f"Started {count} Task(s) on Host(s) {where}, Allocated {count} Slot(s) on Host(s) {where}"
+    elif count > 1:
+        text = f"Started on {count} Hosts/Processors " + " ".join(f"<{host}>" for host in host_list(job, False))
+    else:
+        text = "Started on " + " ".join(f"<{host}>" for host in host_list(job, False))
+    if job.exec_home:
+        text += f", Execution Home <{clean(job.exec_home)}>"
+    if job.exec_cwd:
+        text += f", Execution CWD <{clean(job.exec_cwd)}>"
+    return text
+
+
+def ended(job: "Job") -> list[str]:
+    """How the job ended."""
+    date = long_time(job.end_time)
+    if not job.start_time:
+        lines = [f"{date}: Exited; the job ended before it started."]
+    else:
+        cpu = f"The CPU time used is {job.usage.cpu_s:.1f} seconds."
+        lines = [f"{date}: {exit_sentence(job.exit_status)} {cpu}"]
+    if job.exit_reason:
+        lines.append(f"{date}: Completed <{'done' if job.state == common_pb2.DONE else 'exit'}>; {reason(job)}")
+    return lines
+
+
+def reason(job: "Job") -> str:
+    """Why the job was ended."""
+    text = clean(job.exit_reason)
+    return text if text.endswith(".") else f"{text}."
+
+
+def limits(job: "Job") -> list[str]:
+    """Blocks of run and memory limit."""
+    spec = job.spec
+    lines = []
+    if spec.run_limit_s:
+        lines += ["", " RUNLIMIT", f" {spec.run_limit_s / 60:.1f} min"]
+    if spec.memory_limit_mib:
+        lines += ["", " MEMLIMIT", f"    {memory_limit(spec.memory_limit_mib)}"]
+    return [*lines, ""] if lines else []
+
+
+def memory_limit(mib: int) -> str:
+    """``4 G``, ``1.5 G``, ``500 M``."""
+    return f"{mib / 1024:.1f}".removesuffix(".0") + " G" if mib >= 1024 else f"{mib} M"
+
+
+def usage(job: "Job", now: float) -> list[str]:
+    """What the job has used: a paragraph while it runs, its largest memory always."""
+    if not job.HasField("usage"):
+        return []
+    total = job.usage
+    lines = []
+    if job.state in HOLDING:
+        lines.append(f"{long_time(now)}: Resource usage collected.")
+        lines.append(f"{DETAIL}The CPU time used is {total.cpu_s:.0f} seconds.")
+        lines += usage_lines(total) if len(job.usage_by_host) < 2 else usage_by_host(job)
+    if total.memory_mib_max:
+        mean = f"{total.memory_mib_mean:.0f} Mbytes" if total.memory_mib_mean else "-"
+        lines += ["", " MEMORY USAGE:", f" MAX MEM: {total.memory_mib_max} Mbytes;  AVG MEM: {mean}"]
+    return lines
+
+
+def usage_lines(part: common_pb2.Usage) -> list[str]:
+    """Memory and processes of one host."""
+    lines = [f"{DETAIL}MEM: {part.memory_mib} Mbytes;  SWAP: {part.swap_mib} Mbytes"]
+    pids = " ".join(map(str, part.pids))
+    groups = " ".join(map(str, part.process_groups))
+    if groups:
+        lines.append(f"{DETAIL}PGID: {groups};  PIDs: {pids}")
+    elif pids:
+        lines.append(f"{DETAIL}PIDs: {pids}")
+    return lines
+
+
+def usage_by_host(job: "Job") -> list[str]:
+    """Memory and processes, host by host."""
+    lines = []
+    for part in job.usage_by_host:
+        lines.append(f"{DETAIL}HOST: {part.host};  CPU_TIME: {part.cpu_s:.0f} seconds")
+        lines += usage_lines(part)
+    return lines
+
+
+def reasons(job: "Job") -> list[str]:
+    """Why the job waits, or is suspended."""
+    if job.state in SUSPENDED and job.suspend_reason:
+        return ["", " SUSPENDING REASONS:", f" {clean(job.suspend_reason)};"]
+    if not job.pending_reasons:
+        return []
+    lines = ["", " PENDING REASONS:"]
+    for one in job.pending_reasons:
+        lines.append(f" {reason_text(one)}")
+        if one.advice:
+            lines.append(f"   ({clean(one.advice)})")
+    if job.estimated_start:
+        lines.append(f" Estimated start: {short_time(job.estimated_start)};")
+    return lines
+
+
+def requirement(job: "Job") -> list[str]:
+    """What the job required and what was used to place it; ``-`` while it has not been placed."""
+    combined = clean(job.effective_requirement or job.spec.requirement_text)
+    if not combined:
+        return []
+    effective = combined if job.hosts else "-"
+    return ["", " RESOURCE REQUIREMENT DETAILS:", f" Combined: {combined}", f" Effective: {effective}"]

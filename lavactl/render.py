@@ -1,0 +1,79 @@
+"""Text for the terminal: escapes, dates, columns, wrapped paragraphs.
+
+Invariants: nothing a user put into a job can move the cursor or forge a line; dates are local time, months English.
+"""
+
+import time
+
+MISSING = "-"
+WRAP_COLUMNS = 80
+WRAP_INDENT = 21
+
+_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\x1b": "\\e"}
+_minutes: dict[int, str] = {}
+
+
+def clean(text: str) -> str:
+    """Text on one line, with every character that is not printable as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
+
+
+def _escape(letter: str) -> str:
+    known = _ESCAPES.get(letter)
+    if known:
+        return known
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def clean_script(text: str) -> str:
+    """A command or script on one line: its lines joined by semicolons."""
+    return clean(text.strip("\n").replace("\r\n", "\n").replace("\n", ";"))
+
+
+def short_time(moment: float) -> str:
+    """``Nov 21 09:02``; remembered by the minute, since a list of jobs repeats them."""
+    minute = int(moment // 60)
+    text = _minutes.get(minute)
+    if text is None:
+        text = _minutes[minute] = time.strftime("%b %d %H:%M", time.localtime(moment))
+    return text
+
+
+def long_time(moment: float) -> str:
+    """``Sat Nov 21 09:02:11``."""
+    return time.strftime("%a %b %d %H:%M:%S", time.localtime(moment))
+
+
+def compact_time(moment: float) -> str:
+    """``11/21-09:02:11``; ``-`` for a time that has not come."""
+    return time.strftime("%m/%d-%H:%M:%S", time.localtime(moment)) if moment else MISSING
+
+
+def keep_tail(text: str, width: int) -> str:
+    """Text cut to a width; the tail is what tells job names apart."""
+    return text if len(text) <= width else "*" + text[1 - width :]
+
+
+def wrap(paragraph: str) -> str:
+    """A paragraph as the -l forms show it: broken anywhere at 80 columns, further lines indented by 21 blanks."""
+    lines = [paragraph[:WRAP_COLUMNS]]
+    step = WRAP_COLUMNS - WRAP_INDENT
+    indent = " " * WRAP_INDENT
+    lines += [indent + paragraph[at : at + step] for at in range(WRAP_COLUMNS, len(paragraph), step)]
+    return "\n".join(lines)
+
+
+def limit(value: int) -> str:
+    """A limit in a table; zero means there is none."""
+    return str(value) if value else MISSING
+
+
+def json_text(command: str, noun: str, records: list[dict[str, str]]) -> str:
+    """The document that -json prints: every value is a string."""
+    import json
+
+    document = {"COMMAND": command, noun: len(records), "RECORDS": records}
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
