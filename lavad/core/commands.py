@@ -10,11 +10,13 @@ from lavad.core.ranges import Ranges
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, as the channel says."""
+    """Who asks, and from which host, as the channel says."""
 
     user: str
     uid: int
     is_administrator: bool = False
+    gid: int = 0
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ _RUNNING = frozenset({S.RUN, S.USUSP, S.SSUSP})
 _ALIVE = HOLDING - {S.ZOMBI}
 
 
-def _rows(event: type, states: frozenset[JobState], *targets: JobState) -> dict[tuple[JobState, type], frozenset[JobState]]:
+def _rows(
+    event: type, states: frozenset[JobState], *targets: JobState
+) -> dict[tuple[JobState, type], frozenset[JobState]]:
     return {(state, event): frozenset(targets) for state in states}
 
 

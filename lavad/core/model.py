@@ -25,9 +25,7 @@ class JobState(IntEnum):
 
 
 WAITING = frozenset({JobState.PEND, JobState.PSUSP})
-HOLDING = frozenset(
-    {JobState.STAGING, JobState.RUN, JobState.USUSP, JobState.SSUSP, JobState.UNKWN, JobState.ZOMBI}
-)
+HOLDING = frozenset({JobState.STAGING, JobState.RUN, JobState.USUSP, JobState.SSUSP, JobState.UNKWN, JobState.ZOMBI})
 SUSPENDED = frozenset({JobState.USUSP, JobState.SSUSP})
 FINAL = frozenset({JobState.DONE, JobState.EXIT})
 
@@ -36,7 +34,7 @@ class Key(NamedTuple):
     """One dispatch of a job or array element. Index 0: not a job array. Attempts count from 1."""
 
     job: int
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants of a key
     attempt: int
 
     def __str__(self) -> str:

@@ -25,6 +25,7 @@ _UNIT_MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
 _TEXT_MAX = 4094
 
 Vector = NDArray[Any]
+Scalar = np.float64 | np.str_
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _size_mib(text: str, at: int) -> float:
 
 # -- select: text to a function over columns ----------------------------------------------------------------------
 
-Column = Callable[[HostTable], Vector]
+Column = Callable[[HostTable], Vector | Scalar]
 
 
 def _facts_column(attribute: str) -> Column:

@@ -97,9 +97,7 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
     return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live)
 
 
-def kill_attempt(
-    cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str
-) -> list[e.Event]:
+def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
     """Events that end one attempt: at once when nothing was launched, by signal else, or when its host returns."""
     if not attempt.launched:
         return [e.JobSignalled(now, attempt.key, 0, by, reason), *end_at_once(attempt, now, reason)]
@@ -111,9 +109,7 @@ def kill_attempt(
 def end_at_once(attempt: Attempt, now: float, reason: str) -> list[e.Event]:
     """The job is over now; its hosts are told to release and keep their shares until they have."""
     return [
-        e.JobFinished(
-            now, attempt.key, r.EXIT_STATUS_KILLED, reason, pid=attempt.pid, started_at=attempt.started_at
-        )
+        e.JobFinished(now, attempt.key, r.EXIT_STATUS_KILLED, reason, pid=attempt.pid, started_at=attempt.started_at)
     ]
 
 

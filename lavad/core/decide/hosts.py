@@ -3,19 +3,22 @@
 The comparison is what makes restarts harmless: for each attempt one of adopt, order again, release or lost.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
 from lavad.core.decide.decision import Decision
 from lavad.core.model import JobState
-from lavad.core.orders import LaunchOrder, ReleaseOrder, doom_orders, launch_hosts, signal_again, stage_orders
+from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, doom_orders, launch_hosts, signal_again, stage_orders
 from lavad.core.reasons import Refused
 from lavad.core.records import Attempt, Host, Job
 
 S = JobState
 
-_REPORTS = {
+_REPORTS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportStaged: reports.staged,
     c.ReportRefused: reports.refused,
     c.ReportStarted: reports.started,
@@ -70,13 +73,13 @@ def _adopted(cluster: Cluster, name: str, attempt: Attempt, now: float) -> list[
     return []
 
 
-def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[object]:
+def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[Order]:
     """Orders that the lost session may have swallowed; their serial keeps them from taking effect twice."""
     if attempt is None or name not in attempt.unreleased:
         return []
     if attempt.over:
         return [ReleaseOrder(name, attempt.key, "the attempt is over")]
-    again: list[object] = list(signal_again(attempt, name))
+    again: list[Order] = list(signal_again(attempt, name))
     if attempt.doomed:
         again.extend(order for order in doom_orders(cluster, attempt) if order.host == name)
     return again
@@ -149,9 +152,7 @@ def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now:
     """No launch was sent, so nothing runs: free what does not answer, avoid it for a while, let the job wait again."""
     why = f"{', '.join(missing)} did not answer while the job was being staged"
     until = now + cluster.policy.avoid_host_s
-    freed: list[e.Event] = [
-        e.HostReleased(now, attempt.key, name, assumed=True) for name in missing
-    ]
+    freed: list[e.Event] = [e.HostReleased(now, attempt.key, name, assumed=True) for name in missing]
     return [*freed, e.JobRequeued(now, attempt.key, why, False, missing[0], until)]
 
 

@@ -4,7 +4,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
-from lavad.core.model import JobState, Key
+from lavad.core.model import HostShare, JobState, Key
 from lavad.core.plan import Start
 from lavad.core.records import ArrayRecord
 
@@ -20,7 +20,7 @@ class _Room:
         """Is every host of the start usable and wide enough? Nothing is taken."""
         return all(self._share_fits(share, exclusive) for share in start.allocation)
 
-    def _share_fits(self, share, exclusive: bool) -> bool:  # type: ignore[no-untyped-def]
+    def _share_fits(self, share: HostShare, exclusive: bool) -> bool:
         table = self.cluster.table
         row = table.rows.get(share.host)
         if row is None or not table.usable[row] or table.taken_whole[row]:
@@ -55,7 +55,8 @@ class _Room:
 
 def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
     """Dispatch every start that still holds; the reply is how many did not."""
-    room, taken = _Room(cluster), {}
+    room = _Room(cluster)
+    taken: dict[int, set[int]] = {}
     decision = Decision(reply=0)
     for start in command.plan.starts:
         exclusive = _is_waiting(cluster, start, taken)

@@ -7,7 +7,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
 from lavad.core.events import JobModified, JobSubmitted, NewJob
-from lavad.core.model import Queue, Request
+from lavad.core.model import Queue, Request, Shared
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Job
 
@@ -67,7 +67,7 @@ def check_array(cluster: Cluster, new: NewJob) -> None:
         raise Refused(f"Job array index too large: the largest here is {cluster.policy.max_array_size}")
 
 
-def with_queue_limits(new: NewJob, queue: Queue | None):  # type: ignore[no-untyped-def]
+def with_queue_limits(new: NewJob, queue: Queue | None) -> Shared:
     """The job's shared facts after the queue's defaults; a run limit above the queue's is refused."""
     shared = new.shared
     if queue is None:
@@ -89,7 +89,7 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     check_owner(record, command.caller)
     if isinstance(record, Job) and record.attempt is not None:
         raise Refused("Job has already started")
-    if isinstance(record, Job) and record.end is not None or isinstance(record, ArrayRecord) and record.is_over:
+    if (isinstance(record, Job) and record.end is not None) or (isinstance(record, ArrayRecord) and record.is_over):
         raise Refused("Job has already finished")
     check_queue(cluster, command.job.shared.queue)
     check_request(cluster, command.job.shared.request)

@@ -5,6 +5,7 @@ from lavad.core import events as e
 from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.hosts import give_up_staging, silence
+from lavad.core.model import Key
 
 
 def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
@@ -21,7 +22,7 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
     return Decision(events)
 
 
-def _without(events: list[e.Event], given_up: set) -> list[e.Event]:  # type: ignore[type-arg]
+def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:
     """Two hosts of one attempt may fall due in the same tick: it is given up only once."""
     return [event for event in events if getattr(event, "key", None) not in given_up]
 

@@ -54,9 +54,9 @@ class Room:
         used = len(table)
         self.table = table
         self.open = table.open_rows()
-        self.slots = table.slots_free[:used].tolist()
-        self.memory = table.memory_free_mib[:used].tolist()
-        self.attempts = table.attempts[:used].tolist()
+        self.slots: list[int] = table.slots_free[:used].tolist()
+        self.memory: list[int] = table.memory_free_mib[:used].tolist()
+        self.attempts: list[int] = table.attempts[:used].tolist()
         self.gpus = list(table.gpu_free)
         self._candidates: dict[tuple[Request, int], _Candidates] = {}
         self._masks: dict[str, NDArray[np.bool_]] = {}
@@ -214,7 +214,7 @@ def _undo(room: Room, part: _Part) -> None:
 
 
 def _lowest_bits(mask: int, count: int) -> tuple[int, ...]:
-    found = []
+    found: list[int] = []
     while len(found) < count:
         lowest = mask & -mask
         found.append(lowest.bit_length() - 1)

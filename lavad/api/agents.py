@@ -1,0 +1,195 @@
+"""The agents' stream: reports in, orders out. Translates; decides nothing.
+
+The host is the one in the certificate. A hello opens an outbox before it is executed, so that the orders it leads to go
+to the new session; a newer session of a host closes the older.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from lavad.api import identity, translate
+from lavad.core import commands as c
+from lavad.core.model import Key
+from lavad.core.reasons import Refused
+from lavad.core.records import HostUsage
+from lavad.engine import Engine
+from lavad.links import WINDOW_S, AgentLinks, Outbox
+from lavad.settings import Settings
+from protos import agents_pb2 as pb
+from protos import agents_pb2_grpc, cluster_pb2, common_pb2
+from protos.wire import PROTOCOL
+
+log = logging.getLogger(__name__)
+
+HELLO_TIMEOUT_S = 20.0
+
+
+class AgentService(agents_pb2_grpc.AgentServiceServicer):
+    """One ``Session`` call for each connected agent. ``loads`` and ``facts`` keep what hosts last said, for display."""
+
+    def __init__(self, engine: Engine, links: AgentLinks, settings: Settings, ticket_key: bytes) -> None:
+        self.engine = engine
+        self.links = links
+        self.settings = settings
+        self.ticket_key = ticket_key
+        self.loads: dict[str, cluster_pb2.Load] = {}
+        self.facts: dict[str, cluster_pb2.HostFacts] = {}
+
+    async def Session(self, request_iterator: Any, context: identity.Context) -> None:
+        """Runs until either side ends it."""
+        host = await identity.agent_host(context)
+        first = await asyncio.wait_for(context.read(), HELLO_TIMEOUT_S)
+        refusal = self._why_refused(host, first)
+        if refusal:
+            log.warning("session=refused host=%s reason=%r", host, refusal)
+            await context.write(pb.Orders(welcome=pb.Welcome(error=refusal)))
+            return
+        outbox = self.links.open(host, first.hello.incarnation)
+        log.info("session=open host=%s held=%d", host, len(first.hello.held))
+        await context.write(self._welcome(first))
+        try:
+            self._hello(host, outbox, first)
+            await self._run(host, outbox, context)
+        except Refused as error:
+            await context.write(pb.Orders(welcome=pb.Welcome(error=str(error))))
+        finally:
+            if self.links.close(outbox):
+                self.engine.post([c.AgentGone(host, first.hello.incarnation)])
+            log.info("session=closed host=%s", host)
+
+    def _why_refused(self, host: str, first: Any) -> str:
+        if not isinstance(first, pb.Reports) or not first.HasField("hello"):
+            return "The first message of a session must be a hello."
+        if first.hello.protocol != PROTOCOL:
+            return (
+                f"The master speaks protocol {PROTOCOL}, this agent {first.hello.protocol}: install the same version."
+            )
+        if first.hello.facts.name != host:
+            return f"The certificate is for {host}, but the agent calls itself {first.hello.facts.name}."
+        return ""
+
+    def _welcome(self, first: pb.Reports) -> pb.Orders:
+        policy = self.engine.cluster.policy
+        return pb.Orders(
+            term=self.engine.cluster.term,
+            echo_monotonic=first.sent_monotonic,
+            echo_sequence=first.sequence,
+            welcome=pb.Welcome(
+                cluster=self.engine.cluster.name,
+                heartbeat_s=self.settings.heartbeat_s,
+                order_validity_s=policy.order_validity_s,
+                administrators=sorted(self.settings.administrators),
+                usage_interval_s=self.settings.usage_interval_s,
+                terminate_interval_s=self.settings.terminate_interval_s,
+                ticket_key=self.ticket_key,
+            ),
+        )
+
+    def _hello(self, host: str, outbox: Outbox, first: pb.Reports) -> None:
+        outbox.echo_monotonic, outbox.echo_sequence = first.sent_monotonic, first.sequence
+        hello = first.hello
+        held = tuple(_held(host, one) for one in hello.held)
+        self.facts[host] = hello.facts
+        self.engine.post([c.AgentHello(translate.facts_of(hello.facts), hello.incarnation, held)])
+        self._take(host, outbox, first)
+
+    async def _run(self, host: str, outbox: Outbox, context: identity.Context) -> None:
+        reader = asyncio.create_task(self._read(host, outbox, context))
+        try:
+            while not outbox.is_closed:
+                await outbox.wait(self.settings.heartbeat_s)
+                if self.links.is_busy(host):
+                    await asyncio.sleep(WINDOW_S)
+                if not outbox.is_closed:
+                    await context.write(await self.links.message(outbox))
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+
+    async def _read(self, host: str, outbox: Outbox, context: identity.Context) -> None:
+        try:
+            while True:
+                message = await context.read()
+                if not isinstance(message, pb.Reports):
+                    return
+                self._take(host, outbox, message)
+        except Exception:
+            log.exception("session=failed host=%s", host)
+        finally:
+            outbox.close()
+
+    def _take(self, host: str, outbox: Outbox, message: pb.Reports) -> None:
+        """One message of an agent: heard, load, usage, reports."""
+        outbox.echo_monotonic, outbox.echo_sequence = message.sent_monotonic, message.sequence
+        cluster = self.engine.cluster
+        if cluster.heard(host, self.engine.clock()):
+            self.engine.post([c.AgentHeard(host)])
+        if message.HasField("load"):
+            self.loads[host] = message.load
+            cluster.table.set_load(cluster.hosts[host].row, translate.load_of(message.load))
+        if message.usages:
+            cluster.observe(host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
+        if message.reports:
+            self.engine.post([_report(host, report) for report in message.reports])
+        else:
+            outbox.nudge()  # the echo tells the agent how fresh its orders are
+
+
+def key_of(key: common_pb2.AttemptKey) -> Key:
+    """A key from the wire."""
+    return Key(key.job, key.index, key.attempt)
+
+
+def _held(host: str, one: pb.Held) -> c.HeldAttempt:
+    last = _report(host, one.last) if one.HasField("last") and one.last.WhichOneof("what") else None
+    return c.HeldAttempt(key_of(one.key), last, one.launched)
+
+
+def _report(host: str, report: pb.Report) -> Any:
+    kind = report.WhichOneof("what") or ""
+    return _REPORTS[kind](host, key_of(report.key), report)
+
+
+def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
+    end = report.finished
+    return c.ReportFinished(
+        host, key, end.status, end.time or time.time(), end.reason, end.cpu_s, end.memory_mib_max, end.pid, end.started,
+        end.detail, end.exec_home, end.exec_cwd, report.also_released,
+    )  # fmt: skip
+
+
+def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:
+    begin = report.started
+    return c.ReportStarted(host, key, begin.pid, begin.time, begin.exec_home, begin.exec_cwd)
+
+
+_REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {
+    "staged": lambda host, key, report: c.ReportStaged(host, key),
+    "refused": lambda host, key, report: c.ReportRefused(host, key, report.refused.reason, report.refused.host_fault),
+    "started": _started,
+    "finished": _finished,
+    "released": lambda host, key, report: c.ReportReleased(host, key),
+}
+
+
+def _usage(usage: common_pb2.Usage) -> HostUsage:
+    return HostUsage(
+        usage.cpu_s,
+        usage.memory_mib,
+        usage.memory_mib_max,
+        usage.swap_mib,
+        tuple(usage.pids),
+        tuple(usage.process_groups),
+        usage.threads,
+        usage.memory_mib_mean,
+    )
+
+
+def register(server: grpc.aio.Server, service: AgentService) -> None:
+    """Serve the agents on this server."""
+    agents_pb2_grpc.add_AgentServiceServicer_to_server(service, server)

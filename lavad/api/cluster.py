@@ -1,0 +1,158 @@
+"""ClusterService: who the cluster is, its hosts and its queues, as users see them."""
+
+from collections.abc import AsyncIterator
+
+import grpc
+
+from lavad.api import identity
+from lavad.api.agents import AgentService
+from lavad.core.model import JobState, Queue
+from lavad.core.records import Host
+from lavad.engine import Engine
+from lavad.settings import Settings
+from lavad.version import VERSION
+from protos import cluster_pb2 as pb
+from protos import cluster_pb2_grpc
+
+PAGE_HOSTS = 500
+S = JobState
+
+
+class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
+    """Reads only."""
+
+    def __init__(self, engine: Engine, agents: AgentService, settings: Settings) -> None:
+        self.engine = engine
+        self.agents = agents
+        self.settings = settings
+
+    async def Info(self, request: pb.InfoRequest, context: identity.Context) -> pb.InfoReply:
+        """lsid."""
+        await identity.caller(context, self.settings)
+        cluster = self.engine.cluster
+        return pb.InfoReply(
+            cluster=cluster.name,
+            master_host=self.settings.master_host,
+            version=VERSION,
+            term=cluster.term,
+            conf_dir=str(self.settings.directory),
+            administrators=sorted(self.settings.administrators),
+            default_queue=cluster.policy.default_queue,
+        )
+
+    async def Hosts(self, request: pb.HostsRequest, context: identity.Context) -> AsyncIterator[pb.HostsPage]:
+        """bhosts, lsload, lshosts. Login hosts only when asked for."""
+        await identity.caller(context, self.settings)
+        hosts = self.engine.cluster.hosts
+        names = list(request.names) or list(hosts)
+        page = pb.HostsPage(missing=[name for name in names if name not in hosts])
+        for name in names:
+            host = hosts.get(name)
+            if host is not None and (host.facts.server or request.clients_too or request.names):
+                page.hosts.append(self._host(name, host))
+                if len(page.hosts) >= PAGE_HOSTS:
+                    yield page
+                    page = pb.HostsPage()
+        yield page
+
+    def _host(self, name: str, host: Host) -> pb.HostRecord:
+        record = pb.HostRecord(
+            status=self._status(host),
+            slots_max=host.facts.slots,
+            last_seen=host.seen_at,
+            comment=host.comment,
+            memory_reserved_mib=sum(share.memory_mib for share in host.attempts.values()),
+        )
+        record.facts.CopyFrom(self.agents.facts.get(name) or _known_facts(host))
+        if name in self.agents.loads:
+            record.load.CopyFrom(self.agents.loads[name])
+        self._count(record, host)
+        return record
+
+    def _count(self, record: pb.HostRecord, host: Host) -> None:
+        """Slots by state of the jobs that hold them; a share whose job has ended still counts until released."""
+        use = [pb.GpuUse(index=number) for number in range(host.facts.gpus)]
+        for key, share in host.attempts.items():
+            job = self.engine.cluster.holder(key)
+            state = job.state if job is not None else S.RUN
+            record.njobs += share.slots
+            if state is S.SSUSP:
+                record.ssusp += share.slots
+            elif state is S.USUSP:
+                record.ususp += share.slots
+            else:
+                record.run += share.slots
+            for gpu in share.gpus:
+                use[gpu].njobs += 1
+                use[gpu].run += state not in (S.USUSP, S.SSUSP)
+                use[gpu].susp += state in (S.USUSP, S.SSUSP)
+        record.gpu_use.extend(use)
+        for device, one in zip(record.load.gpus, use, strict=False):
+            device.allocated_jobs = one.njobs
+
+    def _status(self, host: Host) -> str:
+        table = self.engine.cluster.table
+        if not host.is_connected or host.is_silent:
+            return "unavail" if not host.seen_at or (not host.is_connected and not host.attempts) else "unreach"
+        if host.closed_by:
+            return "closed_Adm"
+        if table.taken_whole[host.row]:
+            return "closed_Excl"
+        if host.facts.server and table.slots_free[host.row] <= 0:
+            return "closed_Full"
+        return "ok"
+
+    async def Queues(self, request: pb.QueuesRequest, context: identity.Context) -> pb.QueuesReply:
+        """bqueues."""
+        await identity.caller(context, self.settings)
+        policy = self.engine.cluster.policy
+        known = {queue.name for queue in policy.queues}
+        reply = pb.QueuesReply(missing=[name for name in request.names if name not in known])
+        for queue in sorted(policy.queues, key=lambda one: -one.priority):
+            if not request.names or queue.name in request.names:
+                reply.queues.append(self._queue(queue))
+        return reply
+
+    def _queue(self, queue: Queue) -> pb.QueueRecord:
+        slots = self.engine.cluster.tally.slots_by_queue
+        counts = {state: slots[queue.name, state] for state in JobState}
+        pend = counts[S.PEND] + counts[S.PSUSP]
+        run = counts[S.STAGING] + counts[S.RUN] + counts[S.UNKWN] + counts[S.ZOMBI]
+        record = pb.QueueRecord(
+            name=queue.name,
+            priority=queue.priority,
+            description=queue.description,
+            open=queue.open,
+            active=queue.active,
+            njobs=pend + run + counts[S.SSUSP] + counts[S.USUSP],
+            pend=pend,
+            run=run,
+            ssusp=counts[S.SSUSP],
+            ususp=counts[S.USUSP],
+            is_default=queue.name == self.engine.cluster.policy.default_queue,
+        )
+        if queue.run_limit_s:
+            record.parameters["RUNLIMIT"] = f"{queue.run_limit_s / 60:.1f} min"
+        if queue.rerunnable:
+            record.parameters["RERUNNABLE"] = "yes"
+        return record
+
+
+def _known_facts(host: Host) -> pb.HostFacts:
+    """Of a host that has not said hello since the master started."""
+    facts = host.facts
+    return pb.HostFacts(
+        name=facts.name,
+        type=facts.type,
+        model=facts.model,
+        cpu_factor=facts.cpu_factor,
+        cpus=facts.cpus,
+        memory_mib=facts.memory_mib,
+        slots=facts.slots,
+        server=facts.server,
+    )
+
+
+def register(server: grpc.aio.Server, service: ClusterService) -> None:
+    """Serve users on this server."""
+    cluster_pb2_grpc.add_ClusterServiceServicer_to_server(service, server)

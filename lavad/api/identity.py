@@ -1,0 +1,44 @@
+"""Who is calling: the role of the certificate, and the user that an agent vouches for.
+
+A user's identity is read from the metadata that an agent added, never from a message; an agent learned it from the
+kernel. Administrators count as such only when they call from a host that is listed for it.
+"""
+
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+import grpc.aio
+
+from lavad.core.commands import Caller
+from lavad.settings import Settings
+from protos.tls import Kind, TrustError, peer_role
+from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+async def agent_host(context: Context) -> str:
+    """Name of the host whose agent this is; the call is ended when the peer is anything else."""
+    try:
+        role = peer_role(context.auth_context())
+    except TrustError as error:
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+    if role.kind is not Kind.AGENT:
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, "Only an agent may do this.")
+    return role.host
+
+
+async def caller(context: Context, settings: Settings) -> Caller:
+    """The user an agent vouches for; the call is ended when there is none."""
+    host = await agent_host(context)
+    metadata = dict(context.invocation_metadata() or ())
+    try:
+        user = unquote(str(metadata[CALLER_USER]))
+        uid, gid = int(str(metadata[CALLER_UID])), int(str(metadata[CALLER_GID]))
+    except (KeyError, ValueError):
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "The agent did not say for whom it calls.")
+    if not user or uid < 0:
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "The agent named no user.")
+    is_administrator = user in settings.administrators and host in settings.administration_hosts
+    return Caller(user, uid, is_administrator, gid, host)

@@ -1,0 +1,337 @@
+"""JobService: submit, list, watch, signal, modify, explain, history, peek. Messages in, commands out."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from lavad.api import identity, listing, translate
+from lavad.api.stored import Stored
+from lavad.api.watch import Watchers
+from lavad.core import commands as c
+from lavad.core.decide.ownership import is_owner
+from lavad.core.decide.submission import Submitted
+from lavad.core.model import HOLDING
+from lavad.core.reasons import NotNow, Refused
+from lavad.core.records import ArrayRecord, Job
+from lavad.engine import Engine
+from lavad.links import AgentLinks
+from lavad.settings import Settings
+from lavad.specs import SpecShelf
+from protos import common_pb2, jobs_pb2_grpc, peektickets
+from protos import jobs_pb2 as pb
+
+SPEC_BYTES_MAX = 4 << 20
+
+
+class JobService(jobs_pb2_grpc.JobServiceServicer):
+    """The users' side of the master."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        links: AgentLinks,
+        shelf: SpecShelf,
+        stored: Stored,
+        watchers: Watchers,
+        settings: Settings,
+        ticket_key: Ed25519PrivateKey,
+    ) -> None:
+        self.engine = engine
+        self.links = links
+        self.shelf = shelf
+        self.stored = stored
+        self.watchers = watchers
+        self.settings = settings
+        self.ticket_key = ticket_key
+
+    # -- submit -------------------------------------------------------------------------------------------------
+
+    async def Submit(self, request_iterator: Any, context: identity.Context) -> None:
+        """Batches are answered in order; the next one is read while the last is being made durable."""
+        caller = await identity.caller(context, self.settings)
+        answers: asyncio.Queue[asyncio.Future[pb.SubmitReplies] | None] = asyncio.Queue(maxsize=16)
+        writer = asyncio.create_task(_answer_in_order(answers, context))
+        try:
+            while isinstance(batch := await context.read(), pb.SubmitBatch):
+                await answers.put(await self._submit_batch(batch, caller))
+        finally:
+            await answers.put(None)
+            await writer
+
+    async def _submit_batch(self, batch: pb.SubmitBatch, caller: c.Caller) -> "asyncio.Future[pb.SubmitReplies]":
+        future: asyncio.Future[pb.SubmitReplies] = asyncio.get_running_loop().create_future()
+        results = [pb.SubmitResult(request_id=item.request_id) for item in batch.items]
+        commands, places = [], []
+        for place, item in enumerate(batch.items):
+            if await self._is_known(item, results[place], caller):
+                continue
+            try:
+                commands.append(self._submit_command(item, caller))
+                places.append(place)
+            except Refused as error:
+                results[place].error = str(error)
+
+        def reply(replies: list[Any]) -> None:
+            for place, answer in zip(places, replies, strict=True):
+                self._note_answer(batch.items[place], results[place], answer)
+            if not future.done():
+                future.set_result(pb.SubmitReplies(results=results))
+
+        if self.stored.store.is_stuck:
+            for place in places:
+                results[place].error = self.stored.store.stuck_reason or "The database can't be written just now"
+                results[place].retry_later = True
+            future.set_result(pb.SubmitReplies(results=results))
+        else:
+            self.engine.post_replying(commands, reply)
+        return future
+
+    async def _is_known(self, item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> bool:
+        """A retried request that memory has forgotten is looked up in the store, so that it never makes a second job."""
+        if not item.retry or item.request_id in self.engine.cluster.request_ids:
+            return False
+        found = await self.stored.job_of_request(item.request_id, caller.user)
+        if found is None:
+            return False
+        result.job, result.queue = found
+        result.default_queue = not item.spec.queues
+        return True
+
+    def _submit_command(self, item: pb.SubmitItem, caller: c.Caller) -> c.SubmitJob:
+        spec = item.spec
+        if spec.ByteSize() > SPEC_BYTES_MAX:
+            raise Refused(f"The job's script and environment together are larger than {SPEC_BYTES_MAX >> 20} MiB")
+        spec.submit_host = caller.host
+        policy = self.engine.cluster.policy
+        packed = self.shelf.pack(spec, caller.user)
+        return c.SubmitJob(translate.new_job(spec, packed, item.request_id, caller, policy), caller)
+
+    def _note_answer(self, item: pb.SubmitItem, result: pb.SubmitResult, answer: Any) -> None:
+        if isinstance(answer, Submitted):
+            result.job, result.queue = answer.job, answer.queue
+            result.default_queue = not item.spec.queues
+        else:
+            result.error = str(answer)
+            result.retry_later = isinstance(answer, NotNow)
+
+    # -- read ---------------------------------------------------------------------------------------------------
+
+    async def List(self, request: pb.ListJobsRequest, context: identity.Context) -> AsyncIterator[pb.JobPage]:
+        """Jobs of memory first; ids that memory has forgotten come from the store."""
+        caller = await identity.caller(context, self.settings)
+        selection = listing.Selection(request.filter, caller, self.engine.cluster)
+        page = pb.JobPage()
+        missing: list[common_pb2.JobRef] = []
+        if request.arrays:
+            page.jobs.extend(listing.array_message(record) for record in selection.arrays())
+        else:
+            for item in selection.items(missing):
+                page.jobs.append(await self._record(item, request))
+                if len(page.jobs) >= listing.PAGE_JOBS:
+                    yield page
+                    page = pb.JobPage()
+                    await asyncio.sleep(0)
+        for ref in missing:
+            found = await self.stored.records(ref)
+            page.jobs.extend(found)
+            if not found:
+                page.missing.append(ref)
+        yield page
+
+    async def _record(self, item: listing.Item, request: pb.ListJobsRequest) -> pb.JobRecord:
+        message = listing.record_message(self.engine.cluster, item, request.details, request.reasons)
+        if request.details:
+            await self._add_stored(message)
+        return message
+
+    async def _add_stored(self, message: pb.JobRecord) -> None:
+        """The whole spec without its environment, and the job's story."""
+        spec = await self.shelf.spec(message.job)
+        message.spec.CopyFrom(spec)
+        del message.spec.environment[:]
+        message.notes.extend(await self.stored.notes(message.job, message.index))
+
+    async def Explain(self, request: pb.ExplainRequest, context: identity.Context) -> pb.ExplainReply:
+        """Why jobs wait, with host names when asked."""
+        caller = await identity.caller(context, self.settings)
+        selection = listing.Selection(pb.JobFilter(refs=request.refs), caller, self.engine.cluster)
+        reply = pb.ExplainReply()
+        for item in selection.items([]):
+            message = listing.record_message(self.engine.cluster, item, False, True)
+            explanation = reply.explanations.add(job=message.job, index=message.index)
+            explanation.reasons.extend(message.pending_reasons)
+        return reply
+
+    async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[pb.HistoryPage]:
+        """What happened to jobs, from the store."""
+        caller = await identity.caller(context, self.settings)
+        async for page in self.stored.history(request, caller):
+            yield page
+
+    async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:
+        """The present state at once, then every change, until all watched jobs have ended."""
+        await identity.caller(context, self.settings)
+        jobs = [ref.job for ref in request.refs]
+        queue = self.watchers.add(jobs)
+        try:
+            for change in await self._present(jobs):
+                yield change
+            while not all(self.watchers.is_over(job) for job in jobs) or not queue.empty():
+                yield await queue.get()
+        finally:
+            self.watchers.remove(jobs, queue)
+
+    async def _present(self, jobs: list[int]) -> list[pb.JobChange]:
+        changes: list[pb.JobChange] = []
+        for job in jobs:
+            record = self.engine.cluster.jobs.get(job)
+            if isinstance(record, ArrayRecord):
+                changes.extend(self.watchers.change(job, index) for index in record.indices)
+            elif record is not None:
+                changes.append(self.watchers.change(job, 0))
+            else:
+                for old in await self.stored.records(pb.JobFilter(refs=[{"job": job}]).refs[0]):
+                    changes.append(
+                        pb.JobChange(
+                            job=job, index=old.index, state=old.state, exit_status=old.exit_status,
+                            exit_reason=old.exit_reason,
+                        )
+                    )  # fmt: skip
+        return changes
+
+    # -- control ------------------------------------------------------------------------------------------------
+
+    async def Signal(self, request: pb.SignalRequest, context: identity.Context) -> pb.SignalReply:
+        """bkill, bstop, bresume: each named job, or all that the filter admits, or the newest of them."""
+        caller = await identity.caller(context, self.settings)
+        targets = self._targets(request, caller)
+        if not targets:
+            return pb.SignalReply(error="No unfinished job found")
+        results = [pb.SignalResult(job=target.job, index=_single(target)) for target in targets]
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def reply(replies: list[Any]) -> None:
+            for result, answer in zip(results, replies, strict=True):
+                if isinstance(answer, Refused | NotNow):
+                    result.error = str(answer)
+            if not done.done():
+                done.set_result(None)
+
+        self.engine.post_replying([_command(request, target, caller) for target in targets], reply)
+        await done
+        return pb.SignalReply(results=results)
+
+    def _targets(self, request: pb.SignalRequest, caller: c.Caller) -> list[c.Target]:
+        named = [ref for ref in request.filter.refs if ref.job]
+        if named:
+            return [translate.target_of(ref) for ref in named]
+        selection = listing.Selection(request.filter, caller, self.engine.cluster)
+        jobs: dict[int, None] = {}
+        for record, _, _ in selection.items([]):
+            if caller.is_administrator or is_owner(record, caller):
+                jobs[record.id] = None
+        ids = list(jobs)
+        return [c.Target(job) for job in (ids[-1:] if request.newest_only else ids)]
+
+    async def Modify(self, request: pb.ModifyRequest, context: identity.Context) -> pb.ModifyReply:
+        """bmod: the named fields of a waiting job take new values."""
+        caller = await identity.caller(context, self.settings)
+        results = []
+        for ref in request.refs:
+            result = pb.SignalResult(job=ref.job)
+            try:
+                await self._modify(translate.target_of(ref), request, caller)
+            except (Refused, NotNow) as error:
+                result.error = str(error)
+            results.append(result)
+        return pb.ModifyReply(results=results)
+
+    async def _modify(self, target: c.Target, request: pb.ModifyRequest, caller: c.Caller) -> None:
+        record = self.engine.cluster.jobs.get(target.job)
+        if record is None:
+            raise Refused("No matching job found")
+        spec = pb.JobSpec()
+        spec.CopyFrom(await self.shelf.spec(target.job))
+        for name in request.fields:
+            if name not in pb.JobSpec.DESCRIPTOR.fields_by_name:
+                raise Refused(f"{name}: not a parameter of a job")
+            spec.ClearField(name)
+            part = pb.JobSpec()
+            part.CopyFrom(request.spec)
+            for other in pb.JobSpec.DESCRIPTOR.fields_by_name:
+                if other != name:
+                    part.ClearField(other)
+            spec.MergeFrom(part)
+        owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
+        packed = self.shelf.pack(spec, record.shared.user)
+        new = translate.new_job(spec, packed, b"", owner, self.engine.cluster.policy)
+        await self.engine.execute(c.ModifyJob(target, new, caller, ", ".join(request.fields)))
+        self.links.spec_changed(target.job)
+
+    # -- output -------------------------------------------------------------------------------------------------
+
+    async def PeekTicket(self, request: pb.PeekTicketRequest, context: identity.Context) -> pb.PeekTicketReply:
+        """Leave for the owner or an administrator to read a job's output where it is."""
+        caller = await identity.caller(context, self.settings)
+        job, problem = self._peekable(request, caller)
+        if job is None or job.attempt is None:
+            return pb.PeekTicketReply(error=problem)
+        key, host = job.key, job.attempt.lead
+        address = self.engine.cluster.hosts[host].facts.peer_address
+        reply = pb.PeekTicketReply(host=host, address=address, has_error_file=bool(job.words["error"]))
+        reply.key.job, reply.key.index, reply.key.attempt = key
+        reply.ticket = peektickets.sign(
+            self.ticket_key, (key.job, key.index, key.attempt), host, time.time() + peektickets.LIFE_S
+        )
+        return reply
+
+    def _peekable(self, request: pb.PeekTicketRequest, caller: c.Caller) -> tuple[Job | None, str]:
+        refs = [request.ref] if request.ref.job else []
+        wanted = pb.JobFilter()
+        wanted.CopyFrom(request.filter)
+        wanted.refs.extend(refs)
+        selection = listing.Selection(wanted, caller, self.engine.cluster)
+        found = list(selection.items([]))
+        if not found:
+            return None, f"Job <{request.ref.job}> is not found" if refs else "No matching job found"
+        record, index, job = found[-1]
+        label = f"{record.id}[{index}]" if index else str(record.id)
+        if not caller.is_administrator and not is_owner(record, caller):
+            return None, f"Job <{label}>: User permission denied"
+        if job is None:
+            return None, f"Job <{label}> : Not yet started."
+        if job.state not in HOLDING:
+            return None, f"Job <{label}> : " + ("Already finished." if job.end is not None else "Not yet started.")
+        return job, ""
+
+
+async def _answer_in_order(answers: Any, context: identity.Context) -> None:
+    while (future := await answers.get()) is not None:
+        await context.write(await future)
+
+
+def _single(target: c.Target) -> int:
+    return target.indices.first() if target.indices is not None and len(target.indices) == 1 else 0
+
+
+def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c.Command:
+    match request.action:
+        case pb.TERMINATE:
+            return c.KillJob(target, caller)
+        case pb.REMOVE:
+            return c.KillJob(target, caller, remove=True)
+        case pb.STOP:
+            return c.StopJob(target, caller)
+        case pb.RESUME:
+            return c.ResumeJob(target, caller)
+        case _:
+            return c.SignalJob(target, request.signal, caller)
+
+
+def register(server: grpc.aio.Server, service: JobService) -> None:
+    """Serve users on this server."""
+    jobs_pb2_grpc.add_JobServiceServicer_to_server(service, server)

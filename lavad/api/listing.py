@@ -1,0 +1,214 @@
+"""Which jobs a caller asked for, and how a job looks on the wire. Reads only, in pages, so that a long list blocks nobody."""
+
+import fnmatch
+from collections.abc import Iterator
+
+from lavad.api import translate
+from lavad.core.cluster import Cluster
+from lavad.core.commands import Caller
+from lavad.core.model import FINAL, Allocation, JobState
+from lavad.core.records import ArrayRecord, Attempt, HostUsage, Job
+from lavad.core.scheduling.explain import explain
+from protos import common_pb2, jobs_pb2
+
+PAGE_JOBS = 500
+
+# One job or element, as lists see it: its record, its index, and the Job object if it has one.
+Item = tuple[Job | ArrayRecord, int, Job | None]
+
+
+class Selection:
+    """A job filter, ready to be asked."""
+
+    def __init__(self, request: jobs_pb2.JobFilter, caller: Caller, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.user = "" if request.user == "all" else request.user or caller.user
+        self.queue, self.host, self.project, self.name = request.queue, request.host, request.project, request.name
+        self.states = frozenset(JobState(state) for state in request.states if state)
+        self.finished_too = request.finished_too
+        self.refs = [ref for ref in request.refs if ref.job]
+        if self.refs and not request.user:
+            self.user = ""  # a job named by its id is shown whoever owns it
+
+    def admits(self, record: Job | ArrayRecord) -> bool:
+        """All but state and host: what is the same for all elements."""
+        shared = record.shared
+        return (
+            (not self.user or shared.user == self.user)
+            and (not self.queue or shared.queue == self.queue)
+            and (not self.project or shared.project == self.project)
+            and (not self.name or _matches(self.name, record.words["name"]))
+        )
+
+    def admits_state(self, state: JobState) -> bool:
+        if self.states:
+            return state in self.states
+        return self.finished_too or bool(self.refs) or state not in FINAL
+
+    def admits_host(self, job: Job | None) -> bool:
+        return not self.host or (job is not None and any(share.host == self.host for share in allocation_of(job)))
+
+    def items(self, missing: list[common_pb2.JobRef]) -> Iterator[Item]:
+        """Everything admitted, oldest job first. Ids that memory does not know are put into ``missing``."""
+        if self.refs:
+            for ref in self.refs:
+                yield from self._named(ref, missing)
+            return
+        for record in list(self.cluster.jobs.values()):
+            if self.admits(record):
+                yield from self._elements(record, None)
+
+    def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Item]:
+        record = self.cluster.jobs.get(ref.job)
+        if record is None:
+            missing.append(ref)
+            return
+        if not self.admits(record):
+            return
+        wanted = {index for part in ref.indices for index in range(part.first, part.last + 1, part.step or 1)}
+        yield from self._elements(record, wanted or None)
+
+    def _elements(self, record: Job | ArrayRecord, wanted: set[int] | None) -> Iterator[Item]:
+        if isinstance(record, Job):
+            if self.admits_state(record.state) and self.admits_host(record) and wanted is None:
+                yield record, 0, record
+            return
+        for index in record.indices if wanted is None else sorted(wanted):
+            state = record.state_of(index)
+            if state is not None and self.admits_state(state):
+                job = self.cluster.element(record.id, index)
+                if self.admits_host(job):
+                    yield record, index, job
+
+    def arrays(self) -> Iterator[ArrayRecord]:
+        """For -A: the arrays themselves."""
+        ids = {ref.job for ref in self.refs}
+        for record in list(self.cluster.jobs.values()):
+            if isinstance(record, ArrayRecord) and self.admits(record) and (not ids or record.id in ids):
+                yield record
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return fnmatch.fnmatchcase(name, pattern) if any(mark in pattern for mark in "*?[") else name == pattern
+
+
+def allocation_of(job: Job) -> Allocation:
+    """Hosts a job holds or held."""
+    if job.attempt is not None:
+        return job.attempt.allocation
+    return job.end.hosts if job.end is not None else ()
+
+
+def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -> str:
+    """The job's name, or its command when it has none; elements bear their index."""
+    name = words["name"] or words["command"]
+    return f"{name}[{index}]" if isinstance(record, ArrayRecord) and index else name
+
+
+def record_message(cluster: Cluster, item: Item, details: bool, reasons: bool) -> jobs_pb2.JobRecord:
+    """A job or element for lists."""
+    record, index, job = item
+    shared, words = record.shared, record.words
+    state = job.state if job is not None else record.state_of(index) if isinstance(record, ArrayRecord) else None
+    message = jobs_pb2.JobRecord(
+        job=record.id,
+        index=index,
+        user=shared.user,
+        state=translate.state_message(state or JobState.EXIT),
+        queue=shared.queue,
+        from_host=shared.from_host,
+        name=display_name(record, index, words),
+        submit_time=record.submitted_at,
+        project=shared.project,
+        slots_min=shared.request.slots_min,
+        slots_max=shared.request.slots_max,
+        priority=record.priority,
+    )
+    if job is not None:
+        add_run(message, job)
+    if details:
+        add_details(message, record, words)
+    if reasons and state in (JobState.PEND, JobState.PSUSP):
+        add_reasons(message, cluster, record, index)
+    return message
+
+
+def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
+    message.attempt = job.attempts
+    for share in allocation_of(job):
+        message.hosts.add(host=share.host, slots=share.slots, gpus=share.gpus, memory_mib=share.memory_mib)
+    if job.attempt is not None:
+        _add_attempt(message, job.attempt)
+    if job.end is not None:
+        end = job.end
+        message.start_time, message.end_time = end.started_at, end.at
+        message.exit_status, message.exit_reason = end.status, end.reason
+        message.usage.cpu_s, message.usage.memory_mib_max = end.cpu_s, end.memory_mib_max
+
+
+def _add_attempt(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:
+    message.start_time = attempt.started_at
+    message.start_reason = attempt.start_reason
+    message.exec_home, message.exec_cwd = attempt.exec_home, attempt.exec_cwd
+    for host, usage in attempt.usage.items():
+        _add_usage(message.usage, usage)
+        _add_usage(message.usage_by_host.add(host=host), usage)
+    if not attempt.usage and attempt.pid:
+        message.usage.pids.append(attempt.pid)
+
+
+def _add_usage(message: common_pb2.Usage, usage: HostUsage) -> None:
+    message.cpu_s += usage.cpu_s
+    message.memory_mib += usage.memory_mib
+    message.memory_mib_max += usage.memory_mib_max
+    message.memory_mib_mean += usage.memory_mib_mean
+    message.swap_mib += usage.swap_mib
+    message.threads += usage.threads
+    message.pids.extend(usage.pids)
+    message.process_groups.extend(usage.process_groups)
+
+
+def add_details(message: jobs_pb2.JobRecord, record: Job | ArrayRecord, words: dict[str, str]) -> None:
+    """What memory knows of the spec; the api replaces it by the stored spec where the whole is wanted."""
+    shared, spec = record.shared, message.spec
+    spec.name, spec.command, spec.project = words["name"], words["command"], shared.project
+    spec.cwd, spec.submit_cwd = words["cwd"], words["submit_cwd"] or words["cwd"]
+    spec.input, spec.output, spec.error = words["input"], words["output"], words["error"]
+    spec.description, spec.run_limit_s = words["description"], shared.run_limit_s
+    spec.memory_limit_mib, spec.rerunnable = shared.memory_limit_mib, shared.rerunnable
+    spec.exclusive = shared.request.exclusive
+    spec.hosts.extend(shared.request.hosts)
+
+
+def add_reasons(message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int) -> None:
+    """Why it waits: computed now."""
+    for reason in explain(cluster, record, index):
+        message.pending_reasons.add(
+            code=reason.code, text=reason.text, hosts=len(reason.hosts), host_names=reason.hosts, advice=reason.advice
+        )
+
+
+def array_message(record: ArrayRecord) -> jobs_pb2.JobRecord:
+    """One line of bjobs -A."""
+    words = record.words
+    states = [job.state for job in record.live.values()]
+    counts = jobs_pb2.ArrayCounts(
+        total=len(record.indices),
+        pend=len(record.pending),
+        psusp=len(record.held),
+        done=record.done,
+        exit=record.exited,
+        run=sum(state in (JobState.RUN, JobState.STAGING, JobState.UNKWN, JobState.ZOMBI) for state in states),
+        ssusp=states.count(JobState.SSUSP),
+        ususp=states.count(JobState.USUSP),
+        spec=f"{words['name']}[{record.indices.text()}]" + (f"%{record.limit}" if record.limit else ""),
+    )
+    return jobs_pb2.JobRecord(
+        job=record.id,
+        user=record.shared.user,
+        queue=record.shared.queue,
+        name=words["name"],
+        submit_time=record.submitted_at,
+        project=record.shared.project,
+        array=counts,
+    )

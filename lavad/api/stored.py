@@ -1,0 +1,119 @@
+"""What the store answers, on the wire: ended jobs that left memory, stories, histories. Reads only."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from lavad.api import listing, translate
+from lavad.core.commands import Caller
+from lavad.core.model import JobState
+from lavad.core.ranges import Ranges
+from lavad.store.history import HistoryFilter, HistoryPage, JobHistory, JobRange
+from lavad.store.store import Store
+from lavad.store.story import Note
+from protos import common_pb2
+from protos import jobs_pb2 as pb
+
+Clock = Callable[[], float]
+
+
+class Stored:
+    """The store behind the job service."""
+
+    def __init__(self, store: Store, clock: Clock = time.time) -> None:
+        self.store = store
+        self._clock = clock
+
+    async def job_of_request(self, request_id: bytes, user: str) -> tuple[int, str] | None:
+        """Job and queue that a submit with this id made, or None."""
+        jobs = await self.store.find_request(request_id, user)
+        if not jobs:
+            return None
+        spec = pb.JobSpec.FromString(await self.store.spec(jobs[0]))
+        return jobs[0], spec.queues[0] if spec.queues else ""
+
+    async def records(self, ref: common_pb2.JobRef) -> list[pb.JobRecord]:
+        """A job that left memory, or its named elements."""
+        return [_record(one) for one in (await self._page(_range(ref))).jobs]
+
+    async def notes(self, job: int, index: int) -> list[pb.JobNote]:
+        """The story of one job or element, oldest first."""
+        page = await self._page(JobRange(job, Ranges.of(index) if index else None))
+        return [_note(note) for one in page.jobs if one.job.index == index for note in one.notes]
+
+    async def _page(self, wanted: JobRange) -> HistoryPage:
+        return await self.store.history(HistoryFilter(self._clock(), (wanted,)))
+
+    async def history(self, request: pb.HistoryRequest, caller: Caller) -> AsyncIterator[pb.HistoryPage]:
+        """All pages of bhist's answer."""
+        wanted = _filter(request.filter, caller, self._clock())
+        while True:
+            page = await self.store.history(wanted)
+            yield pb.HistoryPage(jobs=[_history(one, request.details) for one in page.jobs])
+            if page.after is None:
+                return
+            wanted = replace(wanted, after=page.after)
+
+
+def _range(ref: common_pb2.JobRef) -> JobRange:
+    indices = translate.ranges_of(ref.indices)
+    return JobRange(ref.job, Ranges(indices) if indices else None)
+
+
+def _filter(request: pb.JobFilter, caller: Caller, now: float) -> HistoryFilter:
+    refs = [ref for ref in request.refs if ref.job]
+    user = "" if request.user == "all" else request.user or ("" if refs else caller.user)
+    states = frozenset(JobState(state) for state in request.states if state)
+    if not states and not refs and not request.finished_too:
+        states = frozenset(JobState) - {JobState.DONE, JobState.EXIT}
+    return HistoryFilter(
+        now,
+        jobs=tuple(_range(ref) for ref in refs),
+        user=user,
+        queue=request.queue,
+        project=request.project,
+        name=request.name,
+        host=request.host,
+        states=states,
+    )
+
+
+def _record(one: JobHistory) -> pb.JobRecord:
+    """A job of the store as lists show it."""
+    job = one.job
+    words = job.words
+    message = pb.JobRecord(
+        job=job.id,
+        index=job.index,
+        user=job.shared.user,
+        state=translate.state_message(job.state),
+        queue=job.shared.queue,
+        from_host=job.shared.from_host,
+        name=(words["name"] or words["command"]) + (f"[{job.index}]" if job.index else ""),
+        submit_time=job.submitted_at,
+        project=job.shared.project,
+        slots_min=job.shared.request.slots_min,
+        slots_max=job.shared.request.slots_max,
+        priority=job.priority,
+    )
+    listing.add_run(message, job)
+    listing.add_details(message, job, words)
+    return message
+
+
+def _history(one: JobHistory, details: bool) -> pb.JobHistory:
+    message = pb.JobHistory(
+        job=one.job.id,
+        index=one.job.index,
+        user=one.job.shared.user,
+        name=one.job.words["name"] or one.job.words["command"],
+        record=_record(one),
+        seconds_by_state=one.seconds_by_state,
+    )
+    if details:
+        message.notes.extend(_note(note) for note in one.notes)
+    return message
+
+
+def _note(note: Note) -> pb.JobNote:
+    return pb.JobNote(time=note.at, text=note.text, state=translate.state_message(note.state))

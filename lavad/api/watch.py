@@ -1,0 +1,76 @@
+"""Who waits for a job to change: told after each durable event, so that nobody polls (bsub -K)."""
+
+import asyncio
+from collections.abc import Iterable
+
+from lavad.api import translate
+from lavad.core import events as e
+from lavad.core.cluster import Cluster
+from lavad.core.events import Event
+from lavad.core.model import FINAL, JobState, Key
+from protos import jobs_pb2
+
+QUEUE_MAX = 1000
+
+
+class Watchers:
+    """Queues of changes by job."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._queues: dict[int, set[asyncio.Queue[jobs_pb2.JobChange]]] = {}
+
+    def add(self, jobs: Iterable[int]) -> "asyncio.Queue[jobs_pb2.JobChange]":
+        """A queue that gets every change of these jobs."""
+        queue: asyncio.Queue[jobs_pb2.JobChange] = asyncio.Queue(QUEUE_MAX)
+        for job in jobs:
+            self._queues.setdefault(job, set()).add(queue)
+        return queue
+
+    def remove(self, jobs: Iterable[int], queue: "asyncio.Queue[jobs_pb2.JobChange]") -> None:
+        """The watcher has gone."""
+        for job in jobs:
+            queues = self._queues.get(job)
+            if queues is not None:
+                queues.discard(queue)
+                if not queues:
+                    del self._queues[job]
+
+    def notify(self, events: list[Event]) -> None:
+        """Events are durable: tell those who wait."""
+        if not self._queues:
+            return
+        for event in events:
+            for job, index in _touched(event):
+                for queue in self._queues.get(job, ()):
+                    if not queue.full():  # a watcher that does not read gets the present state when it does
+                        queue.put_nowait(self.change(job, index))
+
+    def change(self, job: int, index: int) -> jobs_pb2.JobChange:
+        """The present state of a job or element."""
+        state = self.cluster.present_state(job, index) or JobState.EXIT
+        found = self.cluster.element(job, index)
+        message = jobs_pb2.JobChange(job=job, index=index, state=translate.state_message(state))
+        if found is not None and found.attempt is not None:
+            message.hosts.extend(share.host for share in found.attempt.allocation)
+        if found is not None and found.end is not None:
+            message.exit_status = found.end.status
+            message.exit_reason = found.end.reason
+            message.hosts.extend(share.host for share in found.end.hosts)
+        return message
+
+    def is_over(self, job: int) -> bool:
+        """Has the job, or every element of the array, ended?"""
+        record = self.cluster.jobs.get(job)
+        if record is None:
+            return True
+        return record.is_over if hasattr(record, "is_over") else record.state in FINAL
+
+
+def _touched(event: Event) -> list[tuple[int, int]]:
+    key = getattr(event, "key", None)
+    if isinstance(key, Key):
+        return [(key.job, key.index)]
+    if isinstance(event, e.PendingEnded | e.PendingHeld | e.PendingFreed):
+        return [(event.job, index) for index in event.indices]
+    return []

@@ -1,0 +1,88 @@
+"""The driver of the core: execute a command, make its events durable, only then send its orders and give its reply.
+
+The engine owns the cluster; nobody else calls ``step``. Its three doors (append, send, clock) are plain callables. In
+memory the cluster runs ahead of the disk by the batches under way; nothing outside acts on that.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from lavad.clock import Clock
+from lavad.core.cluster import Cluster
+from lavad.core.commands import Command
+from lavad.core.events import Event
+from lavad.core.orders import Order
+from lavad.core.reasons import NotNow, Refused
+from lavad.core.step import Outcome, step
+
+Append = Callable[[list[Event], Callable[[], None]], None]
+Send = Callable[[list[Order]], None]
+
+
+class Engine:
+    """``listeners`` are told of events once they are durable; ``on_change`` is told at once that there may be work."""
+
+    def __init__(self, cluster: Cluster, append: Append, send: Send, clock: Clock) -> None:
+        self.cluster = cluster
+        self.clock = clock
+        self.listeners: list[Callable[[list[Event]], None]] = []
+        self.on_change: Callable[[], None] = lambda: None
+        self._append = append
+        self._send = send
+
+    def execute(self, command: Command) -> "asyncio.Future[Any]":
+        """Carry out one command; the future has its reply as soon as it is durable.
+
+        Raises:
+            Refused, NotNow: at once, nothing has changed.
+        """
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        outcome = step(self.cluster, command, self.clock())
+        self._commit(outcome, lambda: _resolve(future, outcome.reply))
+        return future
+
+    def post(self, commands: Iterable[Command]) -> None:
+        """Carry out commands whose replies nobody waits for, as one batch."""
+        now = self.clock()
+        together = Outcome()
+        for command in commands:
+            outcome = step(self.cluster, command, now)
+            together.events.extend(outcome.events)
+            together.orders.extend(outcome.orders)
+        self._commit(together, _nothing)
+
+    def post_replying(self, commands: Sequence[Command], reply: Callable[[list[Any]], None]) -> None:
+        """Carry out commands as one batch; when all is durable ``reply`` gets a reply or a refusal for each."""
+        now = self.clock()
+        together, replies = Outcome(), []
+        for command in commands:
+            try:
+                outcome = step(self.cluster, command, now)
+            except (Refused, NotNow) as refusal:
+                replies.append(refusal)
+                continue
+            together.events.extend(outcome.events)
+            together.orders.extend(outcome.orders)
+            replies.append(outcome.reply)
+        self._commit(together, lambda: reply(replies))
+
+    def _commit(self, outcome: Outcome, reply: Callable[[], None]) -> None:
+        def speak() -> None:
+            self._send(outcome.orders)
+            for listener in self.listeners:
+                listener(outcome.events)
+            reply()
+
+        self._append(outcome.events, speak)
+        if outcome.events:
+            self.on_change()
+
+
+def _resolve(future: "asyncio.Future[Any]", reply: Any) -> None:
+    if not future.done():  # the caller may have gone
+        future.set_result(reply)
+
+
+def _nothing() -> None:
+    return None

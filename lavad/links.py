@@ -1,0 +1,205 @@
+"""One outbox for each connected agent: orders wait here for the next message of that agent's stream.
+
+Orders for hosts without a session are dropped: when the agent comes back, master and agent compare what they hold, and
+whatever is still wanted is ordered again. At once when idle; when much runs on the host, what comes within a few
+milliseconds shares a message, because the cost is per message.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, Key
+from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
+from lavad.specs import SpecShelf, blob_of
+from protos import agents_pb2 as pb
+from protos import common_pb2
+
+WINDOW_S = 0.003
+BUSY_ATTEMPTS = 8  # on one host: above it orders wait for the window
+MESSAGE_ORDERS_MAX = 256
+SPECS_REMEMBERED = 64  # agents keep at least four times as many
+
+
+class Outbox:
+    """Orders for one session of one agent."""
+
+    def __init__(self, host: str, incarnation: int) -> None:
+        self.host = host
+        self.incarnation = incarnation
+        self.orders: list[Order] = []
+        self.echo_monotonic = 0.0
+        self.echo_sequence = 0
+        self.is_closed = False
+        self._ready = asyncio.Event()
+        self._specs_sent: OrderedDict[int, None] = OrderedDict()
+
+    def put(self, order: Order) -> None:
+        """Add an order; it leaves with the next message."""
+        self.orders.append(order)
+        self._ready.set()
+
+    def nudge(self) -> None:
+        """Send a message even without orders: a heartbeat's echo, or the end."""
+        self._ready.set()
+
+    def close(self) -> None:
+        """The session is over."""
+        self.is_closed = True
+        self._ready.set()
+
+    async def wait(self, timeout_s: float) -> None:
+        """Until there is something to send, or the time is up."""
+        try:
+            await asyncio.wait_for(self._ready.wait(), timeout_s)
+        except TimeoutError:
+            return
+
+    def take(self) -> list[Order]:
+        """The orders for the next message."""
+        taken, self.orders = self.orders[:MESSAGE_ORDERS_MAX], self.orders[MESSAGE_ORDERS_MAX:]
+        if not self.orders:
+            self._ready.clear()
+        return taken
+
+    def needs_spec(self, job: int) -> bool:
+        """Must the spec go along? It must unless this session sent it lately."""
+        known = job in self._specs_sent
+        self._specs_sent[job] = None
+        self._specs_sent.move_to_end(job)
+        if len(self._specs_sent) > SPECS_REMEMBERED:
+            self._specs_sent.popitem(last=False)
+        return not known
+
+    def forget_spec(self, job: int) -> None:
+        """The job's spec was changed: send it again."""
+        self._specs_sent.pop(job, None)
+
+
+class AgentLinks:
+    """All outboxes, by host."""
+
+    def __init__(self, cluster: Cluster, shelf: SpecShelf) -> None:
+        self.cluster = cluster
+        self.shelf = shelf
+        self.outboxes: dict[str, Outbox] = {}
+
+    def open(self, host: str, incarnation: int) -> Outbox:
+        """A new session; an older one of the same host is closed."""
+        older = self.outboxes.get(host)
+        if older is not None:
+            older.close()
+        outbox = self.outboxes[host] = Outbox(host, incarnation)
+        return outbox
+
+    def close(self, outbox: Outbox) -> bool:
+        """End a session; False when a newer one has taken its place."""
+        outbox.close()
+        if self.outboxes.get(outbox.host) is not outbox:
+            return False
+        del self.outboxes[outbox.host]
+        return True
+
+    def send(self, orders: Iterable[Order]) -> None:
+        """Put each order into its host's outbox, if that host is connected."""
+        for order in orders:
+            outbox = self.outboxes.get(order.host)
+            if outbox is not None:
+                outbox.put(order)
+
+    def spec_changed(self, job: int) -> None:
+        """bmod: agents get the spec anew."""
+        self.shelf.drop(job)
+        for outbox in self.outboxes.values():
+            outbox.forget_spec(job)
+
+    def is_busy(self, host: str) -> bool:
+        """Does so much run there that orders should share messages?"""
+        known = self.cluster.hosts.get(host)
+        return known is not None and len(known.attempts) > BUSY_ATTEMPTS
+
+    async def message(self, outbox: Outbox) -> pb.Orders:
+        """The next message: orders, the specs they need, the echo of what the agent said last."""
+        message = pb.Orders(term=self.cluster.term)
+        for order in outbox.take():
+            if isinstance(order, StageOrder):
+                await self._add_stage(message, outbox, order)
+            else:
+                _ADDERS[type(order)](message, order)
+        message.echo_monotonic = outbox.echo_monotonic
+        message.echo_sequence = outbox.echo_sequence
+        return message
+
+    async def _add_stage(self, message: pb.Orders, outbox: Outbox, order: StageOrder) -> None:
+        record = self.cluster.jobs.get(order.key.job)
+        attempt = self.cluster.attempts.get(order.key)
+        if record is None or attempt is None or attempt.over:
+            return  # ended while the order waited: a release order has gone or will go
+        shared = record.shared
+        if outbox.needs_spec(order.key.job):
+            spec = await self.shelf.spec(order.key.job)
+            message.specs.append(
+                blob_of(
+                    spec,
+                    record.id,
+                    shared.user,
+                    shared.uid,
+                    shared.gid,
+                    shared.queue,
+                    self.cluster.name,
+                    record.submitted_at,
+                )
+            )
+        stage = pb.Stage(
+            allocation=[self._share(order.allocation, number) for number in range(len(order.allocation))],
+            launch_now=order.launch_now,
+            run_limit_s=shared.run_limit_s,
+            deadline=shared.terminate_at,
+            queue=shared.queue,
+        )
+        message.orders.append(pb.Order(key=key_message(order.key), allocation_version=order.version, stage=stage))
+
+    def _share(self, allocation: Allocation, number: int) -> common_pb2.HostShare:
+        share = allocation[number]
+        host = self.cluster.hosts.get(share.host)
+        return common_pb2.HostShare(
+            host=share.host,
+            slots=share.slots,
+            gpus=share.gpus,
+            memory_mib=share.memory_mib,
+            address=host.facts.peer_address if host is not None else "",
+            tasks_by_role=share.tasks_by_role,
+        )
+
+
+def key_message(key: Key) -> common_pb2.AttemptKey:
+    """A key on the wire."""
+    return common_pb2.AttemptKey(job=key.job, index=key.index, attempt=key.attempt)
+
+
+def _add_launch(message: pb.Orders, order: LaunchOrder) -> None:
+    launch = pb.LaunchOrder()
+    message.orders.append(pb.Order(key=key_message(order.key), allocation_version=order.version, launch=launch))
+
+
+def _add_signal(message: pb.Orders, order: SignalOrder) -> None:
+    signal = pb.SignalOrder(signal=order.signal, reason=order.reason, serial=order.serial)
+    message.orders.append(pb.Order(key=key_message(order.key), signal=signal))
+
+
+def _add_release(message: pb.Orders, order: ReleaseOrder) -> None:
+    message.orders.append(pb.Order(key=key_message(order.key), release=pb.Release(reason=order.reason)))
+
+
+def _add_forget(message: pb.Orders, order: ForgetOrder) -> None:
+    message.forget.append(key_message(order.key))
+
+
+_ADDERS: dict[type, Callable[[pb.Orders, Any], None]] = {
+    LaunchOrder: _add_launch,
+    SignalOrder: _add_signal,
+    ReleaseOrder: _add_release,
+    ForgetOrder: _add_forget,
+}

@@ -1,0 +1,194 @@
+"""Assembles the master: settings, store, cluster, engine, pacer, links, services. The only file that knows all parts."""
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+
+from lavad.api import agents, cluster, enrolment, jobs
+from lavad.api.stored import Stored
+from lavad.api.watch import Watchers
+from lavad.clock import SystemClock
+from lavad.core import commands as c
+from lavad.core import invariants
+from lavad.core.cluster import Cluster
+from lavad.core.events import Event
+from lavad.engine import Engine
+from lavad.links import AgentLinks
+from lavad.pacer import Pacer
+from lavad.settings import Settings, read_settings
+from lavad.specs import SpecShelf
+from lavad.store.errors import StoreRefused
+from lavad.store.store import Store
+from lavad.version import VERSION
+from protos import notify, peektickets, tls
+from protos.conffile import ConfError
+from protos.wire import SERVER_OPTIONS
+
+log = logging.getLogger("lavad")
+
+TICK_S = 1.0
+GC_THRESHOLD = 50_000  # young objects between collections: the state itself holds no cycles
+
+
+class CannotStart(Exception):
+    """The master can't start; the message is one sentence for the administrator."""
+
+
+class Master:
+    """Everything that runs, in the order it is started."""
+
+    def __init__(self, settings: Settings, check: bool = False) -> None:
+        self.settings = settings
+        self.check = check
+        self.clock = SystemClock()
+        self.stopping = asyncio.Event()
+        self.failure = ""
+
+    async def run(self) -> int:
+        """Serve until told to stop, or until nothing can be made durable any more."""
+        identity = enrolment.master_identity(self.settings.directory)
+        self.store = await Store.open(self.settings.database, self._lost)
+        try:
+            self._restore()
+            await self._serve(identity)
+        finally:
+            await self.store.close()
+        return 1 if self.failure else 0
+
+    def _lost(self, why: str) -> None:
+        self.failure = why
+        log.error("store=lost reason=%r", why)
+        self.stopping.set()
+
+    def _restore(self) -> None:
+        self.cluster = Cluster(self.settings.policy(), self.settings.cluster, self.store.term)
+        self.store.restore(self.cluster, self.clock())
+        self.cluster.begin(self.clock())
+        if self.check:
+            invariants.check(self.cluster)
+        for warning in self.store.warnings:
+            log.warning("store=warning reason=%r", warning)
+        log.info(
+            "restored jobs=%d attempts=%d term=%d", len(self.cluster.jobs), len(self.cluster.attempts), self.store.term
+        )
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GC_THRESHOLD, 50, 1000)
+
+    def _assemble(self) -> None:
+        store = self.store
+        self.shelf = SpecShelf(store.spec, store.environment, store.put_environment)
+        self.links = AgentLinks(self.cluster, self.shelf)
+        self.engine = Engine(self.cluster, self._append, self.links.send, self.clock)
+        self.pacer = Pacer(self.engine)
+        self.pacer.agenda.look_at_everything(self.cluster)
+        self.engine.on_change = self.pacer.wake
+        self.watchers = Watchers(self.cluster)
+        self.engine.listeners.append(self.watchers.notify)
+
+    def _append(self, events: list[Event], durable: Callable[[], None]) -> None:
+        if self.check:
+            invariants.check(self.cluster)
+        self.store.append(self.store.rows_for(events, self.cluster), durable)
+
+    async def _serve(self, identity: tls.Identity) -> None:
+        self._assemble()
+        ticket_key = peektickets.new_key()
+        server = grpc.aio.server(options=SERVER_OPTIONS)
+        agent_service = agents.AgentService(
+            self.engine, self.links, self.settings, peektickets.public_bytes(ticket_key)
+        )
+        agents.register(server, agent_service)
+        stored = Stored(self.store, self.clock)
+        jobs.register(
+            server,
+            jobs.JobService(self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key),
+        )
+        cluster.register(server, cluster.ClusterService(self.engine, agent_service, self.settings))
+        self._open_port(server, identity)
+        await server.start()
+        enrolling = await enrolment.start_enrolment_server(
+            self.settings.directory, identity, self.settings.enrol_listen
+        )
+        ticking = asyncio.create_task(self._tick())
+        log.info("serving listen=%s enrol=%s version=%s", self.settings.listen, self.settings.enrol_listen, VERSION)
+        notify.ready(f"serving on {self.settings.listen}")
+        await self.stopping.wait()
+        notify.stopping()
+        ticking.cancel()
+        await asyncio.gather(server.stop(0.5), enrolling.stop(0.1))
+
+    def _open_port(self, server: grpc.aio.Server, identity: tls.Identity) -> None:
+        try:
+            server.add_secure_port(tls.channel_target(self.settings.listen), tls.server_credentials(identity))
+        except RuntimeError as error:
+            raise CannotStart(
+                f"The port {self.settings.listen} can't be opened; is another program using it?"
+            ) from error
+
+    async def _tick(self) -> None:
+        """What time alone brings about; a defect there must be seen, and must not end the watch over hosts."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            try:
+                self.engine.post([c.Tick()])
+                self.pacer.wake()
+            except Exception:
+                log.exception("tick=failed")
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("lavad", description="lava's master: queues, jobs and scheduling.")
+    parser.add_argument("--conf", default=os.environ.get("LAVA_ENVDIR", "/etc/lava"), help="directory of lava.conf")
+    parser.add_argument("--pid-file", help="write the process id there")
+    parser.add_argument("--check", action="store_true", help="check all invariants after every change (slow)")
+    parser.add_argument("--version", action="version", version=VERSION)
+    return parser.parse_args(argv)
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s level=%(levelname)s part=%(name)s %(message)s"
+    )
+    logging.getLogger("grpc").setLevel(logging.WARNING)
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    master = Master(read_settings(Path(arguments.conf)), arguments.check)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, master.stopping.set)
+    if arguments.pid_file:
+        Path(arguments.pid_file).write_text(f"{os.getpid()}\n")
+    try:
+        return await master.run()
+    finally:
+        if arguments.pid_file:
+            with contextlib.suppress(FileNotFoundError):
+                Path(arguments.pid_file).unlink()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the master until it is told to stop; 0 then, 1 with one sentence on stderr when it can't start or go on."""
+    os.environ["GRPC_DNS_RESOLVER"] = "native"
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+    arguments = _parse(sys.argv[1:] if argv is None else argv)
+    _log_to_stderr()
+    try:
+        return asyncio.run(_run(arguments))
+    except (ConfError, StoreRefused, tls.TrustError, CannotStart) as error:
+        sys.stderr.write(f"lavad: {error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""lava's own settings, from lava.conf in the configuration directory; the rules of the cluster are in core's Policy."""
+
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lavad.core.model import Policy
+from protos import conffile
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the master needs to know before it can start."""
+
+    directory: Path
+    cluster: str
+    listen: str
+    enrol_listen: str
+    database: str
+    state_dir: Path
+    administrators: frozenset[str]
+    administration_hosts: frozenset[str]
+    master_host: str = field(default_factory=socket.gethostname)
+    heartbeat_s: float = 5.0
+    usage_interval_s: float = 5.0
+    terminate_interval_s: float = 10.0
+    extra: dict[str, str] = field(default_factory=dict)
+
+    def policy(self) -> Policy:
+        """The rules when there are no LSF files: the built-in default."""
+        silent_after_s = self._seconds("LAVA_SILENT_AFTER", 15.0)
+        return Policy(
+            administrators=self.administrators,
+            silent_after_s=silent_after_s,
+            order_validity_s=silent_after_s / 2,
+            staging_timeout_s=self._seconds("LAVA_STAGING_TIMEOUT", 12.0),
+            clean_period_s=self._seconds("LAVA_CLEAN_PERIOD", 3600.0),
+            avoid_host_s=self._seconds("LAVA_AVOID_HOST", 60.0),
+        )
+
+    def _seconds(self, name: str, default: float) -> float:
+        return _seconds(self.directory / conffile.FILE_NAME, self.extra, name, default)
+
+
+def _seconds(path: Path, values: dict[str, str], name: str, default: float) -> float:
+    text = values.get(name, "")
+    try:
+        seconds = float(text) if text else default
+    except ValueError:
+        raise conffile.ConfError(f"{path}: {name} must be a number of seconds, not {text!r}.") from None
+    if not 0 < seconds < 1e9:
+        raise conffile.ConfError(f"{path}: {name} must be a positive number of seconds, not {text!r}.")
+    return seconds
+
+
+def read_settings(directory: Path) -> Settings:
+    """Settings of the cluster in that directory.
+
+    Raises:
+        ConfError: the file is missing, has a wrong line or lacks a setting; every complaint names the file.
+    """
+    path = directory / conffile.FILE_NAME
+    values = conffile.read(path)
+    missing = [name for name in ("LAVA_LISTEN", "LAVA_ENROL_LISTEN", "LAVA_STATE_DIR") if not values.get(name)]
+    if missing:
+        raise conffile.ConfError(f"{path}: {', '.join(missing)} must be set; `lavactl init` writes them.")
+    login_hosts = frozenset(values.get("LAVA_LOGIN_HOSTS", "").split())
+    listed = frozenset(values.get("LAVA_ADMIN_HOSTS", "").split())
+    return Settings(
+        directory=directory,
+        cluster=values.get("LAVA_CLUSTER_NAME", "lava"),
+        listen=values["LAVA_LISTEN"],
+        enrol_listen=values["LAVA_ENROL_LISTEN"],
+        database=conffile.secret(values, "LAVA_DATABASE", directory) or f"sqlite:///{values['LAVA_STATE_DIR']}/lava.db",
+        state_dir=Path(values["LAVA_STATE_DIR"]),
+        administrators=frozenset(values.get("LAVA_ADMINISTRATORS", "root").split()),
+        administration_hosts=listed or login_hosts | {socket.gethostname()},
+        heartbeat_s=_seconds(path, values, "LAVA_HEARTBEAT", 5.0),
+        usage_interval_s=_seconds(path, values, "LAVA_USAGE_INTERVAL", 5.0),
+        terminate_interval_s=_seconds(path, values, "LAVA_TERMINATE_INTERVAL", 10.0),
+        extra=values,
+    )

@@ -1,0 +1,102 @@
+"""What a job was submitted with, as agents need it: packed for the store, unpacked again when it is dispatched.
+
+An environment is stored as a difference to one the same user submitted with before: a site's environments are large and
+almost equal. Only few whole specs are kept at hand, so that a million pending jobs do not live in memory twice.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+
+from protos.agents_pb2 import JobSpecBlob
+from protos.jobs_pb2 import JobSpec
+
+SPECS_AT_HAND = 256
+BASES_KEPT = 1024
+
+LoadSpec = Callable[[int], Awaitable[bytes]]
+LoadEnvironment = Callable[[bytes], Awaitable[bytes]]
+PutEnvironment = Callable[[bytes, bytes], None]
+
+
+class SpecShelf:
+    """Packs specs for the store and hands them out again."""
+
+    def __init__(self, load_spec: LoadSpec, load_environment: LoadEnvironment, put_environment: PutEnvironment) -> None:
+        self._load_spec = load_spec
+        self._load_environment = load_environment
+        self._put_environment = put_environment
+        self._bases: OrderedDict[str, tuple[bytes, dict[bytes, bytes]]] = OrderedDict()  # user -> hash, variables
+        self._at_hand: OrderedDict[int, JobSpec] = OrderedDict()
+
+    def pack(self, spec: JobSpec, user: str) -> bytes:
+        """The spec for the store; a new shared environment goes there first."""
+        variables = _variables(spec.environment)
+        base = self._bases.get(user)
+        if base is None or 2 * _common(base[1], variables) < len(variables):
+            base = self._new_base(user, spec.environment, variables)
+        stored = JobSpec()
+        stored.CopyFrom(spec)
+        del stored.environment[:]
+        stored.environment_base = base[0]
+        stored.environment.extend(entry for name, entry in variables.items() if base[1].get(name) != entry)
+        stored.environment_unset.extend(name for name in base[1] if name not in variables)
+        return stored.SerializeToString()
+
+    def _new_base(
+        self, user: str, environment: Iterable[bytes], variables: dict[bytes, bytes]
+    ) -> tuple[bytes, dict[bytes, bytes]]:
+        blob = b"\0".join(environment)
+        digest = hashlib.sha256(blob).digest()
+        self._put_environment(digest, blob)
+        self._bases[user] = (digest, variables)
+        self._bases.move_to_end(user)
+        if len(self._bases) > BASES_KEPT:
+            self._bases.popitem(last=False)
+        return self._bases[user]
+
+    def drop(self, job: int) -> None:
+        """The spec was changed."""
+        self._at_hand.pop(job, None)
+
+    async def spec(self, job: int) -> JobSpec:
+        """The whole spec; not to be changed by the caller.
+
+        Raises:
+            KeyError: the store has no such job.
+            NotNow: the store can't be read at the moment.
+        """
+        found = self._at_hand.get(job)
+        if found is None:
+            found = self._at_hand[job] = await self._unpack(await self._load_spec(job))
+            if len(self._at_hand) > SPECS_AT_HAND:
+                self._at_hand.popitem(last=False)
+        return found
+
+    async def _unpack(self, stored: bytes) -> JobSpec:
+        spec = JobSpec.FromString(stored)
+        if not spec.environment_base:
+            return spec
+        blob = await self._load_environment(spec.environment_base)
+        variables = _variables(blob.split(b"\0") if blob else [])
+        for name in spec.environment_unset:
+            variables.pop(name, None)
+        variables.update(_variables(spec.environment))
+        del spec.environment[:], spec.environment_unset[:]
+        spec.environment_base = b""
+        spec.environment.extend(variables.values())
+        return spec
+
+
+def _variables(environment: Iterable[bytes]) -> dict[bytes, bytes]:
+    """NAME=VALUE entries by name."""
+    return {entry.partition(b"=")[0]: entry for entry in environment}
+
+
+def _common(base: dict[bytes, bytes], variables: dict[bytes, bytes]) -> int:
+    return len(base.items() & variables.items())
+
+
+def blob_of(spec: JobSpec, job: int, user: str, uid: int, gid: int, queue: str, cluster: str, at: float) -> JobSpecBlob:
+    """What an agent gets before its first order for a job."""
+    return JobSpecBlob(job=job, spec=spec, user=user, uid=uid, gid=gid, submit_time=at, queue=queue, cluster=cluster)

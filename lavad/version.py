@@ -1,0 +1,13 @@
+"""The master's version, as its package metadata has it."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+
+def _version() -> str:
+    try:
+        return version("lava-scheduler")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "0.0.0"
+
+
+VERSION = _version()
