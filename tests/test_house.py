@@ -226,15 +226,16 @@ def test_the_lifecycle_page_is_what_the_code_says() -> None:
 
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
     """Neither this copy's folder nor the home directory of whoever runs this stands in a file."""
-    places = [f"{ROOT}/", f"{Path.home()}/"]
+    # Not where more of a path or of a URL stands before it.
+    places = re.compile(
+        rb"(?<![\w./-])(?:%b|%b)/" % tuple(re.escape(str(place).encode()) for place in (ROOT, Path.home()))
+    )
     kept = [path for folder in (*PACKAGES, *SCRIPTS, "packaging") for path in (ROOT / folder).rglob("*")]
     kept += [*documents(), ROOT / "setup.cfg", ROOT / "pyproject.toml", ROOT / "Makefile"]
     named = [
         name_of(path)
         for path in kept
-        if path.is_file()
-        and "__pycache__" not in path.parts
-        and any(place.encode() in path.read_bytes() for place in places)
+        if path.is_file() and "__pycache__" not in path.parts and places.search(path.read_bytes())
     ]
     assert named == []
 
