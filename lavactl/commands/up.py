@@ -1,6 +1,10 @@
 """lavactl up: a personal cluster on this machine; makes it, or starts whatever of it does not run."""
 
 import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lavactl.errors import CommandError, UsageError
@@ -41,8 +45,7 @@ def main(argv: list[str], io: Io) -> int:
     directory = cluster_directory(options, io)
     wishes = _wishes(options)
     is_new = record.load(directory) is None
-    _make_directory(directory)
-    with record.locked(directory):
+    with _made(directory), record.locked(directory):
         cluster = life.make(directory, wishes, io.user_name()) if is_new else record.existing(directory)
         if not is_new:
             _say_what_is_ignored(options, cluster, io)
@@ -60,11 +63,20 @@ def _wishes(options: Options) -> life.Wishes:
     )
 
 
-def _make_directory(directory: Path) -> None:
+@contextmanager
+def _made(directory: Path) -> Iterator[None]:
+    """The directory, made if need be, and removed again should it come to hold no cluster."""
+    is_new = not directory.exists()
     try:
         files.make_directory(directory, 0o755)
     except OSError as error:
         raise CommandError(f"{directory} cannot be made: {error.strerror}.") from error
+    try:
+        yield
+    except BaseException:
+        if is_new and record.load(directory) is None:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 def _say_what_is_ignored(options: Options, cluster: record.Cluster, io: Io) -> None:
@@ -102,6 +114,6 @@ def _describe(directory: Path, cluster: record.Cluster, io: Io) -> None:
         io.print(
             "Namespaces are closed here: its hosts are loopback addresses, and MPI over several hosts is left out."
         )
-    if cluster.mode is record.Mode.ROOT and (closed := toolbox.closed_to_others(cluster.commands / "bsub")):
-        io.print(f"Only root can use it: other users may not enter {closed}.")
+    if os.geteuid() == 0 and (closed := toolbox.closed_to_others(cluster.commands / "bsub", Path(sys.executable))):
+        io.print(f"Only root can use it: {closed} is closed to other users.")
     io.print(f'To use it in this shell:  eval "$(lavactl env --dir {toolbox.shell_word(str(directory))})"')

@@ -83,6 +83,18 @@ def clear(cluster_id: str) -> None:
                 os.rmdir(directory)
 
 
+def members(cluster_id: str) -> set[int]:
+    """Everyone in the cluster's groups."""
+    return _members([root for root in roots(cluster_id) if root.is_dir()])
+
+
+def clear_host(cluster_id: str, host: str) -> None:
+    """End whatever is left in the groups of one host; the groups stay."""
+    present = [root / host for root in roots(cluster_id) if (root / host).is_dir()]
+    if present:
+        sweep(lambda: _members(present))
+
+
 def _members(groups: list[Path]) -> set[int]:
     found: set[int] = set()
     for group in groups:

@@ -159,21 +159,22 @@ def _ip_on_ground(cluster: Cluster, table: Table, lines: list[str]) -> None:
     run_inside("Plugging in the hosts", passage)
 
 
+def residents(anchors: list[Process]) -> list[int]:
+    """All that live in the network and user namespaces of these living processes, without the anchors themselves."""
+    networks, users = _namespaces_of(anchors, "net"), _namespaces_of(anchors, "user")
+    held = {anchor.pid for anchor in anchors}
+    if not networks and not users:
+        return []
+    return [pid for pid in all_pids() if pid not in held and _is_inside(pid, networks, users)]
+
+
 def clear(anchors: list[Process]) -> None:
     """End all that lives in the network and user namespaces of these living processes, and then them.
 
     Only a living process proves that a namespace is this cluster's: the kernel gives its number to another once it is
     gone. So the anchors end last.
     """
-    networks = _namespaces_of(anchors, "net")
-    users = _namespaces_of(anchors, "user")
-    held = {anchor.pid for anchor in anchors}
-
-    def inside() -> list[int]:
-        return [pid for pid in all_pids() if pid not in held and _is_inside(pid, networks, users)]
-
-    if networks or users:
-        sweep(inside)
+    sweep(lambda: residents(anchors))
     end(anchors, 0)
 
 

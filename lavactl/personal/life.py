@@ -18,7 +18,7 @@ from pathlib import Path
 from lavactl.errors import CommandError
 from lavactl.personal import cells, daemons, ground, network
 from lavactl.personal import directory as files
-from lavactl.personal.processes import is_alive
+from lavactl.personal.processes import Process, identify, is_alive, wait_until_collected
 from lavactl.personal.record import Cluster, Mode, Table, save
 from lavactl.personal.toolbox import link_commands
 from protos.tickets import read_ticket
@@ -28,6 +28,8 @@ SOCKET_PATH_MAX = 100  # the kernel's 108, less some room
 HOST_PREFIXES = ("lava", "host")
 # The ticket is only read when a host joins; it is renewed when less than this is left of it.
 TICKET_LEFT_S = 86400.0
+# How long init may take to collect what has ended.
+COLLECTED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +184,24 @@ def _with_free_subnet(cluster: Cluster) -> Cluster:
 
 
 def _rebuild_hosts(directory: Path, cluster: Cluster, table: Table) -> None:
-    """Hosts whose sleeper is gone have crashed: what is left of them ends, and they are made anew."""
-    crashed = [host for host in _housed(cluster) if not is_alive(table.get(ground.host_key(host)))]
-    agents = [daemons.agent_key(host) for host in crashed]
+    """Hosts whose sleeper is gone: if they ever had one they have crashed, and what is left of them ends first."""
+    missing = [host for host in _housed(cluster) if not is_alive(table.get(ground.host_key(host)))]
+    crashed = [host for host in missing if table.get(ground.host_key(host))]
+    if crashed:
+        _bury(directory, cluster, table, crashed)
+    ground.make_hosts(directory, cluster, table, missing)
+
+
+def _bury(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) -> None:
+    agents = [daemons.agent_key(host) for host in hosts]
     ground.clear([process for name in agents if (process := table.get(name)) and is_alive(process)])
-    if crashed and cluster.mode is Mode.ROOT:
-        wires = {network.wire_name(cluster.id, cluster.hosts.index(host) + 1) for host in crashed}
+    daemons.stop(directory, table, agents)
+    daemons.end_jobs(directory, hosts)
+    for host in hosts:
+        cells.clear_host(cluster.id, host)
+    if cluster.mode is Mode.ROOT:
+        wires = {network.wire_name(cluster.id, cluster.hosts.index(host) + 1) for host in hosts}
         network.remove_links(wires & set(network.existing_links(cluster.id)))
-    ground.make_hosts(directory, cluster, table, crashed)
 
 
 def _make_run_dir(cluster: Cluster) -> None:
@@ -218,6 +230,7 @@ def take_down(directory: Path, cluster: Cluster) -> None:
     """End every process of the cluster and remove what it left outside its directory. State stays."""
     table = Table(directory)
     everyone = [cluster.login, *cluster.hosts]
+    present = _present(cluster, table)
     # The master first, so that it does not fill the slots of the jobs that end next.
     daemons.stop(directory, table, [daemons.MASTER])
     daemons.stop(directory, table, [daemons.agent_key(host) for host in everyone])
@@ -225,14 +238,26 @@ def take_down(directory: Path, cluster: Cluster) -> None:
         daemons.end_jobs(directory, everyone)
     finally:
         _clear(cluster, table)
+        wait_until_collected(present, COLLECTED_S)
+
+
+def _present(cluster: Cluster, table: Table) -> list[Process]:
+    """Every process of the cluster now, as far as anything tells."""
+    known = [process for name in table.names() if (process := table.get(name)) and is_alive(process)]
+    others = {*cells.members(cluster.id), *ground.residents(_sleepers(cluster, table))}
+    return known + [process for pid in others if (process := identify(pid))]
+
+
+def _sleepers(cluster: Cluster, table: Table) -> list[Process]:
+    names = [ground.GROUND, *(ground.host_key(host) for host in cluster.hosts)]
+    return [process for name in names if (process := table.get(name)) and is_alive(process)]
 
 
 def _clear(cluster: Cluster, table: Table) -> None:
     """Whatever is left, by what it lives in: control groups, namespaces; then the network and the run directory."""
     cells.clear(cluster.id)
-    sleepers = [ground.GROUND, *(ground.host_key(host) for host in cluster.hosts)]
-    ground.clear([process for name in sleepers if (process := table.get(name)) and is_alive(process)])
-    table.forget(*sleepers)
+    ground.clear(_sleepers(cluster, table))
+    table.forget(ground.GROUND, *(ground.host_key(host) for host in cluster.hosts))
     if cluster.mode is Mode.ROOT:
         network.remove_links(network.existing_links(cluster.id))
     shutil.rmtree(cluster.run_dir, ignore_errors=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 _NS_GET_PARENT = 0xB702
 # A job that forks faster than it dies needs a few; one that cannot be killed at all must not hold us for ever.
 SWEEP_ROUNDS = 50
+COLLECTED_PAUSE_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,23 @@ def sweep(find: Callable[[], Iterable[int]]) -> None:
         finally:
             for _, descriptor in opened:
                 os.close(descriptor)
+
+
+def wait_until_collected(processes: Iterable[Process], patience_s: float) -> None:
+    """Wait until init has collected the exit status of ended processes, so that no trace of them is left in /proc.
+
+    There is no event to wait for, and init may take a second; it is not our doing, so giving up is no failure.
+    """
+    deadline = time.monotonic() + patience_s
+    for process in processes:
+        _reap(process.pid)
+        while time.monotonic() < deadline and _start_ticks(process.pid) == process.start_ticks:
+            time.sleep(COLLECTED_PAUSE_S)
+
+
+def _start_ticks(pid: int) -> int:
+    fields = _stat(pid)
+    return int(fields[19]) if fields else -1
 
 
 def all_pids() -> Iterator[int]:

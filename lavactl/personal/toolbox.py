@@ -32,12 +32,13 @@ def link_commands(directory: Path) -> None:
             link.symlink_to(source / name)
 
 
-def closed_to_others(path: Path) -> Path | None:
-    """The first directory or file on the way to `path` (links followed) that other users may not enter or run."""
-    real = path.resolve()
-    for step in (*reversed(real.parents), real):
-        if not step.stat().st_mode & 0o001:
-            return step
+def closed_to_others(*paths: Path) -> Path | None:
+    """The first directory or file on the way to one of these (links followed) that other users may not enter or run."""
+    for path in paths:
+        real = path.resolve()
+        for step in (*reversed(real.parents), real):
+            if not step.stat().st_mode & 0o001:
+                return step
     return None
 
 
