@@ -34,7 +34,7 @@ HEAT_SCRIPT = """\
 #BSUB -n 4
 #BSUB -R "span[ptile=2]"
 #BSUB -o {output}
-mpirun {python} {program} --hold 5
+mpirun {python} {program} --hold 12
 """
 
 
@@ -124,6 +124,7 @@ def traces() -> dict[str, set[str]]:
         "network links": set(re.findall(r"^\d+: ([^:@]+)", links, re.MULTILINE)),
         "network namespaces": set(os.listdir("/run/netns")) if Path("/run/netns").is_dir() else set(),
         "mounts": {line.split()[1] for line in mounts},
+        "directories under /run": {str(path) for path in Path("/run").glob("lava-*")},
         "control groups": groups | {str(path) for path in Path("/sys/fs/cgroup").glob("*lava*")},
     }
 
@@ -229,8 +230,9 @@ def heat_job(demo: Demo) -> None:
     demo.wait_for_end(job)
     text = output.read_text(encoding="utf-8")
     show(text)
-    ranks = re.findall(r"^rank (\d+) of 4 on (\S+)", text, re.MULTILINE)
+    ranks = re.findall(r"^rank (\d+) of 4 on ([^\s:]+)", text, re.MULTILINE)
     hosts = [host for _, host in ranks]
+    check("the heat equation's numbers are right", "the result is right" in text)
     check("four ranks ran, two on each of two hosts", sorted(hosts.count(host) for host in set(hosts)) == [2, 2])
     demo.run("bhist", "-l", job)
 
