@@ -54,15 +54,27 @@ async def ensure_certificate(master: str, ticket_file: Path | None, host: str, s
     """
     role = Role(Kind.AGENT, check_host_name(host))
     path = state_dir / FILE_NAME
-    ticket = read_ticket(ticket_file) if ticket_file else None
+    ticket, complaint = _ticket(ticket_file)
     stored = _stored(path, role, ticket)
     if stored is None:
         if ticket is None:
-            raise TrustError(f"Host {host} has no valid certificate in {state_dir} and no ticket to ask for one.")
+            raise TrustError(
+                f"Host {host} has no valid certificate in {state_dir} and no ticket to get one: {complaint}"
+            )
         return await _enrol_patiently(master, ticket, host, path)
     if is_near_expiry(stored):
         return await _renewed(master, ticket, host, path, stored)
     return stored
+
+
+def _ticket(file: Path | None) -> tuple[Ticket | None, str]:
+    """The ticket, or why there is none: a host that has its certificate may have lost it since."""
+    if file is None:
+        return None, "none was given."
+    try:
+        return read_ticket(file), ""
+    except TrustError as error:
+        return None, str(error)
 
 
 def _stored(path: Path, role: Role, ticket: Ticket | None) -> Identity | None:

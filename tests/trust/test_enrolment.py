@@ -80,6 +80,9 @@ def test_a_host_joins_with_a_ticket_and_needs_it_only_once(tmp_path: Path) -> No
     assert (state / FILE_NAME).stat().st_mode & 0o777 == 0o600
     assert state.stat().st_mode & 0o777 == 0o700
     assert asyncio.run(ensure_certificate("nowhere:1", None, "n1", state)) == first
+    assert asyncio.run(ensure_certificate("nowhere:1", tmp_path / "lost", "n1", state)) == first
+    with pytest.raises(TrustError, match="lost: No such file"):
+        asyncio.run(ensure_certificate("nowhere:1", tmp_path / "lost", "n2", state))
 
 
 def test_a_known_name_may_join_again_from_elsewhere_with_a_valid_ticket(tmp_path: Path) -> None:
