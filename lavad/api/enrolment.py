@@ -66,12 +66,17 @@ def _shows_certificate_of(host: str, context: grpc.aio.ServicerContext[Any, Any]
         return False
 
 
+def register(server: grpc.aio.Server, directory: Path) -> None:
+    """Let hosts renew their certificates on the main port."""
+    agents_pb2_grpc.add_EnrolmentServiceServicer_to_server(Enrolment(directory), server)
+
+
 async def start_enrolment_server(directory: Path, identity: Identity, listen: str) -> grpc.aio.Server:
     """A running server on ADDR:PORT for hosts that have only a ticket; TrustError when the address cannot be used."""
     split_address(listen)
     options = [*SERVER_OPTIONS, ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX)]
     server = grpc.aio.server(options=options, maximum_concurrent_rpcs=_CALLS_MAX)
-    agents_pb2_grpc.add_EnrolmentServiceServicer_to_server(Enrolment(directory), server)
+    register(server, directory)
     try:
         server.add_secure_port(channel_target(listen), enrolment_server_credentials(identity))
     except RuntimeError as error:

@@ -13,7 +13,7 @@ import pytest
 
 from agents.enrolment import FILE_NAME, ensure_certificate
 from lavactl.personal import directory as files
-from lavad.api.enrolment import Enrolment, master_identity, start_enrolment_server
+from lavad.api.enrolment import master_identity, register, start_enrolment_server
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, tickets, tls
 from protos.authority import Authority, check_identity, key_pem, make_key, make_request
@@ -39,7 +39,7 @@ async def a_master(directory: Path) -> AsyncIterator[tuple[str, Path]]:
     identity = master_identity(directory)
     enrolment_port, main_port = 0, 0
     main = grpc.aio.server()
-    agents_pb2_grpc.add_EnrolmentServiceServicer_to_server(Enrolment(directory), main)
+    register(main, directory)
     main_port = main.add_secure_port("127.0.0.1:0", tls.server_credentials(identity))
     await main.start()
     enrolment_port = tls.split_address(f"x:{_free_port()}")[1]
