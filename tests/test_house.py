@@ -192,7 +192,11 @@ def test_no_sql_is_glued_together() -> None:
 
 def documents() -> list[Path]:
     """Every page a reader may open."""
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        *sorted(ROOT.glob("*.md")),
+        *sorted((ROOT / "docs").rglob("*.md")),
+        *sorted((ROOT / "packaging").glob("*.md")),
+    ]
 
 
 def anchors_of(page: Path) -> set[str]:
