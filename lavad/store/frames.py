@@ -1,8 +1,8 @@
 """What passes between the master and its writer process: frames of a length and marshalled plain values.
 
 Marshal is read only from a private socket pair between two processes of one installation and one interpreter.
-Towards the writer: first the database's URL, then packed batches (``batch.Batch.pack``), one at a time. From it: tuples
-that begin with one of the words below.
+Towards the writer: first the settings (URL, seconds to wait for the lock), then packed batches (``batch.Batch.pack``),
+one at a time. From it: tuples that begin with one of the words below.
 """
 
 import marshal

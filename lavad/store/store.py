@@ -13,7 +13,7 @@ from lavad.store.batch import Batch
 from lavad.store.errors import StoreRefused
 from lavad.store.history import HistoryFilter, HistoryPage, JobRange
 from lavad.store.rows import RowMaker
-from lavad.store.writer import Ready, Writer
+from lavad.store.writer import LOCK_WAIT_S, Ready, Writer
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -25,9 +25,9 @@ ENVIRONMENTS_KEPT = 1000
 class Store:
     """Open with ``Store.open``; then ``restore`` once, before anything is appended."""
 
-    def __init__(self, text: str, on_lost: Callable[[str], None]) -> None:
+    def __init__(self, text: str, on_lost: Callable[[str], None], lock_wait_s: float) -> None:
         self._url = url.parse(text)
-        self._writer = Writer(text, on_lost)
+        self._writer = Writer(text, on_lost, lock_wait_s)
         self._rows = RowMaker()
         self._specs = _Recent(SPECS_KEPT_BYTES)
         self._environments: OrderedDict[bytes, bytes] = OrderedDict()
@@ -35,16 +35,16 @@ class Store:
         self._reader: reader.Reader | None = None
 
     @classmethod
-    async def open(cls, text: str, on_lost: Callable[[str], None]) -> "Store":
+    async def open(cls, text: str, on_lost: Callable[[str], None], lock_wait_s: float = LOCK_WAIT_S) -> "Store":
         """Lock the database, bring its schema up to date, take the next term.
 
         ``text`` is the value of LAVA_DATABASE. ``on_lost`` is called once, with a sentence, when nothing can be made
-        durable any more: the master must stop then.
+        durable any more: the master must stop then. Another master's lock is waited for that long.
 
         Raises:
             StoreRefused: it can't be used, or another master has it.
         """
-        store = cls(text, on_lost)
+        store = cls(text, on_lost, lock_wait_s)
         store._ready = await store._writer.start()
         store._reader = reader.Reader(store._url)
         return store

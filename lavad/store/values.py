@@ -159,7 +159,7 @@ def shared_text(shared: Shared) -> str:
 
 def _as_dict(value: Any) -> Any:
     if isinstance(value, Shared | Request | RoleRequest | HostFacts):
-        return {field.name: _as_dict(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _as_dict(getattr(value, field.name)) for field in fields(value) if field.init}
     if isinstance(value, tuple | frozenset):
         return [_as_dict(part) for part in (sorted(value) if isinstance(value, frozenset) else value)]
     return value
@@ -179,7 +179,7 @@ def _role(values: dict[str, Any]) -> RoleRequest:
 
 
 def _known(kind: type[Shared | Request | RoleRequest | HostFacts], values: dict[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
+    names = {field.name for field in fields(kind) if field.init}
     return {name: value for name, value in values.items() if name in names}
 
 

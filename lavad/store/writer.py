@@ -23,6 +23,7 @@ from lavad.store.errors import StoreRefused
 
 OPEN_TIMEOUT_S = 60.0  # a migration of a large database takes its time
 CLOSE_TIMEOUT_S = 10.0
+LOCK_WAIT_S = 10.0  # for a predecessor's writer to end its last commit
 STALLED_AFTER_S = 20.0  # a commit that takes longer counts as stuck
 
 Durable = Callable[[], None]
@@ -45,8 +46,8 @@ class Writer(asyncio.Protocol):
     ``on_lost`` is called once, with a sentence, when nothing can be committed any more.
     """
 
-    def __init__(self, url: str, on_lost: Callable[[str], None]) -> None:
-        self._url = url
+    def __init__(self, url: str, on_lost: Callable[[str], None], lock_wait_s: float = LOCK_WAIT_S) -> None:
+        self._settings = (url, lock_wait_s)
         self._on_lost = on_lost
         self._unframer = frames.Unframer()
         self._piled = Batch()
@@ -74,7 +75,7 @@ class Writer(asyncio.Protocol):
         with theirs:
             self.process = _spawn(theirs.fileno())
         self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
-        self._transport.write(frames.frame(marshal.dumps(self._url)))
+        self._transport.write(frames.frame(marshal.dumps(self._settings)))
         try:
             ready = await asyncio.wait_for(self._opened, OPEN_TIMEOUT_S)
         except BaseException as error:

@@ -24,7 +24,6 @@ from lavad.store.database import Fault
 from lavad.store.errors import StoreRefused
 from lavad.store.statements import Statements
 
-LOCK_WAIT_S = 10.0  # for a predecessor's writer to end its last commit
 RETRY_S = (0.1, 2.0)  # first and longest pause between tries
 ADVISORY_LOCK = int.from_bytes(b"lavad", "big")
 _POLL_LOCK_S = 0.1
@@ -48,8 +47,10 @@ class Database:
         self._connection: Connection | None = None
         self.term = 0
 
-    def open(self) -> migrate.Opened:
+    def open(self, lock_wait_s: float) -> migrate.Opened:
         """Lock the database, bring its schema up to date and take the next term.
+
+        The wait is for a predecessor's writer, which may still be busy with its last commit.
 
         Raises:
             StoreRefused: it is another master's, or can't be used.
@@ -59,8 +60,8 @@ class Database:
             path = database.path_of(self._url)
             files.make_private(path)
             files.refuse_network(path)
-            files.lock(path, LOCK_WAIT_S)  # held until this process ends
-        connection = self._connect(LOCK_WAIT_S)
+            files.lock(path, lock_wait_s)  # held until this process ends
+        connection = self._connect(lock_wait_s)
         with connection.begin():
             migrate.upgrade(connection)
             opened = migrate.take_term(connection)
@@ -146,8 +147,9 @@ class Service:
         settings = next(payloads, None)
         if settings is None:
             return
-        store = Database(url.parse(marshal.loads(settings)))
-        if self._open(store):
+        where, lock_wait_s = marshal.loads(settings)
+        store = Database(url.parse(where))
+        if self._open(store, lock_wait_s):
             for payload in payloads:
                 if not self._serve(store, batch.unpack(payload)):
                     return
@@ -156,9 +158,9 @@ class Service:
         while data := self._link.recv(1 << 20):
             yield from self._unframer.feed(data)
 
-    def _open(self, store: Database) -> bool:
+    def _open(self, store: Database, lock_wait_s: float) -> bool:
         try:
-            opened = store.open()
+            opened = store.open(lock_wait_s)
             words = store.warnings()
         except StoreRefused as error:
             self._say(frames.REFUSED, str(error))
@@ -182,6 +184,9 @@ class Service:
                 store.drop()
                 if not self._explain(error):
                     return False
+            except Exception as error:
+                self._say(frames.LOST, f"The database refused a row: {type(error).__name__}: {error}.")
+                raise  # a defect of ours: where it happened belongs into the log
             else:
                 self._say(frames.DONE, packed[0])
                 return True

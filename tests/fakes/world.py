@@ -1,0 +1,242 @@
+"""A cluster that lives a random but lawful life: users submit, kill, stop; agents answer, fall silent, come back.
+
+Everything goes through ``step``, as in the master; the seed decides everything.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.events import Event, NewJob
+from lavad.core.model import (
+    HostFacts,
+    HostShare,
+    JobState,
+    Key,
+    Policy,
+    Request,
+    RoleRequest,
+    Shared,
+    pack_text,
+)
+from lavad.core.plan import Plan, Start
+from lavad.core.ranges import Ranges
+from lavad.core.reasons import NotNow, Refused
+from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.step import step
+
+ROOT = c.Caller("root", 0, True)
+
+
+def new_job(
+    name: str = "job",
+    user: str = "alice",
+    slots: int = 1,
+    indices: tuple[range, ...] = (),
+    request_id: bytes = b"",
+    queue: str = "normal",
+    rerunnable: bool = False,
+    hold: bool = False,
+    spec: bytes = b"spec",
+    limit: int = 0,
+) -> NewJob:
+    """A submit with only what matters spelled out."""
+    request = Request((RoleRequest(tasks_min=slots, tasks_max=slots),))
+    shared = Shared(user, 1000, 1000, queue, "default", request, from_host="login1", rerunnable=rerunnable)
+    text = pack_text(name=name, command="sleep 1", submit_cwd="$HOME/run", output="out.%J")
+    return NewJob(0, shared, text, spec, request_id, hold, indices, limit)
+
+
+def _may_start(record: Job | ArrayRecord) -> bool:
+    return bool(record.pending) if isinstance(record, ArrayRecord) else record.state is JobState.PEND
+
+
+@dataclass
+class World:
+    """A cluster, its clock, and every event so far; ``on_events`` is given those of each step."""
+
+    seed: int
+    hosts: int = 4
+    now: float = 1_700_000_000.0
+    cluster: Cluster = field(init=False)
+    events: list[Event] = field(default_factory=list)
+    on_events: Callable[[list[Event]], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.cluster = Cluster(Policy(clean_period_s=600.0))
+        self.incarnation = 0
+
+    def do(self, command: c.Command) -> bool:
+        """Carry out one command; False when it was refused."""
+        try:
+            outcome = step(self.cluster, command, self.now)
+        except (Refused, NotNow):
+            return False
+        self.events += outcome.events
+        if self.on_events is not None:
+            self.on_events(outcome.events)
+        return True
+
+    def join(self, number: int, held: tuple[c.HeldAttempt, ...] = ()) -> None:
+        """An agent says hello."""
+        self.incarnation += 1
+        facts = HostFacts(f"n{number:03}", 8, 16_000, gpus=2, resources=frozenset({"mpi", "gpu"}), boot_id="b")
+        self.do(c.AgentHello(facts, self.incarnation, held))
+
+    def begin(self) -> None:
+        """All hosts join."""
+        for number in range(self.hosts):
+            self.join(number)
+
+    def live(self, steps: int) -> None:
+        """So many random things happen."""
+        deeds = (
+            [self.submit] * 6
+            + [self.start] * 20
+            + [self.report] * 40
+            + [self.control] * 8
+            + [self.trouble] * 3
+            + [self.return_] * 3
+            + [self.administer, self.pass_time]
+        )
+        for _ in range(steps):
+            self.now += self.random.random()
+            self.random.choice(deeds)()
+
+    # -- users -----------------------------------------------------------------------------------------------------
+
+    def submit(self) -> None:
+        """A plain job, a parallel one or an array."""
+        rng = self.random
+        indices = self.random.choice([(), (), (range(1, rng.randint(2, 12)),), (range(1, 20, 3), range(30, 33))])
+        job = new_job(
+            name=rng.choice(["a", "md_npt", "träumerei\udcff"]),
+            user=rng.choice(["alice", "bob"]),
+            slots=rng.choice([1, 1, 2, 10, 12]),
+            indices=indices,
+            request_id=rng.randbytes(16),
+            rerunnable=rng.random() < 0.4,
+            hold=rng.random() < 0.2,
+            spec=rng.randbytes(40),
+            limit=rng.choice([0, 0, 2]),
+        )
+        self.do(c.SubmitJob(job, c.Caller(job.shared.user, 1000)))
+
+    def control(self) -> None:
+        """bkill, bstop, bresume, bmod of something."""
+        jobs = self._live
+        if not jobs:
+            return
+        job = self.random.choice(jobs)
+        indices = self.random.choice([None, None, Ranges([range(2, 9)]), Ranges.of(3)])
+        if self.cluster.attempts and self.random.random() < 0.6:
+            job, index, _ = self.random.choice(list(self.cluster.attempts))
+            indices = Ranges.of(index) if index else None
+        target = c.Target(job, indices)
+        record = self.cluster.jobs[job]
+        limit = record.limit if isinstance(record, ArrayRecord) else 0
+        changed = new_job(name="changed", user=record.shared.user, slots=2, limit=limit)
+        deed = self.random.choice(["kill", "stop", "stop", "resume", "resume", "remove", "signal", "modify"])
+        commands: dict[str, c.Command] = {
+            "kill": c.KillJob(target, ROOT),
+            "remove": c.KillJob(target, ROOT, remove=True),
+            "stop": c.StopJob(target, ROOT),
+            "resume": c.ResumeJob(target, ROOT),
+            "signal": c.SignalJob(target, 10, ROOT),
+            "modify": c.ModifyJob(target, changed, ROOT, "Job Name <changed>"),
+        }
+        self.do(commands[deed])
+
+    # -- scheduler -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Dispatch some waiting job where there is room."""
+        waiting = [job for job in self.cluster.jobs.values() if job.id in self._live and _may_start(job)]
+        if not waiting:
+            return
+        record = self.random.choice(waiting)
+        index = self.random.choice(list(record.pending)) if isinstance(record, ArrayRecord) else 0
+        allocation = self._place(record.shared.request.slots_min)
+        if allocation:
+            plan = Plan((Start(record.id, index, allocation, "there was room"),))
+            self.do(c.ApplyPlan(plan))
+
+    def _place(self, slots: int) -> tuple[HostShare, ...]:
+        table, shares = self.cluster.table, []
+        names = list(self.cluster.hosts)
+        self.random.shuffle(names)
+        for name in names:
+            free = int(table.slots_free[self.cluster.hosts[name].row])
+            if free > 0 and slots:
+                part = min(free, slots)
+                shares.append(HostShare(name, part, 100, (), (part,)))
+                slots -= part
+        return () if slots else tuple(shares)
+
+    @property
+    def _live(self) -> list[int]:
+        """Jobs that have not ended."""
+        over = {job for job, index in self.cluster.finished if not index} | set(self.cluster.ended_arrays)
+        return [job for job in self.cluster.jobs if job not in over]
+
+    # -- agents ----------------------------------------------------------------------------------------------------
+
+    def report(self) -> None:
+        """Some host says the next thing about one of its attempts."""
+        if self.cluster.attempts:
+            self.report_on(self.random.choice(list(self.cluster.attempts.values())))
+
+    def report_on(self, attempt: Attempt) -> None:
+        """Some host of the attempt says the next thing about it."""
+        rng, key = self.random, attempt.key
+        host = rng.choice(sorted(attempt.unreleased))
+        if attempt.over:
+            self.do(c.ReportReleased(host, key))
+        elif not attempt.launched:
+            refuses = rng.random() < 0.2
+            self.do(c.ReportRefused(host, key, "no such user", True) if refuses else c.ReportStaged(host, key))
+        elif not attempt.started_at:
+            self.do(c.ReportStarted(attempt.lead, key, rng.randint(2, 99_999), self.now, "/home/a", "/home/a\udcff/x"))
+        elif rng.random() < 0.25:
+            self._end(host, key)
+
+    def _end(self, host: str, key: Key) -> None:
+        status = self.random.choice([0, 0, 256, 9])
+        released = self.random.random() < 0.7
+        ended = c.ReportFinished(host, key, status, self.now, "", 1.25, 77, also_released=released)
+        self.do(ended)
+
+    def trouble(self) -> None:
+        """A host stays away until it counts as silent."""
+        host = self.cluster.hosts[self.random.choice(sorted(self.cluster.hosts))]
+        for other in self.cluster.hosts.values():
+            other.seen_at = self.now if other is not host else 0.0
+        self.do(c.Tick())
+
+    def return_(self) -> None:
+        """A silent host is back, and may have lost what it held."""
+        silent = [host for _, host in sorted(self.cluster.hosts.items()) if host.is_silent]
+        if silent:
+            host = self.random.choice(silent)
+            held = tuple(c.HeldAttempt(key, launched=True) for key in host.attempts if self.random.random() < 0.8)
+            self.join(int(host.facts.name[1:]), held)
+
+    def administer(self) -> None:
+        """A host is closed or opened."""
+        closed = [name for name, host in self.cluster.hosts.items() if host.closed_by]
+        name = self.random.choice(closed or sorted(self.cluster.hosts))
+        self.do(c.OpenHost(name, ROOT) if closed else c.CloseHost(name, ROOT, "disk\nbroken"))
+
+    def pass_time(self) -> None:
+        """A while passes in which every host that is heard stays heard."""
+        self.now += self.random.choice([5.0, 60.0, 300.0])
+        self.tick()
+
+    def tick(self) -> None:
+        """What is due happens, with every host heard that is not silent."""
+        for host in self.cluster.hosts.values():
+            host.seen_at = self.now
+        self.do(c.Tick())

@@ -1,0 +1,65 @@
+"""What must be the same before and after a restart, as plain values that compare and print well."""
+
+from typing import Any
+
+from lavad.core.cluster import Cluster
+from lavad.core.records import ArrayRecord, Attempt, Job
+
+
+def fingerprint(cluster: Cluster) -> dict[str, Any]:
+    """Job, array, attempt and host state; not load, sessions, or what is only remembered to be fast."""
+    return {
+        "next_job": cluster.next_job,
+        "jobs": {record.id: _record(record) for record in cluster.jobs.values()},
+        "attempts": {tuple(key): _attempt(attempt) for key, attempt in cluster.attempts.items()},
+        "staging": {tuple(key) for key in cluster.staging},
+        "finished": {key: _job(job) for key, job in cluster.finished.items()},
+        "ended_arrays": sorted((at, job) for job, at in cluster.ended_arrays.items()),
+        "hosts": {name: (host.facts, host.closed_by, host.comment) for name, host in cluster.hosts.items()},
+        "shares": {name: {tuple(key): s for key, s in h.attempts.items()} for name, h in cluster.hosts.items()},
+    }
+
+
+def _record(record: Job | ArrayRecord) -> Any:
+    return _array(record) if isinstance(record, ArrayRecord) else _job(record)
+
+
+def _job(job: Job) -> tuple[Any, ...]:
+    words = () if job.index else (job.text, repr(job.shared))  # an element's are its array's as they are now
+    return (
+        *words,
+        job.id,
+        job.index,
+        job.state,
+        job.attempts,
+        job.priority,
+        job.position,
+        job.submitted_at,
+        job.postponed_reason,
+        job.resume_state or 0,
+        repr(job.end),
+        tuple(job.attempt.key) if job.attempt else (),
+    )
+
+
+def _array(array: ArrayRecord) -> tuple[Any, ...]:
+    waiting = {*array.pending, *array.held}
+    return (
+        array.id,
+        list(array.indices),
+        list(array.pending),
+        list(array.held),
+        list(array.killed),
+        bytes(array.ended).rstrip(b"\0"),
+        (array.done, array.exited, array.limit, array.priority, array.position, array.submitted_at),
+        array.over_at if array.is_over else 0.0,
+        repr(array.shared),
+        array.text,
+        {index: count for index, count in array.attempts.items() if index in waiting},
+        {index: why for index, why in array.postponed.items() if index in waiting},
+        {index: _job(job) for index, job in array.live.items()},
+    )
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    return {name: getattr(attempt, name) for name in Attempt.__slots__ if name != "usage"}
