@@ -34,11 +34,16 @@ def main(argv: list[str], io: Io) -> int:
     if "-new-ticket" in options:
         io.print(f"{files.new_ticket(target, days)} admits hosts for {days} days.")
         return 0
+
+    def given(name: str, default: str) -> str:
+        found = value(options, name)
+        return default if found is None else found
+
     settings = files.settings_for(
-        cluster=value(options, "cluster") or "lava",
-        listen=value(options, "listen") or f"0.0.0.0:{files.MASTER_PORT}",
+        cluster=given("cluster", "lava"),
+        listen=given("listen", f"0.0.0.0:{files.MASTER_PORT}"),
         administrator=io.user_name(),
-        database=value(options, "db") or "",
+        database=value(options, "db"),
     )
     files.create(target, settings, days)
     io.print(f"Cluster {settings.cluster} is set up in {target}. Start its master:  lavad --conf {target}")

@@ -59,7 +59,7 @@ def _wishes(options: Options) -> life.Wishes:
         hosts=number(options, "hosts", 1, HOSTS_MAX) or DEFAULT_HOSTS,
         slots=number(options, "slots", 1, SLOTS_MAX) or os.cpu_count() or 1,
         gpus=number(options, "simulate-gpus", 0, GPUS_MAX) or 0,
-        database=value(options, "db") or "",
+        database=value(options, "db"),
     )
 
 

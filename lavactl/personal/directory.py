@@ -52,7 +52,7 @@ class Settings:
     more: dict[str, str] = field(default_factory=dict)
 
 
-def settings_for(cluster: str, listen: str, administrator: str, database: str) -> Settings:
+def settings_for(cluster: str, listen: str, administrator: str, database: str | None) -> Settings:
     """The settings of a real cluster from the options of `lavactl init`; CommandError for those that make no sense."""
     check_cluster_name(cluster)
     check_database(database)
@@ -69,7 +69,7 @@ def settings_for(cluster: str, listen: str, administrator: str, database: str) -
         listen=listen,
         enrol_listen=join_address(address, port + 1),
         administrators=administrator,
-        database=database,
+        database=database or "",
     )
 
 
@@ -81,9 +81,15 @@ def check_cluster_name(name: str) -> None:
         )
 
 
-def check_database(url: str) -> None:
-    """CommandError for a URL of a kind that lava does not know."""
-    if url and urlsplit(url).scheme.partition("+")[0] not in _DATABASES:
+def check_database(url: str | None) -> None:
+    """CommandError for a URL of a kind that lava does not know; None stands for the default."""
+    if url is None:
+        return
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError:
+        scheme = ""
+    if scheme.partition("+")[0] not in _DATABASES:
         raise CommandError("--db: expected sqlite:///PATH or postgresql://[USER[:PASSWORD]@]HOST[:PORT]/NAME.")
 
 

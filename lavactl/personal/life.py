@@ -39,7 +39,7 @@ class Wishes:
     hosts: int
     slots: int
     gpus: int
-    database: str
+    database: str | None
 
 
 def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
@@ -67,7 +67,7 @@ def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
     settings = files.Settings(
         cluster=f"personal-{user}"[:39] if user.isascii() and user.isalnum() else "personal",
         administrators=user,
-        database=wishes.database,
+        database=wishes.database or "",
         more={"LAVA_SOCKET": str(cluster.socket(login)), "LAVA_LOGIN_HOSTS": login},
         **_addresses(cluster),
     )
@@ -90,10 +90,11 @@ def _login_name() -> str:
         return "login"
 
 
-def _check_database_is_near(url: str, mode: Mode) -> None:
+def _check_database_is_near(url: str | None, mode: Mode) -> None:
     """Without root the master lives in a network of its own, from where this machine's loopback cannot be reached."""
     if (
-        mode is Mode.USER
+        url is not None
+        and mode is Mode.USER
         and url.startswith("postgresql")
         and "host=/" not in url
         and "@/" not in url

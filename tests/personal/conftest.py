@@ -1,0 +1,118 @@
+"""People who run personal clusters in tests: root, and an ordinary user who exists only for the tests.
+
+Whatever cluster a test brings up is taken down when it ends, also when it failed.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from tests.personal.people import Person, is_open
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def public_commands() -> Iterator[Path]:
+    """The commands of an installation that any user of this machine can run."""
+    installed = Path(sys.executable).parent
+    if os.geteuid() != 0 or is_open(Path(sys.executable)):
+        yield installed
+        return
+    # The developer's Python is in a closed home: the system's own may be the same version and read the same packages.
+    python = Path(f"/usr/bin/python3.{sys.version_info.minor}")
+    site = Path(sys.prefix, "lib", f"python3.{sys.version_info.minor}", "site-packages")
+    if not python.exists() or not is_open(site) or not is_open(ROOT):
+        pytest.skip("no Python, or no copy of lava, on this machine can be run by another user")
+    home = Path(tempfile.mkdtemp(prefix="lava-venv-"))
+    try:
+        home.chmod(0o755)
+        subprocess.run([python, "-m", "venv", "--without-pip", home / "venv"], check=True)
+        own_site = home / "venv" / "lib" / python.name / "site-packages"
+        (own_site / "lava.pth").write_text(f"{ROOT}\n{site}\n")
+        _write_commands(home / "venv" / "bin")
+        yield home / "venv" / "bin"
+    finally:
+        shutil.rmtree(home)
+
+
+def _write_commands(directory: Path) -> None:
+    package = ConfigParser()
+    package.read(ROOT / "setup.cfg")
+    for line in package["options.entry_points"]["console_scripts"].split("\n"):
+        name, _, function = line.partition(" = ")
+        module, _, attribute = function.partition(":")
+        if name:
+            text = f"#!{directory}/python\nimport sys\nfrom {module} import {attribute}\nsys.exit({attribute}())\n"
+            (directory / name).write_text(text)
+            (directory / name).chmod(0o755)
+
+
+@pytest.fixture(scope="session")
+def short_directory() -> Iterator[Callable[[Person], Path]]:
+    """Makes directories of a person whose paths are short enough for sockets."""
+    made: list[Path] = []
+
+    def make(person: Person) -> Path:
+        path = Path(tempfile.mkdtemp(prefix="lava-t-"))
+        entry = pwd.getpwnam(person.name)
+        os.chown(path, entry.pw_uid, entry.pw_gid)
+        path.chmod(0o755)
+        made.append(path)
+        return path
+
+    yield make
+    for path in made:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def account() -> Iterator[str]:
+    """The name of an ordinary user: whoever runs the tests, or one made for root's tests."""
+    if os.geteuid() != 0:
+        yield pwd.getpwuid(os.geteuid()).pw_name
+        return
+    name = f"lava{os.getpid()}"
+    subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
+    yield name
+    subprocess.run(["userdel", "--remove", name], check=True, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def user(account: str, public_commands: Path) -> Iterator[Person]:
+    """An ordinary user."""
+    become = ("runuser", "-u", account, "--") if os.geteuid() == 0 else ()
+    person = Person(account, Path(pwd.getpwnam(account).pw_dir), public_commands, become)
+    yield person
+    person.purge()
+
+
+@pytest.fixture
+def root(public_commands: Path) -> Iterator[Person]:
+    """Root, with an installation that everyone can use."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    person = Person("root", Path("/root"), public_commands)
+    yield person
+    person.purge()
+
+
+@pytest.fixture(params=["root", "user"])
+def person(request: pytest.FixtureRequest) -> Person:
+    """Each kind of person in turn."""
+    found: Person = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def directory(person: Person, short_directory: Callable[[Person], Path]) -> Path:
+    """Where that person's cluster may be."""
+    return short_directory(person) / "D"
