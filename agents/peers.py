@@ -8,7 +8,6 @@ conversation that breaks off kills its task (a dead link is noticed within about
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,9 +19,10 @@ import grpc.aio
 
 from agents.callers import CallFailed
 from agents.ranks.contract import Attempts
+from agents.ranks.output import NotReadable, open_output
 from agents.ranks.tasks import converse
 from protos import frames, peektickets
-from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
+from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput
 from protos.agents_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
 from protos.tls import (
     Identity,
@@ -107,19 +107,28 @@ class Peers(PeerServiceServicer):
         await self.tail(request, context.write)
 
     async def tail(self, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]) -> None:
-        """Read a job's output as its user, with a helper process beside the job. The ticket was checked before."""
-        held = self._attempts.find(request.key.job, request.key.index, request.key.attempt)
+        """Read a job's output for a caller whose ticket has been checked. What cannot be read is told in a chunk."""
+        key = (request.key.job, request.key.index, request.key.attempt)
+        held = self._attempts.find(*key)
         path = "" if held is None else held.error_path if request.error_file else held.output_path
         if held is None or not path:
-            await send(TailChunk(error="Not yet started."))
+            await send(TailChunk(error="Not yet started.", is_error_file=request.error_file))
             return
-        start = TaskStart(key=request.key, argv=_tail_argv(request, path), cwd=b"/", no_input=True)
+        try:
+            reader = await open_output(path, held.uid, held.groups)
+        except NotReadable as error:
+            await send(TailChunk(error=str(error), is_error_file=request.error_file))
+            return
 
-        async def pass_on(output: TaskOutput) -> None:
-            if output.out or output.error:
-                await send(TailChunk(data=output.out, error=output.error, is_error_file=request.error_file))
+        async def pass_on(data: bytes) -> None:
+            await send(TailChunk(data=data, is_error_file=request.error_file))
 
-        await converse(self._attempts, held, start, _nothing_to_say(), pass_on)
+        try:
+            await reader.send_all(request.last_bytes, pass_on)
+            if request.follow:
+                await reader.follow(lambda: self._attempts.find(*key) is None, pass_on)
+        finally:
+            reader.close()
 
     async def _calling_host(self, context: "grpc.aio.ServicerContext[Any, Any]") -> str:
         try:
@@ -130,17 +139,6 @@ class Peers(PeerServiceServicer):
         if role.kind is not Kind.AGENT:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only agents talk to their peers")
         return role.host
-
-
-def _tail_argv(request: TailRequest, path: str) -> list[bytes]:
-    start = b"%d" % request.last_bytes if request.last_bytes else b"+1"
-    follow = [b"--follow=name", b"--retry"] if request.follow else []
-    return [b"tail", b"-q", b"-c", start, *follow, b"--", os.fsencode(path)]
-
-
-async def _nothing_to_say() -> AsyncIterator[TaskInput]:
-    await asyncio.get_running_loop().create_future()
-    yield TaskInput()
 
 
 class PeerChannels:

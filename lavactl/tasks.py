@@ -68,15 +68,22 @@ def job_around(io: "Io", command: str) -> JobKey:
         CommandError: we are in none.
     """
     numbers = []
-    for variable in ("LSB_JOBID", "LSB_JOBINDEX", "LAVA_ATTEMPT"):
-        text = io.environ.get(variable, "" if variable == "LSB_JOBID" else "0")
+    for variable, default in (("LSB_JOBID", ""), ("LSB_JOBINDEX", "0")):
+        text = io.environ.get(variable, default)
         if not (text.isascii() and text.isdigit()):
             raise CommandError(f"{command}: this command works only inside a job: {variable} is {text or 'not set'}.")
         numbers.append(int(text))
     slots = slots_of(io.environ.get("LSB_MCPU_HOSTS", "")) or io.environ.get("LSB_HOSTS", "").split()
     if not slots:
         raise CommandError(f"{command}: the hosts of the job are not known: LSB_MCPU_HOSTS is not set.")
-    return JobKey(numbers[0], numbers[1], numbers[2], slots)
+    return JobKey(numbers[0], numbers[1], attempt_of(io.environ.get("LAVA_JOB_KEY", ""), numbers), slots)
+
+
+def attempt_of(key: str, numbers: list[int]) -> int:
+    """The attempt in JOB.INDEX.ATTEMPT, when it is of this job; else 0, which means the newest."""
+    job, _, rest = key.partition(".")
+    index, _, attempt = rest.partition(".")
+    return int(attempt) if [job, index] == [str(number) for number in numbers] and attempt.isdecimal() else 0
 
 
 def slots_of(text: str) -> list[str]:

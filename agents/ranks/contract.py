@@ -35,12 +35,14 @@ class HeldAttempt(Protocol):
     @property
     def allocation(self) -> Sequence[HostPart]: ...
     @property
+    def groups(self) -> Sequence[int]: ...
+    @property
     def output_path(self) -> str:
-        """Where the job's standard output goes on this host; empty while nothing of the job was started here."""
+        """The job's standard output, through the descriptor its shepherd holds; empty while nothing has been opened."""
 
     @property
     def error_path(self) -> str:
-        """Where its standard error goes; empty when that joins the output."""
+        """Its standard error, likewise; empty when that joins the output."""
 
 
 class TaskHandle(Protocol):
@@ -64,7 +66,7 @@ class TaskRequest:
     """What to run beside the job, as its user. ``environment`` is laid over the job's own."""
 
     argv: tuple[bytes, ...]
-    cwd: bytes  # entered as the user; empty: the job's
+    cwd: str  # entered as the user; empty: the job's
     environment: tuple[bytes, ...]  # NAME=VALUE
     stdin_fd: int
     stdout_fd: int

@@ -68,7 +68,7 @@ async def _start(
             environment += (b"PMI_FD=%d" % PMI_DESCRIPTOR,)
         request = TaskRequest(
             argv=argv,
-            cwd=start.cwd,
+            cwd=os.fsdecode(start.cwd),
             environment=environment,
             stdin_fd=descriptors[0],
             stdout_fd=descriptors[1],

@@ -22,6 +22,7 @@ class Held:
     allocation: Sequence[HostShare]
     uid: int = field(default_factory=os.getuid)
     gid: int = field(default_factory=os.getgid)
+    groups: tuple[int, ...] = ()
     user: str = "someone"
     output_path: str = ""
     error_path: str = ""
@@ -91,8 +92,9 @@ class FakeAttempts:
         if held is None:
             raise TaskRefused(f"job <{key[0]}> does not run here")
         environment = {b"PATH": os.environb[b"PATH"], **held.environment}
-        environment.update(entry.split(b"=", 1) for entry in request.environment)
-        argv, keep = list(request.argv), ()
+        environment.update((name, value) for name, _, value in (one.partition(b"=") for one in request.environment))
+        argv = list(request.argv)
+        keep: tuple[int, ...] = ()
         if request.pmi_fd is not None:
             keep = (request.pmi_fd,)
             argv = [b"/bin/bash", b"-c", _WITH_PMI.encode(), b"pmi", b"%d" % request.pmi_fd, *argv]

@@ -409,23 +409,47 @@ def test_a_job_that_has_not_started_has_no_output(site: Site) -> None:
     assert [chunk.error for chunk in peek(site)] == ["Not yet started."]
 
 
-def test_output_can_be_followed(site: Site, tmp_path: Path) -> None:
-    """What is written later comes as well, until the command goes away; then nothing is left running."""
+def test_output_is_followed_until_the_job_is_over(site: Site, tmp_path: Path) -> None:
+    """What is written later comes at once, the last words included."""
     output = tmp_path / "out"
     output.write_bytes(b"one\n")
     site.agents["n2"].attempts.held[0].output_path = str(output)
     site.may_peek("n2", 7)
     request = PeekRequest(follow=True)
     request.job.ref.job = 7
-    connection = site.dial("n1")
-    answers = connection.answers(PEEK, request.SerializeToString(), TIMEOUT_S)
+    answers = site.dial("n1").answers(PEEK, request.SerializeToString(), TIMEOUT_S)
     assert TailChunk.FromString(next(answers)).data == b"one\n"
-    with output.open("ab") as file:
-        file.write(b"two\n")
-    assert TailChunk.FromString(next(answers)).data == b"two\n"
-    pid = site.agents["n2"].attempts.handles[0].pid
-    connection.close()
-    until(lambda: not is_alive(pid), "the helper outlives its reader")
+    for word in (b"two\n", b"three\n"):
+        with output.open("ab") as file:
+            file.write(word)
+        began = time.monotonic()
+        assert TailChunk.FromString(next(answers)).data == word
+        assert time.monotonic() - began < 0.9, "it comes by the kernel's word, not by looking again"
+    site.agents["n2"].attempts.held.clear()
+    assert list(answers) == []
+
+
+@pytest.mark.root
+def test_what_the_jobs_user_may_not_read_is_not_shown(tmp_path: Path) -> None:
+    """The agent is root and could; a file the user may only append to stays closed, and so does what is no file."""
+    with Site(tmp_path, "n1", "n2") as site:
+        site.allocate(7, *SLOTS, uid=12345, groups=(777,))
+        site.may_peek("n2", 7)
+        held = site.agents["n2"].attempts.held[0]
+        dropbox = tmp_path / "dropbox"
+        dropbox.write_bytes(b"secret")
+        held.output_path = str(dropbox)
+        dropbox.chmod(0o622)
+        assert [chunk.error for chunk in peek(site)] == ["the output file may not be read by the job's user"]
+        dropbox.chmod(0o644)
+        assert [chunk.data for chunk in peek(site)] == [b"secret"]
+        os.chown(dropbox, 0, 777)
+        dropbox.chmod(0o604)
+        assert [chunk.error for chunk in peek(site)] == ["the output file may not be read by the job's user"]
+        held.output_path = "/dev/zero"
+        assert [chunk.error for chunk in peek(site)] == ["the output file is no regular file"]
+        held.output_path = str(tmp_path / "gone")
+        assert [chunk.error for chunk in peek(site)] == ["the job has just ended"]
 
 
 @pytest.mark.parametrize("host", ["n1"])
