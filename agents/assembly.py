@@ -1,0 +1,139 @@
+"""The part of an agent that needs no network: journal, ledger, shepherds and attempts, put together and brought back to life.
+
+Used by the daemon, by tests and by benchmarks. Order matters: the launcher before anything that makes threads; the surviving
+shepherds before the logs (what ended before they answered is in a log by then); the journal's new file last.
+"""
+
+import fcntl
+import logging
+import os
+import time
+import zlib
+from pathlib import Path
+
+from agents.attempts import Attempts
+from agents.environment import HostContext
+from agents.journal import Journal
+from agents.orders import Keeper
+from agents.preparation import Preparation
+from agents.shepherd import hierarchy, messages
+from agents.shepherd.hierarchy import Base
+from agents.shepherd.messages import Key, pack
+from agents.shepherds import Handle, LauncherProcess, Pool, Spool
+from agents.users import UnknownUser, Users
+
+LOG = logging.getLogger("lava.agent")
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# Passable, not readable: users' processes open host files and their own scripts by name. Everything else is ours alone.
+PASSABLE, PRIVATE = 0o711, 0o700
+
+
+class StateInUse(Exception):
+    """Another agent works in this state directory; the text is one sentence."""
+
+
+class Local:
+    """An agent's inner half.
+
+    Making it locks the state directory, makes its parts and starts the launcher: no gRPC thread may exist yet.
+
+    Raises:
+        StateInUse: there is another agent.
+        OSError: the directory cannot be used.
+    """
+
+    def __init__(self, context: HostContext, state: Path, slots: int) -> None:
+        self._lock = _lock(state)
+        for name, mode in (("shepherds", PRIVATE), ("outputs", PRIVATE), ("scripts", PASSABLE), ("hostfiles", PASSABLE)):
+            (state / name).mkdir(exist_ok=True)
+            (state / name).chmod(mode)
+        spool = Spool(state / "shepherds", state / "outputs", state / "shepherds.log")
+        self.base = find_groups(context.host, state)
+        self._launcher = LauncherProcess(spool, self.base)
+        self._boot_id = BOOT_ID.read_text().strip()
+        self._journal = Journal(state / "journal")
+        self.ledger, self._boot_before = self._journal.load()
+        self.users = Users()
+        self.preparation = Preparation(context, state)
+        self.keeper = Keeper(self.ledger, self._journal, self._boot_id, self.preparation, self.users)
+        self.pool = Pool(
+            spool, self.base, slots, self._launcher, self.keeper.on_message, self.keeper.on_lost, self._marks
+        )
+        self.attempts = Attempts(self.ledger, self.pool)
+        self.keeper.connect(self.pool, self.attempts)
+
+    def _marks(self, key: Key) -> tuple[bytes, ...]:
+        """Environment entries that all processes of an attempt of this agent have, and no others."""
+        return (b"LAVA_JOB_KEY=%d.%d.%d" % key, os.fsencode(f"LAVA_SOCKET={self.preparation.host.socket}"))
+
+    async def start(self) -> None:
+        """Take over what the last agent left: living shepherds, recorded ends, orders that were never begun."""
+        alive = await self.pool.start()
+        traces = self.pool.traces(self.pool.logged_slots())
+        launched = {key: handle.launched for key, handle in alive.items()}
+        rebooted = self._boot_before not in ("", self._boot_id)
+        self.ledger.reconcile(launched, traces.started, traces.finished, traces.refused, rebooted, time.time())
+        self.preparation.adopt_scripts(self.ledger.specs)
+        for key, handle in alive.items():
+            await self._adopt(key, handle)
+        self._journal.rewrite(self.ledger, self._boot_id)
+        self.pool.drop_dead_logs()
+        if self.ledger.entries:
+            LOG.info("event=adopted attempts=%d with_shepherd=%d", len(self.ledger.entries), len(alive))
+
+    async def _adopt(self, key: Key, handle: Handle) -> None:
+        entry = self.ledger.entries.get(key)
+        if entry is None:  # told, acknowledged and forgotten, but not gone: nobody wants it any more
+            handle.send(pack(messages.RELEASE, *key, ""))
+            return
+        blob = self.ledger.spec(entry)
+        try:
+            owner = await self.users.find(blob.user, blob.uid, blob.gid)
+            self.attempts.note(key, self.keeper.prepare(entry, owner).job)
+        except (UnknownUser, OSError) as error:
+            # The job itself runs on; only tasks beside it are refused.
+            LOG.warning("event=adopted_without_owner job=%d index=%d attempt=%d reason=%r", *key, str(error))
+        if entry.releasing:
+            handle.send(pack(messages.RELEASE, *key, ""))
+
+    async def close(self) -> None:
+        """Let go: jobs and their shepherds live on, the rest ends."""
+        await self.keeper.close()
+        await self.pool.close()
+        self._journal.close()
+        os.close(self._lock)
+
+
+def _lock(state: Path) -> int:
+    state.mkdir(parents=True, exist_ok=True)
+    state.chmod(PASSABLE if os.geteuid() == 0 else PRIVATE)
+    lock = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise StateInUse(f"Another agent already works in {state}.") from None
+    return lock
+
+
+def find_groups(host: str, state: Path) -> Base:
+    """The control groups for the slots, made if need be; the same ones as last time as long as they exist."""
+    name = f"lava-{host}-{zlib.crc32(os.fsencode(state.resolve())):08x}"
+    path = state / "groups"
+    if path.exists():
+        known = _read_base(path)
+        if known.version and all(os.path.isdir(group) for _, group in known.paths):
+            return known
+    base = hierarchy.prepare(
+        hierarchy.discover(name, Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text())
+    )
+    lines = [str(base.version), *(f"{controller}={group}" for controller, group in base.paths)]
+    path.write_text("\n".join(lines) + "\n")
+    return base
+
+
+def _read_base(path: Path) -> Base:
+    version, *lines = path.read_text().splitlines()
+    pairs = (line.partition("=") for line in lines)
+    return Base(int(version), tuple((controller, group) for controller, _, group in pairs))

@@ -1,0 +1,192 @@
+"""The attempts of this host as its other parts see them: who owns one, where it runs, and how to start a task beside it.
+
+Implements the protocols of `agents.ranks.contract`. Owner, allocation, directory and environment come from the master's order
+alone. A task is started by the attempt's own shepherd, so it is born in the job's group, under its limits, and dies with it.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.ledger import Entry, Ledger, State
+from agents.ranks.contract import TaskRefused, TaskRequest
+from agents.shepherd import messages
+from agents.shepherd.messages import JobSetup, Key, Message, pack
+from agents.shepherds import Handle, Pool
+from protos.common_pb2 import HostShare
+from protos.jobs_pb2 import JobSpec
+
+TASK_START_S = 60.0
+LOST = 9    # the wait status of tasks whose shepherd died: they were killed
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAttempt:
+    """An attempt that this host holds."""
+
+    key: Key
+    user: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    allocation: Sequence[HostShare]
+    spec: JobSpec
+    cwd: str
+    environment: Mapping[bytes, bytes]
+    launched: bool
+    output_path: str    # through the shepherd's open descriptor: no user can put another file there; empty when none is open
+    error_path: str     # empty when it joins the output
+
+
+class TaskHandle:
+    """A started task."""
+
+    def __init__(self, shepherd: Handle, key: Key, serial: int, pid: int, ended: "asyncio.Future[int]") -> None:
+        self._shepherd = shepherd
+        self._key = key
+        self._serial = serial
+        self._ended = ended
+        self.pid = pid
+
+    def signal(self, number: int) -> None:
+        """Signal the task and all that descends from it; nothing happens when it has ended."""
+        if not self._ended.done():
+            self._shepherd.send(pack(messages.SIGNAL, *self._key, number, "", self._serial))
+
+    async def wait(self) -> int:
+        """The raw wait status of the task's first process, once it has ended."""
+        return await asyncio.shield(self._ended)
+
+
+@dataclass(slots=True)
+class _Task:
+    key: Key
+    started: "asyncio.Future[int]"
+    ended: "asyncio.Future[int]"
+
+
+class Attempts:
+    """The attempts of this host."""
+
+    def __init__(self, ledger: Ledger, pool: Pool) -> None:
+        self._ledger = ledger
+        self._pool = pool
+        self._jobs: dict[Key, JobSetup] = {}
+        self._tasks: dict[int, _Task] = {}
+        self._serials = itertools.count(1)
+
+    def note(self, key: Key, job: JobSetup) -> None:
+        """What an attempt was prepared with."""
+        self._jobs[key] = job
+
+    def forget(self, key: Key) -> None:
+        """The attempt is over here: tasks that are still waited for have been killed."""
+        self._jobs.pop(key, None)
+        for serial in [serial for serial, task in self._tasks.items() if task.key == key]:
+            self._end(self._tasks.pop(serial), LOST)
+
+    def prepared(self, key: Key) -> JobSetup | None:
+        """What an attempt was prepared with, if this agent did that."""
+        return self._jobs.get(key)
+
+    def find(self, job: int, index: int, attempt: int = 0) -> HeldAttempt | None:
+        """The attempt, or the newest one of that job when ``attempt`` is 0; None when it is not, or no longer, here."""
+        if attempt:
+            entry = self._ledger.entries.get((job, index, attempt))
+        else:
+            matching = (one for one in self._ledger.entries.values() if one.key[:2] == (job, index))
+            entry = max(matching, key=lambda one: one.key[2], default=None)
+        if entry is None or entry.state is not State.HELD:
+            return None
+        return self._held(entry)
+
+    def all(self) -> list[HeldAttempt]:
+        """Every attempt that holds a place here."""
+        found = (self._held(entry) for entry in self._ledger.entries.values() if entry.state is State.HELD)
+        return [held for held in found if held is not None]
+
+    def _held(self, entry: Entry) -> HeldAttempt | None:
+        job = self._jobs.get(entry.key)
+        shepherd = self._pool.holder(entry.key)
+        if job is None or shepherd is None:
+            return None
+        return HeldAttempt(
+            key=entry.key,
+            user=job.user,
+            uid=job.uid,
+            gid=job.gid,
+            groups=job.groups,
+            home=job.home,
+            allocation=entry.stage.allocation,
+            spec=self._ledger.spec(entry).spec,
+            cwd=job.cwd,
+            environment=job.environment,
+            launched=entry.launched,
+            output_path=_through(shepherd.pid, shepherd.output),
+            error_path=_through(shepherd.pid, shepherd.error),
+        )
+
+    async def run_task(self, key: Key, request: TaskRequest) -> TaskHandle:
+        """Start a task in the attempt's place. The descriptors stay the caller's.
+
+        Raises:
+            TaskRefused: the attempt is not running here (any more), or the task could not be started.
+        """
+        entry, shepherd = self._ledger.entries.get(key), self._pool.holder(key)
+        if entry is None or entry.state is not State.HELD or entry.releasing or shepherd is None:
+            raise TaskRefused("The job is not running on this host.")
+        if not request.argv:
+            raise TaskRefused("There is no command to run.")
+        loop = asyncio.get_running_loop()
+        task = _Task(key, loop.create_future(), loop.create_future())
+        serial = next(self._serials)
+        self._tasks[serial] = task
+        extra = () if request.pmi_fd is None else (request.pmi_fd,)
+        descriptors = (request.stdin_fd, request.stdout_fd, request.stderr_fd, *extra)
+        shepherd.send(pack(messages.TASK, *key, serial, request.argv, request.cwd, _overlay(request)), descriptors)
+        try:
+            async with asyncio.timeout(TASK_START_S):
+                pid = await task.started
+        except TimeoutError:
+            shepherd.send(pack(messages.SIGNAL, *key, 9, "", serial))
+            raise TaskRefused(f"The task did not start within {TASK_START_S:.0f} seconds.") from None
+        return TaskHandle(shepherd, key, serial, pid, task.ended)
+
+    def on_message(self, message: Message) -> None:
+        """TASK_STARTED and TASK_ENDED of a shepherd."""
+        kind, _, _, _, serial, *rest = message
+        task = self._tasks.get(serial)
+        if task is None:
+            return
+        if kind == messages.TASK_ENDED:
+            del self._tasks[serial]
+            self._end(task, rest[0])
+        elif rest[0]:
+            if not task.started.done():
+                task.started.set_result(rest[0])
+        else:
+            del self._tasks[serial]
+            self._refuse(task, rest[1])
+
+    def _end(self, task: _Task, status: int) -> None:
+        self._refuse(task, "The job has ended on this host.")
+        if not task.ended.done():
+            task.ended.set_result(status)
+
+    def _refuse(self, task: _Task, why: str) -> None:
+        if not task.started.done():
+            task.started.set_exception(TaskRefused(why))
+
+
+def _through(pid: int, descriptor: int) -> str:
+    return f"/proc/{pid}/fd/{descriptor}" if descriptor >= 0 else ""
+
+
+def _overlay(request: TaskRequest) -> dict[bytes, bytes]:
+    pairs = (line.partition(b"=") for line in request.environment)
+    found = {name: value for name, separator, value in pairs if name and separator}
+    if request.task:
+        found[b"LAVA_TASK_INDEX"] = b"%d" % request.task
+    return found

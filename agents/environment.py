@@ -1,0 +1,182 @@
+"""The environment of a job: what the user submitted, then LSF's variables, then what lets MPI libraries find the allocation.
+
+Pure but for the host files, which are kept by content, so that thousands of short jobs on the same place share one. What differs
+between elements of an array (index, job label, expanded paths) is added by the shepherd.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from protos.agents_pb2 import JobSpecBlob, Stage
+from protos.common_pb2 import HostShare
+
+# What a job must not bring along from the place where it was submitted, which may have been another job.
+PREFIXES_DROPPED = (b"LSB_", b"LS_JOBPID=", b"LAVA_JOB_KEY=", b"LAVA_TASK", b"PMI_", b"CUDA_VISIBLE_DEVICES=")
+# LSF leaves this out where it would be too long; programs then read the host file.
+LSB_HOSTS_MAX = 4096
+HOST_FILES_KEPT = 256
+ROOT_MPI = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")
+
+
+@dataclass(frozen=True, slots=True)
+class HostContext:
+    """What is the same for every job of this host."""
+
+    host: str
+    socket: str         # the local gateway socket
+    bin_dir: str        # where the commands are, blaunch among them
+    env_dir: str        # the cluster's configuration directory; empty: not known here
+    has_gpus: bool
+    oversubscribed: bool    # more slots than processors: MPI ranks must not spin
+
+
+class HostFiles:
+    """Files that list an allocation, named by their content. World-readable in a directory that anyone may pass through."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._present: dict[str, None] = {}
+
+    def put(self, lines: Iterable[str], used: Iterable[str] = ()) -> str:
+        """The path of a file with these lines. ``used``: paths that must stay when old files are removed."""
+        text = "".join(f"{line}\n" for line in lines).encode()
+        path = str(self._directory / hashlib.sha256(text).hexdigest()[:24])
+        if path not in self._present:
+            self._write(path, text)
+            self._forget_some(set(used) | {path})
+        self._present[path] = self._present.pop(path, None)
+        return path
+
+    def _write(self, path: str, text: bytes) -> None:
+        temporary = f"{path}.new"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(descriptor, text)
+            os.fchmod(descriptor, 0o644)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+
+    def _forget_some(self, used: set[str]) -> None:
+        surplus = len(self._present) - HOST_FILES_KEPT
+        for path in [path for path in self._present if path not in used][: max(0, surplus)]:
+            os.unlink(path)
+            del self._present[path]
+
+
+def slot_hosts(allocation: Sequence[HostShare]) -> list[str]:
+    """A host name for each slot, in order of the allocation."""
+    return [share.host for share in allocation for _ in range(share.slots)]
+
+
+def task_hosts(blob: JobSpecBlob, allocation: Sequence[HostShare]) -> list[str]:
+    """A host name for each task, in order of task numbers; one for each slot where the master placed no tasks."""
+    hosts = [
+        share.host
+        for role in range(len(blob.spec.roles))
+        for share in allocation
+        for _ in range(share.tasks_by_role[role] if role < len(share.tasks_by_role) else 0)
+    ]
+    return hosts or slot_hosts(allocation)
+
+
+def job_environment(
+    blob: JobSpecBlob, stage: Stage, home: str, script: str, host: HostContext, files: HostFiles, used: Iterable[str] = ()
+) -> dict[bytes, bytes]:
+    """Everything but what the shepherd adds for one element. ``script``: path of the spooled job script, or empty."""
+    environment = submitted(blob.spec.environment)
+    text: dict[str, str] = {}
+    text.update(_about_job(blob, stage, home, script))
+    text.update(_about_place(blob, stage.allocation, files, used))
+    text.update(_about_host(blob, stage.allocation, host))
+    text.update(_for_mpi(blob, stage.allocation, host, files, used))
+    text.update(stage.environment)
+    environment.update((os.fsencode(name), os.fsencode(value)) for name, value in text.items())
+    return environment
+
+
+def submitted(lines: Iterable[bytes]) -> dict[bytes, bytes]:
+    """The user's own variables."""
+    kept = (line.partition(b"=") for line in lines if not line.startswith(PREFIXES_DROPPED))
+    return {name: value for name, separator, value in kept if name and separator}
+
+
+def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[str, str]:
+    spec = blob.spec
+    last = max((part.last for part in spec.array), default=0)
+    step = (spec.array[0].step or 1) if spec.array else 0
+    slots = sum(role.tasks_max * (role.slots_per_task or 1) for role in spec.roles)
+    found = {
+        "LSB_JOBID": str(blob.job),
+        "LSB_JOBINDEX_STEP": str(step),
+        "LSB_JOBINDEX_END": str(last),
+        "LSB_JOBNAME": spec.name,
+        "LSB_QUEUE": stage.queue or blob.queue,
+        "LSB_SUB_HOST": spec.submit_host,
+        "LSB_PROJECT_NAME": spec.project,
+        "LSB_MAX_NUM_PROCESSORS": str(max(slots, 1)),
+        "LSB_JOBFILENAME": script or str(blob.job),
+        "LSB_EXIT_PRE_ABORT": "99",
+        "LSB_JOB_EXECUSER": blob.user,
+        "LSB_EFFECTIVE_RSRCREQ": spec.roles[0].requirement if spec.roles else "",
+        "LS_SUBCWD": spec.submit_cwd or spec.cwd,
+        "LS_EXEC_T": "START",
+        "LSFUSER": blob.user,
+        "USER": blob.user,
+        "LOGNAME": blob.user,
+        "HOME": home,
+    }
+    if spec.output_dir:
+        found["LSB_OUTDIR"] = spec.output_dir
+    if spec.resizable:
+        found["LSB_RESIZABLE"] = "Y"
+    return found
+
+
+def _about_place(
+    blob: JobSpecBlob, allocation: Sequence[HostShare], files: HostFiles, used: Iterable[str]
+) -> dict[str, str]:
+    slots = slot_hosts(allocation)
+    joined = " ".join(slots)
+    found = {
+        "LSB_MCPU_HOSTS": " ".join(f"{share.host} {share.slots}" for share in allocation),
+        "LSB_DJOB_NUMPROC": str(len(slots)),
+        "LSB_DJOB_HOSTFILE": files.put(slots, used),
+        "LSB_DJOB_RANKFILE": files.put(task_hosts(blob, allocation), used),
+    }
+    if len(joined) < LSB_HOSTS_MAX:
+        found["LSB_HOSTS"] = joined
+    return found
+
+
+def _about_host(blob: JobSpecBlob, allocation: Sequence[HostShare], host: HostContext) -> dict[str, str]:
+    found = {"LSF_BINDIR": host.bin_dir, "LAVA_SOCKET": host.socket, "HOSTNAME": host.host}
+    if host.env_dir:
+        found |= {"LSF_ENVDIR": host.env_dir, "LAVA_ENVDIR": host.env_dir}
+    found |= {"LSF_SERVERDIR": host.bin_dir, "LSF_LIBDIR": host.bin_dir}
+    if host.has_gpus:
+        devices = next((share.gpus for share in allocation if share.host == host.host), ())
+        found["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
+    return found
+
+
+def _for_mpi(
+    blob: JobSpecBlob, allocation: Sequence[HostShare], host: HostContext, files: HostFiles, used: Iterable[str]
+) -> dict[str, str]:
+    """What makes a plain mpirun use exactly the allocation. MPICH's hydra needs LSB_MCPU_HOSTS and LSF_BINDIR only."""
+    blaunch = f"{host.bin_dir}/blaunch"
+    listing = files.put((f"{share.host} slots={share.slots}" for share in allocation), used)
+    found = {
+        "PRTE_MCA_plm_ssh_agent": blaunch,
+        "PRTE_MCA_prte_default_hostfile": listing,
+        "OMPI_MCA_plm_rsh_agent": blaunch,
+        "OMPI_MCA_orte_default_hostfile": listing,
+    }
+    if host.oversubscribed:
+        found["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    if blob.uid == 0:
+        found |= dict.fromkeys(ROOT_MPI, "1")
+    return found

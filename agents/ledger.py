@@ -1,0 +1,436 @@
+"""Which attempts this host holds, and what follows from each order and each fact: pure, so that it can be tested with anything.
+
+An order or a fact goes in, actions come out; the caller journals what must be durable before it acts. Invariants: an attempt is
+placed at most once, however often and in whatever order its orders arrive; what is older than what the ledger has changes
+nothing; the newest report of an attempt is kept until the master says `forget`; an order for an attempt that is not here is
+answered so that the master can go on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from agents.shepherd.messages import Finish, Key
+from protos.agents_pb2 import (
+    Finished,
+    Held,
+    JobSpecBlob,
+    LaunchOrder,
+    Order,
+    Refused,
+    Released,
+    Report,
+    SignalOrder,
+    Stage,
+    Staged,
+    Started,
+)
+from protos.agents_pb2 import Release as ReleaseOrder
+from protos.common_pb2 import AttemptKey
+
+SUPERVISOR_LOST = "supervisor lost"
+TOO_OLD = "order too old"
+KILLED = 9
+# The status of a job that was told to end before it had begun: as a shell reports SIGINT.
+ENDED_BEFORE_START = 130 << 8
+
+
+class State(Enum):
+    """Where an attempt stands on this host."""
+
+    ACCEPTED = "accepted"   # not with a shepherd yet
+    HELD = "held"           # with a shepherd
+    ENDED = "ended"         # told as finished, processes are left
+    OVER = "over"           # nothing is left here but the report
+
+
+@dataclass(slots=True)
+class Entry:
+    """One attempt."""
+
+    key: Key
+    version: int
+    stage: Stage
+    state: State = State.ACCEPTED
+    launched: bool = False
+    releasing: bool = False
+    last: Report | None = None
+    serials: set[int] = field(default_factory=set)
+
+
+# What the caller must do. Those with `journal` set must be on disk before anything else of the same batch is done.
+
+
+class Place(NamedTuple):
+    """Find a shepherd for the attempt; launch at once if the entry says so by then."""
+
+    key: Key
+
+
+class Launch(NamedTuple):
+    """Start the command of a held attempt."""
+
+    key: Key
+
+
+class Signal(NamedTuple):
+    """Pass a signal on; 0 is the terminate sequence."""
+
+    key: Key
+    number: int
+    reason: str
+
+
+class Release(NamedTuple):
+    """Kill what is left of a held attempt."""
+
+    key: Key
+
+
+class Say(NamedTuple):
+    """Send a report."""
+
+    report: Report
+
+
+class Note(NamedTuple):
+    """Put an order in the journal; ``sync`` when it must be durable before the actions are done."""
+
+    order: Order
+    sync: bool
+
+
+Action = Place | Launch | Signal | Release | Say | Note
+
+
+def key_of(message: AttemptKey) -> Key:
+    """The key as a tuple."""
+    return (message.job, message.index, message.attempt)
+
+
+class Ledger:
+    """Attempts and job specs of one host."""
+
+    def __init__(self) -> None:
+        self.term = 0
+        self.entries: dict[Key, Entry] = {}
+        self.specs: dict[int, dict[int, JobSpecBlob]] = {}
+        self._attempts_of_job: dict[int, int] = {}
+
+    # -- from the master
+
+    def accept_term(self, term: int) -> bool:
+        """Whether orders of this term may be obeyed; the highest one is remembered."""
+        if term < self.term:
+            return False
+        self.term = term
+        return True
+
+    def learn(self, blob: JobSpecBlob) -> bool:
+        """Keep a job's spec; whether it was new."""
+        versions = self.specs.setdefault(blob.job, {})
+        if blob.version in versions:
+            return False
+        versions[blob.version] = blob
+        return True
+
+    def spec(self, entry: Entry) -> JobSpecBlob:
+        """The spec that an attempt was staged with."""
+        return self.specs[entry.key[0]][entry.stage.spec_version]
+
+    def order(self, order: Order, too_old: bool = False) -> list[Action]:
+        """What an order means now. Of a master's orders that are too old, none may start anything."""
+        key = key_of(order.key)
+        entry = self.entries.get(key)
+        match order.WhichOneof("what"):
+            case "stage":
+                return self._stage(key, entry, order, too_old)
+            case "launch":
+                return self._launch(key, entry, order, too_old)
+            case "signal":
+                return self._signal(entry, order)
+            case "release":
+                return self._release(key, entry, order)
+        return []
+
+    def _stage(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
+        if entry is not None:
+            return [] if order.allocation_version < entry.version else self._repeat(entry)
+        if too_old:
+            return [Say(refused(key, order.allocation_version, TOO_OLD, False))]
+        if order.stage.spec_version not in self.specs.get(key[0], {}):
+            return [Say(refused(key, order.allocation_version, "the order came without the job's description", True))]
+        stage = Stage()
+        stage.CopyFrom(order.stage)
+        self.entries[key] = Entry(key, order.allocation_version, stage, launched=stage.launch_now)
+        self._attempts_of_job[key[0]] = self._attempts_of_job.get(key[0], 0) + 1
+        return [Note(order, sync=True), Place(key)]
+
+    def _launch(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
+        if entry is None:
+            return [Say(refused(key, order.allocation_version, "the attempt is not staged on this host", False))]
+        if entry.launched or entry.releasing or order.allocation_version < entry.version:
+            return self._repeat(entry)
+        if too_old:
+            held = entry.state is State.HELD
+            report = self._over(entry, Report(refused=Refused(reason=TOO_OLD)))
+            return [*([Release(key)] if held else []), Say(report)]
+        entry.launched = True
+        return [Note(order, sync=True), *([Launch(key)] if entry.state is State.HELD else [])]
+
+    def _signal(self, entry: Entry | None, order: Order) -> list[Action]:
+        signal = order.signal
+        if entry is None or entry.state in (State.ENDED, State.OVER) or signal.serial in entry.serials:
+            return []
+        if signal.serial:
+            entry.serials.add(signal.serial)
+        if entry.state is State.HELD:
+            return [Note(order, sync=False), Signal(entry.key, signal.signal, signal.reason)]
+        if signal.signal in (0, KILLED):
+            return [Note(order, sync=False), *self._end_before_start(entry, signal.reason)]
+        return []
+
+    def _end_before_start(self, entry: Entry, reason: str) -> list[Action]:
+        finished = Finished(status=ENDED_BEFORE_START, reason=reason, detail="The job was ended before it started.")
+        return [Say(self._over(entry, Report(finished=finished, also_released=True)))]
+
+    def _release(self, key: Key, entry: Entry | None, order: Order) -> list[Action]:
+        if entry is None:
+            return [Say(released(key, order.allocation_version))]
+        if order.allocation_version < entry.version:
+            return []
+        if entry.state in (State.ACCEPTED, State.OVER):
+            return [Say(self._over(entry, Report(released=Released())))]
+        if entry.releasing:
+            return []
+        entry.releasing = True
+        return [Note(order, sync=False), Release(key)]
+
+    def _repeat(self, entry: Entry) -> list[Action]:
+        """The answer to an order that is known already: how things stand."""
+        return [] if entry.last is None else [Say(entry.last)]
+
+    def forget(self, key: Key) -> bool:
+        """The master has all it needs; whether the attempt was here. One that is not over stays."""
+        entry = self.entries.get(key)
+        return entry is not None and entry.state is State.OVER and self.drop(key)
+
+    def drop(self, key: Key) -> bool:
+        """Remove an attempt, and its job's spec with the last attempt; whether it was here."""
+        if self.entries.pop(key, None) is None:
+            return False
+        self._attempts_of_job[key[0]] -= 1
+        if not self._attempts_of_job[key[0]]:
+            del self._attempts_of_job[key[0]]
+            self.specs.pop(key[0], None)
+        return True
+
+    @staticmethod
+    def is_over(entry: Entry) -> bool:
+        """Whether nothing of an attempt is left here but its report."""
+        return entry.state is State.OVER
+
+    # -- from this host
+
+    def refuse(self, key: Key, reason: str, host_fault: bool) -> list[Report]:
+        """The order could not be carried out and nothing runs."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is State.OVER:
+            return []
+        return [self._over(entry, Report(refused=Refused(reason=reason, host_fault=host_fault)))]
+
+    def placed(self, key: Key) -> None:
+        """A shepherd has the attempt."""
+        self.entries[key].state = State.HELD
+
+    def staged(self, key: Key) -> list[Report]:
+        """A shepherd is ready for the attempt."""
+        return self._say(key, Report(staged=Staged()))
+
+    def started(self, key: Key, started: Started) -> list[Report]:
+        """The command runs."""
+        return self._say(key, Report(started=started))
+
+    def finished(self, finish: Finish, home: str, cwd: str) -> list[Report]:
+        """The command has ended."""
+        entry = self.entries.get(finish.key)
+        if entry is None or entry.state in (State.ENDED, State.OVER):
+            return []
+        if entry.releasing and finish.released:
+            return [self._over(entry, Report(released=Released()))]
+        report = Report(finished=finished_message(finish, home, cwd), also_released=finish.released)
+        if finish.released:
+            return [self._over(entry, report)]
+        entry.state = State.ENDED
+        return [self._keep(entry, report)]
+
+    def released(self, key: Key) -> list[Report]:
+        """Nothing of the attempt is left."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is State.OVER:
+            return []
+        if entry.state is State.ENDED and entry.last is not None and not entry.releasing:
+            # The master may not have seen the end yet: one report that says both can be repeated alone.
+            report = Report()
+            report.CopyFrom(entry.last)
+            report.also_released = True
+            return [self._over(entry, report)]
+        return [self._over(entry, Report(released=Released()))]
+
+    def lost(self, key: Key, finish: Finish | None, now: float) -> list[Report]:
+        """The shepherd has died and so has all it kept; ``finish`` is the end it recorded before."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is State.OVER:
+            return []
+        if entry.state is State.ENDED or entry.releasing:
+            return self.released(key)
+        if finish is not None:
+            return self.finished(finish._replace(released=True), "", "")
+        detail = "The process that kept this job was killed, and the job with it."
+        finished = Finished(status=KILLED, time=now, reason=SUPERVISOR_LOST, detail=detail)
+        if entry.last is not None and entry.last.HasField("started"):
+            finished.pid, finished.started = entry.last.started.pid, entry.last.started.time
+        return [self._over(entry, Report(finished=finished, also_released=True))]
+
+    def _say(self, key: Key, report: Report) -> list[Report]:
+        entry = self.entries.get(key)
+        return [] if entry is None or entry.state is not State.HELD else [self._keep(entry, report)]
+
+    def _keep(self, entry: Entry, report: Report) -> Report:
+        job, index, attempt = entry.key
+        report.key.job, report.key.index, report.key.attempt = job, index, attempt
+        report.allocation_version = entry.version
+        entry.last = report
+        return report
+
+    def _over(self, entry: Entry, report: Report) -> Report:
+        entry.state = State.OVER
+        return self._keep(entry, report)
+
+    # -- restart and reconnection
+
+    def held(self) -> list[Held]:
+        """Every attempt, for the opening of a session."""
+        found = []
+        for entry in self.entries.values():
+            job, index, attempt = entry.key
+            one = Held(
+                key=AttemptKey(job=job, index=index, attempt=attempt),
+                allocation_version=entry.version,
+                launched=entry.launched,
+            )
+            if entry.last is not None:
+                one.last.CopyFrom(entry.last)
+            found.append(one)
+        return found
+
+    def unacknowledged(self) -> Iterable[Report]:
+        """Reports that the master must answer: the last ones of attempts that are over, or staged and not yet launched."""
+        for entry in self.entries.values():
+            if entry.last is not None and (entry.state is not State.HELD or not entry.launched):
+                yield entry.last
+
+    def restore(self, order: Order) -> None:
+        """Replay an order from the journal; nothing is done about it."""
+        key = key_of(order.key)
+        entry = self.entries.get(key)
+        match order.WhichOneof("what"):
+            case "stage":
+                self._stage(key, entry, order, False)
+            case "launch" if entry is not None:
+                entry.launched = True
+            case "signal" if entry is not None:
+                entry.serials.add(order.signal.serial)
+            case "release" if entry is not None:
+                entry.releasing = True
+
+    def orders_of(self, entry: Entry) -> list[Order]:
+        """The orders that `restore` would make this entry from."""
+        orders = [Order(stage=entry.stage)]
+        if entry.launched and not entry.stage.launch_now:
+            orders.append(Order(launch=LaunchOrder()))
+        orders += [Order(signal=SignalOrder(serial=serial)) for serial in sorted(entry.serials)]
+        if entry.releasing:
+            orders.append(Order(release=ReleaseOrder()))
+        job, index, attempt = entry.key
+        for order in orders:
+            order.key.job, order.key.index, order.key.attempt = job, index, attempt
+            order.allocation_version = entry.version
+        return orders
+
+    def restore_end(self, report: Report) -> None:
+        """Replay a last report from the journal."""
+        entry = self.entries.get(key_of(report.key))
+        if entry is not None:
+            self._over(entry, report)
+
+    def reconcile(
+        self,
+        alive: Mapping[Key, bool],
+        started: set[Key],
+        finished: Mapping[Key, Finish],
+        refusals: Mapping[Key, str],
+        rebooted: bool,
+        now: float,
+    ) -> None:
+        """After a restart: settle every attempt by what the surviving shepherds hold and what the logs say.
+
+        ``alive`` maps attempts with a shepherd to whether they are launched. An attempt that no shepherd holds, and of which
+        no log says that a process was to be started, was provably never started, unless the machine went down meanwhile.
+        """
+        for key, entry in self.entries.items():
+            if entry.state is State.OVER:
+                continue
+            finish = finished.get(key)
+            if key in alive:
+                entry.state, entry.launched = State.HELD, entry.launched or alive[key]
+                if finish is not None:
+                    self.finished(finish, "", "")
+            elif key in refusals:
+                self.refuse(key, refusals[key], host_fault=True)
+            elif finish is not None or key in started or (rebooted and entry.launched):
+                entry.state = State.HELD
+                self.lost(key, finish, now)
+            elif entry.releasing:
+                self._over(entry, Report(released=Released()))
+            else:
+                self.refuse(key, "this host's agent was restarted before the job was started", host_fault=False)
+
+
+def report_for(key: Key, version: int) -> Report:
+    """An empty report of an attempt."""
+    job, index, attempt = key
+    return Report(key=AttemptKey(job=job, index=index, attempt=attempt), allocation_version=version)
+
+
+def refused(key: Key, version: int, reason: str, host_fault: bool) -> Report:
+    """A refusal of an attempt that this host does not hold."""
+    report = report_for(key, version)
+    report.refused.reason, report.refused.host_fault = reason, host_fault
+    return report
+
+
+def released(key: Key, version: int) -> Report:
+    """The word that nothing of an attempt is here."""
+    report = report_for(key, version)
+    report.released.SetInParent()
+    return report
+
+
+def finished_message(finish: Finish, home: str, cwd: str) -> Finished:
+    """A shepherd's record as a message."""
+    return Finished(
+        status=finish.status,
+        time=finish.time,
+        cpu_s=finish.cpu_s,
+        memory_mib_max=finish.memory_mib_max,
+        reason=finish.reason,
+        pid=finish.pid,
+        started=finish.started,
+        detail=finish.detail,
+        exec_home=home,
+        exec_cwd=cwd,
+        memory_mib_mean=finish.memory_mib_mean,
+        processes_max=finish.processes_max,
+    )

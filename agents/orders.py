@@ -1,0 +1,314 @@
+"""Carrying out orders: journal first, then the shepherds; and what the shepherds say back, as reports.
+
+Invariants: nothing is started before its order is durable here; whether an order is too old is asked at the last moment, on this
+host's own clock, so that an agent that was stopped for a while starts nothing stale; an order that cannot be carried out is
+answered, not dropped.
+"""
+
+import asyncio
+import functools
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from agents.attempts import Attempts
+from agents.failpoints import reach
+from agents.journal import Journal, end_record, forget_record, order_record, spec_record, term_record
+from agents.ledger import Action, Entry, Launch, Ledger, Note, Place, Release, Say, Signal, State, key_of
+from agents.preparation import Preparation, Prepared
+from agents.shepherd import messages
+from agents.shepherd.messages import Finish, Key, Message, pack
+from agents.shepherds import Handle, Pool, Waiting
+from agents.users import Owner, UnknownUser, Users
+from protos.agents_pb2 import JobUsage, Orders, Report, Started
+
+LOG = logging.getLogger("lava.orders")
+
+DEFAULT_VALIDITY_S = 60.0
+
+
+def own_clock() -> float:
+    """The clock that order ages are measured with: it goes on while the machine sleeps and cannot be set."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Keeper:
+    """Holds this host's attempts.
+
+    ``say`` takes reports for the master, ``use`` takes usages. ``failed`` is called when the journal can no longer be
+    trusted: the agent must end.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        journal: Journal,
+        boot_id: str,
+        preparation: Preparation,
+        users: Users,
+        clock: Callable[[], float] = own_clock,
+    ) -> None:
+        self.ledger = ledger
+        self.preparation = preparation
+        self.order_validity_s = DEFAULT_VALIDITY_S
+        self.say: Callable[[Report], None] = lambda _: None
+        self.use: Callable[[JobUsage], None] = lambda _: None
+        self._journal = journal
+        self._boot_id = boot_id
+        self._users = users
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def connect(self, pool: Pool, attempts: Attempts) -> None:
+        """The other half: shepherds report to this object, which gives them work."""
+        self.pool = pool
+        self.attempts = attempts
+
+    async def close(self) -> None:
+        """End what is under way in the background."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- from the master
+
+    async def take(self, orders: Orders) -> bool:
+        """Carry out one message of the master's; False when its term is over and nothing was done.
+
+        Raises:
+            JournalError: the agent must end.
+        """
+        async with self._turn:  # one of a lost session may still be under way
+            return await self._take(orders)
+
+    async def _take(self, orders: Orders) -> bool:
+        ledger = self.ledger
+        before = ledger.term
+        if not ledger.accept_term(orders.term):
+            return False
+        records = [term_record(ledger.term)] if ledger.term != before else []
+        records += [spec_record(blob) for blob in orders.specs if ledger.learn(blob)]
+        too_old = self._too_old(orders.echo_monotonic)
+        actions: list[Action] = []
+        sync = bool(records)
+        for order in orders.orders:
+            for action in ledger.order(order, too_old):
+                if isinstance(action, Note):
+                    records.append(order_record(action.order))
+                    sync = sync or action.sync
+                else:
+                    actions.append(action)
+        records += self._forget(orders.forget)
+        if not await self._record(records, sync):
+            actions = self._without_starts(actions)
+        reach("agent.after_journal")
+        for action in actions:
+            self._act(action, orders.echo_monotonic)
+        reach("agent.after_handover")
+        return True
+
+    def _too_old(self, echo: float) -> bool:
+        return self._clock() - echo > self.order_validity_s
+
+    async def _record(self, records: list[bytes], sync: bool) -> bool:
+        """Journal; False when the disk takes no more."""
+        if not records:
+            return True
+        try:
+            self._journal.append(records)
+        except OSError as error:
+            LOG.error("event=journal_full error=%s", error.strerror)
+            return False
+        if sync:
+            await asyncio.to_thread(self._journal.sync)
+        if self._journal.wants_compaction:
+            self.compact()
+        return True
+
+    def compact(self) -> None:
+        """Write the journal anew."""
+        try:
+            self._journal.rewrite(self.ledger, self._boot_id)
+        except OSError as error:
+            LOG.error("event=journal_not_compacted error=%s", error.strerror)
+
+    def _without_starts(self, actions: list[Action]) -> list[Action]:
+        """Nothing may be started that the journal does not know."""
+        left: list[Action] = []
+        for action in actions:
+            if isinstance(action, Place | Launch):
+                if isinstance(action, Launch):
+                    left.append(Release(action.key))
+                reports = self.ledger.refuse(action.key, "this host's spool takes no more data", host_fault=True)
+                left += [Say(report) for report in reports]
+            else:
+                left.append(action)
+        return left
+
+    def _forget(self, keys: Iterable[Any]) -> list[bytes]:
+        records = []
+        for message in keys:
+            key = key_of(message)
+            if self.ledger.forget(key):
+                reach("agent.before_forget")
+                records.append(forget_record(key))
+                self.pool.forget(key)
+                if key[0] not in self.ledger.specs:
+                    self.preparation.forget(key[0])
+        return records
+
+    def _act(self, action: Action, echo: float) -> None:
+        match action:
+            case Place(key):
+                self._place(key, echo)
+            case Launch(key):
+                self._to_shepherd(key, messages.LAUNCH)
+            case Signal(key, number, reason):
+                self._to_shepherd(key, messages.SIGNAL, number, reason, 0)
+            case Release(key):
+                self._to_shepherd(key, messages.RELEASE, "")
+            case Say(report):
+                self.say(report)
+
+    def _to_shepherd(self, key: Key, kind: int, *fields: object) -> None:
+        shepherd = self.pool.holder(key)
+        if shepherd is not None:
+            shepherd.send(pack(kind, *key, *fields))
+
+    # -- placing
+
+    def _place(self, key: Key, echo: float) -> None:
+        blob = self.ledger.spec(self.ledger.entries[key])
+        owner = self._users.cached(blob.user, blob.uid, blob.gid)
+        if owner is not None:
+            self._hold(key, owner, echo)
+        else:
+            self._spawn(self._find_owner_and_hold(key, echo))
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _find_owner_and_hold(self, key: Key, echo: float) -> None:
+        blob = self.ledger.spec(self.ledger.entries[key])
+        try:
+            owner = self._users.cached(blob.user, blob.uid, blob.gid)
+            owner = owner or await self._users.find(blob.user, blob.uid, blob.gid)
+        except UnknownUser as error:
+            self._cannot_start(key, str(error))
+        except OSError as error:
+            self._refuse(key, f"user {blob.user} cannot be looked up: {error.strerror}")
+        else:
+            self._hold(key, owner, echo)
+
+    def _hold(self, key: Key, owner: Owner, echo: float) -> None:
+        entry = self.ledger.entries.get(key)
+        if entry is None or entry.state is not State.ACCEPTED:
+            return  # released or ended meanwhile
+        try:
+            prepared = self.prepare(entry, owner)
+        except OSError as error:
+            self._refuse(key, f"the job cannot be prepared: {error.strerror}")
+            return
+        self.pool.hold(Waiting(key, prepared.setup, functools.partial(self._wanted, key, echo, prepared)))
+
+    def prepare(self, entry: Entry, owner: Owner) -> Prepared:
+        """The setup of an attempt; raises OSError like `Preparation.prepare`."""
+        return self.preparation.prepare(self.ledger.spec(entry), entry.stage, owner)
+
+    def _wanted(self, key: Key, echo: float, prepared: Prepared) -> tuple[bool, bool]:
+        """Asked when a shepherd is at hand: whether the attempt is still to be started."""
+        entry = self.ledger.entries.get(key)
+        if entry is None or entry.state is not State.ACCEPTED:
+            return False, False
+        if self._too_old(echo):
+            self._refuse(key, "order too old", host_fault=False)
+            return False, False
+        self.ledger.placed(key)
+        self.attempts.note(key, prepared.job)
+        return True, entry.launched
+
+    # -- what this host decides by itself
+
+    def _refuse(self, key: Key, reason: str, host_fault: bool = True) -> None:
+        self._settle(self.ledger.refuse(key, reason, host_fault))
+
+    def _cannot_start(self, key: Key, sentence: str) -> None:
+        """The job would not start here or anywhere else: it ends, with a shell's status for what it cannot run."""
+        finish = Finish(*key, 127 << 8, time.time(), 0.0, 0, 0.0, 0, "", sentence, 0, 0.0, True)
+        self._settle(self.ledger.finished(finish, "", ""))
+
+    def _settle(self, reports: list[Report]) -> None:
+        """Ends that no shepherd's log tells go to the journal; they can be found out again, so nobody waits for the disk."""
+        for report in reports:
+            try:
+                self._journal.append([end_record(report)])
+            except OSError as error:
+                LOG.error("event=journal_full error=%s", error.strerror)
+            self.say(report)
+
+    # -- from the shepherds
+
+    def on_message(self, handle: Handle, message: Message) -> None:
+        """A shepherd's message, of the attempt it holds."""
+        kind = message[0]
+        key: Key = message[1:4]
+        if kind == messages.FINISHED:
+            self._finished(handle, Finish._make(message[1:]))
+        elif kind == messages.STARTED:
+            _, _, _, _, pid, moment, handle.output, handle.error = message
+            home, cwd = self._places(key)
+            self._tell(self.ledger.started(key, Started(pid=pid, time=moment, exec_home=home, exec_cwd=cwd)))
+        elif kind == messages.STAGED:
+            self._tell(self.ledger.staged(key))
+        elif kind == messages.USAGE:
+            self._use(key, message[4:])
+        elif kind in (messages.TASK_STARTED, messages.TASK_ENDED):
+            self.attempts.on_message(message)
+        elif kind == messages.REFUSED:
+            self._tell(self.ledger.refuse(key, message[4], host_fault=True))
+            self.pool.ended(handle, key)
+            self._gone(handle, key)
+        elif kind == messages.RELEASED:
+            self._tell(self.ledger.released(key))
+            self._gone(handle, key)
+
+    def _finished(self, handle: Handle, finish: Finish) -> None:
+        reports = self.ledger.finished(finish, *self._places(finish.key))
+        self.pool.ended(handle, finish.key)
+        if finish.released:
+            self._gone(handle, finish.key)
+        reach("agent.before_report")
+        self._tell(reports)
+
+    def _gone(self, handle: Handle, key: Key) -> None:
+        self.attempts.forget(key)
+        if handle.key == key:
+            self.pool.done(handle)
+
+    def _places(self, key: Key) -> tuple[str, str]:
+        job = self.attempts.prepared(key)
+        return ("", "") if job is None else (job.home, job.cwd or job.home)
+
+    def _tell(self, reports: list[Report]) -> None:
+        for report in reports:
+            self.say(report)
+
+    def _use(self, key: Key, fields: Message) -> None:
+        cpu_s, memory, memory_max, swap, pids, groups, threads = fields
+        usage = JobUsage()
+        usage.key.job, usage.key.index, usage.key.attempt = key
+        use = usage.usage
+        use.cpu_s, use.memory_mib, use.memory_mib_max, use.swap_mib = cpu_s, memory, memory_max, swap
+        use.threads, use.host = threads, self.preparation.host.host
+        use.pids.extend(pids)
+        use.process_groups.extend(groups)
+        self.use(usage)
+
+    def on_lost(self, key: Key, finish: Finish | None) -> None:
+        """A shepherd died with this attempt; everything of it is gone by now. ``finish``: what it recorded before."""
+        self.attempts.forget(key)
+        self._settle(self.ledger.lost(key, finish, time.time()))

@@ -1,0 +1,221 @@
+"""From the master's order to what a shepherd needs: programs, files, limits and environment, packed once for all elements.
+
+An array's elements on the same place differ only in their index, which the order does not hold, so one prepared setup serves
+them all. Job scripts are written once per job, readable by their user alone.
+"""
+
+import itertools
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.environment import HostContext, HostFiles, job_environment
+from agents.shepherd.messages import Companion, JobSetup, Program
+from agents.shepherd.report import Heading
+from agents.shepherds import Setup
+from agents.users import Owner
+from protos.agents_pb2 import JobSpecBlob, Stage
+from protos.common_pb2 import LAUNCH_EACH, LAUNCH_FIRST, HostShare
+
+SETUPS_KEPT = 256
+NEW = ".new"
+UMASK = 0o022   # of a submission that says none
+# Words that mean themselves to every shell: such a command needs none.
+PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")
+RLIMITS = ("cpu", "fsize", "data", "stack", "core", "nproc", "nofile", "as", "rss", "memlock")
+
+
+@dataclass(slots=True)
+class Intervals:
+    """What the master's welcome says of time."""
+
+    terminate_s: float = 10.0
+    usage_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A setup with what the agent itself wants to know of it."""
+
+    setup: Setup
+    job: JobSetup
+
+
+class Preparation:
+    """Prepares jobs of this host."""
+
+    def __init__(self, host: HostContext, state: Path) -> None:
+        self.host = host
+        self.intervals = Intervals()
+        self.cluster = ""
+        self._files = HostFiles(state / "hostfiles")
+        self._scripts = state / "scripts"
+        self._numbers = itertools.count(1)
+        self._written: dict[int, set[Path]] = {}
+        self._prepared: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
+
+    def prepare(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> Prepared:
+        """The setup of a job in this place.
+
+        Raises:
+            OSError: a script or host file cannot be written.
+        """
+        key = (blob.job, blob.version, owner, stage.SerializeToString(deterministic=True))
+        found = self._prepared.get(key)
+        if found is not None:
+            self._prepared.move_to_end(key)
+            return found
+        job = self._job(blob, stage, owner)
+        prepared = Prepared(Setup(next(self._numbers), job.pack()), job)
+        self._prepared[key] = prepared
+        if len(self._prepared) > SETUPS_KEPT:
+            self._prepared.popitem(last=False)
+        return prepared
+
+    def adopt_scripts(self, jobs: Container[int]) -> None:
+        """After a restart: scripts of jobs that are still held stay, the others go."""
+        for path in self._scripts.iterdir():
+            job = path.name.partition(".")[0]
+            if path.suffix != NEW and job.isdigit() and int(job) in jobs:
+                self._written.setdefault(int(job), set()).add(path)
+            else:
+                path.unlink()
+
+    def forget(self, job: int) -> None:
+        """A job is no longer held here: its script goes."""
+        for path in self._written.pop(job, ()):
+            path.unlink(missing_ok=True)
+
+    def _job(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> JobSetup:
+        spec, lead = blob.spec, stage.allocation[0].host == self.host.host
+        script = self._script(blob, owner) if spec.is_script else ""
+        environment = job_environment(blob, stage, owner.home, script, self.host, self._files, self._used())
+        first = any(role.launch == LAUNCH_FIRST for role in spec.roles) or not spec.roles
+        command = next((role.command for role in spec.roles if role.launch == LAUNCH_FIRST and role.command), "")
+        program = _program(command or spec.command, spec.shell, "" if command else script) if lead and first else None
+        return JobSetup(
+            user=owner.name,
+            uid=owner.uid,
+            gid=owner.gid,
+            groups=owner.groups,
+            home=owner.home,
+            environment=environment,
+            name=spec.name,
+            cwd=spec.cwd,
+            program=program,
+            companions=_companions(blob, stage.allocation, self.host.host, script),
+            input=spec.input,
+            output=spec.output,
+            error=spec.error,
+            output_overwrite=spec.output_overwrite,
+            error_overwrite=spec.error_overwrite,
+            output_dir=spec.output_dir,
+            umask=spec.umask or UMASK,
+            nice=stage.nice,
+            rlimits=tuple((limit.name, limit.soft) for limit in spec.rlimits if limit.name in RLIMITS),
+            memory_limit_mib=spec.memory_limit_mib,
+            run_limit_s=stage.run_limit_s,
+            deadline=stage.deadline,
+            terminate_interval_s=self.intervals.terminate_s,
+            usage_interval_s=self.intervals.usage_s,
+            pre_exec=spec.pre_exec if lead else "",
+            post_exec=spec.post_exec if lead else "",
+            report=tuple(self._heading(blob, stage, owner)) if lead and spec.output else None,
+        )
+
+    def _used(self) -> set[str]:
+        """Host files that prepared jobs name."""
+        names = (b"LSB_DJOB_HOSTFILE", b"LSB_DJOB_RANKFILE", b"OMPI_MCA_orte_default_hostfile")
+        return {os.fsdecode(one.job.environment[name]) for one in self._prepared.values() for name in names}
+
+    def _script(self, blob: JobSpecBlob, owner: Owner) -> str:
+        path = self._scripts / f"{blob.job}.{blob.version}"
+        if path not in self._written.setdefault(blob.job, set()):
+            temporary = path.with_name(path.name + NEW)
+            temporary.unlink(missing_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with open(os.open(temporary, flags, 0o500), "wb") as file:
+                file.write(blob.spec.command.encode("utf-8", "surrogateescape"))
+                if os.geteuid() == 0:
+                    os.fchown(file.fileno(), owner.uid, owner.gid)
+            os.replace(temporary, path)
+            self._written[blob.job].add(path)
+        return str(path)
+
+    def _heading(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> Heading:
+        spec = blob.spec
+        hosts = tuple(f"{share.slots}*{share.host}" if share.slots > 1 else share.host for share in stage.allocation)
+        return Heading(
+            sender=f"{_administrator()}@{self.host.host}",
+            cluster=blob.cluster or self.cluster,
+            user=blob.user,
+            submit_host=spec.submit_host,
+            submit_time=blob.submit_time,
+            hosts=hosts,
+            queue=stage.queue or blob.queue,
+            home=owner.home,
+            command=spec.command,
+            memory_requested_mib=sum(share.memory_mib for share in stage.allocation),
+            error_file=bool(spec.error),
+        )
+
+
+def _administrator() -> str:
+    return "root" if os.geteuid() == 0 else os.environ.get("USER", "lava")
+
+
+def _program(command: str, shell: str, script: str) -> Program:
+    """What to execute for a command line, or for a spooled script."""
+    if script:
+        return _interpreter(command, shell, script)
+    if shell:
+        return Program(shell, (f"-{os.path.basename(shell)}", "-c", command))
+    if PLAIN.fullmatch(command):
+        words = tuple(command.split())
+        return Program(words[0], words, command)
+    return Program("/bin/sh", ("/bin/sh", "-c", command))
+
+
+def _interpreter(text: str, shell: str, script: str) -> Program:
+    """As the kernel would read the #! line; read here, because scripts may lie where nothing may be executed."""
+    line = text.partition("\n")[0]
+    words = line[2:].strip().split(None, 1) if line.startswith("#!") else []
+    if words and words[0].startswith("/"):
+        return Program(words[0], (*(word.rstrip() for word in words), script))
+    if shell:
+        return Program(shell, (f"-{os.path.basename(shell)}", script))
+    return Program("/bin/sh", ("/bin/sh", script))
+
+
+def _companions(blob: JobSpecBlob, allocation: Sequence[HostShare], host: str, script: str) -> tuple[Companion, ...]:
+    """The tasks of this host whose role says: once for each task."""
+    found: list[Companion] = []
+    number = 0
+    total = sum(sum(share.tasks_by_role) for share in allocation)
+    for at, role in enumerate(blob.spec.roles):
+        in_role = 0
+        size = sum(_tasks(share, at) for share in allocation)
+        for share in allocation:
+            for _ in range(_tasks(share, at)):
+                if role.launch == LAUNCH_EACH and share.host == host:
+                    program = _program(role.command or blob.spec.command, blob.spec.shell, "" if role.command else script)
+                    found.append(Companion(number, program, _task_variables(number, total, role.name, in_role, size)))
+                number, in_role = number + 1, in_role + 1
+    return tuple(found)
+
+
+def _tasks(share: HostShare, role: int) -> int:
+    return share.tasks_by_role[role] if role < len(share.tasks_by_role) else 0
+
+
+def _task_variables(number: int, total: int, role: str, in_role: int, size: int) -> dict[bytes, bytes]:
+    return {
+        b"LAVA_TASK_INDEX": b"%d" % number,
+        b"LAVA_TASK_COUNT": b"%d" % total,
+        b"LAVA_ROLE": role.encode(),
+        b"LAVA_ROLE_INDEX": b"%d" % in_role,
+        b"LAVA_ROLE_COUNT": b"%d" % size,
+    }

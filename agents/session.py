@@ -1,0 +1,276 @@
+"""The stream to the master: hello, reports up, orders down, and connecting again for as long as it takes.
+
+Invariants: jobs are not touched by anything that happens here; a session opens with everything this host holds, so a report
+lost with the last session is in the next one's hello; a last report is repeated until the master says forget. Reports leave at
+once when the host is idle and are gathered for a moment when it is busy, because a message costs more than a report.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import grpc
+import grpc.aio
+
+from agents.ledger import key_of
+from agents.orders import Keeper, own_clock
+from agents.shepherd.messages import Key
+from protos.agents_pb2 import Hello, JobUsage, Orders, Report, Reports, Welcome
+from protos.agents_pb2_grpc import AgentServiceStub
+from protos.cluster_pb2 import HostFacts, Load
+from protos.tls import TrustError
+from protos.wire import PROTOCOL
+
+LOG = logging.getLogger("lava.session")
+
+BUSY_JOBS = 8
+WINDOW_S = 0.003
+PILE = 32
+BACKOFF_FIRST_S = 0.2
+BACKOFF_MAX_S = 5.0
+WELCOME_S = 15.0
+REPEAT_S = 5.0
+SYNC_S = 1.0
+LOAD_EVERY_S = 5.0
+LOAD_AT_LEAST_EVERY_S = 60.0
+USAGES_MAX = 10_000
+
+
+class Sampler(Protocol):
+    """Looks at the load of this host."""
+
+    def sample(self) -> Load:
+        """The load now; may block for a while."""
+
+
+class SessionRefused(Exception):
+    """The master will not have this agent now; the text says why."""
+
+
+class Session:
+    """Keeps a session with the master.
+
+    ``dial`` makes a channel; ``significant(old, new)`` says whether a change of load is worth telling.
+    """
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[grpc.aio.Channel]],
+        facts: HostFacts,
+        incarnation: int,
+        keeper: Keeper,
+        sampler: Sampler,
+        significant: Callable[[Load | None, Load], bool],
+    ) -> None:
+        self.welcome = Welcome(heartbeat_s=5.0)
+        self.connected = asyncio.Event()
+        self._dial = dial
+        self._facts = facts
+        self._incarnation = incarnation
+        self._keeper = keeper
+        self._sampler = sampler
+        self._significant = significant
+        self._reports: list[Report] = []
+        self._usages: dict[Key, JobUsage] = {}
+        self._load: Load | None = None
+        self._load_told: Load | None = None
+        self._load_told_at = 0.0
+        self._sequence = 0
+        self._something = asyncio.Event()
+        self._pile = asyncio.Event()
+        keeper.say = self.say
+        keeper.use = self.use
+
+    # -- what goes up
+
+    def say(self, report: Report) -> None:
+        """Send a report with the next message."""
+        self._reports.append(report)
+        self._something.set()
+        if len(self._reports) >= PILE:
+            self._pile.set()
+
+    def use(self, usage: JobUsage) -> None:
+        """Send a usage with the next message; a newer one of the same attempt takes its place."""
+        if len(self._usages) < USAGES_MAX:
+            self._usages[key_of(usage.key)] = usage
+
+    # -- life
+
+    async def run(self) -> None:
+        """Be connected, for ever.
+
+        Raises:
+            JournalError: the agent must end.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch_load())
+            group.create_task(self._sync_logs())
+            group.create_task(self._stay_connected())
+
+    async def _stay_connected(self) -> None:
+        pause_s = BACKOFF_FIRST_S
+        while True:
+            try:
+                await self._one_session()
+            except (grpc.aio.AioRpcError, TrustError, OSError, TimeoutError, SessionRefused) as error:
+                LOG.warning("event=session_ended reason=%r", _reason(error))
+            if self.connected.is_set():
+                pause_s = BACKOFF_FIRST_S
+            self.connected.clear()
+            # Jitter: a thousand agents must not all come back in the same instant.
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
+            pause_s = min(BACKOFF_MAX_S, 2 * pause_s)
+
+    async def _one_session(self) -> None:
+        channel = await self._dial()
+        try:
+            call = AgentServiceStub(channel).Session()
+            self._sequence = 0
+            await call.write(self._hello())
+            async with asyncio.timeout(WELCOME_S):
+                await self._take_first(call)
+            LOG.info("event=session_began cluster=%s term=%d", self.welcome.cluster, self._keeper.ledger.term)
+            self.connected.set()
+            await self._converse(call)
+        finally:
+            await channel.close(None)
+
+    def _hello(self) -> Reports:
+        hello = Hello(
+            facts=self._facts,
+            protocol=PROTOCOL,
+            held=self._keeper.ledger.held(),
+            highest_term=self._keeper.ledger.term,
+            incarnation=self._incarnation,
+        )
+        # All that waited is in there.
+        self._reports.clear()
+        self._load_told = None
+        return self._numbered(Reports(hello=hello))
+
+    async def _take_first(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
+        while True:
+            orders = await self._read(call)
+            if orders.HasField("welcome"):
+                self._take_welcome(orders.welcome)
+                await self._take(orders)
+                return
+            await self._take(orders)
+
+    def _take_welcome(self, welcome: Welcome) -> None:
+        if welcome.error:
+            raise SessionRefused(welcome.error)
+        self.welcome = welcome
+        preparation = self._keeper.preparation
+        preparation.cluster = welcome.cluster or preparation.cluster
+        if welcome.terminate_interval_s:
+            preparation.intervals.terminate_s = welcome.terminate_interval_s
+        if welcome.usage_interval_s:
+            preparation.intervals.usage_s = welcome.usage_interval_s
+        if welcome.order_validity_s:
+            self._keeper.order_validity_s = welcome.order_validity_s
+
+    async def _converse(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
+        """Both directions until one of them fails."""
+        tasks = [
+            asyncio.create_task(work) for work in (self._read_orders(call), self._write_reports(call), self._repeat())
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            call.cancel()
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    # -- down
+
+    async def _read(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> Orders:
+        orders = await call.read()
+        if not isinstance(orders, Orders):
+            raise SessionRefused(await call.details() or "the master ended the session")
+        return orders
+
+    async def _read_orders(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
+        while True:
+            orders = await self._read(call)
+            if orders.HasField("welcome"):
+                self._take_welcome(orders.welcome)
+            await self._take(orders)
+
+    async def _take(self, orders: Orders) -> None:
+        # Shielded: what is in the journal must reach the shepherds, whatever happens to the connection meanwhile.
+        if not await asyncio.shield(self._keeper.take(orders)):
+            raise SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
+
+    # -- up
+
+    async def _write_reports(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
+        while True:
+            await self._wait_for_something()
+            await call.write(self._next_message())
+
+    async def _wait_for_something(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.welcome.heartbeat_s or 5.0):
+                await self._something.wait()
+        if self._keeper.pool.busy > BUSY_JOBS and self._reports and not self._pile.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(WINDOW_S):
+                    await self._pile.wait()
+
+    def _next_message(self) -> Reports:
+        message = Reports(reports=self._reports, usages=self._usages.values())
+        if self._load is not None:
+            message.load.CopyFrom(self._load)
+            self._load_told, self._load = self._load, None
+        self._reports.clear()
+        self._usages.clear()
+        self._something.clear()
+        self._pile.clear()
+        return self._numbered(message)
+
+    def _numbered(self, message: Reports) -> Reports:
+        self._sequence += 1
+        message.sequence = self._sequence
+        message.sent_monotonic = own_clock()
+        return message
+
+    async def _repeat(self) -> None:
+        """Say again what has not been acknowledged for a while."""
+        before: set[int] = set()
+        while True:
+            await asyncio.sleep(REPEAT_S)
+            waiting = {id(report): report for report in self._keeper.ledger.unacknowledged()}
+            for number, report in waiting.items():
+                if number in before:
+                    self.say(report)
+            before = set(waiting)
+
+    async def _sync_logs(self) -> None:
+        while True:
+            await asyncio.sleep(SYNC_S)
+            await self._keeper.pool.sync_logs()
+
+    async def _watch_load(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            load = await asyncio.to_thread(self._sampler.sample)
+            told_long_ago = loop.time() - self._load_told_at > LOAD_AT_LEAST_EVERY_S
+            if told_long_ago or self._load_told is None or self._significant(self._load_told, load):
+                self._load, self._load_told_at = load, loop.time()
+                self._something.set()
+            await asyncio.sleep(LOAD_EVERY_S)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"{error.code().name}: {error.details()}"
+    return str(error) or type(error).__name__

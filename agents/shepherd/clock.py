@@ -1,0 +1,70 @@
+"""When an attempt must be told to end, and by which signals: run limit, deadline, and the sequence that ends it."""
+
+import signal
+from collections.abc import Sequence
+
+NEVER = float("inf")
+TERMINATE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+# A limit is announced to the job before it is enforced.
+LIMIT_REACHED = (signal.SIGUSR2, *TERMINATE)
+
+
+class RunClock:
+    """The run limit, which stands still while the job is stopped, and the deadline, which does not.
+
+    Monotonic times, so that a changed wall clock ends nothing early. A limit of 0 is none.
+    """
+
+    def __init__(self, limit_s: float, deadline: float, now: float, wall: float) -> None:
+        self._limit_at = now + limit_s if limit_s else NEVER
+        self._deadline_at = now + max(0.0, deadline - wall) if deadline else NEVER
+        self._left_s = NEVER
+
+    def stop(self, now: float) -> None:
+        """The job is stopped."""
+        if self._limit_at != NEVER:
+            self._left_s, self._limit_at = self._limit_at - now, NEVER
+
+    def resume(self, now: float) -> None:
+        """It goes on."""
+        if self._left_s != NEVER:
+            self._limit_at, self._left_s = now + self._left_s, NEVER
+
+    @property
+    def next_at(self) -> float:
+        """When the next of them is reached."""
+        return min(self._limit_at, self._deadline_at)
+
+    def reached(self, now: float) -> str:
+        """The termination reason that is due, once; empty when none is."""
+        if now >= self._limit_at:
+            self._limit_at = NEVER
+            return "TERM_RUNLIMIT"
+        if now >= self._deadline_at:
+            self._deadline_at = NEVER
+            return "TERM_DEADLINE"
+        return ""
+
+
+class Termination:
+    """Signals still to be sent to a job that must end, one each interval."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._left: list[int] = []
+        self.next_at = NEVER
+
+    def begin(self, signals: Sequence[int], now: float) -> bool:
+        """Start a sequence unless one is under way, which goes on as it is; whether it was started."""
+        if self._left:
+            return False
+        self._left = list(signals)
+        self.next_at = now
+        return True
+
+    def due(self, now: float) -> int:
+        """The signal to send now, 0 for none yet. The last of a sequence is due again and again."""
+        if now < self.next_at:
+            return 0
+        self.next_at = now + self._interval_s
+        return self._left.pop(0) if len(self._left) > 1 else self._left[0]

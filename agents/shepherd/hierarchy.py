@@ -1,0 +1,153 @@
+"""Where an agent's control groups are: found from what the kernel says, made if allowed, tidied up in the end.
+
+Paths are values (`Base`) that tests can point anywhere; nothing here assumes /sys/fs/cgroup. A machine with version 1
+controllers and an empty version 2 beside them ("hybrid") counts as version 1. Where no groups can be made, a `Base` of version
+0 says so, and jobs are held together by their process trees.
+"""
+
+import contextlib
+import os
+import signal
+from typing import NamedTuple
+
+from agents.shepherd import processes
+
+V1_CONTROLLERS = ("cpuacct", "memory", "pids")
+V2_CONTROLLERS = ("memory", "pids")
+# An agent on version 2 leaves its own group for this one: a group with members cannot hand controllers down.
+SUPERVISOR = "supervisor"
+
+
+class Base(NamedTuple):
+    """The groups above an agent's slots: by controller (version 1), under the key "" (version 2), none (0)."""
+
+    version: int = 0
+    paths: tuple[tuple[str, str], ...] = ()
+
+    def slot(self, number: int) -> dict[str, str]:
+        """The directories of one slot's group."""
+        return {controller: f"{path}/{number}" for controller, path in self.paths}
+
+    def slot_main(self, number: int) -> str:
+        """The directory of a slot's group that counts and bounds processes; empty without groups."""
+        return self.slot(number).get("pids" if self.version == 1 else "", "")
+
+
+def discover(name: str, memberships: str, mounts: str) -> Base:
+    """Find where this process may make groups. Arguments: the new group's name, /proc/self/cgroup, /proc/self/mountinfo."""
+    own = _memberships(memberships)
+    v1: dict[str, str] = {}
+    v2 = ""
+    for kind, root, point, options in _mounts(mounts):
+        if kind == "cgroup":
+            for controller in options & own.keys() & set(V1_CONTROLLERS):
+                v1.setdefault(controller, _below(point, root, own[controller]))
+        elif "" in own and not v2:
+            v2 = _below(point, root, own[""])
+    if len(v1) == len(V1_CONTROLLERS):
+        return Base(1, tuple((controller, f"{path}/{name}") for controller, path in sorted(v1.items())))
+    if v2.endswith("/" + SUPERVISOR):
+        v2 = os.path.dirname(v2)
+    if v2 and set(V2_CONTROLLERS) <= set(read(f"{v2}/cgroup.controllers").split()):
+        return Base(2, (("", f"{v2}/{name}"),))
+    return Base()
+
+
+def _memberships(text: str) -> dict[str, str]:
+    own = {}
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            own[controller] = path
+    return own
+
+
+def _mounts(text: str) -> list[tuple[str, str, str, set[str]]]:
+    """(type, root, mount point, super options) of control group file systems."""
+    found = []
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split(" ", 2)
+        if kind in ("cgroup", "cgroup2"):
+            root, point = before.split()[3:5]
+            found.append((kind, root, point, set(options.split(","))))
+    return found
+
+
+def _below(point: str, root: str, path: str) -> str:
+    inner = os.path.relpath(path, root)
+    if inner.startswith(".."):
+        inner = "."  # the mount shows only a part that we are not in: its top is all we can reach
+    return os.path.normpath(f"{point}/{inner}")
+
+
+def prepare(base: Base) -> Base:
+    """Make the base groups; the answer is a base without groups where that is not allowed."""
+    try:
+        for _, path in base.paths:
+            if base.version == 2:
+                _hand_down(os.path.dirname(path))
+                os.makedirs(path, exist_ok=True)
+                _enable(path)
+            else:
+                os.makedirs(path, exist_ok=True)
+    except OSError:
+        return Base()
+    return base
+
+
+def _hand_down(group: str) -> None:
+    """Empty our own group of processes, so that its controllers reach the groups below."""
+    supervisor = f"{group}/{SUPERVISOR}"
+    os.makedirs(supervisor, exist_ok=True)
+    for pid in read(f"{group}/cgroup.procs").split():
+        write(f"{supervisor}/cgroup.procs", pid)
+    _enable(group)
+
+
+def _enable(group: str) -> None:
+    write(f"{group}/cgroup.subtree_control", " ".join(f"+{controller}" for controller in V2_CONTROLLERS))
+
+
+def members(base: Base, slot: int) -> list[int]:
+    """Everyone in a slot's group, its shepherd included; nobody where there are no groups."""
+    path = base.slot_main(slot)
+    try:
+        return [int(pid) for pid in read(f"{path}/cgroup.procs").split()] if path else []
+    except FileNotFoundError:
+        return []
+
+
+def kill(base: Base, slot: int) -> list[int]:
+    """Kill all in the group of a slot that has lost its shepherd; who was there. To be repeated until empty."""
+    found = members(base, slot)
+    if found:
+        write(f"{base.slot_main(slot)}/pids.max", "0")
+        processes.send(found, signal.SIGKILL)
+    return found
+
+
+def remove(base: Base) -> None:
+    """Remove the agent's groups as far as they are empty; what is in use stays."""
+    for _, path in base.paths:
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(path):
+                if entry.is_dir():
+                    with contextlib.suppress(OSError):
+                        os.rmdir(entry.path)
+            os.rmdir(path)
+
+
+def read(path: str) -> str:
+    """A control file's text."""
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+def write(path: str, text: str) -> None:
+    """One write to a control file, which takes it whole or refuses it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,343 @@
+"""The control group of a slot, version 1 and 2 behind one interface, and what to do where there is none.
+
+A shepherd lives in its slot's group for good and its jobs are born there, because moving a process costs milliseconds. So a
+group's counters hold the shepherd as well: its own part is measured and taken off, and it is spared when the rest is killed.
+"""
+
+import os
+import resource
+import signal
+import time
+from typing import NamedTuple, Protocol
+
+from agents.shepherd import processes
+from agents.shepherd.hierarchy import Base, read, write
+
+MIB = 1 << 20
+
+
+class Memory(NamedTuple):
+    """Bytes that a job's processes hold now."""
+
+    resident: int
+    swap: int
+
+
+class Confinement(Protocol):
+    """A slot's group, as its shepherd sees it. Figures are of the job alone, from `begin` on."""
+
+    def join(self) -> None:
+        """Enter for good; once, at the shepherd's birth."""
+
+    def begin(self) -> None:
+        """A new attempt starts: count from here."""
+
+    def limit_memory(self, mib: int) -> None:
+        """Bound the memory of the next attempt; 0 lifts the bound."""
+
+    def members(self) -> list[int]:
+        """All processes but the shepherd."""
+
+    def kill(self) -> int:
+        """Kill all members, who cannot fork meanwhile; how many were found. To be repeated until they are gone."""
+
+    def allow_forks(self) -> None:
+        """Undo what `kill` forbade."""
+
+    def cpu_s(self) -> float:
+        """Processor time."""
+
+    def memory(self) -> Memory:
+        """What is held now."""
+
+    def memory_peak(self) -> int:
+        """The most bytes held at once, file caches included; 0 when unknown."""
+
+    def oom_kills(self) -> int:
+        """Processes killed for the memory bound; looked up only where there is a bound."""
+
+    def leave(self) -> None:
+        """Go back to the agent's own group and remove the slot's; OSError when that is not possible."""
+
+
+def confinement(base: Base, slot: int) -> Confinement:
+    """The group of a slot, made where it does not exist; not entered yet.
+
+    Raises:
+        OSError: the group cannot be made.
+    """
+    paths = base.slot(slot)
+    for path in paths.values():
+        os.makedirs(path, exist_ok=True)
+    if base.version == 1:
+        return GroupV1(paths)
+    if base.version == 2:
+        return GroupV2(paths[""])
+    return ProcessTree()
+
+
+class _File:
+    """A control file kept open: reading it again costs one call."""
+
+    def __init__(self, path: str, writable: bool = False) -> None:
+        self._fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+
+    def text(self) -> bytes:
+        return os.pread(self._fd, 16384, 0)
+
+    def number(self) -> int:
+        return int(os.pread(self._fd, 32, 0))
+
+    def put(self, text: bytes) -> None:
+        os.pwrite(self._fd, text, 0)
+
+
+def _value(text: bytes, name: bytes) -> int:
+    """The number behind a name at the start of a line; 0 when there is none."""
+    at = 0 if text.startswith(name + b" ") else text.find(b"\n" + name + b" ") + 1
+    if at == 0 and not text.startswith(name + b" "):
+        return 0
+    return int(text[at + len(name) : at + len(name) + 24].split(None, 1)[0])
+
+
+def _others(procs: str) -> list[int]:
+    own = os.getpid()
+    return [pid for pid in map(int, read(procs).split()) if pid != own]
+
+
+class GroupV1:
+    """Controllers cpuacct, memory and pids, each in a hierarchy of its own."""
+
+    NO_LIMIT = "-1"
+
+    def __init__(self, paths: dict[str, str]) -> None:
+        self._paths = paths
+        memory = paths["memory"]
+        self._cpu = _File(f"{paths['cpuacct']}/cpuacct.usage")
+        self._used = _File(f"{memory}/memory.usage_in_bytes")
+        self._peak = _File(f"{memory}/memory.max_usage_in_bytes", writable=True)
+        self._statistics = _File(f"{memory}/memory.stat")
+        self._oom = _File(f"{memory}/memory.oom_control")
+        self._swap_counted = os.path.exists(f"{memory}/memory.memsw.limit_in_bytes")
+        self._limit_mib = 0
+        self._cpu_first = self._cpu_last = 0
+        self._own_memory = Memory(0, 0)
+        self._own_usage = 0
+        self._oom_first = 0
+
+    def join(self) -> None:
+        for path in self._paths.values():
+            write(f"{path}/cgroup.procs", str(os.getpid()))
+        self.allow_forks()
+        self._put_limit(self.NO_LIMIT)
+        self._own_usage = self._used.number()
+        self._own_memory = self._memory_now()
+        self._cpu_last = self._cpu_now()
+
+    def begin(self) -> None:
+        # Less the shepherd's own part the counter stands still between two jobs: no need to read it again.
+        self._cpu_first = self._cpu_last
+        self._peak.put(b"0")
+        if self._limit_mib:
+            self._oom_first = _value(self._oom.text(), b"oom_kill")
+
+    def limit_memory(self, mib: int) -> None:
+        if mib != self._limit_mib:
+            self._put_limit(str(mib * MIB + self._own_usage) if mib else self.NO_LIMIT)
+            self._limit_mib = mib
+
+    def _put_limit(self, text: str) -> None:
+        """The bound with swap may never be the lower one, so it is lifted first."""
+        memory = self._paths["memory"]
+        if self._swap_counted:
+            write(f"{memory}/memory.memsw.limit_in_bytes", self.NO_LIMIT)
+        write(f"{memory}/memory.limit_in_bytes", text)
+        if self._swap_counted and text != self.NO_LIMIT:
+            write(f"{memory}/memory.memsw.limit_in_bytes", text)
+
+    def members(self) -> list[int]:
+        return _others(f"{self._paths['pids']}/cgroup.procs")
+
+    def kill(self) -> int:
+        write(f"{self._paths['pids']}/pids.max", "0")
+        return processes.send(self.members(), signal.SIGKILL)
+
+    def allow_forks(self) -> None:
+        write(f"{self._paths['pids']}/pids.max", "max")
+
+    def _cpu_now(self) -> int:
+        own = time.process_time_ns()  # first: asking brings the group's counter up to date as well
+        return self._cpu.number() - own
+
+    def cpu_s(self) -> float:
+        self._cpu_last = self._cpu_now()
+        return max(0, self._cpu_last - self._cpu_first) / 1e9
+
+    def _memory_now(self) -> Memory:
+        text = self._statistics.text()
+        return Memory(_value(text, b"total_rss") + _value(text, b"total_shmem"), _value(text, b"total_swap"))
+
+    def memory(self) -> Memory:
+        now, own = self._memory_now(), self._own_memory
+        return Memory(max(0, now.resident - own.resident), max(0, now.swap - own.swap))
+
+    def memory_peak(self) -> int:
+        return max(0, self._peak.number() - self._own_usage)
+
+    def oom_kills(self) -> int:
+        return _value(self._oom.text(), b"oom_kill") - self._oom_first if self._limit_mib else 0
+
+    def leave(self) -> None:
+        for path in self._paths.values():
+            write(f"{os.path.dirname(os.path.dirname(path))}/cgroup.procs", str(os.getpid()))
+            os.rmdir(path)
+
+
+class GroupV2:
+    """One group in the unified hierarchy, with the memory and pids controllers."""
+
+    NO_LIMIT = "max"
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._cpu = _File(f"{path}/cpu.stat")
+        self._used = _File(f"{path}/memory.current")
+        self._statistics = _File(f"{path}/memory.stat")
+        self._events = _File(f"{path}/memory.events")
+        self._peak = self._open_peak()
+        self._limit_mib = 0
+        self._cpu_first = self._cpu_last = 0
+        self._own_memory = Memory(0, 0)
+        self._own_usage = 0
+        self._oom_first = 0
+
+    def _open_peak(self) -> _File | None:
+        """The peak can be reset from Linux 6.12 on; a peak of all jobs ever in this slot would be of no use."""
+        try:
+            peak = _File(f"{self._path}/memory.peak", writable=True)
+            peak.put(b"reset")
+        except OSError:
+            return None
+        return peak
+
+    def join(self) -> None:
+        write(f"{self._path}/cgroup.procs", str(os.getpid()))
+        self.allow_forks()
+        self._put_limit(self.NO_LIMIT)
+        self._own_usage = self._used.number()
+        self._own_memory = self._memory_now()
+        self._cpu_last = self._cpu_now()
+
+    def begin(self) -> None:
+        self._cpu_first = self._cpu_last
+        if self._peak is not None:
+            self._peak.put(b"reset")
+        if self._limit_mib:
+            self._oom_first = _value(self._events.text(), b"oom_kill")
+
+    def limit_memory(self, mib: int) -> None:
+        if mib != self._limit_mib:
+            self._put_limit(str(mib * MIB + self._own_usage) if mib else self.NO_LIMIT)
+            self._limit_mib = mib
+
+    def _put_limit(self, text: str) -> None:
+        write(f"{self._path}/memory.max", text)
+        swap = f"{self._path}/memory.swap.max"
+        if os.path.exists(swap):
+            write(swap, self.NO_LIMIT if text == self.NO_LIMIT else "0")
+
+    def members(self) -> list[int]:
+        return _others(f"{self._path}/cgroup.procs")
+
+    def kill(self) -> int:
+        # cgroup.kill would take the shepherd along.
+        write(f"{self._path}/pids.max", "0")
+        return processes.send(self.members(), signal.SIGKILL)
+
+    def allow_forks(self) -> None:
+        write(f"{self._path}/pids.max", "max")
+
+    def _cpu_now(self) -> int:
+        own = time.process_time_ns()
+        return _value(self._cpu.text(), b"usage_usec") * 1000 - own
+
+    def cpu_s(self) -> float:
+        self._cpu_last = self._cpu_now()
+        return max(0, self._cpu_last - self._cpu_first) / 1e9
+
+    def _memory_now(self) -> Memory:
+        text = self._statistics.text()
+        try:
+            swap = int(read(f"{self._path}/memory.swap.current"))
+        except FileNotFoundError:
+            swap = 0
+        return Memory(_value(text, b"anon") + _value(text, b"shmem"), swap)
+
+    def memory(self) -> Memory:
+        now, own = self._memory_now(), self._own_memory
+        return Memory(max(0, now.resident - own.resident), max(0, now.swap - own.swap))
+
+    def memory_peak(self) -> int:
+        return 0 if self._peak is None else max(0, self._peak.number() - self._own_usage)
+
+    def oom_kills(self) -> int:
+        return _value(self._events.text(), b"oom_kill") - self._oom_first if self._limit_mib else 0
+
+    def leave(self) -> None:
+        supervisor = f"{os.path.dirname(os.path.dirname(self._path))}/supervisor"
+        write(f"{supervisor}/cgroup.procs", str(os.getpid()))
+        os.rmdir(self._path)
+
+
+class ProcessTree:
+    """No group: a job is what descends from its shepherd, which is the subreaper of all that its jobs leave behind.
+
+    There is no bound on the memory of a whole job here, so none is kept.
+    """
+
+    def __init__(self) -> None:
+        self._cpu_first = 0.0
+
+    def join(self) -> None:
+        """There is nothing to enter."""
+
+    def begin(self) -> None:
+        self._cpu_first = self._reaped_cpu_s()
+
+    def limit_memory(self, mib: int) -> None:
+        """Cannot be done for a whole job; see the class."""
+
+    def members(self) -> list[int]:
+        return processes.descendants(os.getpid())
+
+    def kill(self) -> int:
+        return processes.stop_and_kill(os.getpid())
+
+    def allow_forks(self) -> None:
+        """Nothing was forbidden."""
+
+    def _reaped_cpu_s(self) -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    def cpu_s(self) -> float:
+        living = sum(entry.cpu_s for entry in self._entries())
+        return self._reaped_cpu_s() + living - self._cpu_first
+
+    def memory(self) -> Memory:
+        return Memory(sum(entry.resident for entry in self._entries()), 0)
+
+    def _entries(self) -> list[processes.Stat]:
+        if not processes.have_children():  # the usual case at a job's end: spares a look at all of /proc
+            return []
+        everyone = processes.everyone()
+        return [everyone[pid] for pid in processes.descendants(os.getpid(), everyone)]
+
+    def memory_peak(self) -> int:
+        return 0
+
+    def oom_kills(self) -> int:
+        return 0
+
+    def leave(self) -> None:
+        """There is nothing to leave."""

@@ -1,0 +1,300 @@
+"""A shepherd: one process that waits for an attempt, keeps it to its end, and waits again.
+
+It is forked by the launcher, never executed. Invariants: it takes orders only over its own socket in the agent's private
+directory, from its own user; the last order an agent sent before it died is still carried out, and before the next agent's
+connection is answered; without an agent it keeps what runs, and goes when nothing does; it never waits for anything but its
+own poll.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import NamedTuple
+
+from agents.shepherd import messages, processes
+from agents.shepherd.hierarchy import Base
+from agents.shepherd.identity import Identity
+from agents.shepherd.limits import Confinement, confinement
+from agents.shepherd.messages import JobSetup, Key, Message, Receiver, pack, unpack_setup
+from agents.shepherd.spool import LOG_SUFFIX, ExitLog, OutputFile
+from agents.shepherd.clock import NEVER
+from agents.shepherd.work import ENDING, OVER, Tools, Work
+
+SOCKET_SUFFIX = ".sock"
+# A place that was staged but runs nothing is kept so long for the next agent.
+HOLD_PATIENCE_S = 3600.0
+# The agent that asked for this shepherd connects at once, unless it has died meanwhile.
+CONNECT_PATIENCE_S = 30.0
+OUTBOX_MAX = 1000
+CREDENTIALS = struct.Struct("iii")
+
+
+class Place(NamedTuple):
+    """Where a shepherd lives. Sockets and logs are in ``directory``, outputs without a name in ``outputs``."""
+
+    slot: int
+    base: Base
+    directory: str
+    outputs: str
+
+
+class Shepherd:
+    """The loop: orders, ends of processes, and what is due by the clock."""
+
+    def __init__(self, place: Place, listener: socket.socket) -> None:
+        self._place = place
+        self._listener = listener
+        self._connection: socket.socket | None = None
+        self._receiver = Receiver()
+        self._outbox: list[bytes] = []
+        self._setups: dict[int, JobSetup] = {}
+        self._work: Work | None = None
+        self._leaving = False
+        self._patience_until = time.monotonic() + CONNECT_PATIENCE_S
+        self._wake_reader, self._wake_writer = _wake_pair()
+        self._poll = select.poll()
+        self._poll.register(listener, select.POLLIN)
+        self._poll.register(self._wake_reader, select.POLLIN)
+        self._confinement: Confinement = confinement(place.base, place.slot)
+        self._confinement.join()
+        self._tools = Tools(
+            self._confinement,
+            Identity(),
+            ExitLog(f"{place.directory}/{place.slot}{LOG_SUFFIX}"),
+            OutputFile(f"{place.outputs}/{place.slot}"),
+            os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC),
+            self._send,
+            self._send_optional,
+        )
+
+    def run(self) -> None:
+        """Serve until there is nothing to do and nobody to do it for."""
+        while not self._leaving:
+            for descriptor, events in self._poll.poll(self._timeout_ms()):
+                if self._connection is not None and descriptor == self._connection.fileno():
+                    self._on_connection(events)
+                elif descriptor == self._wake_reader.fileno():
+                    self._wake_reader.recv(4096)
+                    self._reap()
+                else:
+                    self._accept()
+            self._after_events()
+        self._leave()
+
+    def _timeout_ms(self) -> float | None:
+        due = self._patience_until
+        if self._work is not None:
+            due = min(due, self._work.next_at)
+        # A millisecond more: poll counts whole ones, and waking too early is waking twice.
+        return None if due == NEVER else max(0.0, due - time.monotonic()) * 1000 + 1
+
+    def _after_events(self) -> None:
+        now = time.monotonic()
+        if self._work is not None:
+            self._work.tick(now)
+            if self._work.phase == ENDING:
+                self._reap()
+            self._drop_work_when_over()
+        if now >= self._patience_until:
+            self._leaving = True
+
+    def _reap(self) -> None:
+        children = True
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                children = False
+                break
+            if not pid:
+                break
+            if self._work is not None:
+                self._work.reaped(pid, status, usage)
+        if self._work is not None:
+            self._work.settle(children)
+            self._drop_work_when_over()
+
+    def _drop_work_when_over(self) -> None:
+        if self._work is not None and self._work.phase == OVER:
+            self._work = None
+            self._leaving = self._connection is None
+
+    # -- the agent
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        _, uid, _ = CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+        if uid not in (0, os.geteuid()):
+            connection.close()
+            return
+        self._drain()
+        connection.setblocking(False)
+        self._connection = connection
+        self._leaving = False
+        self._poll.register(connection, select.POLLIN)
+        self._patience_until = NEVER
+        self._outbox = [self._status()]
+        self._flush()
+
+    def _status(self) -> bytes:
+        if self._work is not None:
+            return self._work.status()
+        return pack(messages.STATUS, None, messages.PROTOCOL, os.getpid(), False, 0, 0.0, -1, -1)
+
+    def _drain(self) -> None:
+        """Carry out what the previous agent still sent; then its connection is closed."""
+        while self._connection is not None:
+            try:
+                self._receive()
+            except BlockingIOError:
+                self._disconnect()
+
+    def _on_connection(self, events: int) -> None:
+        if events & select.POLLOUT:
+            self._flush()
+        if events & ~select.POLLOUT:
+            with contextlib.suppress(BlockingIOError):  # the event was for a connection that this one has replaced
+                self._receive()
+
+    def _receive(self) -> None:
+        assert self._connection is not None
+        try:
+            received = self._receiver.receive(self._connection)
+        except BlockingIOError:
+            raise
+        except (OSError, ValueError, EOFError, TypeError) as error:
+            print(f"event=connection_broken slot={self._place.slot} error={error!r}", file=sys.stderr)
+            received = None
+        if received is None:
+            self._disconnect()
+        else:
+            self._handle(*received)
+
+    def _disconnect(self) -> None:
+        """The agent is gone, or replaced: what runs goes on."""
+        assert self._connection is not None
+        self._poll.unregister(self._connection)
+        self._connection.close()
+        self._connection = None
+        self._outbox = []
+        if self._work is None:
+            self._leaving = True
+        elif not self._work.busy:
+            self._patience_until = time.monotonic() + HOLD_PATIENCE_S
+
+    def _handle(self, message: Message, descriptors: list[int]) -> None:
+        kind = message[0]
+        if kind == messages.RETIRE:
+            self._leaving = self._work is None
+            return
+        key: Key = message[1:4]
+        if kind == messages.HOLD:
+            self._hold(key, *message[4:])
+        elif self._work is None or self._work.key != key:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            self._not_here(kind, key, message)
+        else:
+            self._order(self._work, kind, message[4:], descriptors)
+            self._drop_work_when_over()
+
+    def _hold(self, key: Key, number: int, setup: bytes | None, forget: bool, launch: bool, rotate: bool) -> None:
+        if self._work is not None:
+            if self._work.key != key:
+                self._send(pack(messages.REFUSED, *key, "the place is taken"))
+            return
+        if rotate:
+            self._tools.log.rotate()
+        if forget:
+            self._setups.clear()
+        if setup is not None:
+            self._setups[number] = unpack_setup(setup)
+        try:
+            self._work = work = Work(key, self._setups[number], self._tools)
+        except OSError as error:  # its limits cannot be set
+            self._send(pack(messages.REFUSED, *key, f"the limits of the job cannot be set: {error.strerror}"))
+            return
+        if launch:
+            work.launch()
+            self._drop_work_when_over()
+        else:
+            self._send(pack(messages.STAGED, *key))
+
+    def _order(self, work: Work, kind: int, fields: Message, descriptors: list[int]) -> None:
+        if kind == messages.LAUNCH:
+            work.launch()
+        elif kind == messages.TASK:
+            serial, argv, cwd, environment = fields
+            work.task(serial, argv, cwd, environment, descriptors)
+        elif kind == messages.SIGNAL:
+            number, reason, serial = fields
+            work.signal(number, reason, serial)
+        elif kind == messages.RELEASE:
+            work.release()
+
+    def _not_here(self, kind: int, key: Key, message: Message) -> None:
+        """An order for an attempt that has just ended crosses with its report."""
+        if kind == messages.TASK:
+            self._send(pack(messages.TASK_STARTED, *key, message[4], 0, "The job has ended on this host."))
+        elif kind == messages.RELEASE:
+            self._send(pack(messages.RELEASED, *key))
+
+    def _send(self, message: bytes) -> None:
+        if self._connection is None:
+            return  # the log has what matters
+        if self._outbox:
+            self._outbox.append(message)
+            del self._outbox[:-OUTBOX_MAX]
+            return
+        try:
+            messages.send(self._connection, message)
+        except BlockingIOError:
+            self._outbox.append(message)
+            self._poll.modify(self._connection, select.POLLIN | select.POLLOUT)
+        except OSError:
+            return  # its end is what `_receive` will see next
+
+    def _send_optional(self, message: bytes) -> None:
+        if not self._outbox:
+            self._send(message)
+
+    def _flush(self) -> None:
+        waiting, self._outbox = self._outbox, []
+        if self._connection is not None:
+            self._poll.modify(self._connection, select.POLLIN)
+        for message in waiting:
+            self._send(message)
+
+    def _leave(self) -> None:
+        for path in (f"{self._place.directory}/{self._place.slot}{SOCKET_SUFFIX}", f"{self._place.outputs}/{self._place.slot}"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        try:
+            self._confinement.leave()
+        except OSError as error:
+            print(f"event=group_left_behind slot={self._place.slot} error={error!r}", file=sys.stderr)
+
+
+def _wake_pair() -> tuple[socket.socket, socket.socket]:
+    """A socket that becomes readable whenever a child ends: signals wake the poll without a race."""
+    reader, writer = socket.socketpair()
+    reader.setblocking(False)
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, _woken)
+    return reader, writer
+
+
+def _woken(_number: int, _frame: object) -> None:
+    """The wake-up itself travels through the socket."""
+
+
+def run(place: Place, listener: socket.socket) -> None:
+    """Be a shepherd until it is time to go. The caller has just been forked and ends after this."""
+    processes.become_subreaper()
+    Shepherd(place, listener).run()

@@ -1,0 +1,222 @@
+"""What agent and shepherd say to each other: one marshalled tuple a message, over a SOCK_SEQPACKET socket.
+
+Marshal, because it is in the interpreter itself and costs a microsecond; both ends are the same user and every message begins
+with its kind, so an agent of a later version can still talk to a shepherd it finds. A message too long for the socket travels
+as a file in memory. Descriptors for a task's streams ride along as SCM_RIGHTS, in the order input, output, error, others.
+"""
+
+import array
+import marshal
+import os
+import socket
+from typing import Any, NamedTuple
+
+PROTOCOL = 1
+INLINE_MAX = 60_000     # bytes of one message on the socket; longer ones go by memfd
+DESCRIPTORS_MAX = 8
+FORMAT = 4              # marshal's, readable by every Python since 3.4
+
+Key = tuple[int, int, int]  # job, index, attempt
+Message = tuple[Any, ...]
+
+# Agent to shepherd. Every message but RETIRE goes on with the key.
+HOLD = 1        # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
+LAUNCH = 2
+TASK = 3        # serial, argv, cwd, environment
+SIGNAL = 4      # signal (0: the terminate sequence), reason, task serial (0: the whole job)
+RELEASE = 5     # reason
+BY_FILE = 6     # the message is in the descriptor that comes with it
+RETIRE = 7      # exit when idle
+
+# Shepherd to agent. STATUS opens each connection and bears a key, or None when idle.
+STATUS = 16     # key, protocol, pid, launched, process id of the job, start time, output, error descriptor
+STAGED = 17
+REFUSED = 18    # reason: the host's fault, nothing was started
+STARTED = 19    # process id, time, output, error descriptor
+FINISHED = 20   # then the rest of a Finish
+RELEASED = 21
+TASK_STARTED = 22   # serial, process id (0: could not), why not
+TASK_ENDED = 23     # serial, wait status
+USAGE = 24          # cpu_s, memory, memory_max, swap, pids, process groups, threads
+
+# In the exit log only: a process of the attempt is about to be started.
+STARTING = 32
+
+
+class Program(NamedTuple):
+    """What to execute. ``text`` is what /bin/sh gets where the program cannot be executed by itself; empty: nothing."""
+
+    path: str
+    argv: tuple[str, ...]
+    text: str = ""
+
+
+class Companion(NamedTuple):
+    """A task that is started at launch: one of a role whose command runs once for each task."""
+
+    task: int
+    program: Program
+    environment: dict[bytes, bytes]
+
+
+class JobSetup(NamedTuple):
+    """All that a shepherd must know of a job on this host; the same for every element of an array. Paths may hold %J and %I."""
+
+    user: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    environment: dict[bytes, bytes]
+    name: str
+    cwd: str
+    program: Program | None         # None: the command does not run on this host
+    companions: tuple[Companion, ...]
+    input: str
+    output: str                     # empty: a file of the spool
+    error: str                      # empty: joins output
+    output_overwrite: bool
+    error_overwrite: bool
+    output_dir: str
+    umask: int
+    nice: int
+    rlimits: tuple[tuple[str, int], ...]
+    memory_limit_mib: int           # 0: none
+    run_limit_s: float              # 0: none
+    deadline: float                 # seconds since the epoch, 0: none
+    terminate_interval_s: float
+    usage_interval_s: float
+    pre_exec: str
+    post_exec: str
+    report: tuple[Any, ...] | None  # fields of a report.Heading; None: no job report
+
+    def pack(self) -> bytes:
+        """As bytes for a HOLD message."""
+        companions = tuple((one.task, tuple(one.program), one.environment) for one in self.companions)
+        program = None if self.program is None else tuple(self.program)
+        return marshal.dumps(tuple(self._replace(program=program, companions=companions)), FORMAT)  # type: ignore[arg-type]
+
+
+def unpack_setup(data: bytes) -> JobSetup:
+    """The opposite of `JobSetup.pack`."""
+    setup = JobSetup._make(marshal.loads(data))
+    companions = tuple(Companion(task, Program._make(program), env) for task, program, env in setup.companions)
+    program = None if setup.program is None else Program._make(setup.program)
+    return setup._replace(program=program, companions=companions)
+
+
+class Finish(NamedTuple):
+    """The end of an attempt on this host: message FINISHED without its kind, and the body of an exit record."""
+
+    job: int
+    element: int                # of the array, 0 if it is none
+    attempt: int
+    status: int                 # raw wait status
+    time: float
+    cpu_s: float
+    memory_mib_max: int
+    memory_mib_mean: float
+    processes_max: int
+    reason: str
+    detail: str
+    pid: int
+    started: float              # 0: never
+    released: bool              # nothing of the attempt is left
+
+    @property
+    def key(self) -> Key:
+        """(job, index, attempt)"""
+        return (self.job, self.element, self.attempt)
+
+
+def pack(*fields: Any) -> bytes:
+    """One message or record; the first field is its kind."""
+    return marshal.dumps(fields, FORMAT)
+
+
+def unpack(data: bytes | memoryview) -> Message:
+    """The fields of a message.
+
+    Raises:
+        ValueError, EOFError, TypeError: not a message.
+    """
+    message = marshal.loads(data)
+    if not isinstance(message, tuple):
+        raise TypeError("not a message")
+    return message
+
+
+def send(sock: socket.socket, data: bytes, descriptors: tuple[int, ...] = ()) -> None:
+    """Send a packed message without waiting; BlockingIOError when the other side does not read."""
+    if len(data) > INLINE_MAX:
+        spilled = os.memfd_create("message", os.MFD_CLOEXEC)
+        try:
+            write_all(spilled, data)
+            _send_with(sock, pack(BY_FILE), (spilled, *descriptors))
+        finally:
+            os.close(spilled)
+    elif descriptors:
+        _send_with(sock, data, descriptors)
+    else:
+        sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+
+
+def _send_with(sock: socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+    sock.sendmsg([data], rights, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything, however many calls it takes."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest):]
+
+
+class Receiver:
+    """Reads messages into one buffer of its own."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray(INLINE_MAX + 1)
+        self._view = memoryview(self._buffer)
+        self._ancillary = socket.CMSG_SPACE(4 * (DESCRIPTORS_MAX + 1))
+
+    def receive(self, sock: socket.socket) -> tuple[Message, list[int]] | None:
+        """The next message and its descriptors (close-on-exec), or None at the end of the connection.
+
+        Raises:
+            OSError, ValueError, EOFError, TypeError: the connection is of no more use.
+        """
+        try:
+            size, ancillary, _, _ = sock.recvmsg_into([self._view], self._ancillary, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            # Said once when the peer died with unread data; what it had sent before is still to be read.
+            size, ancillary, _, _ = sock.recvmsg_into([self._view], self._ancillary, socket.MSG_CMSG_CLOEXEC)
+        if not size:
+            return None
+        message = unpack(self._view[:size])
+        descriptors = _descriptors(ancillary) if ancillary else []
+        if message[0] == BY_FILE:
+            message = _read_file(descriptors.pop(0))
+        return message, descriptors
+
+
+def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    found = array.array("i")
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            found.frombytes(data[: len(data) - len(data) % found.itemsize])
+    return list(found)
+
+
+def _read_file(descriptor: int) -> Message:
+    try:
+        size = os.fstat(descriptor).st_size
+        parts, offset = [], 0
+        while offset < size:
+            part = os.pread(descriptor, size - offset, offset)
+            parts.append(part)
+            offset += len(part)
+        return unpack(b"".join(parts))
+    finally:
+        os.close(descriptor)

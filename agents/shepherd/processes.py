@@ -1,0 +1,140 @@
+"""What /proc says of processes: who descends from whom, what they use, which bear a job's mark.
+
+A process may vanish between any two looks; that is never an error here. Process ids are only signalled by callers that know
+the process to be theirs: a descendant not yet reaped, or a member of the job's control group.
+"""
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterable
+from typing import NamedTuple
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PR_SET_CHILD_SUBREAPER = 36
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Stat(NamedTuple):
+    """Some fields of /proc/PID/stat."""
+
+    parent: int
+    group: int
+    session: int
+    cpu_s: float        # its own and that of children it has waited for
+    threads: int
+    start_ticks: int    # since boot; with the pid it names a process for ever
+    resident: int       # bytes
+
+
+def stat(pid: int) -> Stat | None:
+    """The process, or None when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            text = file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name in parentheses may hold blanks and parentheses itself: count from its end.
+    fields = text[text.rindex(b")") + 2 :].split()
+    ticks = sum(map(int, fields[11:15]))
+    return Stat(
+        int(fields[1]), int(fields[2]), int(fields[3]), ticks / TICKS, int(fields[17]), int(fields[19]),
+        int(fields[21]) * PAGE,
+    )  # fmt: skip
+
+
+def everyone() -> dict[int, Stat]:
+    """All processes of the machine as far as this one's PID namespace shows them."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (entry := stat(int(name))) is not None:
+            found[int(name)] = entry
+    return found
+
+
+def descendants(root: int, among: dict[int, Stat] | None = None) -> list[int]:
+    """Children, their children and so on, parents first; without the root."""
+    children: dict[int, list[int]] = {}
+    for pid, entry in (everyone() if among is None else among).items():
+        children.setdefault(entry.parent, []).append(pid)
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        born = children.pop(todo.pop(), [])
+        found += born
+        todo += born
+    return found
+
+
+def have_children() -> bool:
+    """Whether this process has children, dead ones not yet reaped included. A subreaper without children has no descendants."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def marked(marks: Iterable[bytes]) -> list[int]:
+    """Processes whose initial environment holds every one of these NAME=VALUE strings."""
+    wanted = set(marks)
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and wanted <= _environment(name):
+            found.append(int(name))
+    return found
+
+
+def _environment(pid: str) -> set[bytes]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            return set(file.read().split(b"\0"))
+    except OSError:  # gone, or somebody else's
+        return set()
+
+
+def send(pids: Iterable[int], number: int) -> int:
+    """Signal each process that is still there; how many were."""
+    reached = 0
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+            reached += 1
+        except (ProcessLookupError, PermissionError):
+            continue
+    return reached
+
+
+def stop_and_kill(root: int) -> int:
+    """Kill every descendant where no control group helps; how many were found.
+
+    All are stopped first, again and again until no new ones appear: one that still runs could fork faster than we look.
+    """
+    stopped: set[int] = set()
+    while new := set(descendants(root)) - stopped:
+        send(new, signal.SIGSTOP)
+        stopped |= new
+    return send(stopped, signal.SIGKILL)
+
+
+def task_tree(pid: int, mark: bytes, pool: Iterable[int]) -> list[int]:
+    """Of a job's processes in ``pool``, those that belong to the task with this first process.
+
+    They descend from it, stayed in its session, or were born with its mark.
+    """
+    among = {one: entry for one in pool if (entry := stat(one)) is not None}
+    found = {pid, *descendants(pid, among)}
+    found.update(one for one, entry in among.items() if entry.session == pid)
+    found.update(one for one in among if one not in found and mark in _environment(str(one)))
+    return sorted(found & among.keys())
+
+
+def become_subreaper() -> None:
+    """Make this process inherit whatever its descendants leave behind, so that nothing of a job can leave its tree.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

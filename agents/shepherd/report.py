@@ -1,0 +1,147 @@
+"""The job report that ends an output file, in the form that tools of LSF users look for.
+
+Output goes straight to the file while the job runs, so the report stands behind it. Times are local, as `ctime` writes them.
+"""
+
+import os
+import time
+from typing import NamedTuple
+
+from agents.shepherd.messages import Finish
+
+RULE = "-" * 60
+COMMAND_LINES_MAX = 50
+
+# What each termination reason means, as LSF prints it behind the word.
+SENTENCES = {
+    "TERM_PREEMPT": "job killed after preemption",
+    "TERM_WINDOW": "job killed after queue run window closed",
+    "TERM_LOAD": "job killed after load exceeded threshold",
+    "TERM_RUNLIMIT": "job killed after reaching LSF run time limit",
+    "TERM_DEADLINE": "job killed after reaching deadline",
+    "TERM_PROCESSLIMIT": "job killed after reaching LSF process limit",
+    "TERM_FORCE_OWNER": "job killed by owner without time for cleanup",
+    "TERM_FORCE_ADMIN": "job killed by root or LSF administrator without time for cleanup",
+    "TERM_REQUEUE_OWNER": "job killed and requeued by owner",
+    "TERM_REQUEUE_ADMIN": "job killed and requeued by root or LSF administrator",
+    "TERM_CPULIMIT": "job killed after reaching LSF CPU usage limit",
+    "TERM_OWNER": "job killed by owner",
+    "TERM_ADMIN": "job killed by root or LSF administrator",
+    "TERM_MEMLIMIT": "job killed after reaching LSF memory usage limit",
+    "TERM_EXTERNAL_SIGNAL": "job killed by a signal external to LSF",
+    "TERM_SWAP": "job killed after reaching LSF swap usage limit",
+    "TERM_THREADLIMIT": "job killed after reaching LSF thread limit",
+    "TERM_CWD_NOTEXIST": "current working directory is not accessible or does not exist on the execution host",
+}
+
+
+class Heading(NamedTuple):
+    """What a report says of a job whatever its end; prepared once by the agent."""
+
+    sender: str             # user@host
+    cluster: str
+    user: str
+    submit_host: str
+    submit_time: float
+    hosts: tuple[str, ...]  # as printed: "4*n001", "n002"
+    queue: str
+    home: str
+    command: str
+    memory_requested_mib: int
+    error_file: bool        # standard error went to a file of its own
+
+
+class Ending(NamedTuple):
+    """What it says of this end."""
+
+    label: str              # "12" or "12[3]"
+    name: str               # "sweep[3]" for an element
+    cwd: str
+    finish: Finish
+    threads_max: int
+    swap_mib_max: int
+    error_path: str
+
+
+def render(heading: Heading, ending: Ending) -> bytes:
+    """The whole report, beginning with an empty line."""
+    finish = ending.finish
+    started, ended = _date(finish.started or finish.time), _date(finish.time)
+    where = f"in cluster <{heading.cluster}>"
+    first, *others = heading.hosts or ("",)
+    more = "".join(f"\n{' ' * 28}<{host}>" for host in others)
+    status = "Done" if finish.status == 0 else "Exited"
+    text = f"""
+{RULE}
+Sender: LSF System <{heading.sender}>
+Subject: Job {ending.label}: <{ending.name}> {where} {status}
+
+Job <{ending.name}> was submitted from host <{heading.submit_host}> by user <{heading.user}> {where} at \
+{_date(heading.submit_time)}
+Job was executed on host(s) <{first}>, in queue <{heading.queue}>, as user <{heading.user}> {where} at {started}{more}
+<{heading.home}> was used as the home directory.
+<{ending.cwd}> was used as the working directory.
+Started at {started}
+Terminated at {ended}
+Results reported at {ended}
+
+Your job looked like:
+
+{RULE}
+# LSBATCH: User input
+{_head(heading.command)}
+{RULE}
+
+{_result(finish)}
+Resource usage summary:
+
+{_usage(heading, ending)}
+The output (if any) is above this job summary.
+
+"""
+    if heading.error_file:
+        text += f"\nPS:\n\nRead file <{ending.error_path}> for stderr output of this job.\n\n"
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _result(finish: Finish) -> str:
+    lines = ""
+    if finish.reason:
+        sentence = SENTENCES.get(finish.reason)
+        lines = f"{finish.reason}: {sentence}.\n" if sentence else f"{finish.reason}\n"
+    if finish.detail:
+        lines += f"{finish.detail}\n"
+    if finish.status == 0:
+        return f"{lines}Successfully completed.\n"
+    if os.WIFSIGNALED(finish.status):
+        return f"{lines}Exited by signal {os.WTERMSIG(finish.status)}.\n"
+    return f"{lines}Exited with exit code {os.WEXITSTATUS(finish.status)}.\n"
+
+
+def _usage(heading: Heading, ending: Ending) -> str:
+    finish, asked = ending.finish, heading.memory_requested_mib
+    run_s = max(0.0, finish.time - finish.started) if finish.started else 0.0
+    rows = (
+        ("CPU time", f"{finish.cpu_s:.2f} sec."),
+        ("Max Memory", f"{finish.memory_mib_max} MB"),
+        ("Average Memory", f"{finish.memory_mib_mean:.2f} MB"),
+        ("Total Requested Memory", f"{asked:.2f} MB" if asked else "-"),
+        ("Delta Memory", f"{asked - finish.memory_mib_max:.2f} MB" if asked else "-"),
+        ("Max Swap", f"{ending.swap_mib_max} MB" if ending.swap_mib_max else "-"),
+        ("Max Processes", str(finish.processes_max)),
+        ("Max Threads", str(ending.threads_max)),
+        ("Run time", f"{run_s:.0f} sec."),
+        ("Turnaround time", f"{max(0.0, finish.time - heading.submit_time):.0f} sec."),
+    )
+    return "".join(f"    {name + ' :':<45}{value}\n" for name, value in rows)
+
+
+def _head(command: str) -> str:
+    lines = command.split("\n", COMMAND_LINES_MAX)
+    if len(lines) > COMMAND_LINES_MAX:
+        lines[COMMAND_LINES_MAX] = "(... more ...)"
+    return "\n".join(lines)
+
+
+def _date(moment: float) -> str:
+    return time.asctime(time.localtime(moment))

@@ -1,0 +1,237 @@
+"""Opening a job's files and starting its processes, as its user.
+
+A failure that is the job's own fault is a `StartFailure`, with the wait status and the sentence that its report will bear; one
+that is this host's is a `HostFailure`. Nothing here may block for ever on something a user made: files are opened without
+waiting, and only regular files are written by the shepherd itself.
+"""
+
+import errno
+import fcntl
+import os
+import resource
+import signal
+import stat
+from typing import NamedTuple
+
+from agents.shepherd.identity import Identity
+from agents.shepherd.messages import JobSetup, Key, Program
+
+# Python ignores SIGPIPE and SIGXFSZ, and ignored signals survive exec: a job gets every default back.
+DEFAULT_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+FLAGS = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | FLAGS
+HOST_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EPERM)
+# Descriptors that go to a task as 3, 4, ... are moved out of the way first.
+DESCRIPTOR_FLOOR = 32
+
+# Limits the shepherd can bear itself for a moment, so that they hold before the first instruction of the job. The others
+# could stop the shepherd (it may have used more already) and are laid on the new process from outside.
+BEARABLE = ("stack", "core", "nofile", "fsize", "memlock")
+
+
+def exit_status(code: int) -> int:
+    """The wait status of a process that exits with this code."""
+    return code << 8
+
+
+class StartFailure(Exception):
+    """The job cannot start here, nor would it elsewhere."""
+
+    def __init__(self, code: int, sentence: str, reason: str = "") -> None:
+        super().__init__(sentence)
+        self.status = exit_status(code)
+        self.reason = reason
+
+
+class HostFailure(Exception):
+    """This host cannot start a job now; another might."""
+
+
+class Streams(NamedTuple):
+    """Standard streams; error may be output's descriptor. ``closing`` are ours to close."""
+
+    input: int
+    output: int
+    error: int
+    closing: tuple[int, ...]
+    output_path: str    # empty: a file of the spool
+    error_path: str     # empty: joins output
+
+    def close(self) -> None:
+        """Close what was opened for these streams."""
+        for descriptor in self.closing:
+            os.close(descriptor)
+
+
+def expand(template: str, key: Key) -> str:
+    """A path with %J and %I filled in."""
+    if "%" not in template:
+        return template
+    job, index, _ = key
+    return template.replace("%J", str(job)).replace("%I", str(index))
+
+
+def enter(setup: JobSetup, key: Key) -> str:
+    """Go to the job's directory, as the user; returns it."""
+    cwd = expand(setup.cwd, key) or setup.home or "/"
+    try:
+        os.chdir(cwd)
+    except OSError as error:
+        sentence = f"The working directory {cwd} cannot be entered: {error.strerror}."
+        raise StartFailure(2, sentence, "TERM_CWD_NOTEXIST") from None
+    os.umask(setup.umask)
+    return cwd
+
+
+def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
+    """Open input, output and error as the user, in the job's directory. ``spooled`` takes an output without a file name."""
+    opened: list[int] = []
+    try:
+        source = null
+        if setup.input:
+            source = _open(expand(setup.input, key), os.O_RDONLY | FLAGS, "input", opened)
+        output = spooled
+        output_path, error_path = _place(setup, setup.output, key), _place(setup, setup.error, key)
+        if output_path:
+            output = _open(output_path, _flags(setup.output_overwrite), "output", opened, key)
+        if error_path and error_path != output_path:
+            error = _open(error_path, _flags(setup.error_overwrite), "error", opened, key)
+        else:
+            error, error_path = output, ""
+    except StartFailure:
+        for descriptor in opened:
+            os.close(descriptor)
+        raise
+    return Streams(source, output, error, tuple(opened), output_path, error_path)
+
+
+def _flags(overwrite: bool) -> int:
+    return APPEND | os.O_TRUNC if overwrite else APPEND
+
+
+def _place(setup: JobSetup, template: str, key: Key) -> str:
+    path = expand(template, key)
+    if path and setup.output_dir and not path.startswith("/"):
+        directory = expand(setup.output_dir, key)
+        try:
+            os.makedirs(directory, exist_ok=True)
+        except OSError as error:
+            raise StartFailure(1, f"The output directory {directory} cannot be made: {error.strerror}.") from None
+        return f"{directory}/{path}"
+    return path
+
+
+def _open(path: str, flags: int, what: str, opened: list[int], key: Key | None = None) -> int:
+    try:
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except IsADirectoryError:
+            if key is None:
+                raise
+            suffix = f".{key[1]}" if key[1] else ""
+            descriptor = os.open(f"{path}/{key[0]}{suffix}.{what[:3]}", flags, 0o666)
+    except OSError as error:
+        why = "is a FIFO that nobody reads" if error.errno == errno.ENXIO else (error.strerror or "unknown error")
+        raise StartFailure(1, f"The {what} file {path} cannot be opened: {why}.") from None
+    opened.append(descriptor)
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def is_regular(descriptor: int) -> bool:
+    """Whether writing there cannot block."""
+    return stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+
+def set_apart(descriptors: list[int]) -> list[int]:
+    """The same descriptors with high numbers, so that none is in the way of 0, 1, 2, ...; the old ones are closed."""
+    apart = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, DESCRIPTOR_FLOOR) for descriptor in descriptors]
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return apart
+
+
+def spawn(
+    identity: Identity, setup: JobSetup, program: Program, environment: dict[bytes, bytes], descriptors: tuple[int, ...]
+) -> int:
+    """Start a program in a new session with these descriptors as 0, 1, 2, ... and no others; its process id.
+
+    Called under the user's effective id and in the job's directory; on return the shepherd is itself again.
+    """
+    actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors)]
+    restore = _bear(setup.rlimits)
+    try:
+        identity.start_as_user()
+        pid = _spawn(program, environment, actions)
+        for name, soft in setup.rlimits:
+            if name not in BEARABLE:
+                _lay_on(pid, name, soft)
+    finally:
+        identity.back()
+        for number, limits in restore:
+            resource.setrlimit(number, limits)
+    if setup.nice:
+        os.setpriority(os.PRIO_PGRP, pid, setup.nice)
+    if setup.memory_limit_mib:
+        _prefer_for_oom(pid)
+    return pid
+
+
+def _spawn(program: Program, environment: dict[bytes, bytes], actions: list[tuple[int, int, int]]) -> int:
+    try:
+        try:
+            return _exec(program.path, program.argv, environment, actions)
+        except OSError as error:
+            if not program.text or error.errno in HOST_ERRORS or error.errno == errno.E2BIG:
+                raise
+            # No #! line, or not there at all: the shell knows what to do, or what to say.
+            return _exec("/bin/sh", ("/bin/sh", "-c", program.text), environment, actions)
+    except OSError as error:
+        if error.errno in HOST_ERRORS:
+            raise HostFailure(f"no process could be started: {error.strerror}") from None
+        code = 127 if isinstance(error, FileNotFoundError) else 126
+        raise StartFailure(code, f"{program.path} cannot be executed: {error.strerror}.") from None
+
+
+def _exec(
+    path: str, argv: tuple[str, ...], environment: dict[bytes, bytes], actions: list[tuple[int, int, int]]
+) -> int:
+    return os.posix_spawn(
+        path, argv, environment, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULT_SIGNALS
+    )
+
+
+def _bear(rlimits: tuple[tuple[str, int], ...]) -> list[tuple[int, tuple[int, int]]]:
+    restore = []
+    for name, soft in rlimits:
+        if name in BEARABLE:
+            number = getattr(resource, f"RLIMIT_{name.upper()}")
+            before = resource.getrlimit(number)
+            resource.setrlimit(number, (_within(soft, before[1]), before[1]))
+            restore.append((number, before))
+    return restore
+
+
+def _lay_on(pid: int, name: str, soft: int) -> None:
+    number = getattr(resource, f"RLIMIT_{name.upper()}", None)
+    if number is None:
+        return  # the agent has told: it checks names when it prepares a job
+    try:
+        hard = resource.prlimit(pid, number)[1]
+        resource.prlimit(pid, number, (_within(soft, hard), hard))
+    except ProcessLookupError:
+        return  # over already
+
+
+def _within(soft: int, hard: int) -> int:
+    """A soft limit above the hard one needs a privilege that even root may lack: the hard one is what can be had."""
+    return soft if hard == resource.RLIM_INFINITY else min(soft, hard)
+
+
+def _prefer_for_oom(pid: int) -> None:
+    """Under a memory bound the kernel picks a victim in the group: let it be the job, never the shepherd."""
+    try:
+        with open(f"/proc/{pid}/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("500")
+    except (FileNotFoundError, ProcessLookupError):
+        return

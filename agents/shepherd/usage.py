@@ -1,0 +1,78 @@
+"""What an attempt uses on this host: sampled while it runs, summed up when it ends."""
+
+import resource
+from typing import NamedTuple
+
+from agents.shepherd import processes
+from agents.shepherd.limits import MIB, Confinement
+
+# Looking at more processes than this would cost more than the answer is worth.
+PROCESSES_LISTED_MAX = 1000
+
+
+class Sample(NamedTuple):
+    """One look."""
+
+    cpu_s: float
+    memory_mib: int
+    memory_mib_max: int
+    swap_mib: int
+    pids: tuple[int, ...]
+    process_groups: tuple[int, ...]
+    threads: int
+
+
+def mib(size: int) -> int:
+    """Bytes in MiB, rounded up: nothing that runs uses none."""
+    return -(-size // MIB)
+
+
+class Meter:
+    """Counts for one attempt. The confinement's own counters must have been begun before."""
+
+    def __init__(self, confinement: Confinement) -> None:
+        self._confinement = confinement
+        self._peak = 0
+        self._largest = 0       # resident bytes of the largest process reaped
+        self._sum = 0
+        self._samples = 0
+        self.processes_max = 1
+        self.threads_max = 1
+        self.swap_mib_max = 0
+
+    def reaped(self, usage: resource.struct_rusage) -> None:
+        """A process of the attempt has ended."""
+        self._largest = max(self._largest, usage.ru_maxrss * 1024)
+
+    def sample(self) -> Sample:
+        """Look now."""
+        pids = self._confinement.members()[:PROCESSES_LISTED_MAX]
+        stats = [entry for pid in pids if (entry := processes.stat(pid)) is not None]
+        memory = self._confinement.memory()
+        threads = sum(entry.threads for entry in stats)
+        self._peak = max(self._peak, memory.resident)
+        self._sum += memory.resident
+        self._samples += 1
+        self.processes_max = max(self.processes_max, len(stats))
+        self.threads_max = max(self.threads_max, threads)
+        self.swap_mib_max = max(self.swap_mib_max, mib(memory.swap))
+        groups = tuple(sorted({entry.group for entry in stats}))
+        cpu_s = self._confinement.cpu_s()
+        return Sample(cpu_s, mib(memory.resident), mib(self._peak), mib(memory.swap), tuple(pids), groups, threads)
+
+    def memory_mib_max(self) -> int:
+        """The peak. The group's own peak holds file caches as well, so it is only the upper bound of what was seen otherwise.
+
+        A process's largest size is known no better than the shepherd's own, which it starts with; below that this size is
+        the bound.
+        """
+        bound = self._confinement.memory_peak()
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        seen = max(self._peak, self._largest if self._largest > own else 0)
+        if not seen:
+            return mib(min(bound, own) if bound else 0)
+        return mib(min(seen, bound) if bound else seen)
+
+    def memory_mib_mean(self, peak_mib: int) -> float:
+        """The mean of all samples; the peak where the attempt was too short for one."""
+        return self._sum / self._samples / MIB if self._samples else float(peak_mib)

@@ -1,0 +1,483 @@
+"""One attempt on this host, from its order to its release: processes started, limits kept, leftovers killed, the end recorded.
+
+Invariants: nothing is started before the log says so; the end is on record before anyone is told; the attempt is over only
+when none of its processes is left; whatever goes wrong becomes a report, never a dead shepherd. Everything is done in short
+steps, driven by orders, by `reaped` and by `tick`, so that no step waits.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from resource import struct_rusage
+from typing import NamedTuple
+
+from agents.failpoints import reach
+from agents.shepherd import messages, processes, start
+from agents.shepherd.clock import LIMIT_REACHED, NEVER, TERMINATE, RunClock, Termination
+from agents.shepherd.identity import Identity
+from agents.shepherd.limits import Confinement
+from agents.shepherd.messages import Finish, JobSetup, Key, Program, pack
+from agents.shepherd.report import Ending, Heading, render
+from agents.shepherd.spool import ExitLog, OutputFile
+from agents.shepherd.start import HostFailure, StartFailure, Streams
+from agents.shepherd.usage import Meter
+
+GRACE_S = 0.02          # a job shorter than this costs one report, not two
+FIRST_SAMPLE_S = 1.0
+KILL_AGAIN_S = 0.02     # and then ever later, up to
+KILL_AGAIN_MAX_S = 1.0
+# So long a job's end waits for its last processes; then it is told, and the place stays taken until they are gone.
+GIVE_UP_S = 5.0
+POST_EXEC_MAX_S = 600.0
+STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+ABORT_EXIT = 99         # of a pre-execution command: the job must not be tried again
+
+HELD, PRE, RUNNING, ENDING, POST, OVER = "held", "pre", "running", "ending", "post", "over"
+
+
+class Tools(NamedTuple):
+    """What a shepherd lends to the attempt it holds."""
+
+    confinement: Confinement
+    identity: Identity
+    log: ExitLog
+    output: OutputFile
+    null: int                               # /dev/null
+    send: Callable[[bytes], None]           # to the agent, if there is one
+    send_optional: Callable[[bytes], None]  # dropped when the agent does not listen
+
+
+class Work:
+    """An attempt that this shepherd holds."""
+
+    def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:
+        self.key = key
+        self.setup = setup
+        self.phase = HELD
+        self.launched = False
+        self.pid = 0            # of the first process, for people
+        self.started = 0.0
+        self._tools = tools
+        self._has_command = setup.program is not None or bool(setup.companions)
+        self._meter = Meter(tools.confinement)
+        self._logged = False
+        self._deciding: set[int] = set()    # the attempt ends with the last of these
+        self._others: set[int] = set()      # or with the first of these that fails
+        self._helper = 0                    # pre- or post-execution command
+        self._tasks: dict[int, int] = {}    # process id -> serial
+        self._streams: Streams | None = None
+        self._cwd = ""
+        self._status = 0
+        self._ended = 0.0
+        self._reason = ""
+        self._detail = ""
+        self._told = False
+        self._denied_forks = False
+        self._kill_pause_s = KILL_AGAIN_S
+        self._releasing = False
+        self._clock = RunClock(0, 0, 0, 0)
+        self._termination = Termination(setup.terminate_interval_s)
+        self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._post_until = NEVER
+        tools.confinement.limit_memory(setup.memory_limit_mib)
+        tools.confinement.begin()
+
+    # -- what the agent asks for
+
+    def launch(self) -> None:
+        """Start what the job runs on this host, if anything."""
+        if self.launched:
+            return
+        self.launched = True
+        if not self._has_command:
+            return
+        self._note_start()
+        if self.setup.pre_exec:
+            self._attempt(self._start_pre_exec)
+        else:
+            self._attempt(self._start_processes)
+
+    def task(self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], fds: list[int]) -> None:
+        """Start a further task with the descriptors that came with the order."""
+        pid, error = 0, "The job is ending on this host."
+        try:
+            if self.phase in (HELD, RUNNING):
+                self._note_start()
+                pid, error = self._start_task(serial, argv, cwd, overlay, fds), ""
+                self._tasks[pid] = serial
+        except (StartFailure, HostFailure, OSError) as failure:
+            error = str(failure)
+        self._send(messages.TASK_STARTED, serial, pid, error)
+
+    def signal(self, number: int, reason: str, serial: int) -> None:
+        """Signal the job (0: end it), or one of its tasks."""
+        if serial:
+            self._signal_task(number, serial)
+        elif self.phase in (HELD, PRE, RUNNING):
+            if number in (0, signal.SIGKILL):
+                self.terminate(TERMINATE if number == 0 else (signal.SIGKILL,), reason)
+            else:
+                self._signal_all(number)
+                # An ordinary signal may end the job or not: only if it does so is it the reason.
+                self._reason = self._reason or (reason if number not in (*STOPPING, signal.SIGCONT) else "")
+
+    def release(self) -> None:
+        """Kill what is left; over when nothing is."""
+        self._releasing = True
+        if self.phase not in (ENDING, OVER):
+            self._end(signal.SIGKILL)
+
+    def terminate(self, signals: tuple[int, ...], reason: str) -> None:
+        """Begin to end the job with these signals, the terminate interval between them."""
+        if self.phase in (HELD, PRE, RUNNING) and self._termination.begin(signals, time.monotonic()):
+            self._reason = reason
+            self._signal_due(time.monotonic())
+
+    # -- what happens by itself
+
+    @property
+    def next_at(self) -> float:
+        """When `tick` has something to do."""
+        return min(
+            self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._post_until,
+            self._termination.next_at, self._clock.next_at,
+        )  # fmt: skip
+
+    @property
+    def busy(self) -> bool:
+        """Whether processes are, or may be, alive."""
+        return self.phase != HELD or bool(self._tasks)
+
+    def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
+        """A child of the shepherd has ended."""
+        self._meter.reaped(usage)
+        if pid in self._tasks:
+            self._send(messages.TASK_ENDED, self._tasks.pop(pid), status)
+        elif pid == self._helper:
+            self._helper_ended(status)
+        elif pid in self._deciding or pid in self._others:
+            self._deciding.discard(pid)
+            self._others.discard(pid)
+            if self.phase == RUNNING and (status or not self._deciding):
+                self._end(status)
+
+    def settle(self, children: bool) -> None:
+        """After reaping: whether the shepherd still has children."""
+        if self.phase != ENDING:
+            return
+        if children:
+            self._kill_leftovers()
+        elif self._post_exec_is_due():
+            self._attempt(self._start_post_exec)
+        else:
+            self._finish(released=True)
+
+    def tick(self, now: float) -> None:
+        """Do what is due."""
+        if now >= self._announce_at:
+            self._announce()
+        if now >= self._sample_at:
+            self._sample(now)
+        if now >= self._clock.next_at and (reason := self._clock.reached(now)):
+            self.terminate(LIMIT_REACHED, reason)
+        if now >= self._termination.next_at:
+            self._signal_due(now)
+        if now >= self._kill_at:
+            self._kill_leftovers()
+        if now >= self._give_up_at:
+            self._give_up_at = NEVER
+            self._finish(released=False)
+        if now >= self._post_until:
+            self._post_until = NEVER
+            self._helper_ended(signal.SIGKILL)
+
+    def status(self) -> bytes:
+        """The STATUS message of an attempt held."""
+        output, error = self._descriptors()
+        return pack(
+            messages.STATUS, self.key, messages.PROTOCOL, os.getpid(), self.launched, self.pid, self.started, output, error
+        )
+
+    # -- starting
+
+    def _send(self, kind: int, *fields: object) -> None:
+        self._tools.send(pack(kind, *self.key, *fields))
+
+    def _note_start(self) -> None:
+        if not self._logged:
+            self._tools.log.starting(self.key)
+            self._logged = True
+            reach("shepherd.before_spawn")
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Start something; what cannot be started ends the attempt with a sentence."""
+        try:
+            action()
+        except StartFailure as failure:
+            self._detail, self._reason = str(failure), failure.reason or self._reason
+            self._end(failure.status)
+        except HostFailure as failure:
+            self._refuse(str(failure))
+        except OSError as error:  # of a call that should not fail: this host is not well
+            self._refuse(f"the job could not be started: {error.strerror}")
+
+    def _refuse(self, reason: str) -> None:
+        if self._deciding or self._others:
+            self._detail = reason
+            self._end(start.exit_status(126))
+            return
+        message = pack(messages.REFUSED, *self.key, reason)
+        self._tools.log.append(message)
+        self._tools.send(message)
+        self._close()
+
+    def _environment(self) -> dict[bytes, bytes]:
+        job, index, _ = self.key
+        setup = self.setup
+        label = b"%d[%d]" % (job, index) if index else b"%d" % job
+        environment = {
+            **setup.environment,
+            b"LSB_JOBINDEX": b"%d" % index,
+            b"LSB_BATCH_JID": label,
+            b"LAVA_JOB_KEY": b"%d.%d.%d" % self.key,
+            b"LS_JOBPID": b"%d" % os.getpid(),
+        }
+        if index:
+            environment[b"LSB_JOBNAME"] = f"{setup.name}[{index}]".encode("utf-8", "surrogateescape")
+        if setup.output:
+            environment[b"LSB_OUTPUTFILE"] = os.fsencode(start.expand(setup.output, self.key))
+        if setup.error:
+            environment[b"LSB_ERRORFILE"] = os.fsencode(start.expand(setup.error, self.key))
+        return environment
+
+    def _as_user(self) -> None:
+        self._tools.identity.open_files_as(self.setup.uid, self.setup.gid, self.setup.groups)
+
+    def _spawn(self, program: Program, environment: dict[bytes, bytes], descriptors: tuple[int, ...], cwd: str) -> int:
+        """Start one process in a directory of the user's."""
+        self._as_user()
+        try:
+            try:
+                os.chdir(cwd)
+            except OSError as error:
+                raise StartFailure(2, f"The directory {cwd} cannot be entered: {error.strerror}.") from None
+            os.umask(self.setup.umask)
+            return start.spawn(self._tools.identity, self.setup, program, environment, descriptors)
+        finally:
+            self._tools.identity.back()
+            os.chdir("/")  # never hold a user's directory: it could not be unmounted
+
+    def _start_processes(self) -> None:
+        setup, tools = self.setup, self._tools
+        spooled = -1 if setup.output else tools.output.fresh(setup.uid, setup.gid)
+        environment = self._environment()
+        self._as_user()
+        try:
+            self._cwd = start.enter(setup, self.key)
+            self._streams = streams = start.open_streams(setup, self.key, tools.null, spooled)
+            if setup.program is not None:
+                pid = start.spawn(tools.identity, setup, setup.program, environment, streams[:3])
+                self._deciding.add(pid)
+        finally:
+            tools.identity.back()
+            os.chdir("/")
+        reach("shepherd.after_spawn")
+        decide_themselves = setup.program is None
+        for companion in setup.companions:
+            environment_here = {**environment, **companion.environment}
+            pid = self._spawn(companion.program, environment_here, streams[:3], self._cwd)
+            (self._deciding if decide_themselves else self._others).add(pid)
+        self._running(min(self._deciding))
+
+    def _running(self, pid: int) -> None:
+        now, self.started = time.monotonic(), time.time()
+        self.phase, self.pid = RUNNING, pid
+        self._clock = RunClock(self.setup.run_limit_s, self.setup.deadline, now, self.started)
+        self._announce_at = now + GRACE_S
+        self._sample_at = now + FIRST_SAMPLE_S
+
+    def _start_task(
+        self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], descriptors: list[int]
+    ) -> int:
+        words = tuple(os.fsdecode(word) for word in argv)
+        environment = {**self._environment(), **overlay, b"LAVA_TASK_SERIAL": b"%d" % serial}
+        path = words[0] if "/" in words[0] else _find(words[0], environment.get(b"PATH", b""))
+        apart = start.set_apart(descriptors)
+        try:
+            return self._spawn(
+                Program(path, words), environment, tuple(apart), cwd or start.expand(self.setup.cwd, self.key)
+            )
+        finally:
+            for descriptor in apart:
+                os.close(descriptor)
+
+    def _shell(self, command: str) -> int:
+        null = self._tools.null
+        program = Program("/bin/sh", ("/bin/sh", "-c", command))
+        cwd = start.expand(self.setup.cwd, self.key) or self.setup.home or "/"
+        return self._spawn(program, self._environment(), (null, null, null), cwd)
+
+    def _start_pre_exec(self) -> None:
+        self._helper = self._shell(self.setup.pre_exec)
+        self.phase = PRE
+
+    def _post_exec_is_due(self) -> bool:
+        return bool(self.setup.post_exec and self.started and not self._told and not self._releasing)
+
+    def _start_post_exec(self) -> None:
+        """The job itself is over and told; its place is released when this command has ended, too."""
+        self._finish(released=False)
+        self._allow_forks()
+        self.phase = POST
+        self._post_until = time.monotonic() + POST_EXEC_MAX_S
+        self._helper = self._shell(self.setup.post_exec)
+
+    def _helper_ended(self, status: int) -> None:
+        self._helper = 0
+        if self.phase == PRE:
+            self._after_pre_exec(status)
+        elif self.phase == POST:
+            self._end(self._status)
+
+    def _after_pre_exec(self, status: int) -> None:
+        if self._termination.next_at != NEVER:
+            self._end(status)
+        elif status == 0:
+            self._attempt(self._start_processes)
+        elif status == start.exit_status(ABORT_EXIT):
+            self._reason, self._detail = "TERM_PRE_EXEC_FAIL", "The pre-execution command asked to abort the job."
+            self._end(status)
+        else:
+            self._refuse(f"the pre-execution command ended with wait status {status}")
+
+    # -- while it runs
+
+    def _descriptors(self) -> tuple[int, int]:
+        streams = self._streams
+        return (-1, -1) if streams is None else (streams.output, streams.error if streams.error_path else -1)
+
+    def _announce(self) -> None:
+        self._announce_at = NEVER
+        self._send(messages.STARTED, self.pid, self.started, *self._descriptors())
+
+    def _sample(self, now: float) -> None:
+        self._sample_at = now + self.setup.usage_interval_s
+        sample = self._meter.sample()
+        self._tools.send_optional(pack(messages.USAGE, *self.key, *sample))
+        limit = self.setup.memory_limit_mib
+        if limit and (sample.memory_mib > limit or self._tools.confinement.oom_kills()):
+            self.terminate((signal.SIGKILL,), "TERM_MEMLIMIT")
+
+    def _signal_all(self, number: int) -> None:
+        now = time.monotonic()
+        if number in STOPPING:
+            self._clock.stop(now)
+        elif number == signal.SIGCONT:
+            self._clock.resume(now)
+        processes.send(self._tools.confinement.members(), number)
+
+    def _signal_due(self, now: float) -> None:
+        number = self._termination.due(now)
+        if number == signal.SIGKILL:
+            self._kill_leftovers()
+        elif number:
+            processes.send(self._tools.confinement.members(), number)
+            processes.send(self._tools.confinement.members(), signal.SIGCONT)
+
+    def _signal_task(self, number: int, serial: int) -> None:
+        pid = next((pid for pid, one in self._tasks.items() if one == serial), 0)
+        if pid:
+            mark = b"LAVA_TASK_SERIAL=%d" % serial
+            processes.send(processes.task_tree(pid, mark, self._tools.confinement.members()), number)
+
+    # -- ending
+
+    def _end(self, status: int) -> None:
+        self.phase = ENDING
+        if not self._told:
+            self._status, self._ended = status, time.time()
+        now = time.monotonic()
+        self._announce_at = self._sample_at = self._post_until = NEVER
+        self._clock = RunClock(0, 0, 0, 0)
+        self._termination = Termination(self.setup.terminate_interval_s)
+        self._give_up_at = NEVER if self._told else now + GIVE_UP_S
+        self._kill_at = now  # unless `settle` comes first and finds nothing left
+
+    def _kill_leftovers(self) -> None:
+        self._denied_forks = True
+        found = self._tools.confinement.kill()
+        if self.phase == HELD and not found:  # only tasks were here, and they are gone
+            self._kill_at = NEVER
+            self._allow_forks()
+            return
+        self._kill_at = time.monotonic() + self._kill_pause_s
+        self._kill_pause_s = min(KILL_AGAIN_MAX_S, 1.5 * self._kill_pause_s)
+
+    def _allow_forks(self) -> None:
+        if self._denied_forks:
+            self._tools.confinement.allow_forks()
+            self._denied_forks = False
+
+    def _finish(self, released: bool) -> None:
+        """Record and tell the end; with ``released`` the attempt is over."""
+        if not self._told and self.launched and self._has_command:
+            self._tell_end(released)
+        elif released:
+            self._send(messages.RELEASED)
+        if released:
+            self._close()
+
+    def _tell_end(self, released: bool) -> None:
+        self._told = True
+        finish = self._summary(released)
+        message = pack(messages.FINISHED, *finish)
+        reach("shepherd.before_record")
+        self._tools.log.append(message)
+        self._write_report(finish)
+        reach("shepherd.after_record")
+        self._tools.send(message)
+
+    def _summary(self, released: bool) -> Finish:
+        meter, confinement = self._meter, self._tools.confinement
+        cpu_s = confinement.cpu_s()
+        peak = meter.memory_mib_max()
+        if self._status and not self._reason and self.setup.memory_limit_mib and confinement.oom_kills():
+            self._reason = "TERM_MEMLIMIT"
+        reason = self._reason if self._status else ""
+        return Finish(
+            *self.key, self._status, self._ended, cpu_s, peak, meter.memory_mib_mean(peak), meter.processes_max, reason,
+            self._detail, self.pid, self.started, released,
+        )  # fmt: skip
+
+    def _write_report(self, finish: Finish) -> None:
+        streams, report = self._streams, self.setup.report
+        if report is None or streams is None or not streams.output_path or not start.is_regular(streams.output):
+            return
+        job, index, _ = self.key
+        label, name = (f"{job}[{index}]", f"{self.setup.name}[{index}]") if index else (str(job), self.setup.name)
+        ending = Ending(
+            label, name, self._cwd, finish, self._meter.threads_max, self._meter.swap_mib_max, streams.error_path
+        )
+        try:
+            messages.write_all(streams.output, render(Heading._make(report), ending))
+        except OSError as error:  # the user's disk is full: the end itself is on record
+            print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)
+
+    def _close(self) -> None:
+        self.phase = OVER
+        self._kill_at = self._give_up_at = NEVER
+        self._allow_forks()
+        if self._streams is not None:
+            self._streams.close()
+            if not self._streams.output_path:
+                self._tools.output.clear()
+
+
+def _find(name: str, path: bytes) -> str:
+    """Where a program without a slash in its name is; the name itself when nowhere, and starting it will say so."""
+    for directory in os.fsdecode(path).split(":"):
+        candidate = f"{directory}/{name}"
+        if directory and os.access(candidate, os.X_OK):
+            return candidate
+    return name
