@@ -3,11 +3,15 @@
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, select, text, update
 
 from lavad.store import migrations, schema
 from lavad.store.errors import StoreRefused
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,22 @@ def upgrade(connection: Connection) -> None:
     if present == migrations.HEAD:
         return
     from alembic import command  # costs a quarter of a second, and is seldom needed
-    from alembic.config import Config
     from alembic.util import CommandError
+
+    try:
+        command.upgrade(alembic_config(connection), migrations.HEAD)
+    except CommandError as error:
+        raise StoreRefused(f"The database has the schema {present} of a newer lava.") from error
+
+
+def alembic_config(connection: Connection) -> "Config":
+    """What Alembic's commands need to work in the open transaction of a connection."""
+    from alembic.config import Config
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
     config.set_main_option("path_separator", "os")
-    try:
-        command.upgrade(config, migrations.HEAD)
-    except CommandError as error:
-        raise StoreRefused(f"The database has the schema {present} of a newer lava: {error}.") from error
+    return config
 
 
 def revision(connection: Connection) -> str:

@@ -58,8 +58,8 @@ class Database:
         """
         if database.is_sqlite(self._url):
             path = database.path_of(self._url)
-            files.make_private(path)
             files.refuse_network(path)
+            files.make_private(path)
             files.lock(path, lock_wait_s)  # held until this process ends
         connection = self._connect(lock_wait_s)
         with connection.begin():

@@ -16,6 +16,7 @@ from lavad.store.store import Store
 from tests.fakes.world import World
 
 PATIENCE_S = 30.0
+_LOOK_EVERY_S = 0.01
 
 
 class Lost:
@@ -94,6 +95,8 @@ def rows(where: str, table: Table) -> list[Any]:
 
 async def eventually(condition: Callable[[], bool]) -> None:
     """Wait until the condition holds; it is looked at often, and for a bounded time."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():
-            await asyncio.sleep(0.01)
+    for _ in range(int(PATIENCE_S / _LOOK_EVERY_S)):
+        if condition():
+            return
+        await asyncio.sleep(_LOOK_EVERY_S)
+    raise TimeoutError(f"{condition} did not come true")

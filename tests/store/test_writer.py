@@ -167,7 +167,7 @@ def test_a_batch_whose_outcome_was_unknown_is_not_written_twice(database_url: st
 
 
 def test_a_killed_writer_stops_the_master_and_loses_nothing_that_was_durable(database_url: str) -> None:
-    """SIGKILL of the writer in mid commit: the master is told, and a batch is in the database as a whole or not at all."""
+    """SIGKILL of the writer in mid commit: the master is told, and each batch is there as a whole or not at all."""
 
     async def run() -> None:
         lost = Lost()
@@ -319,7 +319,7 @@ def test_a_request_id_finds_the_first_job_it_made(database_url: str) -> None:
 
 
 def test_words_no_database_likes_are_stored(database_url: str) -> None:
-    """NULs, lone surrogates and numbers beyond 64 bits in a user's words neither stop the master nor get lost silently."""
+    """NULs and lone surrogates in a user's words do not stop the master, and the words it keeps are exact."""
 
     async def run() -> None:
         async with opened(database_url) as store:
