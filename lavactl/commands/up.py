@@ -10,7 +10,7 @@ from pathlib import Path
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, Options, answer_standard
-from lavactl.personal import census, daemons, life, record, toolbox
+from lavactl.personal import census, daemons, life, making, record, toolbox
 from lavactl.personal import directory as files
 from lavactl.personal.network import HOSTS_MAX
 from lavactl.personal.options import cluster_directory, number, parse, value
@@ -44,9 +44,10 @@ def main(argv: list[str], io: Io) -> int:
         raise UsageError(f"lavactl up: {options.words[0]!r} is not an option", USAGE)
     directory = cluster_directory(options, io)
     wishes = _wishes(options)
+    files.check_database(wishes.database)
     is_new = record.load(directory) is None
     with _made(directory), record.locked(directory):
-        cluster = life.make(directory, wishes, io.user_name()) if is_new else record.existing(directory)
+        cluster = making.make(directory, wishes, io.user_name()) if is_new else record.existing(directory)
         if not is_new:
             _say_what_is_ignored(options, cluster, io)
         cluster = _start(directory, cluster)
@@ -54,8 +55,8 @@ def main(argv: list[str], io: Io) -> int:
     return 0
 
 
-def _wishes(options: Options) -> life.Wishes:
-    return life.Wishes(
+def _wishes(options: Options) -> making.Wishes:
+    return making.Wishes(
         hosts=number(options, "hosts", 1, HOSTS_MAX) or DEFAULT_HOSTS,
         slots=number(options, "slots", 1, SLOTS_MAX) or os.cpu_count() or 1,
         gpus=number(options, "simulate-gpus", 0, GPUS_MAX) or 0,

@@ -100,7 +100,7 @@ def _agent_argv(directory: Path, cluster: Cluster, host: str) -> list[str]:
         "--master": join_address(cluster.master_address, cluster.master_port),
         "--ticket": str(directory / "ticket"),
         "--name": host,
-        "--state": str(state_path(directory, host)),
+        "--state": str(state_path(directory, host) if is_login else Path(cluster.state_base, host)),
         "--socket": str(cluster.socket(host)),
         "--slots": str(0 if is_login else cluster.slots),
         "--peer-listen": join_address(cluster.address(host), PEER_PORT),

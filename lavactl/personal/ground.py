@@ -82,6 +82,16 @@ def _binds(directory: Path, host: str) -> list[tuple[str, str]]:
     ]
 
 
+def _state_bind(directory: Path, cluster: Cluster, host: str) -> list[tuple[str, str]]:
+    """Where the way to the directory is closed to other users, their jobs find the agent's files by an open one."""
+    real, seen = directory / "hosts" / host, Path(cluster.state_base, host)
+    if real == seen:
+        return []
+    for path in (real, seen):
+        path.mkdir(parents=True, exist_ok=True)
+    return [(str(real), str(seen))]
+
+
 def make_ground(directory: Path, cluster: Cluster, table: Table) -> None:
     """The bridge, and for anyone but root the namespace it lives in."""
     lines = network.bridge_lines(cluster.id, cluster.subnet)
@@ -128,7 +138,7 @@ def _host_passage(directory: Path, cluster: Cluster, table: Table, host: str) ->
         enter=kinds,
         unshare=KINDS,
         hostname=host,
-        binds=_binds(directory, host),
+        binds=_binds(directory, host) + _state_bind(directory, cluster, host),
         own_shared_memory=True,
         steps=[_ip_step(lines)],
     )

@@ -1,4 +1,4 @@
-"""The life of a personal cluster: made, started where it is not running, stopped without a trace outside its directory.
+"""The life of a personal cluster: started where it is not running, stopped without a trace outside its directory.
 
 `up` may be repeated at any time and starts exactly what is missing; size and state stay. `down` ends everything that
 was ever started for the cluster, found by pid and start time or by living in its namespaces. Nothing restarts by
@@ -7,131 +7,30 @@ itself.
 
 import os
 import random
-import secrets
 import shutil
-import socket
-import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lavactl.errors import CommandError
 from lavactl.personal import cells, daemons, ground, network
 from lavactl.personal import directory as files
+from lavactl.personal.making import addresses
 from lavactl.personal.processes import Process, identify, is_alive, wait_until_collected
 from lavactl.personal.record import Cluster, Mode, Table, save
 from lavactl.personal.toolbox import link_commands
 from protos.tickets import read_ticket
-from protos.tls import TrustError, check_host_name, join_address
+from protos.tls import TrustError
 
-SOCKET_PATH_MAX = 100  # the kernel's 108, less some room
-HOST_PREFIXES = ("lava", "host")
 # The ticket is only read when a host joins; it is renewed when less than this is left of it.
 TICKET_LEFT_S = 86400.0
 # How long init may take to collect what has ended.
 COLLECTED_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a new cluster is to be."""
-
-    hosts: int
-    slots: int
-    gpus: int
-    database: str | None
-
-
-def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
-    """A new cluster in an empty or missing directory; nothing runs yet."""
-    files.check_database(wishes.database)
-    mode = ground.probe()
-    _check_database_is_near(wishes.database, mode)
-    identity = secrets.token_hex(3)
-    rng = random.Random(identity)
-    subnet = network.loopback_subnet(rng) if mode is Mode.LOOPBACK else _free_subnet(rng)
-    login = _login_name()
-    prefix = next(prefix for prefix in HOST_PREFIXES if not login.startswith(prefix))
-    cluster = Cluster(
-        id=identity,
-        mode=mode,
-        hosts=tuple(f"{prefix}{number}" for number in range(1, wishes.hosts + 1)),
-        login=login,
-        slots=wishes.slots,
-        gpus=wishes.gpus,
-        subnet=subnet,
-        master_port=network.PORT_BASE,
-        enrol_port=network.PORT_BASE + 1,
-        run_dir=_run_dir(directory, identity, max(len(login), len(f"{prefix}{wishes.hosts}"))),
-    )
-    settings = files.Settings(
-        cluster=f"personal-{user}"[:39] if user.isascii() and user.isalnum() else "personal",
-        administrators=user,
-        database=wishes.database or "",
-        more={"LAVA_SOCKET": str(cluster.socket(login)), "LAVA_LOGIN_HOSTS": login},
-        **_addresses(cluster),
-    )
-    files.create(directory, settings)
-    for name, mode_bits in (("log", 0o755), ("hosts", 0o755)):
-        files.make_directory(directory / name, mode_bits)
-    save(directory, cluster)
-    return cluster
-
-
-def _free_subnet(rng: random.Random) -> str:
-    return network.choose_subnet(network.taken_networks(), rng)
-
-
-def _login_name() -> str:
-    name = socket.gethostname().partition(".")[0]
-    try:
-        return check_host_name(name)
-    except TrustError:
-        return "login"
-
-
-def _check_database_is_near(url: str | None, mode: Mode) -> None:
-    """Without root the master lives in a network of its own, from where this machine's loopback cannot be reached."""
-    if (
-        url is not None
-        and mode is Mode.USER
-        and url.startswith("postgresql")
-        and "host=/" not in url
-        and "@/" not in url
-        and ":///" not in url
-    ):
-        raise CommandError(
-            "--db: without root the cluster has a network of its own; reach PostgreSQL by its Unix socket: "
-            "postgresql+psycopg://USER@/NAME?host=/var/run/postgresql"
-        )
-
-
-def _run_dir(directory: Path, identity: str, name_length: int) -> str:
-    """Where sockets and commands are: open to all users for root's cluster, with a path short enough for a socket."""
-    if os.geteuid() == 0:
-        return f"/run/lava-{identity}"
-    near = directory / "run"
-    if len(str(near)) + name_length + len("/.sock") <= SOCKET_PATH_MAX:
-        return str(near)
-    return f"{tempfile.gettempdir()}/lava-{os.geteuid()}-{identity}"
-
-
-def _addresses(cluster: Cluster) -> dict[str, str]:
-    address = join_address(cluster.master_address, cluster.master_port)
-    return {
-        "master": address,
-        "listen": address,
-        "enrol_listen": join_address(cluster.master_address, cluster.enrol_port),
-    }
-
-
 def bring_up(directory: Path, cluster: Cluster) -> Cluster:
     """Start what does not run; gives the cluster with the addresses it has now."""
     table = Table(directory)
-    missing = daemons.missing(cluster, table)
-    if not missing and all(is_alive(table.get(ground.host_key(host))) for host in _housed(cluster)):
-        _make_run_dir(cluster)
-        return cluster
     if not _ground_stands(cluster, table):
         # Whatever is left of it is cut off from what will be made now.
         take_down(directory, cluster)
@@ -168,8 +67,7 @@ def _make_ground(directory: Path, cluster: Cluster, table: Table) -> Cluster:
         master_port = network.free_port(cluster.master_address, network.PORT_BASE)
         enrol_port = network.free_port(cluster.master_address, master_port + 1)
         cluster = replace(cluster, master_port=master_port, enrol_port=enrol_port)
-    addresses = _addresses(cluster)
-    now = {f"LAVA_{name.upper()}": address for name, address in addresses.items()}
+    now = {f"LAVA_{name.upper()}": address for name, address in addresses(cluster).items()}
     if any(files.read_settings(directory).get(name) != address for name, address in now.items()):
         files.change_settings(directory, now)
         files.new_ticket(directory)

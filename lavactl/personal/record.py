@@ -47,6 +47,7 @@ class Cluster:
     master_port: int
     enrol_port: int
     run_dir: str
+    state_base: str  # parent of the agents' state directories, as seen from the hosts
 
     @property
     def master_address(self) -> str:

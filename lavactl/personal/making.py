@@ -1,0 +1,124 @@
+"""Making a personal cluster: everything that is decided once, written down, and kept for its life.
+
+Nothing runs yet when this is done; `life` brings it up.
+"""
+
+import os
+import random
+import secrets
+import socket
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from lavactl.errors import CommandError
+from lavactl.personal import directory as files
+from lavactl.personal import ground, network
+from lavactl.personal.record import Cluster, Mode, save
+from lavactl.personal.toolbox import closed_to_others
+from protos.tls import TrustError, check_host_name, join_address
+
+SOCKET_PATH_MAX = 100  # the kernel's 108, less some room
+# Single labels without a dot: no name server answers for them, and the hosts' own /etc/hosts does.
+HOST_PREFIXES = ("lava", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a new cluster is to be."""
+
+    hosts: int
+    slots: int
+    gpus: int
+    database: str | None
+
+
+def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
+    """A new cluster in an empty or missing directory; nothing runs yet."""
+    mode = ground.probe()
+    _check_database_is_near(wishes.database, mode)
+    identity = secrets.token_hex(3)
+    rng = random.Random(identity)
+    subnet = network.loopback_subnet(rng) if mode is Mode.LOOPBACK else _free_subnet(rng)
+    login = _login_name()
+    prefix = next(prefix for prefix in HOST_PREFIXES if not login.startswith(prefix))
+    cluster = Cluster(
+        id=identity,
+        mode=mode,
+        hosts=tuple(f"{prefix}{number}" for number in range(1, wishes.hosts + 1)),
+        login=login,
+        slots=wishes.slots,
+        gpus=wishes.gpus,
+        subnet=subnet,
+        master_port=network.PORT_BASE,
+        enrol_port=network.PORT_BASE + 1,
+        run_dir=(run_dir := _run_dir(directory, identity, max(len(login), len(f"{prefix}{wishes.hosts}")))),
+        state_base=_state_base(directory, mode, run_dir),
+    )
+    settings = files.Settings(
+        cluster=f"personal-{user}"[:39] if user.isascii() and user.isalnum() else "personal",
+        administrators=user,
+        database=wishes.database or "",
+        more={"LAVA_SOCKET": str(cluster.socket(login)), "LAVA_LOGIN_HOSTS": login},
+        **addresses(cluster),
+    )
+    files.create(directory, settings)
+    for name, mode_bits in (("log", 0o755), ("hosts", 0o755)):
+        files.make_directory(directory / name, mode_bits)
+    save(directory, cluster)
+    return cluster
+
+
+def _free_subnet(rng: random.Random) -> str:
+    return network.choose_subnet(network.taken_networks(), rng)
+
+
+def _login_name() -> str:
+    name = socket.gethostname().partition(".")[0]
+    try:
+        return check_host_name(name)
+    except TrustError:
+        return "login"
+
+
+def _check_database_is_near(url: str | None, mode: Mode) -> None:
+    """Without root the master lives in a network of its own, from where this machine's loopback cannot be reached."""
+    if (
+        url is not None
+        and mode is Mode.USER
+        and url.startswith("postgresql")
+        and "host=/" not in url
+        and "@/" not in url
+        and ":///" not in url
+    ):
+        raise CommandError(
+            "--db: without root the cluster has a network of its own; reach PostgreSQL by its Unix socket: "
+            "postgresql+psycopg://USER@/NAME?host=/var/run/postgresql"
+        )
+
+
+def _run_dir(directory: Path, identity: str, name_length: int) -> str:
+    """Where sockets and commands are: open to all users for root's cluster, with a path short enough for a socket."""
+    if os.geteuid() == 0:
+        return f"/run/lava-{identity}"
+    near = directory / "run"
+    if len(str(near)) + name_length + len("/.sock") <= SOCKET_PATH_MAX:
+        return str(near)
+    return f"{tempfile.gettempdir()}/lava-{os.geteuid()}-{identity}"
+
+
+def _state_base(directory: Path, mode: Mode, run_dir: str) -> str:
+    """Jobs of any user read files in their agent's state directory; root's home would not let them through."""
+    if mode is Mode.ROOT and closed_to_others(directory):
+        return f"{run_dir}/state"
+    return str(directory / "hosts")
+
+
+def addresses(cluster: Cluster) -> dict[str, str]:
+    """The settings that follow from the cluster's addresses."""
+    address = join_address(cluster.master_address, cluster.master_port)
+    return {
+        "master": address,
+        "listen": address,
+        "enrol_listen": join_address(cluster.master_address, cluster.enrol_port),
+    }
