@@ -120,15 +120,6 @@ def test_a_program_that_does_not_exist_is_told(site: Site) -> None:
     assert "/no/such/program" in ran.stderr
 
 
-@pytest.fixture(params=["mpich4", "mpich5"])
-def mpich(request: pytest.FixtureRequest) -> environments.Mpi:
-    """Each MPICH that can be had here."""
-    try:
-        return environments.mpi(request.param)
-    except environments.Missing as missing:
-        pytest.skip(f"{request.param}: {missing}")
-
-
 @pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["c", "python"])
