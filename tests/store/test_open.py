@@ -1,4 +1,4 @@
-"""Opening a database: where it may lie, who may read it, which schema it has, and what is said when it can't be used."""
+"""Opening a database: where it may lie, who may read it, which schema it has, and what is said when it can't be."""
 
 import asyncio
 import stat
@@ -79,6 +79,10 @@ def test_network_file_systems_are_refused(path: str) -> None:
     files.refuse_network(Path("/box/lava.db"), MOUNTS)
 
 
+def _modes(directory: Path) -> dict[str, int]:
+    return {file.name: stat.S_IMODE(file.stat().st_mode) for file in directory.iterdir()}
+
+
 def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     """The file, its log and its shared memory are private from the start, also when the file was there before."""
     path = tmp_path / "lava.db"
@@ -87,7 +91,7 @@ def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     async def run() -> None:
         async with opened(str(path)) as store:
             await durable(store, events_batch(1))
-            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+            modes = _modes(tmp_path)
             assert set(modes) == {"lava.db", "lava.db-wal", "lava.db-shm", "lava.db.lock"}
             assert set(modes.values()) == {0o600}
 

@@ -1,0 +1,314 @@
+"""What the store tells of the past: stories in LSF's words, seconds by state, pages, and jobs that left memory."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from lavad.core import commands as c
+from lavad.core.model import HostShare, JobState, Key
+from lavad.core.plan import Plan, Start
+from lavad.core.ranges import Ranges
+from lavad.core.reasons import NotNow
+from lavad.store import story
+from lavad.store.history import HistoryFilter, HistoryPage, JobHistory, JobRange
+from lavad.store.store import Store
+from lavad.store.story import Moment
+from tests.fakes.world import ROOT, World, new_job
+from tests.store.saving import opened
+
+ALICE = c.Caller("alice", 1000)
+S = JobState
+
+
+class Told:
+    """A world whose events are saved, and what is told of it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.world = World(7, on_events=self._save)
+        self.world.begin()
+
+    def _save(self, events: list) -> None:  # type: ignore[type-arg]
+        self.store.append(self.store.rows_for(events, self.world.cluster), lambda: None)
+
+    def do(self, command: c.Command, after_s: float = 0.0) -> None:
+        """Carry out a command some seconds later."""
+        self.world.now += after_s
+        assert self.world.do(command)
+
+    def start(self, job: int, index: int = 0, host: str = "n000", slots: int = 1, after_s: float = 0.0) -> Key:
+        """Dispatch on one host and let it start."""
+        self.world.now += after_s
+        self.do(c.ApplyPlan(Plan((Start(job, index, (HostShare(host, slots),), "free"),))))
+        element = self.world.cluster.element(job, index)
+        assert element is not None
+        key = element.key
+        self.do(c.ReportStarted(host, key, 4101, self.world.now, "/home/alice", "/home/alice/run"))
+        return key
+
+    def end(self, key: Key, status: int = 0, host: str = "n000", after_s: float = 0.0) -> None:
+        """The attempt ends."""
+        self.world.now += after_s
+        self.do(c.ReportFinished(host, key, status, self.world.now, "", 1.5, 77, also_released=True))
+
+    async def history(self, **wanted: object) -> HistoryPage:
+        """One page."""
+        await self.store.flush()
+        return await self.store.history(replace(HistoryFilter(self.world.now), **wanted))  # type: ignore[arg-type]
+
+    async def all_pages(self, **wanted: object) -> list[JobHistory]:
+        """All pages, with a bound on their number."""
+        await self.store.flush()
+        asked = replace(HistoryFilter(self.world.now), **wanted)  # type: ignore[arg-type]
+        found: list[JobHistory] = []
+        for _ in range(1000):
+            page = await self.store.history(asked)
+            found += page.jobs
+            assert len(page.jobs) <= asked.limit
+            if page.after is None:
+                return found
+            asked = replace(asked, after=page.after)
+        raise AssertionError("the pages never end")
+
+
+def tell(where: str, tale: Callable[[Told], Awaitable[None]]) -> None:
+    """Run a tale against a fresh store."""
+
+    async def run() -> None:
+        async with opened(where) as store:
+            await tale(Told(store))
+
+    asyncio.run(run())
+
+
+def names(found: list[JobHistory] | tuple[JobHistory, ...]) -> list[tuple[int, int]]:
+    """Ids and indices."""
+    return [(entry.job.id, entry.job.index) for entry in found]
+
+
+def test_the_story_of_a_job_in_lsfs_words(database_url: str) -> None:
+    """Submitted, held, freed, started, stopped, resumed, killed: each line as bhist -l has it, and the seconds."""
+
+    async def tale(told: Told) -> None:
+        told.do(c.SubmitJob(new_job(slots=2), ALICE))
+        told.do(c.StopJob(c.Target(1), ALICE), 3.0)
+        told.do(c.ResumeJob(c.Target(1), ALICE), 4.0)
+        key = told.start(1, slots=2, after_s=5.0)
+        told.do(c.StopJob(c.Target(1), ALICE), 10.0)
+        told.do(c.ResumeJob(c.Target(1), ALICE), 20.0)
+        told.do(c.KillJob(c.Target(1), ALICE), 30.0)
+        told.end(key, 130 << 8, after_s=1.0)
+        told.world.now += 1000.0
+        (one,) = (await told.history(jobs=(JobRange(1),))).jobs
+        assert [note.text for note in one.notes] == [
+            "Submitted from host <login1>, to Queue <normal>, CWD <$HOME/run>, Output File <out.%J>, "
+            "2 Processors Requested",
+            "Signal <STOP> requested by user or administrator <alice>",
+            "Signal <CONT> requested by user or administrator <alice>",
+            "Dispatched to 2 Hosts/Processors <n000> <n000>",
+            "Starting (Pid 4101)",
+            "Running with execution home </home/alice>, Execution CWD </home/alice/run>, Execution Pid <4101>",
+            "Suspended by the user or administrator",
+            "Running",
+            "Signal <KILL> requested by user or administrator <alice>",
+            "Exited with exit code 130. The CPU time used is 1.5 seconds",
+            "Completed <exit>; TERM_OWNER: job killed by owner.",
+        ]
+        assert {name: round(seconds) for name, seconds in one.seconds_by_state.items()} == {
+            "PEND": 8, "PSUSP": 4, "RUN": 41, "USUSP": 20, "SSUSP": 0, "UNKWN": 0,
+        }  # fmt: skip
+        assert one.job.state is S.EXIT
+        assert one.job.end is not None
+        assert one.job.end.hosts == (HostShare("n000", 2),)
+
+    tell(database_url, tale)
+
+
+def test_an_unfinished_job_is_told_up_to_now(database_url: str) -> None:
+    """The seconds of the present state run until the time of the question."""
+
+    async def tale(told: Told) -> None:
+        told.do(c.SubmitJob(new_job(), ALICE))
+        told.world.now += 12.0
+        (one,) = (await told.history()).jobs
+        assert one.seconds_by_state["PEND"] == pytest.approx(12.0)
+
+    tell(database_url, tale)
+
+
+@pytest.mark.parametrize(
+    ("moment", "lines"),
+    [
+        (Moment(0.0, "finished", {"status": 0, "cpu_s": 2.0}), ["Done successfully. The CPU time used is 2.0 seconds"]),
+        (Moment(0.0, "finished", {"status": 9}), ["Exited by signal 9. The CPU time used is 0.0 seconds"]),
+        (Moment(0.0, "dispatched", {"hosts": [["n1", 1, 0, [], []]]}), ["Dispatched to <n1>"]),
+        (Moment(0.0, "requeued", {"reason": "n1 refused"}), ["Pending: Job has been requeued: n1 refused"]),
+        (Moment(0.0, "lost"), ["Unknown; unable to reach the execution host"]),
+        (
+            Moment(0.0, "signalled", {"signal": 10, "by": "bob"}),
+            ["Signal <USR1> requested by user or administrator <bob>"],
+        ),
+        (
+            Moment(0.0, "signalled", {"signal": 99, "by": "bob"}),
+            ["Signal <99> requested by user or administrator <bob>"],
+        ),
+        (Moment(0.0, "suspended", {"state": "SSUSP", "by": "load"}), ["Suspended: load"]),
+        (Moment(0.0, "modified", {"by": "bob", "changes": "Queue <q>"}), ["Parameters of Job are changed: Queue <q>"]),
+    ],
+)
+def test_the_words_of_single_events(moment: Moment, lines: list[str]) -> None:
+    """Events that need a special history are worded like the others."""
+    shared = new_job().shared
+    assert [note.text for note in story.notes([(moment, S.RUN)], shared, b"")] == lines
+
+
+def test_a_lost_job_goes_on_in_the_state_it_was_in() -> None:
+    """Unknown and found again: the seconds in between count as UNKWN, those after as before."""
+    moments = [
+        Moment(0.0, "submitted"),
+        Moment(1.0, "started"),
+        Moment(2.0, "suspended", {"state": "USUSP"}),
+        Moment(4.0, "lost"),
+        Moment(8.0, "found"),
+    ]
+    seconds = story.seconds_by_state(story.walk(moments), 16.0)
+    assert seconds == {"PEND": 1.0, "PSUSP": 0.0, "RUN": 1.0, "USUSP": 10.0, "SSUSP": 0.0, "UNKWN": 4.0}
+
+
+def test_elements_of_an_array_have_stories_of_their_own(database_url: str) -> None:
+    """Ended, running, waiting, held and killed elements: each with the events that are about it."""
+
+    async def tale(told: Told) -> None:
+        told.do(c.SubmitJob(new_job(name="sweep", indices=(range(1, 7),)), ALICE))
+        told.end(told.start(1, 1, after_s=1.0), after_s=2.0)
+        told.start(1, 2)
+        told.do(c.StopJob(c.Target(1, Ranges.of(5, 6)), ALICE), 1.0)
+        told.do(c.KillJob(c.Target(1, Ranges.of(3, 6)), ALICE), 1.0)
+        found = (await told.history()).jobs
+        assert names(found) == [(1, index) for index in range(1, 7)]
+        assert [entry.job.state for entry in found] == [S.DONE, S.RUN, S.EXIT, S.PEND, S.PSUSP, S.EXIT]
+        killed = found[5]
+        assert [note.text for note in killed.notes][1:] == [
+            "Signal <STOP> requested by user or administrator <alice>",
+            "Signal <KILL> requested by user or administrator <alice>",
+            "Exited",
+            "Completed <exit>; TERM_OWNER: job killed by owner.",
+        ]
+        assert killed.job.end is not None
+        assert killed.job.end.at == told.world.now
+        assert killed.seconds_by_state["PSUSP"] == pytest.approx(1.0)
+        unfinished = frozenset(S) - {S.DONE, S.EXIT}
+        assert names((await told.history(states=unfinished)).jobs) == [(1, 2), (1, 4), (1, 5)]
+        assert names((await told.history(jobs=(JobRange(1, Ranges.of(2, 3, 77)),))).jobs) == [(1, 2), (1, 3)]
+
+    tell(database_url, tale)
+
+
+def test_only_what_matches_is_told(database_url: str) -> None:
+    """User, queue, name, host, state and ids choose; an id that does not exist is no error."""
+
+    async def tale(told: Told) -> None:
+        told.do(c.SubmitJob(new_job("md_npt"), ALICE))
+        told.do(c.SubmitJob(new_job("md_nvt", user="bob"), c.Caller("bob", 1001)))
+        told.do(c.SubmitJob(new_job("prep", queue="short"), ALICE))
+        told.start(1, host="n001")
+        told.end(told.start(2))
+        assert names((await told.history(user="alice")).jobs) == [(1, 0), (3, 0)]
+        assert names((await told.history(queue="short")).jobs) == [(3, 0)]
+        assert names((await told.history(name="md_*")).jobs) == [(1, 0), (2, 0)]
+        assert names((await told.history(host="n001")).jobs) == [(1, 0)]
+        assert names((await told.history(project="none")).jobs) == []
+        assert names((await told.history(states=frozenset({S.DONE}))).jobs) == [(2, 0)]
+        assert names((await told.history(states=frozenset({S.PEND, S.RUN}))).jobs) == [(1, 0), (3, 0)]
+        assert names((await told.history(jobs=(JobRange(3), JobRange(99)))).jobs) == [(3, 0)]
+
+    tell(database_url, tale)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+def test_pages_neither_repeat_nor_forget(database_url: str, limit: int) -> None:
+    """Whatever the size of a page, all pages together are all jobs and elements in order."""
+
+    async def tale(told: Told) -> None:
+        for number in range(12):
+            indices = (range(1, 6), range(10, 16, 2)) if number % 3 == 1 else ()
+            told.do(c.SubmitJob(new_job(f"j{number}", indices=indices, hold=number % 2 == 0), ALICE))
+        told.do(c.KillJob(c.Target(2, Ranges.of(1, 2)), ALICE))
+        told.do(c.KillJob(c.Target(5), ALICE))
+        elements = [1, 2, 3, 4, 5, 10, 12, 14]
+        everything = [(job, index) for job in range(1, 13) for index in (elements if (job - 1) % 3 == 1 else [0])]
+        assert names(await told.all_pages(limit=limit)) == everything
+        unended = [(job, index) for job, index in everything if job != 5 and (job, index) not in {(2, 1), (2, 2)}]
+        assert names(await told.all_pages(limit=limit, states=frozenset({S.PEND, S.PSUSP}))) == unended
+        assert names(await told.all_pages(limit=limit, name="j1*")) == [
+            (job, index) for job, index in everything if job in (2, 11, 12)
+        ]
+
+    tell(database_url, tale)
+
+
+def test_jobs_that_left_memory_are_found(database_url: str) -> None:
+    """Ended long ago: the store still has the record, its spec and its story."""
+
+    async def tale(told: Told) -> None:
+        told.do(c.SubmitJob(new_job(spec=b"one"), ALICE))
+        told.do(c.SubmitJob(new_job(indices=(range(1, 4),), spec=b"two"), ALICE))
+        told.do(c.SubmitJob(new_job(), ALICE))
+        told.end(told.start(1), 256)
+        told.end(told.start(2, 2))
+        told.do(c.KillJob(c.Target(2), ROOT))
+        told.world.now += 10_000.0
+        told.world.tick()
+        assert list(told.world.cluster.jobs) == [3]
+        await told.store.flush()
+        wanted = [JobRange(1), JobRange(2), JobRange(3)]
+        found = await told.store.finished_jobs(wanted)
+        assert [(job.id, job.index, job.state) for job in found] == [
+            (1, 0, S.EXIT), (2, 1, S.EXIT), (2, 2, S.DONE), (2, 3, S.EXIT),
+        ]  # fmt: skip
+        assert [job.end.status for job in found if job.end] == [256, 0, 0, 0]
+        again = await told.store.finished_jobs(wanted, after=(2, 1), limit=1)
+        assert [(job.id, job.index) for job in again] == [(2, 2)]
+        assert await told.store.specs([1, 2, 77]) == {1: b"one", 2: b"two"}
+
+    tell(database_url, tale)
+
+
+def test_specs_and_environments_come_back_from_the_database(database_url: str) -> None:
+    """Also after a restart, when nothing is at hand in memory; what is not there is a KeyError."""
+
+    async def run() -> None:
+        async with opened(database_url) as store:
+            told = Told(store)
+            store.put_environment(b"\1" * 32, b"HOME=/home/alice")
+            store.put_environment(b"\1" * 32, b"HOME=/home/alice")
+            told.do(c.SubmitJob(new_job(spec=b"spec of 1"), ALICE))
+        async with opened(database_url) as store:
+            assert await store.spec(1) == b"spec of 1"
+            assert await store.environment(b"\1" * 32) == b"HOME=/home/alice"
+            with pytest.raises(KeyError):
+                await store.environment(b"\2" * 32)
+            with pytest.raises(KeyError):
+                await store.spec(2)
+
+    asyncio.run(run())
+
+
+@pytest.mark.postgres
+def test_a_database_that_can_not_be_read_is_not_now(postgres_url: str) -> None:
+    """A query that fails says "not now" to its caller, and the next one may succeed."""
+
+    async def run() -> None:
+        async with opened(postgres_url) as store:
+            Told(store).do(c.SubmitJob(new_job(), ALICE))
+            await store.flush()
+            engine = store._reading._engine
+            with engine.begin() as connection:
+                connection.exec_driver_sql("SET statement_timeout = 1")
+            with pytest.raises(NotNow, match="can't be read"):
+                await store._reading.run(lambda connection: connection.exec_driver_sql("SELECT pg_sleep(5)"))
+            assert len((await store.history(HistoryFilter(0.0))).jobs) == 1
+
+    asyncio.run(run())
