@@ -5,7 +5,7 @@ shell on the far side, as rsh does; options of rsh and ssh that mean nothing her
 command's own, with several tasks that of the first that failed.
 """
 
-import shutil
+import os
 
 from lavactl.connection import LostError
 from lavactl.errors import CommandError, UsageError
@@ -161,7 +161,7 @@ def _is_name(word: str) -> bool:
 
 def _only_names_a_host(word: str, path: str) -> bool:
     """Whether the first of several words can be meant as nothing but a host."""
-    return _is_name(word) and shutil.which(word, path=path) is None
+    return _is_name(word) and not any(os.access(f"{directory}/{word}", os.X_OK) for directory in path.split(":"))
 
 
 def launch(request: Request, job: "JobKey", hosts: list[str], io: "Io") -> int:
