@@ -51,9 +51,8 @@ class TaskHandle:
         self.pid = pid
 
     def signal(self, number: int) -> None:
-        """Signal the task and all that descends from it; nothing happens when it has ended."""
-        if not self._ended.done():
-            self._shepherd.send(pack(messages.SIGNAL, *self._key, number, "", self._serial))
+        """Signal the task and all that descends from it, also what outlived its first process."""
+        self._shepherd.send(pack(messages.SIGNAL, *self._key, number, "", self._serial))
 
     async def wait(self) -> int:
         """The raw wait status of the task's first process, once it has ended."""

@@ -51,7 +51,7 @@ class TaskHandle(Protocol):
     @property
     def pid(self) -> int: ...
     def signal(self, number: int) -> None:
-        """Send a signal to the task's process group; nothing happens when it has ended."""
+        """Signal the task and what it started, also what has outlived its first process."""
 
     async def wait(self) -> int:
         """The raw wait status of the task's first process, once it has ended."""

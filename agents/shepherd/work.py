@@ -386,10 +386,10 @@ class Work:
             processes.send(self._tools.confinement.members(), signal.SIGCONT)
 
     def _signal_task(self, number: int, serial: int) -> None:
+        # A task whose first process has ended (0) may have left others: they still bear its mark.
         pid = next((pid for pid, one in self._tasks.items() if one == serial), 0)
-        if pid:
-            mark = b"LAVA_TASK_SERIAL=%d" % serial
-            processes.send(processes.task_tree(pid, mark, self._tools.confinement.members()), number)
+        mark = b"LAVA_TASK_SERIAL=%d" % serial
+        processes.send(processes.task_tree(pid, mark, self._tools.confinement.members()), number)
 
     # -- ending
 
