@@ -50,6 +50,12 @@ class Client:
         tries = io.setting("LSB_NTRIES") or ""
         self._tries = int(tries) if tries.isdigit() and int(tries) > 0 else TRIES
 
+    def close(self) -> None:
+        """Let the connection go; the next call makes another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     # Jobs.
 
     def submit(self, item: "jobs_pb2.SubmitItem") -> "jobs_pb2.SubmitResult":
@@ -160,7 +166,7 @@ class Client:
                     raise CommandError(sentence(str(error))) from None
                 reason = str(error)
             except LostError as error:
-                self._connection = None
+                self.close()
                 reason = f"the connection to the agent of this host was lost: {error}"
                 if repeat == BEFORE_SENT:
                     reason += "; whether the request was carried out is not known"

@@ -123,11 +123,18 @@ class Connection:
                     yield payload
                     owed += 1
                     if owed == CREDIT_PORTION:
-                        self.credit(call, owed)
+                        self._credit_softly(call, owed)
                         owed = 0
         finally:
             if not ended:
                 self._abandon(call)
+
+    def _credit_softly(self, call: int, messages: int) -> None:
+        """Credit that cannot be sent is no failure: all that matters may have been received; reading on will tell."""
+        try:
+            self.credit(call, messages)
+        except LostError:
+            return
 
     def _abandon(self, call: int) -> None:
         try:

@@ -9,6 +9,7 @@ import sys
 
 from lavactl.errors import FAILURE, CommandError, OutputClosedError, UsageError
 from lavactl.io import Io
+from lavactl.options import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,10 @@ def _report(name: str, error: Exception, io: Io) -> int:
         if isinstance(error, UsageError) and error.usage:
             io.error(error.usage.rstrip())
         return error.code
-    io.error(f"{name}: unexpected {type(error).__name__}: {error}".replace("\n", " "))
+    if isinstance(error, UnicodeEncodeError):
+        io.error(f"{name}: a name or argument is not UTF-8 text.")
+        return FAILURE
+    io.error(printable(f"{name}: unexpected {type(error).__name__}: {error}"))
     return FAILURE
 
 

@@ -95,6 +95,8 @@ def wait_for(job: int, quiet: bool, io: "Io") -> int:
             ran = has_run or bool(change.hosts) or change.state == common_pb2.DONE
             codes[change.index] = final_code(change, ran)
             say("Job is finished" if ran else "Terminated while pending")
+    if not codes:
+        raise CommandError(f"The master stopped telling about Job <{job}> before its end.")
     return next((codes[index] for index in sorted(codes) if codes[index]), 0)
 
 

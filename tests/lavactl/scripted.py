@@ -1,0 +1,163 @@
+"""Surroundings for command tests: streams in memory, a fixed clock, and a client that answers from a script.
+
+The scripted client keeps what it was asked in ``asked``, so a test can also look at the request that a command made.
+"""
+
+import io as memory
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from lavactl.io import Io
+from lavactl.main import run
+from protos import cluster_pb2, common_pb2, jobs_pb2
+
+if TYPE_CHECKING:
+    from lavactl.client import Client
+
+# Sat Nov 21 09:30:00 2026 UTC
+NOW = 1795253400.0
+
+
+class ScriptedClient:
+    """Answers of a cluster that a test made up."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.jobs: list[jobs_pb2.JobRecord] = []
+        self.missing: list[common_pb2.JobRef] = []
+        self.submit_results: list[jobs_pb2.SubmitResult] = [jobs_pb2.SubmitResult(job=1201, queue="normal")]
+        self.signal_reply = jobs_pb2.SignalReply()
+        self.explain_reply = jobs_pb2.ExplainReply()
+        self.changes: list[jobs_pb2.JobChange] = []
+        self.chunks: list[Any] = []
+        self.histories: list[jobs_pb2.JobHistory] = []
+        self.host_records: list[cluster_pb2.HostRecord] = []
+        self.queue_records: list[cluster_pb2.QueueRecord] = []
+        self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
+
+    def submit(self, item: jobs_pb2.SubmitItem) -> jobs_pb2.SubmitResult:
+        copy = jobs_pb2.SubmitItem()
+        copy.CopyFrom(item)
+        self.asked.append(copy)
+        return self.submit_results.pop(0)
+
+    def list_jobs(self, request: jobs_pb2.ListJobsRequest) -> Iterator[jobs_pb2.JobPage]:
+        self.asked.append(request)
+        return iter([jobs_pb2.JobPage(jobs=self.jobs, missing=self.missing)])
+
+    def signal(self, request: jobs_pb2.SignalRequest) -> jobs_pb2.SignalReply:
+        self.asked.append(request)
+        return self.signal_reply
+
+    def explain(self, request: jobs_pb2.ExplainRequest) -> jobs_pb2.ExplainReply:
+        self.asked.append(request)
+        return self.explain_reply
+
+    def watch(self, refs: list[common_pb2.JobRef]) -> Iterator[jobs_pb2.JobChange]:
+        self.asked.append(refs)
+        return iter(self.changes)
+
+    def peek(self, request: jobs_pb2.PeekRequest) -> Iterator[Any]:
+        self.asked.append(request)
+        return iter(self.chunks)
+
+    def history(self, request: jobs_pb2.HistoryRequest) -> Iterator[jobs_pb2.HistoryPage]:
+        self.asked.append(request)
+        return iter([jobs_pb2.HistoryPage(jobs=self.histories)])
+
+    def info(self) -> cluster_pb2.InfoReply:
+        return self.cluster
+
+    def hosts(self, request: cluster_pb2.HostsRequest) -> Iterator[cluster_pb2.HostsPage]:
+        self.asked.append(request)
+        known = {host.facts.name: host for host in self.host_records}
+        chosen = [known[name] for name in request.names if name in known] if request.names else self.host_records
+        missing = [name for name in request.names if name not in known]
+        return iter([cluster_pb2.HostsPage(hosts=chosen, missing=missing)])
+
+    def queues(self, request: cluster_pb2.QueuesRequest) -> cluster_pb2.QueuesReply:
+        self.asked.append(request)
+        known = {queue.name: queue for queue in self.queue_records}
+        chosen = [known[name] for name in request.names if name in known] if request.names else self.queue_records
+        return cluster_pb2.QueuesReply(queues=chosen, missing=[name for name in request.names if name not in known])
+
+
+class Result:
+    """What a command did: exit code, standard output, standard error."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+    def __repr__(self) -> str:
+        return f"exit {self.code}\n--- stdout\n{self.out}--- stderr\n{self.err}"
+
+
+class Desk:
+    """Where a test types commands."""
+
+    def __init__(self) -> None:
+        self.client = ScriptedClient()
+        self.environ: dict[str, str] = {"PATH": "/usr/bin", "HOME": "/home/alice", "LSF_ENVDIR": "/nonexistent"}
+        self.slept: list[float] = []
+        self.last_io: Io | None = None
+
+    def type(
+        self, name: str, *argv: str, stdin: bytes = b"", cwd: str = "/home/alice/run", client: Any = None
+    ) -> Result:
+        """Run a command as the user would."""
+        out, err = memory.BytesIO(), memory.BytesIO()
+        io = FixedIo(
+            stdin=memory.BytesIO(stdin),
+            stdout=out,
+            stderr=err,
+            raw_environ=[f"{key}={value}".encode() for key, value in self.environ.items()],
+            cwd=cwd,
+            umask=0o022,
+            width=80,
+            client=cast("Client", client or self.client),
+        )
+        io.slept = self.slept
+        self.last_io = io
+        code = run(name, list(argv), io)
+        return Result(code, out.getvalue().decode(), err.getvalue().decode())
+
+    @property
+    def spec(self) -> jobs_pb2.JobSpec:
+        """The job of the last submission."""
+        item = self.client.asked[-1]
+        assert isinstance(item, jobs_pb2.SubmitItem)
+        return item.spec
+
+
+class FixedIo(Io):
+    """An ``Io`` whose clock stands still and whose users are made up."""
+
+    slept: list[float]
+    homes: Mapping[str, str] = {"alice": "/home/alice", "bob": "/home/bob"}
+
+    def now(self) -> float:
+        return NOW
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    def home_of(self, user: str) -> str | None:
+        return self.homes.get(user)
+
+
+def at(clock: str, day: int = 21) -> float:
+    """Seconds since the epoch of a time in November 2026, UTC."""
+    hours, minutes, seconds = map(int, clock.split(":"))
+    return NOW - 9.5 * 3600 + (day - 21) * 86400 + hours * 3600 + minutes * 60 + seconds
+
+
+def a_job(hosts: Iterable[tuple[str, int]] = (), **fields: Any) -> jobs_pb2.JobRecord:
+    """A job record: only what matters to the test is written."""
+    shares = [common_pb2.HostShare(host=host, slots=slots) for host, slots in hosts]
+    plain = {
+        "job": 1201, "user": "alice", "state": common_pb2.PEND, "queue": "normal", "from_host": "login1",
+        "name": "md_npt", "project": "default", "submit_time": at("09:02:11"), "slots_min": 1,
+    }  # fmt: skip
+    return jobs_pb2.JobRecord(**{**plain, **fields}, hosts=shares)

@@ -1,0 +1,373 @@
+"""The client against a gateway that speaks the real frames over a real Unix socket."""
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lavactl.client import NOT_RESPONDING, TRIES, Client
+from lavactl.connection import Connection, LostError
+from lavactl.errors import CommandError
+from protos import common_pb2, frames, jobs_pb2
+from tests.lavactl.scripted import Desk, FixedIo
+
+WAIT_S = 10.0
+
+
+class Peer:
+    """One accepted connection, seen from the gateway."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self.reader = connection.makefile("rb")
+
+    def read(self) -> tuple[int, int, bytes]:
+        """The next frame: (call, kind, payload)."""
+        header = self.reader.read(frames.HEADER.size)
+        if len(header) < frames.HEADER.size:
+            raise EOFError
+        call, kind, length = frames.unpack_header(header)
+        return call, kind, self.reader.read(length)
+
+    def call(self) -> tuple[int, str, bytes]:
+        """The next opened call: (number, method, request)."""
+        call, kind, payload = self.read()
+        assert kind == frames.CALL
+        return call, *frames.unpack_open(payload)
+
+    def say(self, call: int, *messages: bytes, status: int | None = frames.OK, text: str = "") -> None:
+        """Answers, then the end unless ``status`` is None."""
+        for message in messages:
+            self.socket.sendall(frames.pack(call, frames.MESSAGE, message))
+        if status is not None:
+            self.socket.sendall(frames.pack(call, frames.END, frames.pack_end(status, text)))
+
+
+class Gateway:
+    """A listening socket whose connections are served in turn by the given functions."""
+
+    def __init__(self, path: str, *turns: Callable[[Peer], None]) -> None:
+        self.path = path
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(path)
+        self._listener.listen()
+        self.failures: list[BaseException] = []
+        self._thread = threading.Thread(target=self._serve, args=(turns,), daemon=True)
+        self._thread.start()
+
+    def _serve(self, turns: tuple[Callable[[Peer], None], ...]) -> None:
+        try:
+            for turn in turns:
+                connection, _ = self._listener.accept()
+                connection.settimeout(WAIT_S)
+                with connection:
+                    peer = Peer(connection)
+                    with peer.reader:
+                        turn(peer)
+        except (OSError, AssertionError, EOFError) as failure:
+            self.failures.append(failure)
+
+    def finish(self) -> None:
+        """Wait until every turn was taken."""
+        self._thread.join(WAIT_S)
+        assert not self._thread.is_alive(), "the gateway still waits for a connection"
+        assert not self.failures
+
+    def close(self) -> None:
+        """Stop listening."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(WAIT_S)
+
+
+Start = Callable[..., Gateway]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts gateways and stops them at the end."""
+    started: list[Gateway] = []
+
+    def begin(*turns: Callable[[Peer], None]) -> Gateway:
+        started.append(Gateway(os.fspath(tmp_path / "s"), *turns))
+        return started[-1]
+
+    yield begin
+    for gateway in started:
+        gateway.close()
+
+
+@pytest.fixture
+def io(desk: Desk, tmp_path: Path) -> FixedIo:
+    """Surroundings with the test's socket."""
+    desk.environ["LAVA_SOCKET"] = os.fspath(tmp_path / "s")
+    desk.type("lsid")
+    assert isinstance(desk.last_io, FixedIo)
+    return desk.last_io
+
+
+@pytest.fixture
+def client(io: FixedIo) -> Iterator[Client]:
+    """A client of the test's socket."""
+    one = Client(io)
+    yield one
+    one.close()
+
+
+def said(io: FixedIo) -> str:
+    """Standard error so far."""
+    stream = io.stderr
+    assert stream is not None
+    return stream.getvalue().decode()  # type: ignore[attr-defined,no-any-return]
+
+
+def page(*jobs: int) -> bytes:
+    """A page with these jobs."""
+    return jobs_pb2.JobPage(jobs=[jobs_pb2.JobRecord(job=job) for job in jobs]).SerializeToString()
+
+
+def test_several_calls_share_one_connection(start: Start, client: Client) -> None:
+    """Method names and requests arrive as sent; the connection is kept."""
+
+    def turn(peer: Peer) -> None:
+        call, method, request = peer.call()
+        assert method == "/lava.v1.JobService/List"
+        assert jobs_pb2.ListJobsRequest.FromString(request).details
+        peer.say(call, page(1, 2), page(3))
+        call, method, _ = peer.call()
+        assert method == "/lava.v1.ClusterService/Info"
+        peer.say(call, b"\x0a\x02c1")
+
+    gateway = start(turn)
+    pages = list(client.list_jobs(jobs_pb2.ListJobsRequest(details=True)))
+    assert [job.job for one in pages for job in one.jobs] == [1, 2, 3]
+    assert client.info().cluster == "c1"
+    gateway.finish()
+
+
+def test_answers_beyond_the_window_are_credited(start: Start, client: Client) -> None:
+    """The gateway may have 64 answers on their way; the client gives credit as it consumes."""
+
+    def turn(peer: Peer) -> None:
+        call, _, _ = peer.call()
+        credit = frames.WINDOW
+        for number in range(200):
+            while not credit:
+                same, kind, payload = peer.read()
+                assert (same, kind) == (call, frames.CREDIT)
+                credit += int.from_bytes(payload, "little")
+            peer.say(call, page(number + 1), status=None)
+            credit -= 1
+        peer.say(call)
+
+    gateway = start(turn)
+    assert len(list(client.list_jobs(jobs_pb2.ListJobsRequest()))) == 200
+    gateway.finish()
+
+
+def test_a_submission_is_repeated_with_its_id_after_a_lost_connection(
+    start: Start, io: FixedIo, client: Client
+) -> None:
+    """Never two jobs: the same request id, marked as a retry."""
+    seen: list[jobs_pb2.SubmitItem] = []
+
+    def note(peer: Peer) -> int:
+        call, _, request = peer.call()
+        seen.extend(jobs_pb2.SubmitBatch.FromString(request).items)
+        return call
+
+    def cut(peer: Peer) -> None:
+        note(peer)
+
+    def answer(peer: Peer) -> None:
+        result = jobs_pb2.SubmitResult(request_id=seen[0].request_id, job=7)
+        peer.say(note(peer), jobs_pb2.SubmitReplies(results=[result]).SerializeToString())
+
+    gateway = start(cut, answer)
+    item = jobs_pb2.SubmitItem(request_id=b"0123456789abcdef", spec=jobs_pb2.JobSpec(command="x"))
+    assert client.submit(item).job == 7
+    gateway.finish()
+    assert [(one.request_id, one.retry) for one in seen] == [(item.request_id, False), (item.request_id, True)]
+    assert said(io) == NOT_RESPONDING + "\n"
+
+
+def test_an_absent_master_is_waited_for(start: Start, io: FixedIo, client: Client) -> None:
+    """lsf.md 1.0: `still trying` on stderr, then the answer."""
+
+    def turn(peer: Peer) -> None:
+        call, _, _ = peer.call()
+        peer.say(call, status=frames.UNAVAILABLE, text="the master at m1:7000 cannot be reached")
+        call, _, _ = peer.call()
+        peer.say(call, page(1))
+
+    gateway = start(turn)
+    assert len(list(client.list_jobs(jobs_pb2.ListJobsRequest()))) == 1
+    gateway.finish()
+    assert said(io) == NOT_RESPONDING + "\n"
+    assert io.slept == [0.2]
+
+
+def test_waiting_is_bounded(start: Start, io: FixedIo) -> None:
+    """LSB_NTRIES bounds the tries; the last word names the cause."""
+
+    def turn(peer: Peer) -> None:
+        for _ in range(3):
+            call, _, _ = peer.call()
+            peer.say(call, status=frames.UNAVAILABLE, text="the master at m1:7000 cannot be reached")
+
+    io.environ = {**io.environ, "LSB_NTRIES": "3"}
+    gateway = start(turn)
+    client = Client(io)
+    with pytest.raises(CommandError) as caught:
+        client.info()
+    client.close()
+    gateway.finish()
+    assert str(caught.value) == "The batch system does not answer: the master at m1:7000 cannot be reached."
+
+
+def test_an_agent_being_restarted_is_waited_for(io: FixedIo, client: Client, tmp_path: Path) -> None:
+    """A socket that refuses connections is a killed agent's: bounded tries, then one sentence."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.fspath(tmp_path / "s"))
+    with pytest.raises(CommandError, match="does not answer: no agent of this host listens on"):
+        client.info()
+    assert len(io.slept) == TRIES - 1
+
+
+def test_a_refusal_is_a_sentence(start: Start, client: Client) -> None:
+    """What the master says reaches the user, as one sentence, and is not tried again."""
+
+    def turn(peer: Peer) -> None:
+        call, _, _ = peer.call()
+        peer.say(call, status=frames.PERMISSION_DENIED, text="user permission\n denied")
+
+    gateway = start(turn)
+    with pytest.raises(CommandError, match=r"^User permission denied\.$"):
+        client.info()
+    gateway.finish()
+
+
+def test_a_plain_signal_is_not_sent_twice(start: Start, client: Client) -> None:
+    """After a lost connection nobody knows whether USR1 arrived: that is said, not repeated."""
+
+    def cut(peer: Peer) -> None:
+        peer.call()
+
+    gateway = start(cut)
+    with pytest.raises(CommandError, match="whether the request was carried out is not known"):
+        client.signal(jobs_pb2.SignalRequest(action=jobs_pb2.SEND, signal=10))
+    gateway.finish()
+
+
+def test_a_listing_cut_short_is_a_failure(start: Start, client: Client) -> None:
+    """Half a list is not shown as the whole."""
+
+    def cut(peer: Peer) -> None:
+        call, _, _ = peer.call()
+        peer.say(call, page(1), status=None)
+
+    gateway = start(cut)
+    pages = client.list_jobs(jobs_pb2.ListJobsRequest())
+    assert [job.job for job in next(pages).jobs] == [1]
+    with pytest.raises(CommandError, match="cut short"):
+        next(pages)
+    gateway.finish()
+
+
+def test_a_watch_goes_on_after_a_lost_connection(start: Start, client: Client) -> None:
+    """bsub -K outlives a restart of the agent or master."""
+
+    def change(state: int) -> bytes:
+        return jobs_pb2.JobChange(job=1, state=state).SerializeToString()  # type: ignore[arg-type]
+
+    def cut(peer: Peer) -> None:
+        call, _, _ = peer.call()
+        peer.say(call, change(common_pb2.PEND), status=None)
+
+    def rest(peer: Peer) -> None:
+        call, method, request = peer.call()
+        assert method == "/lava.v1.JobService/Watch"
+        assert jobs_pb2.WatchRequest.FromString(request).refs[0].job == 1
+        peer.say(call, change(common_pb2.RUN), change(common_pb2.DONE))
+
+    gateway = start(cut, rest)
+    changes = list(client.watch([common_pb2.JobRef(job=1)]))
+    gateway.finish()
+    assert [one.state for one in changes] == [common_pb2.PEND, common_pb2.RUN, common_pb2.DONE]
+
+
+def test_stopping_early_cancels_the_call(start: Start, io: FixedIo) -> None:
+    """What is not wanted any more is not sent."""
+
+    def turn(peer: Peer) -> None:
+        call, _, _ = peer.call()
+        peer.say(call, b"one", status=None)
+        assert peer.read() == (call, frames.CANCEL, b"")
+        peer.say(call, status=frames.CANCELLED)
+        call, _, _ = peer.call()
+        peer.say(call, b"two")
+
+    gateway = start(turn)
+    connection = Connection(gateway.path)
+    first = connection.answers("/x", b"", WAIT_S)
+    assert next(first) == b"one"
+    first.close()  # type: ignore[attr-defined]
+    assert list(connection.answers("/y", b"", WAIT_S)) == [b"two"]
+    connection.close()
+    gateway.finish()
+
+
+def test_a_stream_of_requests(start: Start) -> None:
+    """OPEN, further messages, half close; answers come as frames."""
+
+    def turn(peer: Peer) -> None:
+        call, kind, payload = peer.read()
+        assert kind == frames.OPEN
+        assert frames.unpack_open(payload) == ("/x", b"first")
+        assert peer.read() == (call, frames.MESSAGE, b"second")
+        assert peer.read() == (call, frames.HALF_CLOSE, b"")
+        peer.say(call, b"a", b"b")
+
+    gateway = start(turn)
+    connection = Connection(gateway.path)
+    call = connection.start("/x", b"first", more=True)
+    connection.send(call, b"second")
+    connection.half_close(call)
+    assert connection.receive(WAIT_S) == (call, frames.MESSAGE, b"a")
+    assert connection.receive(WAIT_S) == (call, frames.MESSAGE, b"b")
+    assert connection.receive(WAIT_S)[1] == frames.END
+    with pytest.raises(LostError):
+        connection.receive(WAIT_S)
+    connection.close()
+    gateway.finish()
+
+
+def test_silence_and_garbage_are_lost_connections(start: Start) -> None:
+    """A peer that speaks something else, or nothing, is not waited for."""
+
+    def garbage(peer: Peer) -> None:
+        peer.socket.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        peer.reader.read()
+
+    def silence(peer: Peer) -> None:
+        peer.reader.read()
+
+    gateway = start(garbage, silence)
+    for expected in ("bad frame", "no answer"):
+        connection = Connection(gateway.path)
+        with pytest.raises(LostError, match=expected):
+            connection.receive(0.05)
+        connection.close()
+    gateway.finish()
+
+
+def test_a_job_too_large_for_the_wire(client: Client) -> None:
+    """The size is told before anything is sent."""
+    spec = jobs_pb2.JobSpec(command="x" * (9 << 20))
+    with pytest.raises(CommandError, match="9 MiB"):
+        client.submit(jobs_pb2.SubmitItem(request_id=bytes(16), spec=spec))

@@ -1,0 +1,231 @@
+"""Golden output of bqueues, bhosts, lsload, lshosts, lsid and bhist."""
+
+import json
+from typing import Any
+
+import pytest
+
+from protos import cluster_pb2, common_pb2, jobs_pb2
+from tests.lavactl.scripted import Desk, a_job, at
+
+GIB = 1024
+
+
+def a_host(name: str, status: str = "ok", run: int = 0, gpus: int = 0, **facts: Any) -> cluster_pb2.HostRecord:
+    """A host as the examples of lsf.md have them."""
+    devices = [
+        cluster_pb2.Gpu(index=index, model="NVIDIA A100", driver="550.1", memory_mib=80 * GIB, temperature_c=46,
+                        memory_used_mib=(1 - index) * 2 * GIB, mode="shared", status="ok", utilisation=0.5)
+        for index in range(gpus)
+    ]  # fmt: skip
+    plain: dict[str, Any] = {
+        "name": name, "type": "X86_64", "model": "Intel_E5", "cpu_factor": 60.0, "cpus": 32, "server": True,
+        "memory_mib": 256 * GIB, "swap_mib": 16 * GIB, "resources": ["mpi", "gpu"], "gpus": devices,
+    }  # fmt: skip
+    load = cluster_pb2.Load(r15s=0.1, r1m=0.3, r15m=0.2, ut=0.02, io=4, ls=1, it=120, tmp_mib=40 * GIB,
+                            swp_mib=16 * GIB, mem_mib=240 * GIB)  # fmt: skip
+    return cluster_pb2.HostRecord(
+        facts=cluster_pb2.HostFacts(**{**plain, **facts}), load=load, status=status, slots_max=32, njobs=run, run=run
+    )  # fmt: skip
+
+
+def test_bqueues(desk: Desk) -> None:
+    """lsf.md 1.5: widths 15 4 14 4 4 4 4 5 5 5 5, status in the middle of its column."""
+    desk.client.queue_records = [
+        cluster_pb2.QueueRecord(name="urgent", priority=50, open=True, active=True, per_user=8),
+        cluster_pb2.QueueRecord(
+            name="gpu", priority=40, open=True, active=True, max=64, per_user=16, njobs=20, pend=4, run=16
+        ),
+        cluster_pb2.QueueRecord(name="night", priority=20, open=True, njobs=6, pend=6),
+    ]
+    assert desk.type("bqueues").out == (
+        "QUEUE_NAME      PRIO     STATUS      MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP\n"
+        "urgent           50   Open:Active      -    8    -    -     0     0     0     0\n"
+        "gpu              40   Open:Active     64   16    -    -    20     4    16     0\n"
+        "night            20    Open:Inact      -    -    -    -     6     6     0     0\n"
+    )
+
+
+def test_bqueues_long(desk: Desk) -> None:
+    """lsf.md 1.5: the skeleton of -l."""
+    desk.client.queue_records = [
+        cluster_pb2.QueueRecord(
+            name="gpu", priority=40, open=True, active=True, max=64, per_user=16, njobs=20, pend=4, run=16,
+            description="GPU jobs", is_default=True,
+            parameters={"RUNLIMIT": "1440.0 min", "RES_REQ": "select[ngpus>0]"},
+        )
+    ]  # fmt: skip
+    assert desk.type("bqueues", "-l", "gpu").out == (
+        "\nQUEUE: gpu\n  -- GPU jobs.  This is the default queue.\n\nPARAMETERS/STATISTICS\n"
+        "PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV\n"
+        " 40    0  Open:Active      64   16    -    -    20     4    16     0     0    0\n"
+        "\nMAXIMUM LIMITS:\n RUNLIMIT\n 1440.0 min\n"
+        "\nUSERS:  all\nHOSTS:  all\nRES_REQ:  select[ngpus>0]\n"
+    )
+
+
+def test_unknown_queue(desk: Desk) -> None:
+    """lsf.md 1.5."""
+    result = desk.type("bqueues", "nope")
+    assert (result.code, result.out, result.err) == (255, "", "nope: No such queue\n")
+
+
+def test_bhosts(desk: Desk) -> None:
+    """lsf.md 1.5: host 18, status 11; the default form does not say why a host is closed."""
+    desk.client.host_records = [a_host("n001", run=4), a_host("n002", "closed_Full", 32), a_host("n003", "unavail")]
+    assert desk.type("bhosts").out == (
+        "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV\n"
+        "n001               ok              -     32      4      4      0      0      0\n"
+        "n002               closed          -     32     32     32      0      0      0\n"
+        "n003               unavail         -     32      0      0      0      0      0\n"
+    )
+    assert "n002               closed_Full        -     32" in desk.type("bhosts", "-w").out
+
+
+def test_bhosts_fields_are_integers(desk: Desk) -> None:
+    """lsf-clients.md: torchx splits `hname max ng` on one blank and needs integers."""
+    desk.client.host_records = [a_host("n001"), a_host("n010", gpus=2)]
+    assert desk.type("bhosts", "-noheader", "-o", "hname max ng").out == "n001 32 0\nn010 32 2\n"
+    records = json.loads(desk.type("bhosts", "-json", "-o", "host_name ngpus").out)
+    assert records == {
+        "COMMAND": "bhosts",
+        "HOSTS": 2,
+        "RECORDS": [{"HOST_NAME": "n001", "NGPUS": "0"}, {"HOST_NAME": "n010", "NGPUS": "2"}],
+    }
+
+
+def test_bhosts_gpu(desk: Desk) -> None:
+    """lsf.md 1.5: a line for each device, the host named once."""
+    host = a_host("n010", gpus=2)
+    host.gpu_use.add(index=0, njobs=1, run=1)
+    desk.client.host_records = [host]
+    assert desk.type("bhosts", "-gpu").out == (
+        "HOST_NAME              GPU_ID                MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV    VENDOR\n"
+        "n010                        0           NVIDIAA100     2048M        0M      1      1      0      0    Nvidia\n"
+        "                            1           NVIDIAA100        0M        0M      0      0      0      0    Nvidia\n"
+    )
+
+
+def test_bhosts_long(desk: Desk) -> None:
+    """lsf.md 1.5: numbers, load and thresholds of one host."""
+    desk.client.host_records = [a_host("n001", run=4)]
+    lines = desk.type("bhosts", "-l", "n001").out.splitlines()
+    assert lines[0] == "HOST  n001"
+    assert lines[5:7] == [
+        "              r15s   r1m  r15m   ut    pg    io  ls    it   tmp   swp   mem",
+        " Total         0.1   0.3   0.2   2%   0.0     4   1   120   40G   16G  240G",
+    ]
+
+
+def test_unknown_host(desk: Desk) -> None:
+    """lsf.md 1.2: the sentence for a name that is no host."""
+    desk.client.host_records = [a_host("n001")]
+    result = desk.type("bhosts", "n001", "nope")
+    assert result.code == 255
+    assert result.err == "nope: Bad host name, host group name or cluster name\n"
+    assert "n001" in result.out
+
+
+def test_lsload(desk: Desk) -> None:
+    """lsf.md 1.7: host 15, status to the right; a host that is down has no values."""
+    desk.client.host_records = [a_host("n001", "closed_Full"), a_host("n003", "unavail")]
+    assert desk.type("lsload").out == (
+        "HOST_NAME       status  r15s   r1m  r15m   ut    pg  ls    it   tmp   swp   mem\n"
+        "n001                ok   0.1   0.3   0.2   2%   0.0   1   120   40G   16G  240G\n"
+        "n003            unavail\n"
+    )
+
+
+def test_lsload_gpu(desk: Desk) -> None:
+    """lsf.md 1.7: -gpu and -gpuload."""
+    desk.client.host_records = [a_host("n010", gpus=2)]
+    assert desk.type("lsload", "-gpu").out == (
+        "HOST_NAME       status  ngpus  gpu_shared_avg_mut  gpu_shared_avg_ut  ngpus_physical\n"
+        "n010                ok      2                  0%                50%               2\n"
+    )
+    assert desk.type("lsload", "-gpuload").out.splitlines()[1].split() == [
+        "n010", "0", "NVIDIAA100", "0.0", "46C", "0.0", "50%", "0%", "80G", "2048M", "-", "ok", "-",
+    ]  # fmt: skip
+
+
+def test_lshosts(desk: Desk) -> None:
+    """lsf.md 1.7: what hosts are."""
+    desk.client.host_records = [a_host("n001"), a_host("login1", server=False, resources=[])]
+    assert desk.type("lshosts").out == (
+        "HOST_NAME      type    model  cpuf ncpus maxmem maxswp server RESOURCES\n"
+        "n001         X86_64 Intel_E5  60.0    32   256G    16G    Yes (mpi gpu)\n"
+        "login1       X86_64 Intel_E5  60.0    32   256G    16G     No ()\n"
+    )
+
+
+def test_lshosts_gpu(desk: Desk) -> None:
+    """lsf.md 1.7: -gpu."""
+    desk.client.host_records = [a_host("n010", gpus=1)]
+    header, row = desk.type("lshosts", "-gpu").out.splitlines()
+    assert header.split() == ["HOST_NAME", "gpu_id", "gpu_model", "gpu_driver", "gpu_factor", "numa_id", "vendor"]
+    assert row.split() == ["n010", "0", "NVIDIAA100", "550.1", "-", "0", "Nvidia"]
+
+
+def test_lsid(desk: Desk) -> None:
+    """lsf.md 1.7: product line, blank line, cluster and master."""
+    assert desk.type("lsid").out == "lava 0.1.0\n\nMy cluster name is c1\nMy master name is m1\n"
+
+
+def a_history() -> jobs_pb2.JobHistory:
+    """The job of lsf.md 1.6."""
+    spec = jobs_pb2.JobSpec(name="md_npt", command="mpirun ./md npt.in", cwd="/home/alice/run")
+    record = a_job(
+        [("n001", 2), ("n002", 2)], state=common_pb2.EXIT, spec=spec, slots_min=4, slots_max=4,
+        start_time=at("09:02:15"), end_time=at("09:20:01"),
+    )  # fmt: skip
+    notes = [
+        (at("09:02:15"), "Dispatched to 4 Hosts/Processors <n001> <n001> <n002> <n002>"),
+        (at("09:20:00"), "Signal <KILL> requested by user or administrator <alice>"),
+        (at("09:20:01"), "Exited with exit code 130. The CPU time used is 1804.2 seconds"),
+    ]
+    return jobs_pb2.JobHistory(
+        job=1201, user="alice", name="md_npt", record=record,
+        notes=[jobs_pb2.JobNote(time=time, text=text) for time, text in notes],
+        seconds_by_state={"PEND": 4.2, "RUN": 1066.0},
+    )  # fmt: skip
+
+
+def test_bhist(desk: Desk) -> None:
+    """lsf.md 1.6: the summary table."""
+    desk.client.histories = [a_history()]
+    assert desk.type("bhist", "-a").out == (
+        "Summary of time in seconds spent in various states:\n"
+        "JOBID   USER    JOB_NAME  PEND    PSUSP   RUN     USUSP   SSUSP   UNKWN   TOTAL\n"
+        "1201    alice   md_npt    4       0       1066    0       0       0       1070\n"
+    )
+    assert desk.client.asked[-1].filter.finished_too
+
+
+def test_bhist_long(desk: Desk) -> None:
+    """lsf.md 1.6: who, what happened, and the summary of one job."""
+    desk.client.histories = [a_history()]
+    assert (
+        desk.type("bhist", "-l", "-n", "0", "1201").out
+        == """
+Job <1201>, Job Name <md_npt>, User <alice>, Project <default>, Command <mpirun 
+                     ./md npt.in>
+Sat Nov 21 09:02:11: Submitted from host <login1>, to Queue <normal>, CWD <$HOME
+                     /run>, 4 Processors Requested;
+Sat Nov 21 09:02:15: Dispatched to 4 Hosts/Processors <n001> <n001> <n002> <n002
+                     >;
+Sat Nov 21 09:20:00: Signal <KILL> requested by user or administrator <alice>;
+Sat Nov 21 09:20:01: Exited with exit code 130. The CPU time used is 1804.2 seco
+                     nds;
+
+Summary of time in seconds spent in various states by  Sat Nov 21 09:20:01
+  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL
+  4        0        1066     0        0        0        1070
+"""
+    )
+
+
+@pytest.mark.parametrize(("argv", "sentence"), [(["7"], "No matching job found"), ([], "No unfinished job found")])
+def test_bhist_of_nothing(desk: Desk, argv: list[str], sentence: str) -> None:
+    """lsf.md 1.6."""
+    result = desk.type("bhist", *argv)
+    assert (result.code, result.out, result.err) == (255, "", sentence + "\n")

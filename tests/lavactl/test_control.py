@@ -1,0 +1,117 @@
+"""bkill, bstop, bresume and bpeek: what they ask for and what they say."""
+
+import pytest
+
+from protos import agents_pb2, jobs_pb2
+from tests.lavactl.scripted import Desk
+
+
+def answer(desk: Desk, *results: tuple[int, int, str]) -> None:
+    """Script the master's reply: (job, index, error)."""
+    desk.client.signal_reply = jobs_pb2.SignalReply(
+        results=[jobs_pb2.SignalResult(job=job, index=index, error=error) for job, index, error in results]
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "action", "line"),
+    [
+        (["bkill"], jobs_pb2.TERMINATE, "Job <123> is being terminated\n"),
+        (["bkill", "-r"], jobs_pb2.REMOVE, "Job <123> is being terminated\n"),
+        (["bkill", "-s", "USR1"], jobs_pb2.SEND, "Job <123> is being signaled\n"),
+        (["bkill", "-s", "STOP"], jobs_pb2.STOP, "Job <123> is being signaled\n"),
+        (["bkill", "-s", "CONT"], jobs_pb2.RESUME, "Job <123> is being signaled\n"),
+        (["bstop"], jobs_pb2.STOP, "Job <123> is being stopped\n"),
+        (["bresume"], jobs_pb2.RESUME, "Job <123> is being resumed\n"),
+    ],
+)
+def test_success_lines(desk: Desk, command: list[str], action: int, line: str) -> None:
+    """lsf.md 1.4: the line of each command on stdout, exit code 0."""
+    answer(desk, (123, 0, ""))
+    result = desk.type(*command, "123")
+    assert (result.code, result.out, result.err) == (0, line, "")
+    request = desk.client.asked[-1]
+    assert request.action == action
+    assert not request.newest_only
+    assert request.filter.refs[0].job == 123
+
+
+@pytest.mark.parametrize(("name", "number"), [("9", 9), ("KILL", 9), ("SIGKILL", 9), ("kill", 9), ("2", 2)])
+def test_signals_by_name_and_number(desk: Desk, name: str, number: int) -> None:
+    """lsf-clients.md: ipyparallel sends numbers."""
+    answer(desk, (123, 0, ""))
+    assert desk.type("bkill", "-s", name, "123").code == 0
+    assert desk.client.asked[-1].signal == number
+
+
+def test_every_id_is_tried_and_one_failure_counts(desk: Desk) -> None:
+    """lsf.md 1.4: failure lines on stderr, exit code 255 if any failed."""
+    answer(desk, (1, 0, ""), (2, 3, ""), (4, 0, "No matching job found"), (5, 0, "Job has already finished"))
+    result = desk.type("bkill", "1", "2[3]", "4", "5", "abc")
+    assert result.code == 255
+    assert result.out == "Job <1> is being terminated\nJob <2[3]> is being terminated\n"
+    assert result.err == ("abc: Illegal job ID.\nJob <4>: No matching job found\nJob <5>: Job has already finished\n")
+
+
+def test_without_an_id_the_newest_match_is_meant(desk: Desk) -> None:
+    """lsf.md 1.0: -J, -q, -m or -u without an id choose the most recently submitted job."""
+    answer(desk, (9, 0, ""))
+    desk.type("bkill", "-J", "sweep*", "-q", "gpu")
+    request = desk.client.asked[-1]
+    assert request.newest_only
+    assert (request.filter.name, request.filter.queue, request.filter.user) == ("sweep*", "gpu", "")
+
+
+def test_id_zero_means_all_that_match(desk: Desk) -> None:
+    """lsf.md 1.0: 0 stands for all of the caller's jobs."""
+    answer(desk, (9, 0, ""), (8, 0, ""))
+    desk.type("bkill", "0")
+    request = desk.client.asked[-1]
+    assert [ref.job for ref in request.filter.refs] == [0]
+    assert not request.newest_only
+    assert request.filter.user == ""
+
+
+def test_nothing_said_is_an_error(desk: Desk) -> None:
+    """lsf.md 1.4: bkill with nothing at all."""
+    result = desk.type("bkill")
+    assert result.code == 255
+    assert "Job ID or one of '-m', '-u' '-q' and '-J' must be specified" in result.err
+    assert not desk.client.asked
+
+
+def test_nothing_found(desk: Desk) -> None:
+    """lsf.md 1.4: the sentence when no job matches."""
+    result = desk.type("bkill", "0")
+    assert (result.code, result.err) == (255, "No unfinished job found\n")
+
+
+def test_unknown_signal(desk: Desk) -> None:
+    """One sentence for a signal that does not exist."""
+    assert desk.type("bkill", "-s", "FOO", "1").err == "FOO: Illegal signal value.\n"
+
+
+def test_list_of_signals(desk: Desk) -> None:
+    """bkill -l."""
+    assert desk.type("bkill", "-l").out.startswith("HUP INT QUIT ")
+
+
+def test_peek_shows_both_files(desk: Desk) -> None:
+    """lsf.md 1.4: titles around what the job wrote; bytes pass unchanged."""
+    desk.client.chunks = [
+        agents_pb2.TailChunk(data=b"one\n"),
+        agents_pb2.TailChunk(data=b"two\n"),
+        agents_pb2.TailChunk(data=b"oops\n", is_error_file=True),
+    ]
+    result = desk.type("bpeek", "-f", "5[2]")
+    assert result.out == "<< output from stdout >>\none\ntwo\n<< output from stderr >>\noops\n"
+    request = desk.client.asked[-1]
+    assert request.follow
+    assert (request.job.ref.job, request.job.ref.indices[0].first) == (5, 2)
+
+
+def test_peek_of_a_job_that_has_not_started(desk: Desk) -> None:
+    """The agent's sentence is the command's error."""
+    desk.client.chunks = [agents_pb2.TailChunk(error="Job <5> : Not yet started.")]
+    result = desk.type("bpeek", "5")
+    assert (result.code, result.out, result.err) == (255, "", "Job <5> : Not yet started.\n")
