@@ -109,6 +109,10 @@ class HostTable:
         used = len(self.names)
         return self.usable[:used] & ~self.taken_whole[:used]
 
+    def slots_open(self) -> int:
+        """Free slots of all hosts that may take anything now."""
+        return int(self.slots_free[: len(self.names)] @ self.open_rows())
+
 
 def _bits(gpus: tuple[int, ...]) -> int:
     mask = 0

@@ -56,9 +56,7 @@ class BlockedBuckets:
         """Buckets whose smallest need fits one of these hosts now, and whose total fits all open hosts together."""
         if not self._places or not rows:
             return []
-        used = len(table)
         open_rows = table.open_rows()
-        in_all = int(table.slots_free[:used][open_rows].sum())
         chosen = np.array([row for row in rows if open_rows[row]], dtype=np.int64)
         if not len(chosen):
             return []
@@ -66,7 +64,7 @@ class BlockedBuckets:
         hit = np.zeros(needs.shape[1], dtype=bool)
         for slots, memory, gpus in _distinct_rooms(table, chosen):
             hit |= (needs[0] <= slots) & (needs[1] <= memory) & (needs[2] <= gpus)
-        hit &= needs[3] <= in_all
+        hit &= needs[3] <= table.slots_open()
         return [key for place in np.flatnonzero(hit) if (key := self._keys[place]) is not None]
 
 

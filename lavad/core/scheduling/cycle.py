@@ -15,29 +15,68 @@ from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Rank, rank_of
-from lavad.core.scheduling.placement import Room, place, smallest_need
+from lavad.core.scheduling.placement import is_single_host, place, smallest_need
+from lavad.core.scheduling.room import Room
+
+_LAST = Rank(2**62, 0, 0.0, 0)
 
 
 class Agenda:
-    """What the scheduler remembers between slices and passes: buckets to look at, and buckets that wait for room."""
+    """What the scheduler remembers between slices and passes: buckets to look at, and buckets that wait for room.
+
+    ``due`` maps a bucket to the only hosts worth a look (those whose room grew since nothing fitted), or to None for all.
+    ``order`` is a heap of due buckets by the rank they had when they became due; a rank is checked when its turn comes.
+    """
 
     def __init__(self) -> None:
-        self.due: set[BucketKey] = set()
+        self.due: dict[BucketKey, frozenset[int] | None] = {}
+        self.order: list[tuple[Rank, BucketKey]] = []
         self.blocked = BlockedBuckets()
 
     def gather(self, cluster: Cluster) -> None:
         """Take over what has changed since the last look."""
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
-        self.due |= fresh
-        self.due.update(self.blocked.woken_by(cluster.table, changed))
-        for key in self.due:
+        grown = frozenset(changed)
+        if grown:
+            for key, rows in self.due.items():  # left over from the last slice: hosts that grew meanwhile count too
+                if rows is not None:
+                    self.due[key] = rows | grown
+        for key in self.blocked.woken_by(cluster.table, changed):
             self.blocked.discard(key)
+            self._add(cluster, key, grown if is_single_host(key.request) else None)
+        for key in fresh:
+            self.blocked.discard(key)
+            self._add(cluster, key, None)
+
+    def _add(self, cluster: Cluster, key: BucketKey, rows: frozenset[int] | None) -> None:
+        bucket = cluster.pending.buckets.get(key)
+        rank = rank_of(cluster.policy, key, bucket.head()) if bucket is not None else None
+        if rank is not None:
+            self.due[key] = rows
+            heapq.heappush(self.order, (rank, key))
 
     def look_at_everything(self, cluster: Cluster) -> None:
         """Forget what is known to be blocked: every bucket is due."""
-        self.due = set(cluster.pending.buckets)
-        self.blocked = BlockedBuckets()
+        self.due, self.order, self.blocked = {}, [], BlockedBuckets()
+        for key in cluster.pending.buckets:
+            self._add(cluster, key, None)
+
+    def next_due(self, cluster: Cluster) -> tuple[Rank, Bucket] | None:
+        """The due bucket that goes first, taken off the heap; None when there is none."""
+        while self.order:
+            noted, key = heapq.heappop(self.order)
+            bucket = cluster.pending.buckets.get(key)
+            if key not in self.due:
+                continue  # noted twice and served already
+            rank = rank_of(cluster.policy, key, bucket.head()) if bucket is not None else None
+            if bucket is None or rank is None:
+                del self.due[key]
+            elif rank == noted:
+                return rank, bucket
+            else:
+                heapq.heappush(self.order, (rank, key))
+        return None
 
     def has_work(self, cluster: Cluster) -> bool:
         """Is there anything a pass would look at?"""
@@ -47,10 +86,9 @@ class Agenda:
 class _Cursor:
     """Walks a bucket's jobs and array elements in order, without changing anything."""
 
-    __slots__ = ("_walk", "index", "job", "key", "rank")
+    __slots__ = ("_walk", "index", "job", "rank")
 
     def __init__(self, cluster: Cluster, bucket: Bucket) -> None:
-        self.key = bucket.key
         self._walk = _walk(cluster, bucket)
 
     def advance(self) -> bool:
@@ -74,38 +112,76 @@ def _walk(cluster: Cluster, bucket: Bucket) -> Iterator[tuple[Rank, int, int]]:
             yield rank, entry.job, 0
 
 
+class _Slice:
+    """One slice under way: its room, its starts, and how far each bucket has been walked."""
+
+    def __init__(self, cluster: Cluster, agenda: Agenda) -> None:
+        self.cluster = cluster
+        self.agenda = agenda
+        self.room = Room(cluster.table)
+        self.starts: list[Start] = []
+        self.under_way: list[tuple[Rank, BucketKey, _Cursor]] = []  # a heap, beside the agenda's
+        self.begun: set[BucketKey] = set()
+        self.steps = 0
+
+    def next_cursor(self) -> tuple[BucketKey, _Cursor] | None:
+        """The bucket that goes first, of those just begun and those of the agenda."""
+        order = self.agenda.order
+        if self.under_way and (not order or self.under_way[0][0] < order[0][0]):
+            _, key, cursor = heapq.heappop(self.under_way)
+            return key, cursor
+        found = self.agenda.next_due(self.cluster)
+        if found is None:
+            return self.next_cursor() if self.under_way else None
+        key = found[1].key
+        if key in self.begun:  # noted twice: its cursor is under way
+            return self.next_cursor()
+        self.begun.add(key)
+        cursor = _Cursor(self.cluster, found[1])
+        if not cursor.advance():
+            del self.agenda.due[key]
+            return self.next_cursor()
+        only_rows = self.agenda.due[key]
+        if only_rows is not None:
+            self.room.narrow(key.request, sorted(only_rows))
+        return key, cursor
+
+    def serve(self, key: BucketKey, cursor: _Cursor) -> None:
+        """Start jobs of one bucket until another goes first, nothing fits, or it is empty."""
+        limit = self._next_rank()
+        while cursor.rank < limit:
+            self.room.work += 1
+            allocation = place(self.room, key.request)
+            if allocation is None:
+                self.agenda.blocked.add(key, smallest_need(key.request))
+                del self.agenda.due[key]
+                return
+            self.starts.append(Start(cursor.job, cursor.index, allocation, "in order"))
+            if not cursor.advance():
+                del self.agenda.due[key]
+                return
+            if self.room.work >= self.steps:
+                break
+        heapq.heappush(self.under_way, (cursor.rank, key, cursor))
+
+    def _next_rank(self) -> Rank:
+        ranks = [heap[0][0] for heap in (self.under_way, self.agenda.order) if heap]
+        return min(ranks, default=_LAST)
+
+    def run(self, steps: int) -> Plan:
+        """Until so many hosts were looked at, or nothing is due."""
+        self.steps = steps
+        while self.room.work < steps:
+            found = self.next_cursor()
+            if found is None:
+                break
+            self.serve(*found)
+        for rank, key, _ in self.under_way:  # to be begun again in the next slice, after the starts were applied
+            heapq.heappush(self.agenda.order, (rank, key))
+        return Plan(tuple(self.starts), not self.agenda.due, self.room.work)
+
+
 def slice_pass(cluster: Cluster, agenda: Agenda, steps: int) -> Plan:
-    """Look at up to ``steps`` jobs and say which of them to start. The plan must be applied before the next slice."""
+    """Say which jobs to start, as far as ``steps`` hosts looked at. The plan must be applied before the next slice."""
     agenda.gather(cluster)
-    room = Room(cluster.table)
-    heap = _ranked(cluster, agenda)
-    starts: list[Start] = []
-    looked = 0
-    while heap and looked < steps:
-        cursor = heap[0][1]
-        looked += 1
-        allocation = place(room, cursor.key.request)
-        if allocation is None:
-            agenda.blocked.add(cursor.key, smallest_need(cursor.key.request))
-            heapq.heappop(heap)
-            continue
-        starts.append(Start(cursor.job, cursor.index, allocation, "in order"))
-        if cursor.advance():
-            heapq.heapreplace(heap, (cursor.rank, cursor))
-        else:
-            heapq.heappop(heap)
-    agenda.due = {cursor.key for _, cursor in heap}
-    return Plan(tuple(starts), not heap, looked)
-
-
-def _ranked(cluster: Cluster, agenda: Agenda) -> list[tuple[Rank, _Cursor]]:
-    """Due buckets by the rank of their first job. Ranks hold the job's number, so no two are equal."""
-    heap = []
-    for key in agenda.due:
-        bucket = cluster.pending.buckets.get(key)
-        if bucket is not None:
-            cursor = _Cursor(cluster, bucket)
-            if cursor.advance():
-                heap.append((cursor.rank, cursor))
-    heapq.heapify(heap)
-    return heap
+    return _Slice(cluster, agenda).run(steps)

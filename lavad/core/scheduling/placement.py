@@ -7,14 +7,9 @@ they joined (first fit), which keeps wide holes for parallel jobs.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Allocation, HostShare, Request, RoleRequest
-from lavad.core.requirement import select_mask
-
-Rows = NDArray[np.int64]
+from lavad.core.scheduling.room import Free, Room, chunk_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +24,7 @@ class Need:
 
 def smallest_need(request: Request) -> Need:
     """Per host: of the least demanding role; in all: the slots of every role's minimum."""
-    chunks = [_chunk(role) for role in request.roles]
+    chunks = [chunk_of(role) for role in request.roles]
     return Need(
         min(slots for slots, _, _ in chunks),
         min(memory for _, memory, _ in chunks),
@@ -38,65 +33,10 @@ def smallest_need(request: Request) -> Need:
     )
 
 
-def _chunk(role: RoleRequest) -> tuple[int, int, int]:
-    """(slots, memory, gpus) of the smallest useful part on one host. The last host of a ptile may have fewer tasks."""
-    tasks = role.tasks_min if role.one_host else 1
-    if role.ptile:
-        tasks = role.tasks_min % role.ptile or min(role.ptile, role.tasks_min)
-    gpus = role.gpus * tasks if role.gpus_per_task else role.gpus
-    return tasks * role.slots_per_task, role.memory_mib, gpus
-
-
-class Room:
-    """Free figures of every host as plain lists, for exact checks in scalars; only ever shrinks."""
-
-    def __init__(self, table: HostTable) -> None:
-        used = len(table)
-        self.table = table
-        self.open = table.open_rows()
-        self.slots: list[int] = table.slots_free[:used].tolist()
-        self.memory: list[int] = table.memory_free_mib[:used].tolist()
-        self.attempts: list[int] = table.attempts[:used].tolist()
-        self.gpus = list(table.gpu_free)
-        self._candidates: dict[tuple[Request, int], _Candidates] = {}
-        self._masks: dict[str, NDArray[np.bool_]] = {}
-
-    def candidates(self, request: Request, number: int) -> "_Candidates":
-        """Hosts that could take a chunk of that role when the room was made, in order."""
-        found = self._candidates.get((request, number))
-        if found is None:
-            found = _Candidates(self._candidate_rows(request, request.roles[number]))
-            self._candidates[request, number] = found
-        return found
-
-    def _candidate_rows(self, request: Request, role: RoleRequest) -> list[int]:
-        table, used = self.table, len(self.table)
-        slots, memory, gpus = _chunk(role)
-        fits = self.open & (table.slots_free[:used] >= slots) & (table.memory_free_mib[:used] >= memory)
-        if gpus:
-            fits &= table.gpus_free[:used] >= gpus
-        if request.exclusive:
-            fits &= table.attempts[:used] == 0
-        if role.select:
-            fits &= self._mask(role.select)
-        if request.hosts:
-            return [table.rows[name] for name in request.hosts if name in table.rows and fits[table.rows[name]]]
-        return np.flatnonzero(fits).tolist()
-
-    def _mask(self, select: str) -> NDArray[np.bool_]:
-        if select not in self._masks:
-            self._masks[select] = select_mask(select, self.table)
-        return self._masks[select]
-
-
-class _Candidates:
-    """Rows with a cursor: rows before it have no room for one chunk any more, and room only shrinks in a slice."""
-
-    __slots__ = ("rows", "start")
-
-    def __init__(self, rows: list[int]) -> None:
-        self.rows = rows
-        self.start = 0
+def is_single_host(request: Request) -> bool:
+    """Does the request fit on one host whatever happens? Then only hosts whose room grew can unblock it."""
+    role = request.roles[0]
+    return len(request.roles) == 1 and (role.one_host or role.tasks_max == 1)
 
 
 @dataclass(slots=True)
@@ -126,7 +66,7 @@ def place(room: Room, request: Request) -> Allocation | None:
         parts.extend(chosen)
     if request.exclusive:
         for part in parts:
-            room.slots[part.row] = 0
+            room.free(part.row).slots = 0
     return _merged(room.table, parts, len(request.roles))
 
 
@@ -150,40 +90,42 @@ def _fill(
 ) -> int:
     """Give tasks to candidate hosts that have none of this role yet; returns how many found no host."""
     used = {part.row for part in chosen}
-    for row in _live_rows(room, request, role, number):
-        if row in used or (request.exclusive and room.attempts[row] and row not in mine):
+    for row, free in _live_rows(room, request, role, number):
+        if row in used or (request.exclusive and free.attempts and row not in mine):
             continue
-        tasks = _tasks_on(room, role, row, tasks_left)
+        tasks = _tasks_on(free, role, tasks_left)
         if tasks:
-            chosen.append(_take(room, role, number, row, tasks))
+            chosen.append(_take(free, role, number, row, tasks))
             tasks_left -= tasks
             if not tasks_left or role.one_host:
                 break
     return tasks_left
 
 
-def _live_rows(room: Room, request: Request, role: RoleRequest, number: int) -> Iterator[int]:
+def _live_rows(room: Room, request: Request, role: RoleRequest, number: int) -> Iterator[tuple[int, Free]]:
     """Candidates from the cursor on; the cursor passes rows that have become too full for even one chunk."""
     candidates = room.candidates(request, number)
-    slots, memory, gpus = _chunk(role)
+    slots, memory, gpus = chunk_of(role)
     at_front = True
-    for place_ in range(candidates.start, len(candidates.rows)):
-        row = candidates.rows[place_]
-        if room.slots[row] < slots or room.memory[row] < memory or room.gpus[row].bit_count() < gpus:
+    for at in range(candidates.start, len(candidates.rows)):
+        row = candidates.rows[at]
+        free = room.free(row)
+        room.work += 1
+        if free.slots < slots or free.memory_mib < memory or free.gpus.bit_count() < gpus:
             if at_front:
-                candidates.start = place_ + 1
+                candidates.start = at + 1
             continue
         at_front = False
-        yield row
+        yield row, free
 
 
-def _tasks_on(room: Room, role: RoleRequest, row: int, tasks_left: int) -> int:
+def _tasks_on(free: Free, role: RoleRequest, tasks_left: int) -> int:
     """How many tasks of the role this host takes: as many as fit, exactly ptile, or all."""
-    tasks = min(room.slots[row] // role.slots_per_task, tasks_left)
+    tasks = min(free.slots // role.slots_per_task, tasks_left)
     if role.gpus:
-        free = room.gpus[row].bit_count()
-        tasks = min(tasks, free // role.gpus) if role.gpus_per_task else (tasks if free >= role.gpus else 0)
-    if room.memory[row] < role.memory_mib:
+        devices = free.gpus.bit_count()
+        tasks = min(tasks, devices // role.gpus) if role.gpus_per_task else (tasks if devices >= role.gpus else 0)
+    if free.memory_mib < role.memory_mib:
         return 0
     if role.one_host:
         return tasks if tasks >= role.tasks_min else 0
@@ -193,24 +135,25 @@ def _tasks_on(room: Room, role: RoleRequest, row: int, tasks_left: int) -> int:
     return tasks
 
 
-def _take(room: Room, role: RoleRequest, number: int, row: int, tasks: int) -> _Part:
+def _take(free: Free, role: RoleRequest, number: int, row: int, tasks: int) -> _Part:
     wanted = role.gpus * tasks if role.gpus_per_task else role.gpus
-    gpus = _lowest_bits(room.gpus[row], wanted)
+    gpus = _lowest_bits(free.gpus, wanted)
     part = _Part(row, number, tasks, tasks * role.slots_per_task, role.memory_mib, gpus)
-    room.slots[row] -= part.slots
-    room.memory[row] -= part.memory_mib
-    room.attempts[row] += 1
+    free.slots -= part.slots
+    free.memory_mib -= part.memory_mib
+    free.attempts += 1
     for gpu in gpus:
-        room.gpus[row] &= ~(1 << gpu)
+        free.gpus &= ~(1 << gpu)
     return part
 
 
 def _undo(room: Room, part: _Part) -> None:
-    room.slots[part.row] += part.slots
-    room.memory[part.row] += part.memory_mib
-    room.attempts[part.row] -= 1
+    free = room.free(part.row)
+    free.slots += part.slots
+    free.memory_mib += part.memory_mib
+    free.attempts -= 1
     for gpu in part.gpus:
-        room.gpus[part.row] |= 1 << gpu
+        free.gpus |= 1 << gpu
 
 
 def _lowest_bits(mask: int, count: int) -> tuple[int, ...]:
@@ -224,7 +167,7 @@ def _lowest_bits(mask: int, count: int) -> tuple[int, ...]:
 
 def _merged(table: HostTable, parts: list[_Part], roles: int) -> Allocation:
     """One share for each host, in the order hosts were chosen: the lead host first."""
-    if len(parts) == 1:
+    if len(parts) == 1 and roles == 1:
         part = parts[0]
         return (HostShare(table.names[part.row], part.slots, part.memory_mib, part.gpus, (part.tasks,)),)
     by_row: dict[int, list[_Part]] = {}

@@ -1,0 +1,123 @@
+"""What is free on hosts while a slice places jobs: a scratch layer over the host table that only ever shrinks.
+
+Values of a host are fetched when it is first looked at, so a slice that touches few hosts costs little on a large cluster.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.indexes.hosts import HostTable
+from lavad.core.model import Request, RoleRequest
+from lavad.core.requirement import select_mask
+
+
+class Free:
+    """One host's free figures; ``gpus`` has a bit for each free device."""
+
+    __slots__ = ("attempts", "gpus", "memory_mib", "slots")
+
+    def __init__(self, slots: int, memory_mib: int, gpus: int, attempts: int) -> None:
+        self.slots = slots
+        self.memory_mib = memory_mib
+        self.gpus = gpus
+        self.attempts = attempts
+
+
+class Candidates:
+    """Rows with a cursor: rows before it have no room for one chunk any more, and room only shrinks in a slice."""
+
+    __slots__ = ("rows", "start")
+
+    def __init__(self, rows: list[int]) -> None:
+        self.rows = rows
+        self.start = 0
+
+
+def chunk_of(role: RoleRequest) -> tuple[int, int, int]:
+    """(slots, memory, gpus) of the smallest useful part on one host. The last host of a ptile may have fewer tasks."""
+    tasks = role.tasks_min if role.one_host else 1
+    if role.ptile:
+        tasks = role.tasks_min % role.ptile or min(role.ptile, role.tasks_min)
+    gpus = role.gpus * tasks if role.gpus_per_task else role.gpus
+    return tasks * role.slots_per_task, role.memory_mib, gpus
+
+
+class Room:
+    """Free figures of hosts, less what this slice has taken. ``work`` counts hosts looked at: what a slice costs."""
+
+    def __init__(self, table: HostTable) -> None:
+        self.table = table
+        self.work = 0
+        self._open = table.open_rows()
+        self._free: dict[int, Free] = {}
+        self._candidates: dict[tuple[Request, int], Candidates] = {}
+        self._masks: dict[str, NDArray[np.bool_]] = {}
+
+    def free(self, row: int) -> Free:
+        """The host's figures as of now; change them to take something."""
+        found = self._free.get(row)
+        if found is None:
+            table = self.table
+            found = self._free[row] = Free(
+                int(table.slots_free[row]),
+                int(table.memory_free_mib[row]),
+                table.gpu_free[row],
+                int(table.attempts[row]),
+            )
+        return found
+
+    def candidates(self, request: Request, number: int) -> Candidates:
+        """Hosts that could take a chunk of that role when the slice began, in the order they joined."""
+        found = self._candidates.get((request, number))
+        if found is None:
+            self.work += 1 + len(self.table) // 256
+            found = self._candidates[request, number] = Candidates(self._candidate_rows(request, number))
+        return found
+
+    def narrow(self, request: Request, rows: list[int]) -> None:
+        """Only these hosts are worth a look for the request: none of the others had room before, or has more now."""
+        fitting = [row for row in rows if self._fits_now(request, row)]
+        self._candidates[request, 0] = Candidates(fitting)
+
+    def _fits_now(self, request: Request, row: int) -> bool:
+        role, free = request.roles[0], self.free(row)
+        slots, memory, gpus = chunk_of(role)
+        self.work += 1
+        return bool(
+            self._open[row]
+            and free.slots >= slots
+            and free.memory_mib >= memory
+            and free.gpus.bit_count() >= gpus
+            and (not request.hosts or self.table.names[row] in request.hosts)
+            and (not role.select or self._mask(role.select)[row])
+        )
+
+    def _candidate_rows(self, request: Request, number: int) -> list[int]:
+        table, used, role = self.table, len(self.table), request.roles[number]
+        slots, memory, gpus = chunk_of(role)
+        fits = self._open & (table.slots_free[:used] >= slots) & (table.memory_free_mib[:used] >= memory)
+        if gpus:
+            fits &= table.gpus_free[:used] >= gpus
+        if request.exclusive:
+            fits &= table.attempts[:used] == 0
+        if role.select:
+            fits &= self._mask(role.select)
+        if request.hosts:
+            return [table.rows[name] for name in request.hosts if name in table.rows and fits[table.rows[name]]]
+        rows = np.flatnonzero(fits)
+        return rows.tolist() if self._is_enough(rows, role) else []
+
+    def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:
+        """Could these hosts together hold the role's minimum? If not, nobody need walk them."""
+        if role.tasks_min == 1 or role.one_host:
+            return True
+        tasks = self.table.slots_free[rows] // role.slots_per_task
+        if role.ptile:
+            tasks = np.minimum(tasks, role.ptile)
+        return int(tasks.sum()) >= role.tasks_min
+
+    def _mask(self, select: str) -> NDArray[np.bool_]:
+        if select not in self._masks:
+            self.work += len(self.table) // 64
+            self._masks[select] = select_mask(select, self.table)
+        return self._masks[select]
