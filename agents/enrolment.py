@@ -117,7 +117,7 @@ async def _enrol_patiently(master: str, ticket: Ticket, host: str, path: Path) -
         except MasterUnreachable as error:
             _log.warning("enrolment=waiting host=%s reason=%r", host, str(error))
         await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, _RETRY_S_MAX)
+        pause_s = min(1.5 * pause_s, _RETRY_S_MAX)
 
 
 async def _enrol(master: str, ticket: Ticket, host: str, path: Path) -> Identity:

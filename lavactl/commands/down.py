@@ -26,8 +26,10 @@ def main(argv: list[str], io: Io) -> int:
     directory = cluster_directory(options, io)
     cluster = record.existing(directory)
     with record.locked(directory):
-        life.take_down(directory, cluster)
+        note = life.take_down(directory, cluster)
         if "-purge" in options:
             life.purge(directory)
+    if note:
+        io.error(note)
     io.print(f"The cluster in {directory} is {'gone' if '-purge' in options else 'down'}.")
     return 0

@@ -97,7 +97,13 @@ def _start(directory: Path, cluster: record.Cluster) -> record.Cluster:
         cluster = life.bring_up(directory, cluster)
         patience_s = HOSTS_READY_S + HOSTS_READY_S_PER_HOST * len(cluster.hosts)
         everyone = (cluster.login, *cluster.hosts)
-        census.wait_for_hosts(cluster.socket(cluster.login), everyone, directory / "log", patience_s)
+        census.wait_for_hosts(
+            cluster.socket(cluster.login),
+            everyone,
+            directory / "log",
+            patience_s,
+            lambda: daemons.check_running(directory, cluster),
+        )
     except BaseException:
         if not ran_before:
             life.take_down(directory, cluster)

@@ -5,6 +5,7 @@ time.
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from lavactl.connection import CallError, Connection, LostError
@@ -16,10 +17,13 @@ ANSWER_S = 5.0
 PAUSE_S = 0.05
 
 
-def wait_for_hosts(socket: Path, hosts: tuple[str, ...], logs: Path, patience_s: float) -> None:
+def wait_for_hosts(
+    socket: Path, hosts: tuple[str, ...], logs: Path, patience_s: float, check_daemons: Callable[[], None]
+) -> None:
     """Return when the master calls all these hosts ok; CommandError, naming one that is not, when the time is over.
 
-    A host that an administrator closed, or that is full, is there as well: only silence counts against it.
+    `check_daemons` raises as soon as there is nothing more to wait for. A host that an administrator closed, or that is
+    full, is there as well: only silence counts against it.
     """
     deadline = time.monotonic() + patience_s
     absent, reason = list(hosts), "the master has not seen it"
@@ -31,6 +35,7 @@ def wait_for_hosts(socket: Path, hosts: tuple[str, ...], logs: Path, patience_s:
             reason = str(error)
         if not absent:
             return
+        check_daemons()
         if time.monotonic() > deadline:
             raise CommandError(f"Host {absent[0]} is not ready in time: {reason}; see the logs in {logs}.")
         time.sleep(PAUSE_S)

@@ -85,7 +85,7 @@ def _passage(directory: Path, cluster: Cluster, table: Table, one: Awaited) -> P
     environment = clean_environment() | {"NOTIFY_SOCKET": str(one.path)}
     groups = []
     if one.name != MASTER:
-        environment["LAVA_BINDIR"] = str(cluster.commands)
+        environment |= {"LAVA_BINDIR": str(cluster.commands), "LAVA_ENVDIR": str(directory)}
         groups = cells.make(cluster.id, host)
     return Passage(argv, environment, enter_pid=pid, enter=kinds, groups=groups, log=str(one.log))
 
@@ -112,6 +112,12 @@ def _agent_argv(directory: Path, cluster: Cluster, host: str) -> list[str]:
     return program("agents", *flat, *(["--login"] if is_login else []))
 
 
+def check_running(directory: Path, cluster: Cluster) -> None:
+    """CommandError, with the end of its log, when a daemon of the cluster has ended."""
+    for name in missing(cluster, Table(directory)):
+        raise CommandError(f"{name} ended at once{last_words(log_path(directory, name))}")
+
+
 def stop(directory: Path, table: Table, names: list[str]) -> None:
     """End these daemons, by their own way out if they take it in time. Jobs go on."""
     found: list[Process] = [process for name in names if (process := table.get(name)) is not None]
@@ -121,18 +127,23 @@ def stop(directory: Path, table: Table, names: list[str]) -> None:
     table.forget(*names)
 
 
-def end_jobs(directory: Path, hosts: list[str]) -> None:
+def end_jobs(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) -> None:
     """End the jobs, and all that keeps them, on hosts whose agents do not run: shepherds outlive agents by design."""
     starting = []
     for host in hosts:
         if state_path(directory, host).is_dir():
             argv = program("agents", "--shutdown", "--state", str(state_path(directory, host)))
             log = str(log_path(directory, agent_key(host)))
-            starting.append((host, start(f"The end of {host}", Passage(argv, clean_environment(), log=log))))
+            groups = cells.make(cluster.id, host)
+            pid, kinds = ground.entrance_if_open(cluster, table, host)
+            passage = Passage(argv, clean_environment(), enter_pid=pid, enter=kinds, groups=groups, log=log)
+            starting.append((host, start(f"The end of {host}", passage)))
     failed = []
     for host, one in starting:
         confirm(one)
         if one.process.wait() != 0:
             failed.append(host)
     if failed:
-        raise CommandError(f"Jobs may be left on {failed[0]}{last_words(log_path(directory, agent_key(failed[0])))}")
+        raise CommandError(
+            f"Jobs on {failed[0]} were not ended in order{last_words(log_path(directory, agent_key(failed[0])))}"
+        )

@@ -62,7 +62,7 @@ def settings_for(cluster: str, listen: str, administrator: str, database: str | 
         raise CommandError(f"--listen: {error}") from error
     if port == 65535:
         raise CommandError("--listen: the port after it is for enrolment, so it can be 65534 at most.")
-    reached_at = socket.getfqdn() if address in WILDCARDS else address
+    reached_at = _own_name() if address in WILDCARDS else address
     return Settings(
         cluster=cluster,
         master=join_address(reached_at, port),
@@ -71,6 +71,12 @@ def settings_for(cluster: str, listen: str, administrator: str, database: str | 
         administrators=administrator,
         database=database or "",
     )
+
+
+def _own_name() -> str:
+    """The name by which other machines know this one, as far as it knows itself."""
+    full = socket.getfqdn()
+    return socket.gethostname() if full.partition(".")[0] == "localhost" else full
 
 
 def check_cluster_name(name: str) -> None:

@@ -56,6 +56,12 @@ def entrance(cluster: Cluster, table: Table, host: str) -> tuple[int, list[str]]
     return (_pid(table, GROUND), confined + KINDS) if confined else (0, [])
 
 
+def entrance_if_open(cluster: Cluster, table: Table, host: str) -> tuple[int, list[str]]:
+    """The same for a host that may be down: where its namespaces are gone, the machine has to do."""
+    holder = table.get(GROUND if host == cluster.login else host_key(host))
+    return entrance(cluster, table, host) if is_alive(holder) else (0, [])
+
+
 def _pid(table: Table, name: str) -> int:
     process = table.get(name)
     if process is None:

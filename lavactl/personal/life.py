@@ -95,7 +95,7 @@ def _bury(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) -> 
     agents = [daemons.agent_key(host) for host in hosts]
     ground.clear([process for name in agents if (process := table.get(name)) and is_alive(process)])
     daemons.stop(directory, table, agents)
-    daemons.end_jobs(directory, hosts)
+    daemons.end_jobs(directory, cluster, table, hosts)
     for host in hosts:
         cells.clear_host(cluster.id, host)
     if cluster.mode is Mode.ROOT:
@@ -125,19 +125,29 @@ def _freshen_ticket(directory: Path) -> None:
     files.new_ticket(directory)
 
 
-def take_down(directory: Path, cluster: Cluster) -> None:
-    """End every process of the cluster and remove what it left outside its directory. State stays."""
+def take_down(directory: Path, cluster: Cluster) -> str:
+    """End every process of the cluster and remove what it left outside its directory. State stays.
+
+    Gives a sentence for the user when jobs had to be ended without a record of how; else nothing.
+    """
     table = Table(directory)
     everyone = [cluster.login, *cluster.hosts]
     present = _present(cluster, table)
     # The master first, so that it does not fill the slots of the jobs that end next.
     daemons.stop(directory, table, [daemons.MASTER])
     daemons.stop(directory, table, [daemons.agent_key(host) for host in everyone])
+    note = ""
     try:
-        daemons.end_jobs(directory, everyone)
+        daemons.end_jobs(directory, cluster, table, everyone)
+    except CommandError as error:
+        # With namespaces or control groups all that is left can be found and ended; without them it cannot.
+        if cluster.mode is Mode.LOOPBACK:
+            raise
+        note = str(error)
     finally:
         _clear(cluster, table)
         wait_until_collected(present, COLLECTED_S)
+    return note
 
 
 def _present(cluster: Cluster, table: Table) -> list[Process]:

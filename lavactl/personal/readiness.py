@@ -5,6 +5,7 @@ wait is for words, for exits and for one deadline.
 """
 
 import os
+import re
 import select
 import socket
 import time
@@ -16,6 +17,7 @@ from lavactl.personal.starting import Starting
 
 _MESSAGE_BYTES = 4096
 _LAST_LINES_BYTES = 2000
+_ROUTINE = re.compile(r"\blevel=(DEBUG|INFO|WARNING)\b")
 
 
 @dataclass(slots=True)
@@ -75,12 +77,11 @@ def _one_round(poller: select.poll, words: dict[int, Awaited], exits: dict[int, 
         slow = next(iter(words.values()))
         raise CommandError(f"{slow.name} is not ready in time{last_words(slow.log)}")
     for descriptor in happened:
-        # Words come before an exit: a daemon may be ready and killed in the same instant.
         if descriptor in words and b"READY=1" in words[descriptor].socket.recv(_MESSAGE_BYTES).split(b"\n"):
             poller.unregister(descriptor)
             del words[descriptor]
     for descriptor in happened:
-        if descriptor in exits and exits[descriptor] in words.values():
+        if descriptor in exits:
             raise CommandError(f"{exits[descriptor].name} ended at once{last_words(exits[descriptor].log)}")
 
 
@@ -94,4 +95,6 @@ def last_words(log: Path) -> str:
     except OSError:
         lines = []
     said = [line.strip() for line in lines if line.strip()]
-    return f": {said[-1]} (see {log})." if said else f"; see {log}."
+    # An error is worth more than the good-byes after it.
+    errors = [line for line in said if not _ROUTINE.search(line)]
+    return f": {(errors or said)[-1]} (see {log})." if said else f"; see {log}."

@@ -160,7 +160,7 @@ def test_roots_cluster_serves_every_user_and_shows_no_secret(
     assert done.returncode == 0, done.stderr
     assert f"{user.name}\nlava1\n" in out.read_text()
     assert out.stat().st_uid != 0
-    for name in ("master.key", "ca/ca.key", "ticket", "tickets", "hosts/lava1/agent.pem", "state/lava.db"):
+    for name in ("master.key", "ca/ca.key", "ticket", "tickets", "hosts/lava1/identity/agent.pem", "state/lava.db"):
         assert user.run("cat", str(directory / name)).returncode != 0, name
     assert user.run("lavactl", "down", "--dir", str(directory)).returncode != 0
     assert bhosts(root, exports) == {"lava1": "ok"}
