@@ -6,6 +6,7 @@ import grpc
 
 from lavad.api import identity
 from lavad.api.agents import AgentService
+from lavad.core.indexes.hosts import natural
 from lavad.core.model import JobState, Queue
 from lavad.core.records import Host
 from lavad.engine import Engine
@@ -44,7 +45,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         """bhosts, lsload, lshosts. Login hosts only when asked for."""
         await identity.caller(context, self.settings)
         hosts = self.engine.cluster.hosts
-        names = list(request.names) or list(hosts)
+        names = list(request.names) or sorted(hosts, key=natural)
         page = pb.HostsPage(missing=[name for name in names if name not in hosts])
         for name in names:
             host = hosts.get(name)

@@ -25,6 +25,7 @@ from protos import common_pb2, jobs_pb2_grpc, peektickets
 from protos import jobs_pb2 as pb
 
 SPEC_BYTES_MAX = 4 << 20
+DEFAULT_PROJECT = "default"
 
 
 class JobService(jobs_pb2_grpc.JobServiceServicer):
@@ -106,6 +107,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         if spec.ByteSize() > SPEC_BYTES_MAX:
             raise Refused(f"The job's script and environment together are larger than {SPEC_BYTES_MAX >> 20} MiB")
         spec.submit_host = caller.host
+        spec.project = spec.project or DEFAULT_PROJECT
         policy = self.engine.cluster.policy
         packed = self.shelf.pack(spec, caller.user)
         return c.SubmitJob(translate.new_job(spec, packed, item.request_id, caller, policy), caller)

@@ -4,6 +4,7 @@ Kept current by ``apply``. A row belongs to one host for the life of the process
 held by an attempt, and ``usable`` says whether the host may take anything now.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,6 +33,7 @@ class HostTable:
         self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
         self.facts: list[HostFacts] = []
         self.facts_version = 0  # raised when any host's facts change: cached select masks are made anew
+        self._place: NDArray[np.int64] = np.zeros(0, np.int64)
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
 
     def __len__(self) -> int:
@@ -51,6 +53,18 @@ class HostTable:
         self.memory_free_mib[row] = facts.memory_mib
         self.gpus_free[row] = facts.gpus
         return row
+
+    @property
+    def place(self) -> NDArray[np.int64]:
+        """Of each row, its place among all hosts by natural order of names (n2 before n10).
+
+        Which host joined first is chance and must not decide where jobs run.
+        """
+        if len(self._place) != len(self.names):
+            order = sorted(range(len(self.names)), key=lambda row: natural(self.names[row]))
+            self._place = np.empty(len(order), np.int64)
+            self._place[order] = np.arange(len(order))
+        return self._place
 
     def _grow(self) -> None:
         for name in ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole"):
@@ -112,6 +126,11 @@ class HostTable:
     def slots_open(self) -> int:
         """Free slots of all hosts that may take anything now."""
         return int(self.slots_free[: len(self.names)] @ self.open_rows())
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sort key under which numbers in names count as numbers."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _bits(gpus: tuple[int, ...]) -> int:

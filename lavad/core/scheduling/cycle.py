@@ -143,7 +143,7 @@ class _Slice:
             return self.next_cursor()
         only_rows = self.agenda.due[key]
         if only_rows is not None:
-            self.room.narrow(key.request, sorted(only_rows))
+            self.room.narrow(key.request, only_rows)
         return key, cursor
 
     def serve(self, key: BucketKey, cursor: _Cursor) -> None:

@@ -1,7 +1,7 @@
 """All-or-nothing host choice: every role's minimum on hosts that have room, or nothing.
 
-Works on a scratch copy of the free figures; starts of one slice see what earlier ones took. Hosts are taken in the order
-they joined (first fit), which keeps wide holes for parallel jobs.
+Works on a scratch copy of the free figures; starts of one slice see what earlier ones took. Hosts are taken in natural
+order of their names (first fit), which keeps wide holes for parallel jobs.
 """
 
 from collections.abc import Iterator

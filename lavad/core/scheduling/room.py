@@ -3,6 +3,8 @@
 Values of a host are fetched when it is first looked at, so a slice that touches few hosts costs little on a large cluster.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,16 +69,16 @@ class Room:
         return found
 
     def candidates(self, request: Request, number: int) -> Candidates:
-        """Hosts that could take a chunk of that role when the slice began, in the order they joined."""
+        """Hosts that could take a chunk of that role when the slice began, in natural order of names."""
         found = self._candidates.get((request, number))
         if found is None:
             self.work += 1 + len(self.table) // 256
             found = self._candidates[request, number] = Candidates(self._candidate_rows(request, number))
         return found
 
-    def narrow(self, request: Request, rows: list[int]) -> None:
+    def narrow(self, request: Request, rows: Iterable[int]) -> None:
         """Only these hosts are worth a look for the request: none of the others had room before, or has more now."""
-        fitting = [row for row in rows if self._fits_now(request, row)]
+        fitting = sorted((row for row in rows if self._fits_now(request, row)), key=lambda row: self.table.place[row])
         self._candidates[request, 0] = Candidates(fitting)
 
     def _fits_now(self, request: Request, row: int) -> bool:
@@ -105,7 +107,9 @@ class Room:
         if request.hosts:
             return [table.rows[name] for name in request.hosts if name in table.rows and fits[table.rows[name]]]
         rows = np.flatnonzero(fits)
-        return rows.tolist() if self._is_enough(rows, role) else []
+        if not self._is_enough(rows, role):
+            return []
+        return rows[np.argsort(table.place[rows])].tolist()  # type: ignore[no-any-return]
 
     def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:
         """Could these hosts together hold the role's minimum? If not, nobody need walk them."""
