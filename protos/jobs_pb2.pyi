@@ -350,10 +350,12 @@ class ModifyReply(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[SignalResult, _Mapping]]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("refs",)
+    __slots__ = ("refs", "only_end")
     REFS_FIELD_NUMBER: _ClassVar[int]
+    ONLY_END_FIELD_NUMBER: _ClassVar[int]
     refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
-    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ...) -> None: ...
+    only_end: bool
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., only_end: _Optional[bool] = ...) -> None: ...
 
 class JobChange(_message.Message):
     __slots__ = ("job", "index", "state", "exit_status", "exit_reason", "hosts")

@@ -178,6 +178,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         """The present state at once, then every change, until all watched jobs have ended."""
         await identity.caller(context, self.settings)
         jobs = [ref.job for ref in request.refs]
+        if request.only_end:
+            await self.watchers.until_over(jobs)
+            for job in jobs:
+                yield self.watchers.change(job, 0)
+            return
         queue = self.watchers.add(jobs)
         try:
             for change in await self._present(jobs):

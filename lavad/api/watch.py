@@ -19,6 +19,7 @@ class Watchers:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._queues: dict[int, set[asyncio.Queue[jobs_pb2.JobChange]]] = {}
+        self._ends: dict[int, list[asyncio.Event]] = {}
 
     def add(self, jobs: Iterable[int]) -> "asyncio.Queue[jobs_pb2.JobChange]":
         """A queue that gets every change of these jobs."""
@@ -38,6 +39,8 @@ class Watchers:
 
     def notify(self, events: list[Event]) -> None:
         """Events are durable: tell those who wait."""
+        if self._ends:
+            self._notify_ends(events)
         if not self._queues:
             return
         for event in events:
@@ -45,6 +48,20 @@ class Watchers:
                 for queue in self._queues.get(job, ()):
                     if not queue.full():  # a watcher that does not read gets the present state when it does
                         queue.put_nowait(self.change(job, index))
+
+    async def until_over(self, jobs: Iterable[int]) -> None:
+        """Until all these jobs have ended, durably."""
+        for job in jobs:
+            if not self.is_over(job):
+                ended = asyncio.Event()
+                self._ends.setdefault(job, []).append(ended)
+                await ended.wait()
+
+    def _notify_ends(self, events: list[Event]) -> None:
+        for job in {job for event in events for job, _ in _touched(event)}:
+            if job in self._ends and self.is_over(job):
+                for ended in self._ends.pop(job):
+                    ended.set()
 
     def change(self, job: int, index: int) -> jobs_pb2.JobChange:
         """The present state of a job or element."""
