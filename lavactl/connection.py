@@ -30,7 +30,7 @@ class CallError(Exception):
 
 
 class Connection:
-    """Frames over a connected Unix socket. Calls may overlap; ``answers`` is for callers that make one at a time.
+    """Frames over a connected Unix socket. Calls may overlap, by ``answers`` or by ``start`` and ``receive``, not both.
 
     Raises:
         OSError: the socket cannot be reached.
@@ -44,6 +44,7 @@ class Connection:
             self._socket.close()
             raise
         self._buffer = bytearray()
+        self._parked: dict[int, list[tuple[int, bytes]]] = {}  # frames of each call in progress, read by another
         self._last_call = 0
 
     def fileno(self) -> int:
@@ -109,13 +110,12 @@ class Connection:
             LostError, CallError.
         """
         call = self.start(method, message)
+        self._parked[call] = []
         ended = False
         owed = 0
         try:
             while True:
-                number, kind, payload = self.receive(timeout_s)
-                if number != call:
-                    continue  # the end of an earlier call that was cancelled
+                kind, payload = self._frame_of(call, timeout_s)
                 if kind == frames.END:
                     ended = True
                     return self._conclude(payload)
@@ -126,8 +126,20 @@ class Connection:
                         self._credit_softly(call, owed)
                         owed = 0
         finally:
+            del self._parked[call]
             if not ended:
                 self._abandon(call)
+
+    def _frame_of(self, call: int, timeout_s: float | None) -> tuple[int, bytes]:
+        """The next frame of this call; those of other calls in progress are kept, those of cancelled ones dropped."""
+        if self._parked[call]:
+            return self._parked[call].pop(0)
+        while True:
+            number, kind, payload = self.receive(timeout_s)
+            if number == call:
+                return kind, payload
+            if number in self._parked:
+                self._parked[number].append((kind, payload))
 
     def _credit_softly(self, call: int, messages: int) -> None:
         """Credit that cannot be sent is no failure: all that matters may have been received; reading on will tell."""

@@ -119,8 +119,8 @@ def arrays(jobs: "Iterable[jobs_pb2.JobRecord]", uncut: bool) -> str:
     return "".join(lines)
 
 
-def pending(jobs: "Iterable[jobs_pb2.JobRecord]", uncut: bool, main_reason_only: bool) -> str:
-    """Rows of -p, each followed by why the job waits."""
+def pending(jobs: "Iterable[jobs_pb2.JobRecord]", *, uncut: bool, main_reason_only: bool, named: bool) -> str:
+    """Rows of -p, each followed by why the job waits. ``named``: with the hosts' names in place of their number."""
     lines = []
     for job in jobs:
         name = clean(job.name)
@@ -132,14 +132,14 @@ def pending(jobs: "Iterable[jobs_pb2.JobRecord]", uncut: bool, main_reason_only:
             f"{short_time(job.submit_time)}\n"
         )
         reasons = job.pending_reasons[:1] if main_reason_only else job.pending_reasons
-        lines += [f" {reason_text(reason)}\n" for reason in reasons]
+        lines += [f" {reason_text(reason, named)}\n" for reason in reasons]
     return "".join(lines)
 
 
-def reason_text(reason: jobs_pb2.PendingReason) -> str:
-    """``Not enough job slot(s): 3 hosts;``, with host names instead of their number where they are known."""
+def reason_text(reason: jobs_pb2.PendingReason, named: bool = False) -> str:
+    """``Not enough job slot(s): 3 hosts;``, or with the hosts' names."""
     text = clean(reason.text)
-    if reason.host_names:
+    if named and reason.host_names:
         return f"{text}: {', '.join(reason.host_names)};"
     if reason.hosts:
         return f"{text}: {reason.hosts} host{'s' if reason.hosts > 1 else ''};"

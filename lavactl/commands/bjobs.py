@@ -94,6 +94,11 @@ class Listing:
             finished_too="a" in options or (named and not chosen),
         )
 
+    def is_by_id_alone(self) -> bool:
+        """Whether ids were given and nothing that narrows them."""
+        narrowing = ("u", "q", "m", "J", "P", "p", "p0", "p1", "r", "s", "d")
+        return any(ref.job for ref in self.refs) and not any(name in self.options for name in narrowing)
+
     def selects(self, letter: str) -> bool:
         """Whether one of -p -r -s -d was given."""
         if letter == "p":
@@ -170,18 +175,12 @@ def show_table(listing: Listing) -> None:
 
 
 def show_arrays(listing: Listing) -> None:
-    """-A; an id that is no array is reported."""
+    """-A; the master answers with arrays only."""
     uncut = "w" in listing.options
 
     def rows() -> "Iterator[str]":
         for page in listing.pages(arrays=True):
-            plain = [job for job in page if not job.HasField("array")]
-            for job in plain:
-                listing.found -= 1
-                if listing.refs:
-                    listing.io.error(f"Job <{job.job}> is not a job array")
-            if len(plain) < len(page):
-                yield job_table.arrays([job for job in page if job.HasField("array")], uncut)
+            yield job_table.arrays(page, uncut)
 
     write_rows(listing, job_table.ARRAY_HEADER, rows())
 
@@ -195,7 +194,7 @@ def show_pending(listing: Listing) -> None:
         for page in listing.pages(reasons=True):
             if named:
                 name_hosts(page, listing.io)
-            yield job_table.pending(page, uncut, "p1" in listing.options)
+            yield job_table.pending(page, uncut=uncut, main_reason_only="p1" in listing.options, named=named)
 
     write_rows(listing, job_table.PENDING_HEADER, rows())
 
@@ -260,11 +259,13 @@ def show_fields(listing: Listing, text: str) -> None:
 def conclude(listing: Listing) -> int:
     """Say what was not found; the exit code."""
     io, options = listing.io, listing.options
+    if not listing.found and not listing.missing and listing.is_by_id_alone():
+        listing.missing = [ref for ref in listing.refs if ref.job]  # an element, or array, that does not exist
     if "json" not in options:
         io.flush()
         for ref in listing.missing:
             io.error(not_found(ref, array="A" in options))
-    if not listing.found and not listing.missing and not listing.refs:
+    if not listing.found and not listing.missing:
         io.error(nothing_found(listing))
     if (io.setting("LSB_BJOBS_CONSISTENT_EXIT_CODE") or "N").upper() == "Y":
         return FAILURE if listing.missing or not listing.found else 0

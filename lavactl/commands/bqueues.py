@@ -41,7 +41,7 @@ def main(argv: list[str], io: "Io") -> int:
     request = cluster_pb2.QueuesRequest(names=options.words, user=options.last("u") or "", host=options.last("m") or "")
     reply = io.client().queues(request)
     if "l" in options:
-        io.print(f"\n{SEPARATOR}\n\n".join(long_text(queue) for queue in reply.queues), end="")
+        io.print(f"\n{SEPARATOR}\n".join(long_text(queue) for queue in reply.queues), end="")
     elif reply.queues:
         if "noheader" not in options:
             io.print(HEADER)

@@ -75,18 +75,29 @@ def test_array_summary(desk: Desk) -> None:
     assert desk.client.asked[-1].arrays
 
 
-def test_array_summary_of_a_plain_job_says_so(desk: Desk) -> None:
-    """lsf.md 1.3: `Job <7> is not a job array`."""
-    desk.client.jobs = [a_job(job=7)]
+def test_array_summary_of_what_is_no_array(desk: Desk) -> None:
+    """lsf.md 1.3: `Job array <5> is not found`."""
     result = desk.type("bjobs", "-A", "7")
-    assert (result.out, result.err) == ("", "Job <7> is not a job array\n")
+    assert (result.code, result.out, result.err) == (255, "", "Job array <7> is not found\n")
+
+
+def test_an_element_that_does_not_exist(desk: Desk) -> None:
+    """An index outside the array is not found, even if the master says nothing about it."""
+    result = desk.type("bjobs", "7[99]")
+    assert (result.code, result.out, result.err) == (255, "", "Job <7[99]> is not found\n")
+
+
+def test_an_id_that_the_other_options_exclude(desk: Desk) -> None:
+    """A pending job is not "not found" when only running ones were asked for."""
+    result = desk.type("bjobs", "-r", "7")
+    assert (result.code, result.err) == (0, "No running job found\n")
 
 
 def test_pending_reasons_count_hosts(desk: Desk) -> None:
     """lsf.md 1.3: -p has no EXEC_HOST; a reason begins with a blank and ends with a semicolon."""
     reasons = [
         jobs_pb2.PendingReason(text="Job's resource requirements not satisfied", hosts=3),
-        jobs_pb2.PendingReason(text="Job slot limit reached", hosts=1),
+        jobs_pb2.PendingReason(text="Job slot limit reached", hosts=1, host_names=["n001"]),
         jobs_pb2.PendingReason(text="New job is waiting for scheduling"),
     ]
     desk.client.jobs = [

@@ -322,6 +322,26 @@ def test_stopping_early_cancels_the_call(start: Start, io: FixedIo) -> None:
     gateway.finish()
 
 
+def test_overlapping_calls_do_not_take_each_others_frames(start: Start) -> None:
+    """bjobs -pl explains a page while the listing goes on: the listing's frames that come meanwhile are kept."""
+
+    def turn(peer: Peer) -> None:
+        listing, _, _ = peer.call()
+        peer.say(listing, b"page 1", status=None)
+        inner, _, _ = peer.call()
+        peer.say(listing, b"page 2")
+        peer.say(inner, b"why")
+
+    gateway = start(turn)
+    connection = Connection(gateway.path)
+    pages = connection.answers("/list", b"", WAIT_S)
+    assert next(pages) == b"page 1"
+    assert list(connection.answers("/explain", b"", WAIT_S)) == [b"why"]
+    assert list(pages) == [b"page 2"]
+    connection.close()
+    gateway.finish()
+
+
 def test_a_stream_of_requests(start: Start) -> None:
     """OPEN, further messages, half close; answers come as frames."""
 
