@@ -1,6 +1,8 @@
-"""How many short jobs a second an agent starts and sees through, without a master: journal, shepherds, output file, report.
+"""How many short jobs a second an agent starts and sees through, without a master: journal, shepherds, output file,
+report.
 
-Prints key=value lines: jobs per second of each run, CPU per job of agent and shepherds, and for comparison how fast this machine
+Prints key=value lines: jobs per second of each run, CPU per job of agent and shepherds, and for comparison how fast
+this machine
 spawns the same command from two plain processes. Run it as root for the real thing (control groups, another user):
 
     python -m benchmarks.agent_spawn --jobs 2000 --slots 64 --user nobody
@@ -78,6 +80,13 @@ async def run(local: Local, one: JobSpecBlob, jobs: int, slots: int) -> float:
     return jobs / (time.perf_counter() - began)
 
 
+def make_directory(path: Path, user: pwd.struct_passwd) -> Path:
+    """A directory of the user's."""
+    path.mkdir()
+    os.chown(path, user.pw_uid, user.pw_gid)
+    return path
+
+
 def raw_rate(command: str, seconds: float = 1.5) -> float:
     """Spawns per second of `sh -c command` by two processes that do nothing else."""
     loop = (
@@ -99,19 +108,15 @@ def scheduled_s(pid: int) -> float:
         return 0.0
 
 
-async def main_async(options: argparse.Namespace) -> None:
+async def main_async(options: argparse.Namespace, state: Path) -> None:
     user = pwd.getpwnam(options.user) if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
-    state = Path(tempfile.mkdtemp(prefix="lava-bench-", dir=options.directory))
-    state.chmod(0o711)
     context = HostContext(HOST, str(state / "agent.sock"), "/usr/bin", "", has_gpus=False, oversubscribed=False)
     local = Local(context, state / "state", options.slots)
     await local.start()
     rates = []
     try:
         for number in range(1, options.runs + 1):
-            out = state / f"out{number}"
-            out.mkdir()
-            os.chown(out, user.pw_uid, user.pw_gid)
+            out = make_directory(state / f"out{number}", user)
             one = blob(number, options.command, user, out, options.variables)
             shepherds = [handle.pid for handle in local.pool.handles()]
             before = time.process_time(), sum(map(scheduled_s, shepherds))
@@ -127,7 +132,6 @@ async def main_async(options: argparse.Namespace) -> None:
             )
     finally:
         await local.close()
-        shutil.rmtree(state)
     print(f"jobs_per_s_best={max(rates):.0f}")
 
 
@@ -141,7 +145,13 @@ def main() -> None:
     parser.add_argument("--command", default="/bin/true")
     parser.add_argument("--user", default="nobody", help="whose jobs, when run as root")
     parser.add_argument("--directory", help="where the temporary files go")
-    asyncio.run(main_async(parser.parse_args()))
+    options = parser.parse_args()
+    state = Path(tempfile.mkdtemp(prefix="lava-bench-", dir=options.directory))
+    state.chmod(0o711)
+    try:
+        asyncio.run(main_async(options, state))
+    finally:
+        shutil.rmtree(state)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Figures, measured: each module prints key=value lines; `python -m benchmarks` runs them all in one run."""

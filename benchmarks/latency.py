@@ -1,0 +1,51 @@
+"""How long one thing takes on an idle cluster: a dispatch, a bsub, bare Python to compare with."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import submitting
+from benchmarks.figures import Figures
+from benchmarks.personal import Personal, as_user, cluster, submitter
+from lavactl.connection import Connection
+
+DISPATCHES = 60
+COMMANDS = 40
+
+
+def _dispatches(personal: Personal, outputs: Path) -> list[float]:
+    """Seconds from the submit call to the moment the job's own process reads the clock."""
+    connection, samples = Connection(personal.socket), []
+    for number in range(DISPATCHES):
+        output = outputs / f"dispatch.{number}"
+        spec = submitting.spec("/bin/date +%s.%N", output=str(output))
+        began = time.time()
+        submitting.wait_for_end(connection, submitting.submit_all(connection, [spec]))
+        samples.append(float(output.read_text().split()[0]) - began)
+    return samples[5:]
+
+
+def _timed(argv: list[str], environment: dict[str, str] | None = None, count: int = COMMANDS) -> list[float]:
+    samples = []
+    for _ in range(count):
+        began = time.perf_counter()
+        subprocess.run(argv, check=True, env=environment, stdout=subprocess.DEVNULL)
+        samples.append(time.perf_counter() - began)
+    return samples
+
+
+def measure(figures: Figures) -> None:
+    """dispatch_ms, python_ms, bsub_ms."""
+    with submitter() as user, cluster(1, 4) as personal, tempfile.TemporaryDirectory() as top:
+        Path(top).chmod(0o777)
+        samples = as_user(user, lambda: _dispatches(personal, Path(top)))
+        figures.put_percentiles("dispatch_ms", samples, 50, 99)
+        figures.put_percentiles("python_ms", _timed([sys.executable, "-c", "pass"]), 50)
+        bsub = personal.command("bsub", "-H", "-o", "/dev/null", "/bin/true")
+        figures.put_percentiles("bsub_ms", _timed(bsub, personal.environment), 50)
+
+
+if __name__ == "__main__":
+    measure(Figures())

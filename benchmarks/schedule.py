@@ -1,0 +1,160 @@
+"""The scheduler alone, on the pure core: how long passes take on a large cluster with many waiting jobs.
+
+Mixed slots and memory, a fifth of the hosts with 8 GPUs, 200 users, so many buckets, gangs of 2 to 64 hosts among them. The
+first pass fills the cluster; then one job after the other ends and the pass that follows is timed.
+
+    python -m benchmarks.schedule --hosts 10000 --pending 1000000 [--buckets 1000]
+"""
+
+import argparse
+import gc
+import random
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.figures import Figures
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.events import AttemptDispatched, NewJob
+from lavad.core.model import HostFacts, Key, Policy, Request, RoleRequest, Shared, pack_text
+from lavad.core.scheduling.cycle import Agenda, slice_pass
+from lavad.core.step import step
+
+SLOTS, MEMORY_MIB, GPUS = 64, 256_000, 8
+USERS = 200
+STEPS = 1024  # of a slice: hosts looked at
+ENDS = 300
+
+
+def a_cluster(hosts: int) -> Cluster:
+    """Hosts of 64 slots, every fifth with 8 GPUs."""
+    cluster = Cluster(Policy())
+    for number in range(hosts):
+        gpus = GPUS if number % 5 == 0 else 0
+        facts = HostFacts(f"n{number:05d}", SLOTS, MEMORY_MIB, gpus)
+        step(cluster, c.AgentHello(facts, 1), 0.0)
+    return cluster
+
+
+def requests(buckets: int, rng: random.Random) -> list[Shared]:
+    """As many kinds of jobs: 70 % on one host, 15 % with GPUs, 15 % gangs of 2 to 64 hosts."""
+    return [_shared(number, _role(number, rng)) for number in range(buckets)]
+
+
+def _role(number: int, rng: random.Random) -> RoleRequest:
+    kind = rng.random()
+    memory = 500 + number % 1000  # makes requests different
+    if kind < 0.70:
+        return RoleRequest(slots_per_task=rng.choice([1, 1, 1, 2, 4]), memory_mib=memory)
+    if kind < 0.85:
+        return RoleRequest(slots_per_task=4, memory_mib=memory, gpus=rng.choice([1, 2, 4]))
+    tasks = rng.choice([2, 4, 8, 16, 32, 64])
+    return RoleRequest(tasks_min=tasks, tasks_max=tasks, slots_per_task=2, ptile=1, memory_mib=memory)
+
+
+def _shared(number: int, role: RoleRequest) -> Shared:
+    user = f"user{number % USERS}"
+    return Shared(user, 1000 + number % USERS, 1000, "normal", "default", Request((role,), exclusive=False))
+
+
+def submit(cluster: Cluster, kinds: list[Shared], pending: int, rng: random.Random) -> None:
+    """Jobs of random kinds, each with its own name, command and directory."""
+    caller = c.Caller("user", 1000)
+    for number in range(pending):
+        text = pack_text(f"case{number}", f"/opt/run --case {number}", f"/scratch/{number}")
+        shared = kinds[rng.randrange(len(kinds))]
+        step(cluster, c.SubmitJob(NewJob(0, shared, text, b"", b""), caller), 1.0)
+
+
+class Passes:
+    """Runs passes and notes what they cost."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.agenda = Agenda()
+        self.apply_s = 0.0
+        self.longest_slice_s = 0.0
+        self.started: list[Key] = []
+
+    def run(self) -> float:
+        """One whole pass; its duration in seconds, planning and applying."""
+        began = time.perf_counter()
+        complete = False
+        while not complete:
+            complete = self._slice()
+        return time.perf_counter() - began
+
+    def _slice(self) -> bool:
+        began = time.perf_counter()
+        plan = slice_pass(self.cluster, self.agenda, STEPS)
+        planned = time.perf_counter()
+        outcome = step(self.cluster, c.ApplyPlan(plan), 2.0) if plan.starts else None
+        ended = time.perf_counter()
+        self.apply_s += ended - planned
+        self.longest_slice_s = max(self.longest_slice_s, ended - began)
+        if outcome is not None:
+            self.started.extend(event.key for event in outcome.events if isinstance(event, AttemptDispatched))
+        return plan.is_complete
+
+
+def end(cluster: Cluster, key: Key) -> None:
+    """The job ends and every host of it releases."""
+    attempt = cluster.attempts[key]
+    hosts = [share.host for share in attempt.allocation]
+    for host in hosts if not attempt.launched else ():
+        step(cluster, c.ReportStaged(host, key), 3.0)
+    step(cluster, c.ReportFinished(attempt.lead, key, 0, 3.0), 3.0)
+    for host in hosts:
+        step(cluster, c.ReportReleased(host, key), 3.0)
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def run(figures: Figures, hosts: int, pending: int, buckets: int, prefix: str = "") -> None:
+    """Print the figures of one size."""
+    rng = random.Random(1)
+    cluster = a_cluster(hosts)
+    kinds = requests(buckets, rng)
+    gc.collect()
+    gc.disable()
+    before = resident_bytes()
+    submit(cluster, kinds, pending, rng)
+    figures.put(f"{prefix}bytes_per_pending_job", (resident_bytes() - before) / pending)
+    gc.freeze()
+    passes = Passes(cluster)
+    figures.put(f"{prefix}first_pass_s", passes.run())
+    figures.put(f"{prefix}starts", len(passes.started))
+    figures.put(f"{prefix}apply_s", passes.apply_s)
+    samples = []
+    for key in rng.sample(passes.started, min(ENDS, len(passes.started))):
+        end(cluster, key)
+        samples.append(passes.run())
+    figures.put_percentiles(f"{prefix}pass_ms", samples, 50, 99)
+    figures.put(f"{prefix}longest_slice_ms", passes.longest_slice_s * 1000)
+    gc.enable()
+    gc.unfreeze()
+
+
+def measure(figures: Figures) -> None:
+    """schedule_ms: the pass after one job ended, with 1,000 hosts and 100,000 pending jobs."""
+    run(figures, 1000, 100_000, 1000, "schedule_1000_")
+    figures.put("schedule_ms", float(figures.values["schedule_1000_pass_ms_p50"]))
+
+
+def main(argv: list[str]) -> int:
+    """One size, as asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hosts", type=int, default=1000)
+    parser.add_argument("--pending", type=int, default=100_000)
+    parser.add_argument("--buckets", type=int, default=1000)
+    chosen = parser.parse_args(argv)
+    run(Figures(), chosen.hosts, chosen.pending, chosen.buckets)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

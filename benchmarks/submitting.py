@@ -1,0 +1,71 @@
+"""A client that submits as fast as the master takes it: one stream, several batches on their way."""
+
+import os
+
+from lavactl.connection import Connection
+from protos import common_pb2, frames, jobs_pb2
+
+SUBMIT = "/lava.v1.JobService/Submit"
+WATCH = "/lava.v1.JobService/Watch"
+BATCHES_ON_THEIR_WAY = 8
+
+ENVIRONMENT = [f"{name}={value}".encode() for name, value in sorted(os.environ.items())]
+
+
+def spec(command: str, **fields: object) -> jobs_pb2.JobSpec:
+    """A job with this process's environment."""
+    made = jobs_pb2.JobSpec(command=command, cwd="/tmp", submit_cwd="/tmp", environment=ENVIRONMENT, **fields)
+    if not made.roles:
+        made.roles.add(tasks_min=1, tasks_max=1, slots_per_task=1)
+    return made
+
+
+def array(size: int) -> list[common_pb2.IndexRange]:
+    """Indices 1 to size."""
+    return [common_pb2.IndexRange(first=1, last=size, step=1)]
+
+
+def _batches(specs: list[jobs_pb2.JobSpec], size: int) -> list[bytes]:
+    return [
+        jobs_pb2.SubmitBatch(
+            items=[jobs_pb2.SubmitItem(request_id=os.urandom(16), spec=one) for one in specs[at : at + size]]
+        ).SerializeToString()
+        for at in range(0, len(specs), size)
+    ]
+
+
+def submit_all(connection: Connection, specs: list[jobs_pb2.JobSpec], batch: int = 50) -> list[int]:
+    """Job ids, in order; every job is durable when this returns."""
+    payloads = _batches(specs, batch)
+    call = connection.start(SUBMIT, payloads[0], more=True)
+    sent, jobs = 1, []
+    for _ in payloads:
+        while sent < len(payloads) and sent - len(jobs) // batch < BATCHES_ON_THEIR_WAY:
+            connection.send(call, payloads[sent])
+            sent += 1
+        jobs.extend(_replies(connection, call))
+    connection.half_close(call)
+    while connection.receive(60.0)[1] != frames.END:
+        pass
+    return jobs
+
+
+def _replies(connection: Connection, call: int) -> list[int]:
+    while True:
+        _, kind, payload = connection.receive(60.0)
+        if kind == frames.END:
+            raise RuntimeError(f"submit failed: {frames.unpack_end(payload)}")
+        if kind == frames.MESSAGE:
+            connection.credit(call, 1)
+            results = jobs_pb2.SubmitReplies.FromString(payload).results
+            wrong = next((result.error for result in results if result.error), "")
+            if wrong:
+                raise RuntimeError(f"a job was refused: {wrong}")
+            return [result.job for result in results]
+
+
+def wait_for_end(connection: Connection, jobs: list[int]) -> None:
+    """Until the last exit of all these jobs is recorded."""
+    request = jobs_pb2.WatchRequest(refs=[common_pb2.JobRef(job=job) for job in jobs], only_end=True)
+    for _ in connection.answers(WATCH, request.SerializeToString(), 600.0):
+        pass
