@@ -1,7 +1,9 @@
-"""The part of an agent that needs no network: journal, ledger, shepherds and attempts, put together and brought back to life.
+"""The part of an agent that needs no network: journal, ledger, shepherds and attempts, put together and brought back
+to life.
 
-Used by the daemon, by tests and by benchmarks. Order matters: the launcher before anything that makes threads; the surviving
-shepherds before the logs (what ended before they answered is in a log by then); the journal's new file last.
+Used by the daemon, by tests and by benchmarks. Order matters: the launcher before anything that makes threads; the
+surviving shepherds before the logs (what ended before they answered is in a log by then); the journal's new file
+last.
 """
 
 import fcntl
@@ -45,7 +47,12 @@ class Local:
 
     def __init__(self, context: HostContext, state: Path, slots: int) -> None:
         self._lock = _lock(state)
-        for name, mode in (("shepherds", PRIVATE), ("outputs", PRIVATE), ("scripts", PASSABLE), ("hostfiles", PASSABLE)):
+        for name, mode in (
+            ("shepherds", PRIVATE),
+            ("outputs", PRIVATE),
+            ("scripts", PASSABLE),
+            ("hostfiles", PASSABLE),
+        ):
             (state / name).mkdir(exist_ok=True)
             (state / name).chmod(mode)
         spool = Spool(state / "shepherds", state / "outputs", state / "shepherds.log")
@@ -74,7 +81,7 @@ class Local:
         launched = {key: handle.launched for key, handle in alive.items()}
         rebooted = self._boot_before not in ("", self._boot_id)
         self.ledger.reconcile(launched, traces.started, traces.finished, traces.refused, rebooted, time.time())
-        self.preparation.adopt_scripts(self.ledger.specs)
+        self.preparation.adopt_scripts(self.ledger.holds)
         for key, handle in alive.items():
             await self._adopt(key, handle)
         self._journal.rewrite(self.ledger, self._boot_id)
@@ -87,7 +94,7 @@ class Local:
         if entry is None:  # told, acknowledged and forgotten, but not gone: nobody wants it any more
             handle.send(pack(messages.RELEASE, *key, ""))
             return
-        blob = self.ledger.spec(entry)
+        blob = entry.blob
         try:
             owner = await self.users.find(blob.user, blob.uid, blob.gid)
             self.attempts.note(key, self.keeper.prepare(entry, owner).job)

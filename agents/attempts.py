@@ -1,7 +1,9 @@
-"""The attempts of this host as its other parts see them: who owns one, where it runs, and how to start a task beside it.
+"""The attempts of this host as its other parts see them: who owns one, where it runs, and how to start a task beside
+it.
 
-Implements the protocols of `agents.ranks.contract`. Owner, allocation, directory and environment come from the master's order
-alone. A task is started by the attempt's own shepherd, so it is born in the job's group, under its limits, and dies with it.
+Implements the protocols of `agents.ranks.contract`. Owner, allocation, directory and environment come from the
+master's order alone. A task is started by the attempt's own shepherd, so it is born in the job's group, under its
+limits, and dies with it.
 """
 
 import asyncio
@@ -18,7 +20,7 @@ from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import JobSpec
 
 TASK_START_S = 60.0
-LOST = 9    # the wait status of tasks whose shepherd died: they were killed
+LOST = 9  # the wait status of tasks whose shepherd died: they were killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,10 @@ class HeldAttempt:
     cwd: str
     environment: Mapping[bytes, bytes]
     launched: bool
-    output_path: str    # through the shepherd's open descriptor: no user can put another file there; empty when none is open
-    error_path: str     # empty when it joins the output
+    output_path: (
+        str  # through the shepherd's open descriptor: no user can put another file there; empty when none is open
+    )
+    error_path: str  # empty when it joins the output
 
 
 class TaskHandle:
@@ -119,7 +123,7 @@ class Attempts:
             groups=job.groups,
             home=job.home,
             allocation=entry.stage.allocation,
-            spec=self._ledger.spec(entry).spec,
+            spec=entry.blob.spec,
             cwd=job.cwd,
             environment=job.environment,
             launched=entry.launched,

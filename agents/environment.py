@@ -1,7 +1,8 @@
-"""The environment of a job: what the user submitted, then LSF's variables, then what lets MPI libraries find the allocation.
+"""The environment of a job: what the user submitted, then LSF's variables, then what lets MPI libraries find the
+allocation.
 
-Pure but for the host files, which are kept by content, so that thousands of short jobs on the same place share one. What differs
-between elements of an array (index, job label, expanded paths) is added by the shepherd.
+Pure but for the host files, which are kept by content, so that thousands of short jobs on the same place share one.
+What differs between elements of an array (index, job label, expanded paths) is added by the shepherd.
 """
 
 import hashlib
@@ -18,7 +19,12 @@ PREFIXES_DROPPED = (b"LSB_", b"LS_JOBPID=", b"LAVA_JOB_KEY=", b"LAVA_TASK", b"PM
 # LSF leaves this out where it would be too long; programs then read the host file.
 LSB_HOSTS_MAX = 4096
 HOST_FILES_KEPT = 256
-ROOT_MPI = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")
+ROOT_MPI = (
+    "OMPI_ALLOW_RUN_AS_ROOT",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+    "PRTE_ALLOW_RUN_AS_ROOT",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +32,18 @@ class HostContext:
     """What is the same for every job of this host."""
 
     host: str
-    socket: str         # the local gateway socket
-    bin_dir: str        # where the commands are, blaunch among them
-    env_dir: str        # the cluster's configuration directory; empty: not known here
+    socket: str  # the local gateway socket
+    bin_dir: str  # where the commands are, blaunch among them
+    env_dir: str  # the cluster's configuration directory; empty: not known here
     has_gpus: bool
-    oversubscribed: bool    # more slots than processors: MPI ranks must not spin
+    oversubscribed: bool  # more slots than processors: MPI ranks must not spin
 
 
 class HostFiles:
-    """Files that list an allocation, named by their content. World-readable in a directory that anyone may pass through."""
+    """Files that list an allocation, named by their content.
+
+    World-readable in a directory that anyone may pass through.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -84,7 +93,13 @@ def task_hosts(blob: JobSpecBlob, allocation: Sequence[HostShare]) -> list[str]:
 
 
 def job_environment(
-    blob: JobSpecBlob, stage: Stage, home: str, script: str, host: HostContext, files: HostFiles, used: Iterable[str] = ()
+    blob: JobSpecBlob,
+    stage: Stage,
+    home: str,
+    script: str,
+    host: HostContext,
+    files: HostFiles,
+    used: Iterable[str] = (),
 ) -> dict[bytes, bytes]:
     """Everything but what the shepherd adds for one element. ``script``: path of the spooled job script, or empty."""
     environment = submitted(blob.spec.environment)

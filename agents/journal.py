@@ -1,8 +1,8 @@
 """The ledger on disk: what was ordered and how it ended, appended before it is acted upon, read again after a crash.
 
-Records are framed as in `shepherd.spool`; the end of a torn file is cut off. Invariants: nothing is handed to a shepherd before
-`sync` has returned; a file is replaced only by a complete and durable new one; after a failed sync this file is not written
-again, because what the kernel still holds of it is unknown.
+Records are framed as in `shepherd.spool`; the end of a torn file is cut off. Invariants: nothing is handed to a
+shepherd before `sync` has returned; a file is replaced only by a complete and durable new one; after a failed sync
+this file is not written again, because what the kernel still holds of it is unknown.
 """
 
 import os
@@ -157,12 +157,16 @@ def _replay(ledger: Ledger, kind: bytes, body: bytes) -> None:
 def _content(ledger: Ledger, boot: str) -> Iterable[bytes]:
     yield frame(BOOT + boot.encode())
     yield term_record(ledger.term)
-    for versions in ledger.specs.values():
-        yield from map(spec_record, versions.values())
-    for entry in ledger.entries.values():
+    written: JobSpecBlob | None = None
+    # By spec, because an order is read with the spec that stands before it.
+    for entry in sorted(ledger.entries.values(), key=lambda entry: (entry.key[0], id(entry.blob))):
+        if entry.blob is not written:
+            yield spec_record(entry.blob)
+            written = entry.blob
         yield from map(order_record, ledger.orders_of(entry))
         if ledger.is_over(entry) and entry.last is not None:
             yield end_record(entry.last)
+    yield from map(spec_record, ledger.specs.values())
 
 
 def _sync_directory(path: Path) -> None:

@@ -1,7 +1,8 @@
 """The fork server: a small process with one thread and no gRPC, which forks shepherds and reaps them.
 
-Executed by the agent before that imports gRPC (a process with gRPC's threads must never fork), as ``python -I -S launcher.py``,
-with a socket to the agent as descriptor 3. It knows nothing of jobs. When the agent goes it goes, too; shepherds stay.
+Executed by the agent before that imports gRPC (a process with gRPC's threads must never fork), as ``python -I -S
+launcher.py``, with a socket to the agent as descriptor 3. It knows nothing of jobs. When the agent goes it goes, too;
+shepherds stay.
 """
 
 import gc
@@ -27,7 +28,10 @@ CONTROL_FD = 3
 
 
 def main(argv: list[str]) -> int:
-    """Serve requests until the agent is gone. Arguments: directory of sockets and logs, of outputs, the groups' base."""
+    """Serve requests until the agent is gone.
+
+    Arguments: directory of sockets and logs, of outputs, the groups' base.
+    """
     directory, outputs, encoded = argv[1:4]
     version, paths = marshal.loads(bytes.fromhex(encoded))
     os.closerange(CONTROL_FD + 1, os.sysconf("SC_OPEN_MAX"))

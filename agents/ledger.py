@@ -1,11 +1,13 @@
-"""Which attempts this host holds, and what follows from each order and each fact: pure, so that it can be tested with anything.
+"""Which attempts this host holds, and what follows from each order and each fact: pure, so that it can be tested with
+anything.
 
-An order or a fact goes in, actions come out; the caller journals what must be durable before it acts. Invariants: an attempt is
-placed at most once, however often and in whatever order its orders arrive; what is older than what the ledger has changes
-nothing; the newest report of an attempt is kept until the master says `forget`; an order for an attempt that is not here is
-answered so that the master can go on.
+An order or a fact goes in, actions come out; the caller journals what must be durable before it acts. Invariants: an
+attempt is placed at most once, however often and in whatever order its orders arrive; what is older than what the
+ledger has changes nothing; the newest report of an attempt is kept until the master says `forget`; an order for an
+attempt that is not here is answered so that the master can go on.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -29,6 +31,7 @@ from protos.agents_pb2 import (
 from protos.agents_pb2 import Release as ReleaseOrder
 from protos.common_pb2 import AttemptKey
 
+SPECS_KEPT = 1024
 SUPERVISOR_LOST = "supervisor lost"
 TOO_OLD = "order too old"
 KILLED = 9
@@ -39,10 +42,10 @@ ENDED_BEFORE_START = 130 << 8
 class State(Enum):
     """Where an attempt stands on this host."""
 
-    ACCEPTED = "accepted"   # not with a shepherd yet
-    HELD = "held"           # with a shepherd
-    ENDED = "ended"         # told as finished, processes are left
-    OVER = "over"           # nothing is left here but the report
+    ACCEPTED = "accepted"  # not with a shepherd yet
+    HELD = "held"  # with a shepherd
+    ENDED = "ended"  # told as finished, processes are left
+    OVER = "over"  # nothing is left here but the report
 
 
 @dataclass(slots=True)
@@ -52,6 +55,7 @@ class Entry:
     key: Key
     version: int
     stage: Stage
+    blob: JobSpecBlob
     state: State = State.ACCEPTED
     launched: bool = False
     releasing: bool = False
@@ -115,7 +119,8 @@ class Ledger:
     def __init__(self) -> None:
         self.term = 0
         self.entries: dict[Key, Entry] = {}
-        self.specs: dict[int, dict[int, JobSpecBlob]] = {}
+        # The master sends a spec once and counts on its being here for a while, also between two elements of an array.
+        self.specs: OrderedDict[tuple[int, int], JobSpecBlob] = OrderedDict()
         self._attempts_of_job: dict[int, int] = {}
 
     # -- from the master
@@ -128,16 +133,23 @@ class Ledger:
         return True
 
     def learn(self, blob: JobSpecBlob) -> bool:
-        """Keep a job's spec; whether it was new."""
-        versions = self.specs.setdefault(blob.job, {})
-        if blob.version in versions:
+        """Keep a job's spec for the attempts that will be staged; whether it was new or changed."""
+        key = (blob.job, blob.version)
+        known = self.specs.get(key)
+        if known == blob:
+            self.specs.move_to_end(key)
             return False
-        versions[blob.version] = blob
+        kept = JobSpecBlob()
+        kept.CopyFrom(blob)  # a part of a message would keep all of it in memory
+        self.specs[key] = kept
+        self.specs.move_to_end(key)
+        if len(self.specs) > SPECS_KEPT:
+            self.specs.popitem(last=False)
         return True
 
-    def spec(self, entry: Entry) -> JobSpecBlob:
-        """The spec that an attempt was staged with."""
-        return self.specs[entry.key[0]][entry.stage.spec_version]
+    def holds(self, job: int) -> bool:
+        """Whether any attempt of this job is here."""
+        return job in self._attempts_of_job
 
     def order(self, order: Order, too_old: bool = False) -> list[Action]:
         """What an order means now. Of a master's orders that are too old, none may start anything."""
@@ -159,18 +171,22 @@ class Ledger:
             return [] if order.allocation_version < entry.version else self._repeat(entry)
         if too_old:
             return [Say(refused(key, order.allocation_version, TOO_OLD, False))]
-        if order.stage.spec_version not in self.specs.get(key[0], {}):
+        spec_key = (key[0], order.stage.spec_version)
+        blob = self.specs.get(spec_key)
+        if blob is None:
             return [Say(refused(key, order.allocation_version, "the order came without the job's description", True))]
         stage = Stage()
         stage.CopyFrom(order.stage)
-        self.entries[key] = Entry(key, order.allocation_version, stage, launched=stage.launch_now)
+        self.specs.move_to_end(spec_key)
+        self.entries[key] = Entry(key, order.allocation_version, stage, blob, launched=stage.launch_now)
         self._attempts_of_job[key[0]] = self._attempts_of_job.get(key[0], 0) + 1
         return [Note(order, sync=True), Place(key)]
 
     def _launch(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
         if entry is None:
             return [Say(refused(key, order.allocation_version, "the attempt is not staged on this host", False))]
-        if entry.launched or entry.releasing or order.allocation_version < entry.version:
+        over = entry.releasing or entry.state in (State.ENDED, State.OVER)
+        if entry.launched or over or order.allocation_version < entry.version:
             return self._repeat(entry)
         if too_old:
             held = entry.state is State.HELD
@@ -198,8 +214,6 @@ class Ledger:
     def _release(self, key: Key, entry: Entry | None, order: Order) -> list[Action]:
         if entry is None:
             return [Say(released(key, order.allocation_version))]
-        if order.allocation_version < entry.version:
-            return []
         if entry.state in (State.ACCEPTED, State.OVER):
             return [Say(self._over(entry, Report(released=Released())))]
         if entry.releasing:
@@ -217,13 +231,12 @@ class Ledger:
         return entry is not None and entry.state is State.OVER and self.drop(key)
 
     def drop(self, key: Key) -> bool:
-        """Remove an attempt, and its job's spec with the last attempt; whether it was here."""
+        """Remove an attempt; whether it was here."""
         if self.entries.pop(key, None) is None:
             return False
         self._attempts_of_job[key[0]] -= 1
         if not self._attempts_of_job[key[0]]:
             del self._attempts_of_job[key[0]]
-            self.specs.pop(key[0], None)
         return True
 
     @staticmethod
@@ -326,7 +339,10 @@ class Ledger:
         return found
 
     def unacknowledged(self) -> Iterable[Report]:
-        """Reports that the master must answer: the last ones of attempts that are over, or staged and not yet launched."""
+        """Reports that the master must answer.
+
+        The last ones of attempts that are over, or staged and not yet launched.
+        """
         for entry in self.entries.values():
             if entry.last is not None and (entry.state is not State.HELD or not entry.launched):
                 yield entry.last
@@ -376,8 +392,9 @@ class Ledger:
     ) -> None:
         """After a restart: settle every attempt by what the surviving shepherds hold and what the logs say.
 
-        ``alive`` maps attempts with a shepherd to whether they are launched. An attempt that no shepherd holds, and of which
-        no log says that a process was to be started, was provably never started, unless the machine went down meanwhile.
+        ``alive`` maps attempts with a shepherd to whether they are launched. An attempt that no shepherd holds, and
+        of which no log says that a process was to be started, was provably never started, unless the machine went
+        down meanwhile.
         """
         for key, entry in self.entries.items():
             if entry.state is State.OVER:

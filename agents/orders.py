@@ -1,8 +1,8 @@
 """Carrying out orders: journal first, then the shepherds; and what the shepherds say back, as reports.
 
-Invariants: nothing is started before its order is durable here; whether an order is too old is asked at the last moment, on this
-host's own clock, so that an agent that was stopped for a while starts nothing stale; an order that cannot be carried out is
-answered, not dropped.
+Invariants: nothing is started before its order is durable here; whether an order is too old is asked at the last
+moment, on this host's own clock, so that an agent that was stopped for a while starts nothing stale; an order that
+cannot be carried out is answered, not dropped.
 """
 
 import asyncio
@@ -155,7 +155,7 @@ class Keeper:
                 reach("agent.before_forget")
                 records.append(forget_record(key))
                 self.pool.forget(key)
-                if key[0] not in self.ledger.specs:
+                if not self.ledger.holds(key[0]):
                     self.preparation.forget(key[0])
         return records
 
@@ -180,7 +180,7 @@ class Keeper:
     # -- placing
 
     def _place(self, key: Key, echo: float) -> None:
-        blob = self.ledger.spec(self.ledger.entries[key])
+        blob = self.ledger.entries[key].blob
         owner = self._users.cached(blob.user, blob.uid, blob.gid)
         if owner is not None:
             self._hold(key, owner, echo)
@@ -193,7 +193,7 @@ class Keeper:
         task.add_done_callback(self._tasks.discard)
 
     async def _find_owner_and_hold(self, key: Key, echo: float) -> None:
-        blob = self.ledger.spec(self.ledger.entries[key])
+        blob = self.ledger.entries[key].blob
         try:
             owner = self._users.cached(blob.user, blob.uid, blob.gid)
             owner = owner or await self._users.find(blob.user, blob.uid, blob.gid)
@@ -217,7 +217,7 @@ class Keeper:
 
     def prepare(self, entry: Entry, owner: Owner) -> Prepared:
         """The setup of an attempt; raises OSError like `Preparation.prepare`."""
-        return self.preparation.prepare(self.ledger.spec(entry), entry.stage, owner)
+        return self.preparation.prepare(entry.blob, entry.stage, owner)
 
     def _wanted(self, key: Key, echo: float, prepared: Prepared) -> tuple[bool, bool]:
         """Asked when a shepherd is at hand: whether the attempt is still to be started."""
@@ -242,7 +242,10 @@ class Keeper:
         self._settle(self.ledger.finished(finish, "", ""))
 
     def _settle(self, reports: list[Report]) -> None:
-        """Ends that no shepherd's log tells go to the journal; they can be found out again, so nobody waits for the disk."""
+        """Ends that no shepherd's log tells go to the journal.
+
+        They can be found out again, so nobody waits for the disk.
+        """
         for report in reports:
             try:
                 self._journal.append([end_record(report)])

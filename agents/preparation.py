@@ -1,14 +1,16 @@
-"""From the master's order to what a shepherd needs: programs, files, limits and environment, packed once for all elements.
+"""From the master's order to what a shepherd needs: programs, files, limits and environment, packed once for all
+elements.
 
-An array's elements on the same place differ only in their index, which the order does not hold, so one prepared setup serves
-them all. Job scripts are written once per job, readable by their user alone.
+An array's elements on the same place differ only in their index, which the order does not hold, so one prepared setup
+serves them all. Job scripts are written once per job, readable by their user alone.
 """
 
+import hashlib
 import itertools
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +23,9 @@ from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import LAUNCH_EACH, LAUNCH_FIRST, HostShare
 
 SETUPS_KEPT = 256
+UNUSED_SCRIPTS_KEPT = 64
 NEW = ".new"
-UMASK = 0o022   # of a submission that says none
+UMASK = 0o022  # of a submission that says none
 # Words that mean themselves to every shell: such a command needs none.
 PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")
 RLIMITS = ("cpu", "fsize", "data", "stack", "core", "nproc", "nofile", "as", "rss", "memlock")
@@ -42,6 +45,7 @@ class Prepared:
 
     setup: Setup
     job: JobSetup
+    blob: JobSpecBlob  # also keeps its identity from being anyone else's while this is remembered
 
 
 class Preparation:
@@ -55,6 +59,7 @@ class Preparation:
         self._scripts = state / "scripts"
         self._numbers = itertools.count(1)
         self._written: dict[int, set[Path]] = {}
+        self._unused: OrderedDict[int, None] = OrderedDict()
         self._prepared: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
 
     def prepare(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> Prepared:
@@ -63,31 +68,43 @@ class Preparation:
         Raises:
             OSError: a script or host file cannot be written.
         """
-        key = (blob.job, blob.version, owner, stage.SerializeToString(deterministic=True))
+        intervals = (self.intervals.terminate_s, self.intervals.usage_s)
+        key = (id(blob), owner, intervals, stage.SerializeToString(deterministic=True))
+        self._unused.pop(blob.job, None)
         found = self._prepared.get(key)
         if found is not None:
             self._prepared.move_to_end(key)
             return found
         job = self._job(blob, stage, owner)
-        prepared = Prepared(Setup(next(self._numbers), job.pack()), job)
+        prepared = Prepared(Setup(next(self._numbers), job.pack()), job, blob)
         self._prepared[key] = prepared
         if len(self._prepared) > SETUPS_KEPT:
             self._prepared.popitem(last=False)
         return prepared
 
-    def adopt_scripts(self, jobs: Container[int]) -> None:
+    def adopt_scripts(self, is_held: Callable[[int], bool]) -> None:
         """After a restart: scripts of jobs that are still held stay, the others go."""
         for path in self._scripts.iterdir():
             job = path.name.partition(".")[0]
-            if path.suffix != NEW and job.isdigit() and int(job) in jobs:
+            if path.suffix != NEW and job.isdigit() and is_held(int(job)):
                 self._written.setdefault(int(job), set()).add(path)
             else:
                 path.unlink()
 
     def forget(self, job: int) -> None:
-        """A job is no longer held here: its script goes."""
-        for path in self._written.pop(job, ()):
+        """No attempt of a job is held here now. Its script stays a while: the next element of an array may be on its way."""
+        if job not in self._written:
+            return
+        self._unused[job] = None
+        self._unused.move_to_end(job)
+        if len(self._unused) > UNUSED_SCRIPTS_KEPT:
+            self._remove_scripts(self._unused.popitem(last=False)[0])
+
+    def _remove_scripts(self, job: int) -> None:
+        for path in self._written.pop(job):
             path.unlink(missing_ok=True)
+        for key in [key for key, prepared in self._prepared.items() if prepared.blob.job == job]:
+            del self._prepared[key]
 
     def _job(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> JobSetup:
         spec, lead = blob.spec, stage.allocation[0].host == self.host.host
@@ -132,13 +149,14 @@ class Preparation:
         return {os.fsdecode(one.job.environment[name]) for one in self._prepared.values() for name in names}
 
     def _script(self, blob: JobSpecBlob, owner: Owner) -> str:
-        path = self._scripts / f"{blob.job}.{blob.version}"
+        content = blob.spec.command.encode("utf-8", "surrogateescape")
+        path = self._scripts / f"{blob.job}.{hashlib.sha256(content).hexdigest()[:16]}"
         if path not in self._written.setdefault(blob.job, set()):
             temporary = path.with_name(path.name + NEW)
             temporary.unlink(missing_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with open(os.open(temporary, flags, 0o500), "wb") as file:
-                file.write(blob.spec.command.encode("utf-8", "surrogateescape"))
+                file.write(content)
                 if os.geteuid() == 0:
                     os.fchown(file.fileno(), owner.uid, owner.gid)
             os.replace(temporary, path)
@@ -201,7 +219,9 @@ def _companions(blob: JobSpecBlob, allocation: Sequence[HostShare], host: str, s
         for share in allocation:
             for _ in range(_tasks(share, at)):
                 if role.launch == LAUNCH_EACH and share.host == host:
-                    program = _program(role.command or blob.spec.command, blob.spec.shell, "" if role.command else script)
+                    program = _program(
+                        role.command or blob.spec.command, blob.spec.shell, "" if role.command else script
+                    )
                     found.append(Companion(number, program, _task_variables(number, total, role.name, in_role, size)))
                 number, in_role = number + 1, in_role + 1
     return tuple(found)

@@ -1,8 +1,9 @@
 """The stream to the master: hello, reports up, orders down, and connecting again for as long as it takes.
 
-Invariants: jobs are not touched by anything that happens here; a session opens with everything this host holds, so a report
-lost with the last session is in the next one's hello; a last report is repeated until the master says forget. Reports leave at
-once when the host is idle and are gathered for a moment when it is busy, because a message costs more than a report.
+Invariants: jobs are not touched by anything that happens here; a session opens with everything this host holds, so a
+report lost with the last session is in the next one's hello; a last report is repeated until the master says forget.
+Reports leave at once when the host is idle and are gathered for a moment when it is busy, because a message costs
+more than a report.
 """
 
 import asyncio
@@ -17,7 +18,6 @@ import grpc.aio
 
 from agents.ledger import key_of
 from agents.orders import Keeper, own_clock
-from agents.shepherd.messages import Key
 from protos.agents_pb2 import Hello, JobUsage, Orders, Report, Reports, Welcome
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load
@@ -74,7 +74,7 @@ class Session:
         self._sampler = sampler
         self._significant = significant
         self._reports: list[Report] = []
-        self._usages: dict[Key, JobUsage] = {}
+        self._usages: dict[tuple[int, int, int], JobUsage] = {}
         self._load: Load | None = None
         self._load_told: Load | None = None
         self._load_told_at = 0.0

@@ -1,8 +1,10 @@
-"""The agent's side of its shepherds: has them forked, finds those that outlived the last agent, gives each one attempt at a time.
+"""The agent's side of its shepherds: has them forked, finds those that outlived the last agent, gives each one
+attempt at a time.
 
-Invariants: a shepherd is connected to its own listening socket, so the next agent finds it the same way; an attempt is handed
-to a shepherd that is idle, once; the end of a connection is the end of a shepherd, and then everything in its place is killed
-before the place is used again. Nothing here blocks the event loop: what may wait runs in a thread.
+Invariants: a shepherd is connected to its own listening socket, so the next agent finds it the same way; an attempt
+is handed to a shepherd that is idle, once; the end of a connection is the end of a shepherd, and then everything in
+its place is killed before the place is used again. Nothing here blocks the event loop: what may wait runs in a
+thread.
 """
 
 import asyncio
@@ -25,14 +27,14 @@ from agents.shepherd.spool import LOG_SUFFIX, Traces
 
 LOG = logging.getLogger("lava.shepherds")
 
-SPARE = 2               # idle shepherds kept ready beyond what is asked for
+SPARE = 2  # idle shepherds kept ready beyond what is asked for
 SHRINK_EVERY_S = 60.0
 STATUS_PATIENCE_S = 10.0
 KILL_AGAIN_S = 0.02
 KILL_WARN_S = 5.0
 LAUNCHER_PAUSE_S = 0.5  # between two launchers, when they die
 SETUPS_REMEMBERED = 16
-ROTATE_AFTER = 2000     # ends in one exit log
+ROTATE_AFTER = 2000  # ends in one exit log
 
 
 class Spool(NamedTuple):
@@ -40,7 +42,7 @@ class Spool(NamedTuple):
 
     shepherds: Path
     outputs: Path
-    log: Path       # a file: what launcher and shepherds say when something goes wrong
+    log: Path  # a file: what launcher and shepherds say when something goes wrong
 
 
 class LauncherProcess:
@@ -83,7 +85,10 @@ class Setup(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """An attempt that needs a shepherd. ``wanted`` is asked at the last moment: whether to go on, and whether to launch."""
+    """An attempt that needs a shepherd.
+
+    ``wanted`` is asked at the last moment: whether to go on, and whether to launch.
+    """
 
     key: Key
     setup: Setup
@@ -160,7 +165,10 @@ def _close_all(descriptors: tuple[int, ...]) -> None:
 
 
 class _Log:
-    """What the agent knows of a shepherd's exit log: whose ends the master has not acknowledged, in this file and the old one."""
+    """What the agent knows of a shepherd's exit log.
+
+    Whose ends the master has not acknowledged, in this file and the old one.
+    """
 
     def __init__(self) -> None:
         self.current: set[Key] = set()
@@ -191,9 +199,9 @@ class Pool:
     """All shepherds of this host.
 
     ``on_message(handle, message)`` gets all that shepherds say but STATUS, with ``handle.key`` still set.
-    ``on_lost(key, finish)`` is called when a shepherd died with an attempt, after all of the attempt's processes are gone;
-    ``finish`` is the end it had recorded, if any. ``marks`` gives the environment entries that all of an attempt's
-    processes bear; they are looked for where there are no control groups.
+    ``on_lost(key, finish)`` is called when a shepherd died with an attempt, after all of the attempt's processes are
+    gone; ``finish`` is the end it had recorded, if any. ``marks`` gives the environment entries that all of an
+    attempt's processes bear; they are looked for where there are no control groups.
     """
 
     def __init__(
@@ -223,6 +231,7 @@ class Pool:
         self._tasks: set[asyncio.Task[None]] = set()
         self._logs: defaultdict[int, _Log] = defaultdict(_Log)
         self._slot_of: dict[Key, int] = {}
+        self._watchers: list[asyncio.Future[None]] = []
         self._idle_least = 0
         self._closed = False
         self._directory = -1
@@ -354,6 +363,27 @@ class Pool:
             self._by_key.pop(handle.key, None)
             handle.key = None
             self._now_idle(handle)
+            if self._watchers:
+                self._tell_watchers()
+
+    async def drained(self) -> None:
+        """Wait until no shepherd holds an attempt."""
+        await self._until(lambda: not self._by_key)
+
+    async def deserted(self) -> None:
+        """Wait until there are no shepherds."""
+        await self._until(lambda: not self._handles and not self._cleaning)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            watcher: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._watchers.append(watcher)
+            await watcher
+
+    def _tell_watchers(self) -> None:
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            _settle(watcher)
 
     # -- exit logs
 
@@ -500,6 +530,7 @@ class Pool:
             traces = await asyncio.to_thread(self.traces, [slot])
             self._by_key.pop(key, None)
             self._on_lost(key, traces.finished.get(key))
+        self._tell_watchers()
         self._grow(len(self._waiting) + SPARE - len(self._idle))
 
     async def _empty(self, slot: int, marks: tuple[bytes, ...]) -> None:

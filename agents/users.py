@@ -1,7 +1,7 @@
 """Users of this host, looked up in threads (a directory service may take its time) and remembered.
 
-A job's owner must be known here under the same name and the same number: a number alone may have passed to somebody else
-since the job was submitted, a name alone may mean somebody else on this host.
+A job's owner must be known here under the same name and the same number: a number alone may have passed to somebody
+else since the job was submitted, a name alone may mean somebody else on this host.
 """
 
 import asyncio

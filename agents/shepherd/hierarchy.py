@@ -1,8 +1,8 @@
 """Where an agent's control groups are: found from what the kernel says, made if allowed, tidied up in the end.
 
 Paths are values (`Base`) that tests can point anywhere; nothing here assumes /sys/fs/cgroup. A machine with version 1
-controllers and an empty version 2 beside them ("hybrid") counts as version 1. Where no groups can be made, a `Base` of version
-0 says so, and jobs are held together by their process trees.
+controllers and an empty version 2 beside them ("hybrid") counts as version 1. Where no groups can be made, a `Base`
+of version 0 says so, and jobs are held together by their process trees.
 """
 
 import contextlib
@@ -34,7 +34,10 @@ class Base(NamedTuple):
 
 
 def discover(name: str, memberships: str, mounts: str) -> Base:
-    """Find where this process may make groups. Arguments: the new group's name, /proc/self/cgroup, /proc/self/mountinfo."""
+    """Find where this process may make groups.
+
+    Arguments: the new group's name, /proc/self/cgroup, /proc/self/mountinfo.
+    """
     own = _memberships(memberships)
     v1: dict[str, str] = {}
     v2 = ""

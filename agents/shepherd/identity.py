@@ -1,8 +1,9 @@
 """Acting as a user, and back again, without ever forking.
 
-As root the process keeps 0 as its saved user id. Files are opened under the effective id alone, where the user can neither
-signal nor trace this process; the real id is the user's only around `posix_spawn`, because exec would leave a job the real id
-0 otherwise. Exec drops the saved id and every capability. Without root everything here does nothing: jobs run as ourselves.
+As root the process keeps 0 as its saved user id. Files are opened under the effective id alone, where the user can
+neither signal nor trace this process; the real id is the user's only around `posix_spawn`, because exec would leave a
+job the real id 0 otherwise. Exec drops the saved id and every capability. Without root everything here does nothing:
+jobs run as ourselves.
 """
 
 import os

@@ -1,9 +1,11 @@
 """The control group of a slot, version 1 and 2 behind one interface, and what to do where there is none.
 
-A shepherd lives in its slot's group for good and its jobs are born there, because moving a process costs milliseconds. So a
-group's counters hold the shepherd as well: its own part is measured and taken off, and it is spared when the rest is killed.
+A shepherd lives in its slot's group for good and its jobs are born there, because moving a process costs
+milliseconds. So a group's counters hold the shepherd as well: its own part is measured and taken off, and it is
+spared when the rest is killed.
 """
 
+import contextlib
 import os
 import resource
 import signal
@@ -189,8 +191,11 @@ class GroupV1:
 
     def leave(self) -> None:
         for path in self._paths.values():
-            write(f"{os.path.dirname(os.path.dirname(path))}/cgroup.procs", str(os.getpid()))
+            base = os.path.dirname(path)
+            write(f"{os.path.dirname(base)}/cgroup.procs", str(os.getpid()))
             os.rmdir(path)
+            with contextlib.suppress(OSError):  # other slots are still there
+                os.rmdir(base)
 
 
 class GroupV2:

@@ -1,9 +1,9 @@
 """A shepherd: one process that waits for an attempt, keeps it to its end, and waits again.
 
-It is forked by the launcher, never executed. Invariants: it takes orders only over its own socket in the agent's private
-directory, from its own user; the last order an agent sent before it died is still carried out, and before the next agent's
-connection is answered; without an agent it keeps what runs, and goes when nothing does; it never waits for anything but its
-own poll.
+It is forked by the launcher, never executed. Invariants: it takes orders only over its own socket in the agent's
+private directory, from its own user; the last order an agent sent before it died is still carried out, and before the
+next agent's connection is answered; without an agent it keeps what runs, and goes when nothing does; it never waits
+for anything but its own poll.
 """
 
 import contextlib
@@ -17,12 +17,12 @@ import time
 from typing import NamedTuple
 
 from agents.shepherd import messages, processes
+from agents.shepherd.clock import NEVER
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.identity import Identity
 from agents.shepherd.limits import Confinement, confinement
 from agents.shepherd.messages import JobSetup, Key, Message, Receiver, pack, unpack_setup
 from agents.shepherd.spool import LOG_SUFFIX, ExitLog, OutputFile
-from agents.shepherd.clock import NEVER
 from agents.shepherd.work import ENDING, OVER, Tools, Work
 
 SOCKET_SUFFIX = ".sock"
@@ -271,7 +271,10 @@ class Shepherd:
             self._send(message)
 
     def _leave(self) -> None:
-        for path in (f"{self._place.directory}/{self._place.slot}{SOCKET_SUFFIX}", f"{self._place.outputs}/{self._place.slot}"):
+        for path in (
+            f"{self._place.directory}/{self._place.slot}{SOCKET_SUFFIX}",
+            f"{self._place.outputs}/{self._place.slot}",
+        ):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
         try:
@@ -297,4 +300,5 @@ def _woken(_number: int, _frame: object) -> None:
 def run(place: Place, listener: socket.socket) -> None:
     """Be a shepherd until it is time to go. The caller has just been forked and ends after this."""
     processes.become_subreaper()
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)  # see start.BEARABLE
     Shepherd(place, listener).run()

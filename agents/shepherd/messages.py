@@ -1,8 +1,9 @@
 """What agent and shepherd say to each other: one marshalled tuple a message, over a SOCK_SEQPACKET socket.
 
-Marshal, because it is in the interpreter itself and costs a microsecond; both ends are the same user and every message begins
-with its kind, so an agent of a later version can still talk to a shepherd it finds. A message too long for the socket travels
-as a file in memory. Descriptors for a task's streams ride along as SCM_RIGHTS, in the order input, output, error, others.
+Marshal, because it is in the interpreter itself and costs a microsecond; both ends are the same user and every
+message begins with its kind, so an agent of a later version can still talk to a shepherd it finds. A message too long
+for the socket travels as a file in memory. Descriptors for a task's streams ride along as SCM_RIGHTS, in the order
+input, output, error, others.
 """
 
 import array
@@ -12,32 +13,32 @@ import socket
 from typing import Any, NamedTuple
 
 PROTOCOL = 1
-INLINE_MAX = 60_000     # bytes of one message on the socket; longer ones go by memfd
+INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
-FORMAT = 4              # marshal's, readable by every Python since 3.4
+FORMAT = 4  # marshal's, readable by every Python since 3.4
 
 Key = tuple[int, int, int]  # job, index, attempt
 Message = tuple[Any, ...]
 
 # Agent to shepherd. Every message but RETIRE goes on with the key.
-HOLD = 1        # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
+HOLD = 1  # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
 LAUNCH = 2
-TASK = 3        # serial, argv, cwd, environment
-SIGNAL = 4      # signal (0: the terminate sequence), reason, task serial (0: the whole job)
-RELEASE = 5     # reason
-BY_FILE = 6     # the message is in the descriptor that comes with it
-RETIRE = 7      # exit when idle
+TASK = 3  # serial, argv, cwd, environment
+SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the whole job)
+RELEASE = 5  # reason
+BY_FILE = 6  # the message is in the descriptor that comes with it
+RETIRE = 7  # exit when idle
 
 # Shepherd to agent. STATUS opens each connection and bears a key, or None when idle.
-STATUS = 16     # key, protocol, pid, launched, process id of the job, start time, output, error descriptor
+STATUS = 16  # key, protocol, pid, launched, process id of the job, start time, output, error descriptor
 STAGED = 17
-REFUSED = 18    # reason: the host's fault, nothing was started
-STARTED = 19    # process id, time, output, error descriptor
-FINISHED = 20   # then the rest of a Finish
+REFUSED = 18  # reason: the host's fault, nothing was started
+STARTED = 19  # process id, time, output, error descriptor
+FINISHED = 20  # then the rest of a Finish
 RELEASED = 21
-TASK_STARTED = 22   # serial, process id (0: could not), why not
-TASK_ENDED = 23     # serial, wait status
-USAGE = 24          # cpu_s, memory, memory_max, swap, pids, process groups, threads
+TASK_STARTED = 22  # serial, process id (0: could not), why not
+TASK_ENDED = 23  # serial, wait status
+USAGE = 24  # cpu_s, memory, memory_max, swap, pids, process groups, threads
 
 # In the exit log only: a process of the attempt is about to be started.
 STARTING = 32
@@ -60,7 +61,10 @@ class Companion(NamedTuple):
 
 
 class JobSetup(NamedTuple):
-    """All that a shepherd must know of a job on this host; the same for every element of an array. Paths may hold %J and %I."""
+    """All that a shepherd must know of a job on this host.
+
+    The same for every element of an array. Paths may hold %J and %I.
+    """
 
     user: str
     uid: int
@@ -70,20 +74,20 @@ class JobSetup(NamedTuple):
     environment: dict[bytes, bytes]
     name: str
     cwd: str
-    program: Program | None         # None: the command does not run on this host
+    program: Program | None  # None: the command does not run on this host
     companions: tuple[Companion, ...]
     input: str
-    output: str                     # empty: a file of the spool
-    error: str                      # empty: joins output
+    output: str  # empty: a file of the spool
+    error: str  # empty: joins output
     output_overwrite: bool
     error_overwrite: bool
     output_dir: str
     umask: int
     nice: int
     rlimits: tuple[tuple[str, int], ...]
-    memory_limit_mib: int           # 0: none
-    run_limit_s: float              # 0: none
-    deadline: float                 # seconds since the epoch, 0: none
+    memory_limit_mib: int  # 0: none
+    run_limit_s: float  # 0: none
+    deadline: float  # seconds since the epoch, 0: none
     terminate_interval_s: float
     usage_interval_s: float
     pre_exec: str
@@ -109,9 +113,9 @@ class Finish(NamedTuple):
     """The end of an attempt on this host: message FINISHED without its kind, and the body of an exit record."""
 
     job: int
-    element: int                # of the array, 0 if it is none
+    element: int  # of the array, 0 if it is none
     attempt: int
-    status: int                 # raw wait status
+    status: int  # raw wait status
     time: float
     cpu_s: float
     memory_mib_max: int
@@ -120,8 +124,8 @@ class Finish(NamedTuple):
     reason: str
     detail: str
     pid: int
-    started: float              # 0: never
-    released: bool              # nothing of the attempt is left
+    started: float  # 0: never
+    released: bool  # nothing of the attempt is left
 
     @property
     def key(self) -> Key:
@@ -170,7 +174,7 @@ def write_all(descriptor: int, data: bytes) -> None:
     """Write everything, however many calls it takes."""
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(descriptor, rest):]
+        rest = rest[os.write(descriptor, rest) :]
 
 
 class Receiver:

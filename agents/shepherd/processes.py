@@ -1,7 +1,7 @@
 """What /proc says of processes: who descends from whom, what they use, which bear a job's mark.
 
-A process may vanish between any two looks; that is never an error here. Process ids are only signalled by callers that know
-the process to be theirs: a descendant not yet reaped, or a member of the job's control group.
+A process may vanish between any two looks; that is never an error here. Process ids are only signalled by callers
+that know the process to be theirs: a descendant not yet reaped, or a member of the job's control group.
 """
 
 import ctypes
@@ -21,10 +21,10 @@ class Stat(NamedTuple):
     parent: int
     group: int
     session: int
-    cpu_s: float        # its own and that of children it has waited for
+    cpu_s: float  # its own and that of children it has waited for
     threads: int
-    start_ticks: int    # since boot; with the pid it names a process for ever
-    resident: int       # bytes
+    start_ticks: int  # since boot; with the pid it names a process for ever
+    resident: int  # bytes
 
 
 def stat(pid: int) -> Stat | None:
@@ -67,7 +67,10 @@ def descendants(root: int, among: dict[int, Stat] | None = None) -> list[int]:
 
 
 def have_children() -> bool:
-    """Whether this process has children, dead ones not yet reaped included. A subreaper without children has no descendants."""
+    """Whether this process has children, dead ones not yet reaped included.
+
+    A subreaper without children has no descendants.
+    """
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -78,11 +81,7 @@ def have_children() -> bool:
 def marked(marks: Iterable[bytes]) -> list[int]:
     """Processes whose initial environment holds every one of these NAME=VALUE strings."""
     wanted = set(marks)
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and wanted <= _environment(name):
-            found.append(int(name))
-    return found
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and wanted <= _environment(name)]
 
 
 def _environment(pid: str) -> set[bytes]:

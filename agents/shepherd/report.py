@@ -1,6 +1,7 @@
 """The job report that ends an output file, in the form that tools of LSF users look for.
 
-Output goes straight to the file while the job runs, so the report stands behind it. Times are local, as `ctime` writes them.
+Output goes straight to the file while the job runs, so the report stands behind it. Times are local, as `ctime`
+writes them.
 """
 
 import os
@@ -38,7 +39,7 @@ SENTENCES = {
 class Heading(NamedTuple):
     """What a report says of a job whatever its end; prepared once by the agent."""
 
-    sender: str             # user@host
+    sender: str  # user@host
     cluster: str
     user: str
     submit_host: str
@@ -48,14 +49,14 @@ class Heading(NamedTuple):
     home: str
     command: str
     memory_requested_mib: int
-    error_file: bool        # standard error went to a file of its own
+    error_file: bool  # standard error went to a file of its own
 
 
 class Ending(NamedTuple):
     """What it says of this end."""
 
-    label: str              # "12" or "12[3]"
-    name: str               # "sweep[3]" for an element
+    label: str  # "12" or "12[3]"
+    name: str  # "sweep[3]" for an element
     cwd: str
     finish: Finish
     threads_max: int

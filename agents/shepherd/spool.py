@@ -1,7 +1,7 @@
 """Records on disk that survive a crash: the shepherd's exit log, and the framing it shares with the agent's journal.
 
-A record is its length, its CRC-32 and its bytes, appended with one write. A write survives the death of every process; only a
-power cut can lose or tear the end of a file, and reading stops at the first record that is not whole.
+A record is its length, its CRC-32 and its bytes, appended with one write. A write survives the death of every
+process; only a power cut can lose or tear the end of a file, and reading stops at the first record that is not whole.
 """
 
 import contextlib
@@ -50,7 +50,10 @@ class ExitLog:
         return os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def rotate(self) -> None:
-        """Go on in a new file, and keep the present one as the only old one; the agent knows when nobody needs the old one."""
+        """Go on in a new file, and keep the present one as the only old one.
+
+        The agent knows when nobody needs the old one.
+        """
         os.replace(self._path, self._path + OLD_SUFFIX)
         os.close(self._fd)
         self._fd = self._open()

@@ -1,8 +1,8 @@
 """Opening a job's files and starting its processes, as its user.
 
-A failure that is the job's own fault is a `StartFailure`, with the wait status and the sentence that its report will bear; one
-that is this host's is a `HostFailure`. Nothing here may block for ever on something a user made: files are opened without
-waiting, and only regular files are written by the shepherd itself.
+A failure that is the job's own fault is a `StartFailure`, with the wait status and the sentence that its report will
+bear; one that is this host's is a `HostFailure`. Nothing here may block for ever on something a user made: files are
+opened without waiting, and only regular files are written by the shepherd itself.
 """
 
 import errno
@@ -11,6 +11,8 @@ import os
 import resource
 import signal
 import stat
+import sys
+import time
 from typing import NamedTuple
 
 from agents.shepherd.identity import Identity
@@ -24,9 +26,12 @@ HOST_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EPE
 # Descriptors that go to a task as 3, 4, ... are moved out of the way first.
 DESCRIPTOR_FLOOR = 32
 
-# Limits the shepherd can bear itself for a moment, so that they hold before the first instruction of the job. The others
-# could stop the shepherd (it may have used more already) and are laid on the new process from outside.
-BEARABLE = ("stack", "core", "nofile", "fsize", "memlock")
+# Limits the shepherd can bear itself for a moment, so that they hold before the first instruction of the job (it ignores
+# SIGXCPU: its own time may be over the job's limit). Under the others it could not start anything: they are laid on the
+# new process from outside.
+BEARABLE = ("stack", "core", "nofile", "fsize", "memlock", "cpu", "rss")
+# The new process has its user's ids only at the end of its exec, a moment after it counts as started.
+LAY_ON_TRIES, LAY_ON_PAUSE_S = 100, 0.0005
 
 
 def exit_status(code: int) -> int:
@@ -54,8 +59,8 @@ class Streams(NamedTuple):
     output: int
     error: int
     closing: tuple[int, ...]
-    output_path: str    # empty: a file of the spool
-    error_path: str     # empty: joins output
+    output_path: str  # empty: a file of the spool
+    error_path: str  # empty: joins output
 
     def close(self) -> None:
         """Close what was opened for these streams."""
@@ -84,7 +89,10 @@ def enter(setup: JobSetup, key: Key) -> str:
 
 
 def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
-    """Open input, output and error as the user, in the job's directory. ``spooled`` takes an output without a file name."""
+    """Open input, output and error as the user, in the job's directory.
+
+    ``spooled`` takes an output without a file name.
+    """
     opened: list[int] = []
     try:
         source = null
@@ -213,14 +221,19 @@ def _bear(rlimits: tuple[tuple[str, int], ...]) -> list[tuple[int, tuple[int, in
 
 
 def _lay_on(pid: int, name: str, soft: int) -> None:
-    number = getattr(resource, f"RLIMIT_{name.upper()}", None)
-    if number is None:
-        return  # the agent has told: it checks names when it prepares a job
-    try:
-        hard = resource.prlimit(pid, number)[1]
-        resource.prlimit(pid, number, (_within(soft, hard), hard))
-    except ProcessLookupError:
-        return  # over already
+    number = getattr(resource, f"RLIMIT_{name.upper()}")
+    for _ in range(LAY_ON_TRIES):
+        try:
+            hard = resource.prlimit(pid, number)[1]
+            resource.prlimit(pid, number, (_within(soft, hard), hard))
+        except PermissionError:
+            time.sleep(LAY_ON_PAUSE_S)
+        except ProcessLookupError:
+            return  # over already
+        else:
+            return
+    # A set-user-id program, which no other process may limit.
+    print(f"event=limit_not_set pid={pid} limit={name}", file=sys.stderr)
 
 
 def _within(soft: int, hard: int) -> int:

@@ -33,7 +33,7 @@ class Meter:
     def __init__(self, confinement: Confinement) -> None:
         self._confinement = confinement
         self._peak = 0
-        self._largest = 0       # resident bytes of the largest process reaped
+        self._largest = 0  # resident bytes of the largest process reaped
         self._sum = 0
         self._samples = 0
         self.processes_max = 1
@@ -61,10 +61,11 @@ class Meter:
         return Sample(cpu_s, mib(memory.resident), mib(self._peak), mib(memory.swap), tuple(pids), groups, threads)
 
     def memory_mib_max(self) -> int:
-        """The peak. The group's own peak holds file caches as well, so it is only the upper bound of what was seen otherwise.
+        """The peak. The group's own peak holds file caches as well, so it is only the upper bound of what was seen
+        otherwise.
 
-        A process's largest size is known no better than the shepherd's own, which it starts with; below that this size is
-        the bound.
+        A process's largest size is known no better than the shepherd's own, which it starts with; below that this
+        size is the bound.
         """
         bound = self._confinement.memory_peak()
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

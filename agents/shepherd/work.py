@@ -1,8 +1,9 @@
-"""One attempt on this host, from its order to its release: processes started, limits kept, leftovers killed, the end recorded.
+"""One attempt on this host, from its order to its release: processes started, limits kept, leftovers killed, the end
+recorded.
 
-Invariants: nothing is started before the log says so; the end is on record before anyone is told; the attempt is over only
-when none of its processes is left; whatever goes wrong becomes a report, never a dead shepherd. Everything is done in short
-steps, driven by orders, by `reaped` and by `tick`, so that no step waits.
+Invariants: nothing is started before the log says so; the end is on record before anyone is told; the attempt is over
+only when none of its processes is left; whatever goes wrong becomes a report, never a dead shepherd. Everything is
+done in short steps, driven by orders, by `reaped` and by `tick`, so that no step waits.
 """
 
 import os
@@ -24,15 +25,15 @@ from agents.shepherd.spool import ExitLog, OutputFile
 from agents.shepherd.start import HostFailure, StartFailure, Streams
 from agents.shepherd.usage import Meter
 
-GRACE_S = 0.02          # a job shorter than this costs one report, not two
+GRACE_S = 0.02  # a job shorter than this costs one report, not two
 FIRST_SAMPLE_S = 1.0
-KILL_AGAIN_S = 0.02     # and then ever later, up to
+KILL_AGAIN_S = 0.02  # and then ever later, up to
 KILL_AGAIN_MAX_S = 1.0
 # So long a job's end waits for its last processes; then it is told, and the place stays taken until they are gone.
 GIVE_UP_S = 5.0
 POST_EXEC_MAX_S = 600.0
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-ABORT_EXIT = 99         # of a pre-execution command: the job must not be tried again
+ABORT_EXIT = 99  # of a pre-execution command: the job must not be tried again
 
 HELD, PRE, RUNNING, ENDING, POST, OVER = "held", "pre", "running", "ending", "post", "over"
 
@@ -44,8 +45,8 @@ class Tools(NamedTuple):
     identity: Identity
     log: ExitLog
     output: OutputFile
-    null: int                               # /dev/null
-    send: Callable[[bytes], None]           # to the agent, if there is one
+    null: int  # /dev/null
+    send: Callable[[bytes], None]  # to the agent, if there is one
     send_optional: Callable[[bytes], None]  # dropped when the agent does not listen
 
 
@@ -57,16 +58,16 @@ class Work:
         self.setup = setup
         self.phase = HELD
         self.launched = False
-        self.pid = 0            # of the first process, for people
+        self.pid = 0  # of the first process, for people
         self.started = 0.0
         self._tools = tools
         self._has_command = setup.program is not None or bool(setup.companions)
         self._meter = Meter(tools.confinement)
         self._logged = False
-        self._deciding: set[int] = set()    # the attempt ends with the last of these
-        self._others: set[int] = set()      # or with the first of these that fails
-        self._helper = 0                    # pre- or post-execution command
-        self._tasks: dict[int, int] = {}    # process id -> serial
+        self._deciding: set[int] = set()  # the attempt ends with the last of these
+        self._others: set[int] = set()  # or with the first of these that fails
+        self._helper = 0  # pre- or post-execution command
+        self._tasks: dict[int, int] = {}  # process id -> serial
         self._streams: Streams | None = None
         self._cwd = ""
         self._status = 0
@@ -106,6 +107,8 @@ class Work:
                 self._note_start()
                 pid, error = self._start_task(serial, argv, cwd, overlay, fds), ""
                 self._tasks[pid] = serial
+                if self._sample_at == NEVER:  # on a host where only tasks run they are all there is to count
+                    self._sample_at = time.monotonic() + FIRST_SAMPLE_S
         except (StartFailure, HostFailure, OSError) as failure:
             error = str(failure)
         self._send(messages.TASK_STARTED, serial, pid, error)
@@ -123,9 +126,9 @@ class Work:
                 self._reason = self._reason or (reason if number not in (*STOPPING, signal.SIGCONT) else "")
 
     def release(self) -> None:
-        """Kill what is left; over when nothing is."""
+        """Kill what is left; over when nothing is. A post-execution command may finish: its time is bounded."""
         self._releasing = True
-        if self.phase not in (ENDING, OVER):
+        if self.phase in (HELD, PRE, RUNNING):
             self._end(signal.SIGKILL)
 
     def terminate(self, signals: tuple[int, ...], reason: str) -> None:
@@ -196,7 +199,15 @@ class Work:
         """The STATUS message of an attempt held."""
         output, error = self._descriptors()
         return pack(
-            messages.STATUS, self.key, messages.PROTOCOL, os.getpid(), self.launched, self.pid, self.started, output, error
+            messages.STATUS,
+            self.key,
+            messages.PROTOCOL,
+            os.getpid(),
+            self.launched,
+            self.pid,
+            self.started,
+            output,
+            error,
         )
 
     # -- starting
@@ -330,6 +341,7 @@ class Work:
         self._finish(released=False)
         self._allow_forks()
         self.phase = POST
+        self._kill_at = self._give_up_at = NEVER
         self._post_until = time.monotonic() + POST_EXEC_MAX_S
         self._helper = self._shell(self.setup.post_exec)
 

@@ -1,0 +1,169 @@
+"""The part of an agent that talks: its session with the master, its peers, and the local socket for commands.
+
+Importing this module imports gRPC. Everything here may fail and come back without a job noticing.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+
+import grpc.aio
+
+from agents import sensors
+from agents.assembly import Local
+from agents.callers import UserNames
+from agents.enrolment import ensure_certificate
+from agents.gateway import Gateway
+from agents.journal import JournalError
+from agents.local_methods import LocalMethods
+from agents.peers import PeerChannels, Peers
+from agents.session import Session
+from protos import notify
+from protos.cluster_pb2 import HostFacts
+from protos.tls import (
+    MASTER_NAME,
+    Identity,
+    TrustError,
+    channel_credentials,
+    channel_target,
+    join_address,
+    secure_channel,
+    split_address,
+)
+
+LOG = logging.getLogger("lava.agent")
+
+WILDCARDS = ("0.0.0.0", "::")
+
+
+async def serve(options: argparse.Namespace, facts: HostFacts, local: Local) -> int:
+    """Run an agent until SIGTERM or SIGINT; the exit code, not 0 when it had to give up."""
+    daemon = Daemon(options, facts, local)
+    loop = asyncio.get_running_loop()
+    serving = asyncio.ensure_future(daemon.run())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, serving.cancel)
+    await asyncio.wait([serving])
+    notify.stopping()
+    await daemon.close()
+    if serving.cancelled():
+        LOG.info("event=told_to_stop")
+        return 0
+    error = serving.exception()
+    LOG.critical("event=must_stop reason=%r", str(_first(error)), exc_info=None if _is_expected(error) else error)
+    return 1
+
+
+def _first(error: BaseException | None) -> BaseException | None:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _is_expected(error: BaseException | None) -> bool:
+    return isinstance(_first(error), JournalError | TrustError | OSError)
+
+
+class Daemon:
+    """A running agent. Close `Local` through this object."""
+
+    def __init__(self, options: argparse.Namespace, facts: HostFacts, local: Local) -> None:
+        self._options = options
+        self._facts = facts
+        self._local = local
+        self._identity: Identity | None = None
+        self._for_commands: grpc.aio.Channel | None = None
+        self._commands_to: tuple[str, bytes] = ("", b"")
+        self._peers = Peers(options.name, local.attempts, lambda: self._session.welcome.ticket_key)
+        self._channels = PeerChannels(self._own_identity)
+        methods = LocalMethods(options.name, local.attempts, self._peers, self._channels)
+        self._gateway = Gateway(
+            str(options.socket), self._channel_for_commands, lambda: str(options.master), methods.table(), UserNames()
+        )
+        methods.gateway = self._gateway
+        self._session = Session(
+            self._dial,
+            facts,
+            int.from_bytes(os.urandom(7), "little"),
+            local.keeper,
+            sensors.Sampler(options.simulate_gpus),
+            sensors.significant,
+        )
+
+    async def run(self) -> None:
+        """Serve for ever.
+
+        Raises:
+            TrustError, OSError: there is no certificate to be had, or an address cannot be used.
+            JournalError: in an exception group; the agent must end.
+        """
+        await self._local.start()
+        await self._refresh_channel_for_commands()
+        self._options.socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        address = await self._peers.serve(self._options.peer_listen, self._own_identity())
+        self._facts.peer_address = await asyncio.to_thread(reachable, address, self._options.master)
+        await self._gateway.start()
+        LOG.info(
+            "event=serving host=%s slots=%d cgroups=%d socket=%s peers=%s",
+            self._facts.name, self._facts.slots, self._local.base.version, self._options.socket,
+            self._facts.peer_address,
+        )  # fmt: skip
+        notify.ready(f"host {self._facts.name}, {self._facts.slots} slots")
+        await self._session.run()
+
+    async def close(self) -> None:
+        """Stop serving; jobs go on."""
+        await self._gateway.stop()
+        await self._peers.stop()
+        await self._channels.close()
+        if self._for_commands is not None:
+            await self._for_commands.close(None)
+        await self._local.close()
+
+    # -- the master
+
+    async def _dial(self) -> grpc.aio.Channel:
+        """A new channel for a session; the one for commands follows if the master has moved."""
+        target, identity = await self._refresh_channel_for_commands()
+        return secure_channel(target, channel_credentials(identity), MASTER_NAME)
+
+    async def _refresh_channel_for_commands(self) -> tuple[str, Identity]:
+        options = self._options
+        identity = await ensure_certificate(options.master, options.ticket, options.name, options.state / "identity")
+        self._identity = identity
+        target = await asyncio.to_thread(channel_target, options.master)
+        if self._commands_to != (target, identity.certificate_pem):
+            old = self._for_commands
+            # Bulk answers must not hold up the session: a connection of its own.
+            self._for_commands = secure_channel(target, channel_credentials(identity), MASTER_NAME)
+            self._commands_to = (target, identity.certificate_pem)
+            if old is not None:
+                await old.close(None)
+        return target, identity
+
+    def _channel_for_commands(self) -> grpc.aio.Channel:
+        assert self._for_commands is not None  # made before the gateway opens
+        return self._for_commands
+
+    def _own_identity(self) -> Identity:
+        if self._identity is None:
+            raise TrustError("This agent has no certificate yet.")
+        return self._identity
+
+
+def reachable(listening: str, master: str) -> str:
+    """HOST:PORT under which other hosts reach an address listened on.
+
+    For a wildcard, our address on the way to the master.
+    """
+    host, port = split_address(listening)
+    if host not in WILDCARDS:
+        return listening
+    target, target_port = split_address(channel_target(master))
+    family = socket.AF_INET6 if ":" in target else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((target, target_port))
+        return join_address(str(probe.getsockname()[0]), port)

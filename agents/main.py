@@ -1,0 +1,133 @@
+"""The agent as a program: command line, logging, pid file, and in which order its parts come to life.
+
+The launcher starts before gRPC is imported; from then on this process never forks. Ending the agent, by SIGTERM or by
+any accident, leaves jobs and their shepherds alone: the next agent takes them over.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from agents.assembly import Local, StateInUse
+from agents.environment import HostContext
+from agents.shutdown import shut_down
+
+LOG = logging.getLogger("lava.agent")
+
+ROOT_STATE, ROOT_SOCKET = Path("/var/lib/lava-agent"), Path("/run/lava/agent.sock")
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The command line; SystemExit with a usage message for a bad one."""
+    parser = argparse.ArgumentParser("lava-agent", description="lava's agent: one on each host of the cluster.")
+    parser.add_argument("--master", metavar="HOST:PORT", default=os.environ.get("LAVA_MASTER"))
+    parser.add_argument("--ticket", type=Path, metavar="FILE", help="join ticket; needed until there is a certificate")
+    parser.add_argument("--name", metavar="HOST", default=socket.gethostname(), help="the cluster's name for this host")
+    parser.add_argument(
+        "--state", type=Path, metavar="DIR", default=_own_directory() / "agent", help="spool and journal"
+    )
+    parser.add_argument("--socket", type=Path, metavar="PATH", default=_own_socket(), help="where commands connect")
+    parser.add_argument("--slots", type=int, metavar="N", help="default: one for each core")
+    parser.add_argument("--peer-listen", metavar="ADDR:PORT", default="0.0.0.0:0", help="for the agents of other hosts")
+    parser.add_argument("--login", action="store_true", help="serve commands only, run no jobs")
+    parser.add_argument("--simulate-gpus", type=int, metavar="G", default=0)
+    parser.add_argument("--pid-file", type=Path, metavar="F")
+    parser.add_argument(
+        "--shutdown", action="store_true", help="end all jobs of this state directory; no agent may run"
+    )
+    options = parser.parse_args(argv)
+    if not options.master and not options.shutdown:
+        parser.error("--master is needed")
+    if options.slots is not None and options.slots < 0:
+        parser.error("--slots must not be negative")
+    return options
+
+
+def _own_directory() -> Path:
+    if os.geteuid() == 0:
+        return ROOT_STATE.parent / "lava-agent"
+    return Path(os.environ.get("XDG_STATE_HOME", Path.home() / ".local/state")) / "lava"
+
+
+def _own_socket() -> Path:
+    return ROOT_SOCKET if os.geteuid() == 0 else _own_directory() / "agent.sock"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run until told to stop; the exit code."""
+    options = parse(sys.argv[1:] if argv is None else argv)
+    start_logging()
+    # Names are looked up by the system, /etc/hosts included; gRPC's own resolver hangs where a name server is out of
+    # reach.
+    os.environ["GRPC_DNS_RESOLVER"] = "native"
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+    try:
+        if options.shutdown:
+            shut_down(options.state)
+            return 0
+        with pid_file(options.pid_file):
+            return run_agent(options)
+    except StateInUse as error:
+        LOG.error("event=cannot_start reason=%r", str(error))
+    except TimeoutError:
+        LOG.error("event=not_shut_down reason='some processes cannot be killed'")
+    except OSError as error:
+        LOG.error("event=cannot_start reason=%r", f"{error.filename or options.state}: {error.strerror}")
+    return 1
+
+
+def run_agent(options: argparse.Namespace) -> int:
+    """Bring everything up and serve."""
+    from agents import sensors
+
+    slots = 0 if options.login else options.slots
+    facts = sensors.facts(options.name, slots, options.simulate_gpus)
+    context = HostContext(
+        host=options.name,
+        socket=str(options.socket.absolute()),
+        bin_dir=bin_dir(),
+        env_dir=os.environ.get("LAVA_ENVDIR", ""),
+        has_gpus=bool(facts.gpus),
+        oversubscribed=facts.slots > (os.cpu_count() or 1),
+    )
+    local = Local(context, options.state.absolute(), facts.slots)
+    facts.cgroups = local.base.version > 0
+    # From here on there may be threads of gRPC: this import brings them.
+    from agents.daemon import serve
+
+    return asyncio.run(serve(options, facts, local))
+
+
+def bin_dir() -> str:
+    """Where the commands are that jobs call, `blaunch` among them: $LAVA_BINDIR, or where this program is."""
+    given = os.environ.get("LAVA_BINDIR")
+    if given:
+        return given
+    own = Path(sys.argv[0]).resolve().parent
+    return str(own if (own / "blaunch").exists() else Path(sys.executable).absolute().parent)
+
+
+def start_logging() -> None:
+    """Lines of key=value on standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"))
+    logging.basicConfig(level=os.environ.get("LAVA_LOG_LEVEL", "INFO").upper(), handlers=[handler])
+
+
+@contextlib.contextmanager
+def pid_file(path: Path | None) -> Iterator[None]:
+    """Keep a file with our process id as long as we run."""
+    if path is None:
+        yield
+        return
+    path.write_text(f"{os.getpid()}\n")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

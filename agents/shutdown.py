@@ -1,0 +1,44 @@
+"""Ending all jobs of a host whose agent does not run, and the shepherds that keep them.
+
+For taking a personal cluster down. The ends are recorded as any other, so an agent started later tells the master.
+"""
+
+import asyncio
+from pathlib import Path
+
+from agents.assembly import Local
+from agents.environment import HostContext
+from agents.shepherd import hierarchy, messages
+from agents.shepherd.messages import pack
+
+PATIENCE_S = 10.0
+
+
+def shut_down(state: Path) -> None:
+    """End everything; returns when nothing is left.
+
+    Raises:
+        StateInUse: an agent is running there.
+        TimeoutError: something cannot be killed.
+    """
+    if not (state / "shepherds").is_dir():
+        return
+    context = HostContext("", "", "", "", has_gpus=False, oversubscribed=False)
+    local = Local(context, state.absolute(), slots=0)
+    asyncio.run(_end_all(local))
+    hierarchy.remove(local.base)
+
+
+async def _end_all(local: Local) -> None:
+    try:
+        await local.start()
+        for handle in local.pool.handles():
+            if handle.key is not None:
+                handle.send(pack(messages.RELEASE, *handle.key, ""))
+        async with asyncio.timeout(PATIENCE_S):
+            await local.pool.drained()
+            for handle in local.pool.handles():
+                handle.send(pack(messages.RETIRE))
+            await local.pool.deserted()
+    finally:
+        await local.close()
