@@ -17,8 +17,8 @@ SECTIONS = ("select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity["
 
 # -gpu keys that ask for what lava does anyway, or for nothing.
 GPU_DEFAULTS = {
-    "mps": ("no",), "aff": ("yes", "no"), "block": ("no",), "gpack": ("no",), "glink": ("no",), "nvlink": ("no",),
-    "gvendor": ("nvidia",),
+    "mode": ("shared",), "mps": ("no",), "aff": ("yes", "no"), "block": ("no",), "gpack": ("no",), "glink": ("no",),
+    "nvlink": ("no",), "gvendor": ("nvidia",),
 }  # fmt: skip
 
 # Set by the batch system for one job: a job submitted from inside it must not inherit them.
@@ -154,8 +154,6 @@ def _gpu_pair(request: common_pb2.GpuRequest, key: str, value: str) -> None:
             raise bad("gpu", f"num={value}", "num=N, num=N/task or num=N/host")
         request.num = count("gpu num", number, 1024)
         request.per_task = per == "task"
-    elif key == "mode" and word in ("shared", "exclusive_process"):
-        request.exclusive_process = word == "exclusive_process"
     elif key == "j_exclusive" and word in ("yes", "no"):
         request.j_exclusive = word == "yes"
     elif word not in GPU_DEFAULTS.get(key, ()):

@@ -21,9 +21,9 @@ Usage: bsub [options] command [arguments]
        bsub [options] < script
        bsub [options] script
   -q "queue ..."  -n min[,max]  -R "requirement" (repeatable)  -W [h:]m  -We [h:]m  -M memory  -m "host ..."
-  -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -g /job/group  -sp priority  -U reservation
+  -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
   -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
-  -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -Q "exit codes"  -b date  -t date  -w "dependency"
+  -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"
   -E command  -Ep command  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -u mail  -N  -B  -notify when  -h  -V
 """
 
@@ -32,12 +32,14 @@ INTERACTIVE = "interactive jobs are not supported yet."
 
 KINDS: dict[str, int | str] = {
     **dict.fromkeys(
-        ("q", "n", "R", "W", "We", "M", "m", "J", "Jd", "P", "G", "g", "sp", "U", "o", "oo", "e", "eo", "i", "cwd",
-         "outdir", "env", "L", "gpu", "nnodes", "Q", "b", "t", "w", "E", "Ep", "c", "F", "D", "S", "C", "u", "notify"),
+        ("q", "n", "R", "W", "We", "M", "m", "J", "Jd", "P", "G", "sp", "U", "o", "oo", "e", "eo", "i", "cwd",
+         "outdir", "env", "L", "gpu", "nnodes", "b", "t", "w", "E", "Ep", "c", "F", "D", "S", "C", "u", "notify"),
         VALUE,
     ),
     **dict.fromkeys(("x", "H", "K", "r", "rn", "N", "B", "Ne"), FLAG),
     **dict.fromkeys(("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "tty"), INTERACTIVE),
+    "g": "job groups are not supported yet.",
+    "Q": "requeueing by exit code is not supported yet.",
     "app": "application profiles are not supported yet.",
     "sla": "service classes are not supported yet.",
     "a": "esub programs are not supported yet.",
@@ -250,13 +252,11 @@ def describe(spec: jobs_pb2.JobSpec, choices: Choices) -> None:
     spec.project = choices.value("P") or ""
     spec.description = choices.value("Jd") or ""
     spec.user_group = choices.value("G") or ""
-    spec.job_group = choices.value("g") or ""
     spec.reservation = choices.value("U") or ""
     spec.dependency = choices.value("w") or ""
     spec.shell = choices.value("L") or ""
     spec.pre_exec = choices.value("E") or ""
     spec.post_exec = choices.value("Ep") or ""
-    spec.requeue_exit_values = choices.value("Q") or ""
     spec.hosts.extend((choices.value("m") or "").split())
 
 

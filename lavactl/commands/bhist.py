@@ -102,7 +102,7 @@ def show_long(job: jobs_pb2.JobHistory, io: "Io", *, first: bool) -> None:
     told = f"{long_time(record.submit_time)}: {submitted(record, False, record.exec_home or home, to_queue=True)};"
     paragraphs = [head(record, state=False), told]
     notes = [note for note in job.notes if not note.text.startswith("Submitted from")]
-    paragraphs += [f"{long_time(note.time)}: {clean(note.text).rstrip(';')};" for note in notes]
+    paragraphs += [f"{long_time(note.time)}: {clean(note.text).rstrip('.;')};" for note in notes]
     lines = [] if first else [SEPARATOR]
     lines += ["", *(wrap(paragraph) for paragraph in paragraphs), ""]
     until = record.end_time if record.state in ENDED and record.end_time else io.now()

@@ -36,10 +36,10 @@ def test_every_option_reaches_the_job(desk: Desk) -> None:
     """lsf.md 1.2: what each option means."""
     desk.type(
         "bsub", "-q", "q1 q2", "-n", "2,8", "-R", "span[ptile=2]", "-W", "1:30", "-We", "20", "-M", "2G",
-        "-m", "n1 n2+1", "-J", "sweep[1-10:2,15]%3", "-Jd", "text", "-P", "proj", "-G", "grp", "-g", "/a/b",
+        "-m", "n1 n2+1", "-J", "sweep[1-10:2,15]%3", "-Jd", "text", "-P", "proj", "-G", "grp",
         "-sp", "50", "-U", "r#1",
         "-oo", "out.%J.%I", "-e", "/tmp/err", "-i", "in", "-cwd", "sub", "-outdir", "results", "-L", "/bin/bash",
-        "-gpu", "num=2:mode=exclusive_process:j_exclusive=yes", "-x", "-H", "-r", "-Q", "1 2", "-w", "done(5)",
+        "-gpu", "num=2:mode=shared:j_exclusive=yes", "-x", "-H", "-r", "-w", "done(5)",
         "-E", "pre", "-Ep", "post", "-c", "10", "-C", "0", "-F", "100", "a.out", "-n", "5",
     )  # fmt: skip
     spec = desk.spec
@@ -49,7 +49,7 @@ def test_every_option_reaches_the_job(desk: Desk) -> None:
     assert list(spec.hosts) == ["n1", "n2+1"]
     assert (spec.name, spec.array_limit) == ("sweep", 3)
     assert [(r.first, r.last, r.step) for r in spec.array] == [(1, 9, 2), (15, 15, 1)]
-    assert (spec.description, spec.project, spec.user_group, spec.job_group) == ("text", "proj", "grp", "/a/b")
+    assert (spec.description, spec.project, spec.user_group) == ("text", "proj", "grp")
     assert (spec.priority, spec.reservation) == (50, "r#1")
     assert (spec.output, spec.output_overwrite) == ("/home/alice/run/sub/out.%J.%I", True)
     assert (spec.error, spec.error_overwrite) == ("/tmp/err", False)
@@ -60,7 +60,7 @@ def test_every_option_reaches_the_job(desk: Desk) -> None:
     assert [(limit.name, limit.soft) for limit in spec.rlimits] == [("cpu", 600), ("fsize", 102400), ("core", 0)]
     role = spec.roles[0]
     assert (role.tasks_min, role.tasks_max, role.slots_per_task, role.requirement) == (2, 8, 1, "span[ptile=2]")
-    assert (role.gpu.num, role.gpu.exclusive_process, role.gpu.j_exclusive) == (2, True, True)
+    assert (role.gpu.num, role.gpu.per_task, role.gpu.j_exclusive) == (2, False, True)
     assert spec.umask == 0o022
 
 
@@ -237,6 +237,7 @@ class TestScriptFile:
         (["-b", "25:00", "x"], "-b 25:00: Bad time specification. Job not submitted."),
         (["-gpu", "num=1:gmodel=H100", "x"], "-gpu gmodel=H100: not supported. Job not submitted."),
         (["-I", "bash"], "bsub -I: interactive jobs are not supported yet. Job not submitted."),
+        (["-g", "/a", "x"], "bsub -g: job groups are not supported yet. Job not submitted."),
         (["-app", "p", "x"], "bsub -app: application profiles are not supported yet. Job not submitted."),
         ([], "Empty job. Job not submitted."),
         ([" "], "No command is specified. Job not submitted."),
