@@ -1,10 +1,11 @@
 """A cluster of three hosts on this machine, three kinds of jobs, every number checked, and everything taken down again.
 
 `make demo` runs it. It needs no root; as root the hosts are the same, only the jobs could be anybody's. Were anything
-left behind, it would fail: processes, network links, mounts and control groups are compared with before.
+left behind, it would fail: it looks for processes, network links, mounts and control groups of its own.
 """
 
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -115,18 +116,19 @@ def until(what: str, happened: Callable[[], object]) -> None:
         time.sleep(LOOK_AGAIN_S)
 
 
-def traces() -> dict[str, set[str]]:
-    """What a cluster could leave behind on this machine: links, namespaces, mounts and control groups."""
+def traces(identity: str, home: Path) -> dict[str, list[str]]:
+    """What of a cluster is still on this machine: links, namespaces, mounts, directories and control groups."""
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=False).stdout
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-    groups = {str(path) for root in Path("/sys/fs/cgroup").glob("*/") for path in root.glob("*lava*")}
-    return {
-        "network links": set(re.findall(r"^\d+: ([^:@]+)", links, re.MULTILINE)),
-        "network namespaces": set(os.listdir("/run/netns")) if Path("/run/netns").is_dir() else set(),
-        "mounts": {line.split()[1] for line in mounts},
-        "directories under /run": {str(path) for path in Path("/run").glob("lava-*")},
-        "control groups": groups | {str(path) for path in Path("/sys/fs/cgroup").glob("*lava*")},
+    places = [path for pattern in ("*", "*/*") for path in Path("/sys/fs/cgroup").glob(pattern) if path.is_dir()]
+    found = {
+        "network links": re.findall(r"^\d+: ([^:@]+)", links, re.MULTILINE),
+        "network namespaces": os.listdir("/run/netns") if Path("/run/netns").is_dir() else [],
+        "mounts": [line.split()[1] for line in mounts],
+        "directories": [*map(str, Path("/run").iterdir()), *map(str, Path(tempfile.gettempdir()).iterdir())],
+        "control groups": list(map(str, places)),
     }
+    return {kind: [name for name in names if identity in name or str(home) in name] for kind, names in found.items()}
 
 
 def processes_of(home: Path) -> list[str]:
@@ -157,15 +159,17 @@ def trap_ssh(home: Path) -> Path:
 @contextlib.contextmanager
 def cluster() -> Iterator[Demo]:
     """A running cluster in a fresh directory; taken down whatever happens, and nothing may be left of it."""
-    before = traces()
     home = Path(tempfile.mkdtemp(prefix="lava-demo-"))
     # Whoever runs the demo, a job must be able to enter its directory.
     home.chmod(0o755)
     path = f"{home / 'traps'}:{COMMANDS}:{os.environ.get('PATH', os.defpath)}"
     demo = Demo(home, {**os.environ, "PATH": path})
+    identity = str(home)
     try:
         called = trap_ssh(home)
         demo.run("lavactl", "up", "--hosts", str(HOSTS), "--slots", str(SLOTS), "--dir", str(demo.cluster))
+        # Six characters of the cluster's own are in the name of everything it makes on the machine.
+        identity = json.loads((demo.cluster / "personal.json").read_text(encoding="utf-8"))["id"]
         shell = 'eval "$(lavactl env --dir "$1")" && PATH="$2:$PATH" exec env -0'
         settings = demo.run("sh", "-c", shell, "sh", str(demo.cluster), str(home / "traps"), quiet=True)
         demo.environment = dict(line.split("=", 1) for line in settings.split("\0") if "=" in line)
@@ -180,8 +184,8 @@ def cluster() -> Iterator[Demo]:
                 demo.run("lavactl", "down", "--dir", str(demo.cluster))
         finally:
             shutil.rmtree(home)
-    for kind, present in traces().items():
-        check(f"no {kind} are left", not present - before[kind])
+    for kind, present in traces(identity, home).items():
+        check(f"no {kind} are left", not present)
     check("no processes are left", not processes_of(home))
 
 
