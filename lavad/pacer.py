@@ -53,7 +53,7 @@ class Pacer:
             asyncio.get_running_loop().call_soon(self._run)
 
     def _slice(self) -> bool:
-        plan = slice_pass(self.engine.cluster, self.agenda, self.steps)
+        plan = slice_pass(self.engine.cluster, self.agenda, self.steps, self.engine.clock())
         self.passes += plan.is_complete
         if plan.starts:
             self.engine.post_replying([ApplyPlan(plan)], self._check_applied)

@@ -40,6 +40,7 @@ def take_share(cluster: "Cluster", attempt: Attempt, share: HostShare) -> None:
 
 def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
     attempt.unreleased.discard(name)
+    cluster.touched.add(attempt.key)
     host = cluster.hosts.get(name)
     share = host.attempts.pop(attempt.key, None) if host else None
     if host is not None and share is not None:
@@ -70,6 +71,7 @@ def _leave_attempt(cluster: "Cluster", job: Job) -> Attempt:
     attempt = job.attempt
     assert attempt is not None, f"{job.key} holds no attempt"
     attempt.over = True
+    cluster.touched.add(attempt.key)
     cluster.staging.pop(attempt.key, None)
     if not attempt.unreleased:
         cluster.attempts.pop(attempt.key, None)
@@ -206,6 +208,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     job.attempts = key.attempt
     job.postponed_reason = ""
     attempt = Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
+    cluster.touched.add(key)
     attempt.launch_due = event.at + cluster.policy.staging_timeout_s
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
     for share in event.allocation:
@@ -234,6 +237,7 @@ def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, S.RUN)
     attempt = cluster.staging.pop(event.key)
+    cluster.touched.add(event.key)
     attempt.started_at, attempt.pid = event.at, event.pid
     attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
 

@@ -27,10 +27,14 @@ class Cluster:
         self.next_job = 1
         self.jobs: dict[int, Job | ArrayRecord] = {}
         self.attempts: dict[Key, Attempt] = {}
+        self.touched: set[Key] = set()  # attempts that took or gave back slots since the scheduler last asked
         self.staging: dict[Key, Attempt] = {}  # not all hosts have answered, or the launch is not yet confirmed
         self.hosts: dict[str, Host] = {}
         self.table = HostTable()
-        self.pending = PendingIndex()
+        self.pending = PendingIndex(
+            frozenset(queue.name for queue in policy.queues if queue.is_timed),
+            frozenset(queue.name for queue in policy.queues if queue.backfill_depth > 1),
+        )
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
         self.request_ids: OrderedDict[bytes, int] = OrderedDict()
@@ -107,6 +111,7 @@ class Cluster:
         else:
             attempt.over = True
         self.attempts[attempt.key] = attempt
+        self.touched.add(attempt.key)
         for share in attempt.allocation:
             if share.host in attempt.unreleased:
                 if share.host not in self.hosts:

@@ -6,7 +6,6 @@ Each check recounts from the records what ``apply`` keeps incrementally.
 from collections import Counter
 
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.pending import key_of
 from lavad.core.model import FINAL, HOLDING, JobState
 from lavad.core.records import ArrayRecord, Job
 
@@ -76,7 +75,7 @@ def _check_buckets(cluster: Cluster) -> None:
     assert len(listed) == len(set(listed)), "a job is in two buckets"
     for record in cluster.jobs.values():
         waits = record.room() > 0 if isinstance(record, ArrayRecord) else record.state is JobState.PEND
-        bucket = cluster.pending.buckets.get(key_of(record.shared))
+        bucket = cluster.pending.buckets.get(cluster.pending.key_of(record.shared))
         inside = bucket is not None and any(entry.job == record.id for entry in bucket)
         assert waits == inside, f"job {record.id}: waits {waits}, in its bucket {inside}"
 

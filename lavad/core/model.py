@@ -180,6 +180,13 @@ class Queue:
     run_limit_s: int = 0
     rerunnable: bool = False
     nice: int = 0
+    in_order: bool = False  # no job starts before one that is ahead of it in the queue
+    backfill_depth: int = 0  # so many blocked jobs hold a reservation; others start early if they delay none of them
+
+    @property
+    def is_timed(self) -> bool:
+        """Do run limits matter to the scheduler here?"""
+        return self.backfill_depth > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ class BucketKey(NamedTuple):
     user: str
     user_group: str
     request: Request
+    run_limit_s: int = 0  # only in queues whose jobs wait by their run limits; elsewhere it makes no difference
 
 
 class Entry(NamedTuple):
@@ -75,29 +76,39 @@ class Bucket:
 class PendingIndex:
     """All buckets, and which of them the next pass must look at."""
 
-    def __init__(self) -> None:
+    def __init__(self, timed_queues: frozenset[str] = frozenset(), eager_queues: frozenset[str] = frozenset()) -> None:
         self.buckets: dict[BucketKey, Bucket] = {}
         self.fresh: set[BucketKey] = set()  # changed since the last pass: must be looked at
+        self.left: set[BucketKey] = set()  # lost a job since the last pass: reservations may have lost their holder
+        self._timed_queues = timed_queues
+        self._eager_queues = eager_queues  # where a job matters to others as soon as it waits, wherever it stands
         self._made = 0
+
+    def key_of(self, shared: Shared) -> BucketKey:
+        """The bucket of all jobs submitted like this one."""
+        run_limit_s = shared.run_limit_s if shared.queue in self._timed_queues else 0
+        return BucketKey(shared.queue, shared.user, shared.user_group, shared.request, run_limit_s)
 
     def add(self, shared: Shared, entry: Entry) -> None:
         """A job or array may start from now on."""
-        key = key_of(shared)
+        key = self.key_of(shared)
         bucket = self.buckets.get(key)
         if bucket is None:
             self._made += 1
             bucket = self.buckets[key] = Bucket(key, self._made)
         was_head = bucket.head() if len(bucket) else None
         bucket.add(entry)
-        if bucket.head() != was_head:  # behind a head that waits for room there is nothing new to look at
+        # Behind a head that waits for room there is nothing new to look at, unless it is to hold a reservation.
+        if bucket.head() != was_head or shared.queue in self._eager_queues:
             self.fresh.add(key)
 
     def remove(self, shared: Shared, entry: Entry) -> None:
         """A job or array may no longer start."""
-        key = key_of(shared)
+        key = self.key_of(shared)
         bucket = self.buckets.get(key)
         if bucket is None:
             return
+        self.left.add(key)
         bucket.remove(entry)
         if not len(bucket):
             del self.buckets[key]
@@ -105,8 +116,3 @@ class PendingIndex:
 
     def __len__(self) -> int:
         return sum(map(len, self.buckets.values()))
-
-
-def key_of(shared: Shared) -> BucketKey:
-    """The bucket of all jobs submitted like this one."""
-    return BucketKey(shared.queue, shared.user, shared.user_group, shared.request)

@@ -1,0 +1,95 @@
+"""Who waits with a promise: the first blocked jobs of a queue, in the order in which they would start.
+
+A reservation is no allocation. It is made anew from the present state whenever a later job asks to go first, so it
+never grows stale; what is remembered between passes is only who holds one. ``start_at`` is the newest estimate.
+"""
+
+from collections.abc import Iterable
+
+from lavad.core.cluster import Cluster
+from lavad.core.indexes.ends import ExpectedEnd, ExpectedEnds, expected_end
+from lavad.core.indexes.pending import BucketKey
+from lavad.core.model import Key
+from lavad.core.records import ArrayRecord
+from lavad.core.scheduling.ordering import Rank
+
+
+class Reservation:
+    """A blocked job that others must not delay."""
+
+    __slots__ = ("index", "job", "key", "rank", "start_at")
+
+    def __init__(self, rank: Rank, key: BucketKey, job: int, index: int) -> None:
+        self.rank = rank
+        self.key = key
+        self.job = job
+        self.index = index
+        self.start_at: float | None = None
+
+
+class Book:
+    """All reservations in order of rank, the buckets they hold back, and the expected ends they are computed from."""
+
+    def __init__(self) -> None:
+        self.reservations: list[Reservation] = []
+        self.held: set[BucketKey] = set()  # there was room for these, but it is promised
+        self.full: frozenset[str] = frozenset()  # queues in which more jobs wait than may hold a reservation
+        self.ends = ExpectedEnds()
+        self._keys: set[BucketKey] = set()
+        self._touched: set[Key] | None = None  # None: nothing was ever asked, so nothing is kept
+
+    def note(self, touched: Iterable[Key]) -> None:
+        """Attempts that took or gave back slots."""
+        if self._touched is not None:
+            self._touched.update(touched)
+
+    def ends_of(self, cluster: Cluster) -> ExpectedEnds:
+        """The expected ends as they are now."""
+        if self._touched is None:
+            self._touched = set(cluster.attempts)
+        if self._touched:
+            self.ends.update({key: _expectation(cluster, key) for key in self._touched})
+            self._touched = set()
+        return self.ends
+
+    def write(self, reservations: list[Reservation], full: frozenset[str]) -> None:
+        """Who holds a reservation from now on, and in which queues no more are made."""
+        self.reservations = reservations
+        self.full = full
+        self._keys = {one.key for one in reservations}
+
+    def concerns(self, buckets: Iterable[BucketKey]) -> bool:
+        """Does one of these buckets have a job that holds a reservation?"""
+        return not self._keys.isdisjoint(buckets)
+
+    def drop_departed(self, cluster: Cluster, left: set[BucketKey]) -> bool:
+        """Forget reservations of jobs that don't wait in these buckets any more; True when there were any."""
+        if not self.concerns(left):
+            return False
+        kept = [one for one in self.reservations if one.key not in left or _still_waits(cluster, one)]
+        is_less = len(kept) < len(self.reservations)
+        self.write(kept, self.full)
+        return is_less
+
+
+def _expectation(cluster: Cluster, key: Key) -> ExpectedEnd | None:
+    attempt = cluster.attempts.get(key)
+    if attempt is None:
+        return None
+    shared = cluster.jobs[key.job].shared
+    slots = sum(_slots_back(cluster, share.host, share.slots, shared.request.exclusive) for share in attempt.allocation)
+    return expected_end(attempt, shared.run_limit_s, slots)
+
+
+def _slots_back(cluster: Cluster, host: str, slots: int, exclusive: bool) -> int:
+    """An exclusive job gives back the whole host."""
+    return cluster.hosts[host].facts.slots if exclusive else slots
+
+
+def _still_waits(cluster: Cluster, one: Reservation) -> bool:
+    record = cluster.jobs.get(one.job)
+    if record is None or cluster.pending.key_of(record.shared) != one.key:
+        return False
+    if isinstance(record, ArrayRecord):
+        return one.index in record.pending
+    return record.attempt is None and record.end is None

@@ -1,0 +1,148 @@
+"""A trace through the master's own core in virtual time: the event heap, and agents that never fail and take no time.
+
+Invariants: at each moment first everything that ends, then everything that arrives, then one scheduling pass; nothing
+but ``step`` changes the cluster; the same trace under the same policy gives the same schedule.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.events import NewJob
+from lavad.core.model import Allocation, HostFacts, Key, Policy, Request, RoleRequest, Shared
+from lavad.core.scheduling.cycle import Agenda, slice_pass
+from lavad.core.step import step
+from lavad.simulator.swf import TraceJob
+
+SLICE_STEPS = 1_000_000  # nobody waits for a reply between slices here
+TICK_EVERY = 1000  # ends between ticks, which let the cluster forget what has ended
+FORGOTTEN_AFTER_S = 1.0
+
+
+class Overrun(Enum):
+    """What becomes of a job that would run past its estimate."""
+
+    KILL = "kill"
+    EXTEND = "extend"
+    RUN_ON = "runon"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Equal hosts."""
+
+    hosts: int
+    slots: int
+
+    @property
+    def processors(self) -> int:
+        return self.hosts * self.slots
+
+
+@dataclass(slots=True)
+class Schedule:
+    """What became of each job, in the order of the trace: when it started, and for how long it ran."""
+
+    jobs: Sequence[TraceJob]
+    machine: Machine
+    starts: list[int] = field(default_factory=list)
+    runs: list[int] = field(default_factory=list)
+
+
+def times_of(job: TraceJob, overrun: Overrun) -> tuple[int, int]:
+    """(how long it will run, what the scheduler is told)."""
+    if overrun is Overrun.KILL:
+        return min(job.run_s, job.estimate_s), job.estimate_s
+    if overrun is Overrun.EXTEND:
+        return job.run_s, max(job.run_s, job.estimate_s)
+    return job.run_s, job.estimate_s
+
+
+class Replay:
+    """One trace on one machine. ``submission`` says how a trace's job is submitted."""
+
+    def __init__(
+        self,
+        jobs: Sequence[TraceJob],
+        machine: Machine,
+        policy: Policy,
+        overrun: Overrun = Overrun.KILL,
+    ) -> None:
+        self.schedule = Schedule(jobs, machine, [-1] * len(jobs), [0] * len(jobs))
+        self.cluster = Cluster(policy)
+        self.agenda = Agenda()
+        self._jobs = jobs
+        self._overrun = overrun
+        self._queue = policy.default_queue
+        self._ends: list[tuple[int, int, Key, Allocation]] = []  # (when, number in the trace, attempt, where)
+        self._numbers: dict[int, int] = {}  # the cluster's job -> place in the trace
+        self._requests: dict[int, Request] = {}
+        self._ended = 0
+
+    def run(self) -> Schedule:
+        """From the first arrival to the last end.
+
+        Raises:
+            StuckError: jobs are left that will never start.
+        """
+        self._join_hosts(self._jobs[0].submit_s if self._jobs else 0)
+        arrivals, at = self._jobs, 0
+        while at < len(arrivals) or self._ends:
+            now = self._next_moment(at)
+            while self._ends and self._ends[0][0] == now:
+                self._end(now)
+            while at < len(arrivals) and arrivals[at].submit_s == now:
+                self._submit(at, now)
+                at += 1
+            self._schedule(now)
+        return self.schedule
+
+    def _next_moment(self, at: int) -> int:
+        if at == len(self._jobs):
+            return self._ends[0][0]
+        arrival = self._jobs[at].submit_s
+        return min(arrival, self._ends[0][0]) if self._ends else arrival
+
+    def _join_hosts(self, now: int) -> None:
+        machine = self.schedule.machine
+        for number in range(machine.hosts):
+            facts = HostFacts(f"n{number:05}", machine.slots)
+            step(self.cluster, c.AgentHello(facts, 1), now)
+
+    def _submit(self, at: int, now: int) -> None:
+        job = self._jobs[at]
+        run, estimate = times_of(job, self._overrun)
+        self.schedule.runs[at] = run
+        user = f"user{job.user}"
+        shared = Shared(user, job.user, job.group, self._queue, "default", self._request(job.processors), "", estimate)
+        reply = step(self.cluster, c.SubmitJob(NewJob(0, shared, b"", b"", b""), c.Caller(user, job.user)), now).reply
+        self._numbers[reply.job] = at
+
+    def _request(self, slots: int) -> Request:
+        known = self._requests.get(slots)
+        if known is None:
+            known = self._requests[slots] = Request((RoleRequest(tasks_min=slots, tasks_max=slots),))
+        return known
+
+    def _schedule(self, now: int) -> None:
+        while self.agenda.has_work(self.cluster):
+            plan = slice_pass(self.cluster, self.agenda, SLICE_STEPS, now)
+            if plan.starts:
+                step(self.cluster, c.ApplyPlan(plan), now)
+            for start in plan.starts:
+                number = self._numbers[start.job]
+                self.schedule.starts[number] = now
+                end = now + self.schedule.runs[number]
+                heapq.heappush(self._ends, (end, number, Key(start.job, start.index, 1), start.allocation))
+
+    def _end(self, now: int) -> None:
+        """An agent that stages, starts and clears in no time tells everything in its last report."""
+        _, _, key, allocation = heapq.heappop(self._ends)
+        del self._numbers[key.job]
+        lead = allocation[0].host
+        step(self.cluster, c.ReportFinished(lead, key, 0, now, also_released=True), now)
+        for share in allocation[1:]:
+            step(self.cluster, c.ReportReleased(share.host, key), now)

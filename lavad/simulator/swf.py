@@ -1,0 +1,132 @@
+"""The Standard Workload Format, version 2.2: which jobs of a trace are replayed, and with which figures.
+
+Invariants: a limit counts job lines before any is dropped; every job that is dropped is counted; jobs come in the order
+of (submit, line). Times are whole seconds. The format: Chapin et al., "Benchmarks and standards for the evaluation of
+parallel job schedulers", JSSPP 1999, and the Parallel Workloads Archive.
+"""
+
+import gzip
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+COLUMNS_MIN = 9  # up to the requested time; what lies behind it is taken as unknown where it is missing
+_HEADER = re.compile(r";\s*(\w+)\s*:\s*(\d+)")
+
+
+class TraceError(Exception):
+    """The trace can't be read; the message names file and line and says what was expected."""
+
+
+class TraceJob(NamedTuple):
+    """One job to replay. ``number`` is the trace's own; ids of users, groups and queues are -1 where unknown."""
+
+    number: int
+    submit_s: int
+    run_s: int
+    processors: int
+    estimate_s: int
+    user: int = -1
+    group: int = -1
+    queue: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The jobs to replay, in order, and how many lines were dropped for which reason."""
+
+    jobs: tuple[TraceJob, ...]
+    lines: int
+    processors: int
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def read_trace(path: Path, processors: int | None = None, limit: int | None = None) -> Trace:
+    """Read a trace, plain or gzipped.
+
+    Args:
+        processors: of the machine; wider jobs are dropped. None: what the header says, or else the widest job.
+        limit: how many job lines to read.
+
+    Raises:
+        TraceError: it can't be read, or a line is no job.
+    """
+    try:
+        with _opened(path) as lines:
+            return _trace(path, lines, processors, limit)
+    except FileNotFoundError:
+        raise TraceError(f"{path}: there is no such file") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TraceError(f"{path}: the file is damaged: {error}") from error
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+
+
+def _opened(path: Path) -> "gzip.GzipFile":
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if is_packed else path.open("rb")  # type: ignore[return-value]  # both give lines of bytes
+
+
+def _trace(path: Path, lines: Iterable[bytes], processors: int | None, limit: int | None) -> Trace:
+    header: dict[str, int] = {}
+    found = list(islice(_job_lines(path, lines, header), limit))
+    wanted = processors or header.get("MaxProcs") or header.get("MaxNodes")
+    machine = wanted or max((job.processors for job in found), default=1)
+    dropped: Counter[str] = Counter()
+    kept = [job for job in found if not _is_dropped(job, machine, dropped)]
+    kept.sort(key=lambda job: job.submit_s)  # stable: lines of one second stay in their order
+    return Trace(tuple(kept), len(found), machine, dropped)
+
+
+def _is_dropped(job: TraceJob, machine: int, dropped: Counter[str]) -> bool:
+    if job.run_s <= 0:
+        dropped["never ran"] += 1
+    elif job.processors <= 0:
+        dropped["without processors"] += 1
+    elif job.processors > machine:
+        dropped["wider than the machine"] += 1
+    else:
+        return False
+    return True
+
+
+def _job_lines(path: Path, lines: Iterable[bytes], header: dict[str, int]) -> Iterator[TraceJob]:
+    for number, raw in enumerate(lines, 1):
+        line = raw.decode("latin-1").strip()
+        if line.startswith(";"):
+            said = _HEADER.match(line)
+            if said:
+                header.setdefault(said[1], int(said[2]))
+        elif line:
+            yield _job(path, number, line.split())
+
+
+def _job(path: Path, line: int, words: list[str]) -> TraceJob:
+    if len(words) < COLUMNS_MIN:
+        raise TraceError(f"{path}:{line}: a job has 18 columns, here are {len(words)}")
+    try:
+        requested, allocated = _whole(words[7]), _whole(words[4])
+        run, estimate = _whole(words[3]), _whole(words[8])
+        return TraceJob(
+            _whole(words[0]),
+            _whole(words[1]),
+            run,
+            requested if requested > 0 else allocated,
+            estimate if estimate > 0 else run,
+            *(_whole(words[at]) if at < len(words) else -1 for at in (11, 12, 14)),
+        )
+    except (ValueError, OverflowError) as error:
+        raise TraceError(f"{path}:{line}: every column of a job is a number ({error})") from error
+
+
+def _whole(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        return int(float(word))
