@@ -87,7 +87,7 @@ class Passes:
 
     def _slice(self) -> bool:
         began = time.perf_counter()
-        plan = slice_pass(self.cluster, self.agenda, STEPS)
+        plan = slice_pass(self.cluster, self.agenda, STEPS, 2.0)
         planned = time.perf_counter()
         outcome = step(self.cluster, c.ApplyPlan(plan), 2.0) if plan.starts else None
         ended = time.perf_counter()
