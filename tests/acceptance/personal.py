@@ -1,0 +1,127 @@
+"""A personal cluster as these tests use it: commands as typed, daemons killed by pid, hosts stopped or cut off."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+
+
+class Cluster:
+    """A cluster made by ``lavactl up`` in a directory of the test's own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.environment: dict[str, str] = {}
+
+    def up(self, *options: str) -> None:
+        """Make the cluster, or start what of it is not running."""
+        self._lavactl("up", *options)
+        self.environment = _exports(self._lavactl("env"))
+
+    def down(self) -> None:
+        """Take everything down and remove it."""
+        self._lavactl("down", "--purge")
+
+    def _lavactl(self, command: str, *options: str) -> str:
+        done = subprocess.run(
+            [BIN / "lavactl", command, "--dir", self.directory, *options],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"lavactl {command}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    def configure(self, **settings: str) -> None:
+        """Add lines to lava.conf; they count from the master's next start."""
+        with (self.directory / "lava.conf").open("a") as conf:
+            conf.writelines(f"{name}={value}\n" for name, value in settings.items())
+
+    def run(self, *words: str, stdin: str | None = None, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+        """A command as a user types it."""
+        return subprocess.run(
+            [str(BIN / words[0]), *words[1:]],
+            env=self.environment,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def submit(self, *words: str, stdin: str | None = None) -> int:
+        """bsub; the job's number."""
+        done = self.run("bsub", *words, stdin=stdin)
+        found = re.search(r"Job <(\d+)> is submitted", done.stdout)
+        assert found, f"bsub {words}: {done.stdout}{done.stderr}"
+        return int(found[1])
+
+    def states(self, job: int) -> dict[int, tuple[str, int]]:
+        """Index -> (state, exit code) of every element, 0 for a plain job."""
+        done = self.run("bjobs", "-noheader", "-o", "jobindex stat exit_code", str(job))
+        rows = [line.split() for line in done.stdout.splitlines()]
+        return {int(row[0]): (row[1], int(row[2]) if row[2].isdigit() else 0) for row in rows}
+
+    def counts(self, job: int) -> dict[str, int]:
+        """The columns of bjobs -A."""
+        lines = self.run("bjobs", "-A", str(job)).stdout.splitlines()
+        header, row = lines[0].split(), lines[1].split()
+        return {name: int(value) for name, value in zip(header[3:], row[-len(header[3:]) :], strict=True)}
+
+    def pid(self, daemon: str) -> int:
+        """Process id of ``lavad`` or ``agent-HOST``."""
+        return int((self.directory / f"{daemon}.pid").read_text())
+
+    def kill(self, daemon: str, number: int = signal.SIGKILL) -> None:
+        """Signal a daemon; one that is gone already is fine."""
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            os.kill(self.pid(daemon), number)
+
+    def hosts(self) -> list[str]:
+        """Hosts that run jobs."""
+        done = self.run("bhosts", "-noheader", "-o", "host_name")
+        return done.stdout.split()
+
+    def history(self, job: int) -> str:
+        """bhist -l."""
+        return self.run("bhist", "-l", str(job)).stdout
+
+
+def _exports(text: str) -> dict[str, str]:
+    """What a shell has after evaluating the output of ``lavactl env``."""
+    command = f"{text}\nenv -0"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)
+    return dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry)
+
+
+@contextlib.contextmanager
+def a_cluster(directory: Path, hosts: int, slots: int, **settings: str) -> Iterator[Cluster]:
+    """A running cluster with some settings, taken down whatever happens."""
+    cluster = Cluster(directory)
+    try:
+        cluster.up("--hosts", str(hosts), "--slots", str(slots))
+        if settings:
+            cluster.configure(**settings)
+            cluster.kill("lavad", signal.SIGTERM)
+            wait_for(lambda: not (directory / "lavad.pid").exists(), 20, "the master to end")
+            cluster.up()
+        yield cluster
+    finally:
+        cluster.down()
+
+
+def wait_for(condition: Callable[[], object], limit_s: float, what: str, pause_s: float = 0.1) -> None:
+    """Until the condition holds; a test fails that waits longer than the limit."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, f"waited {limit_s} s for {what}"
+        time.sleep(pause_s)
