@@ -175,22 +175,23 @@ def _ip_on_ground(cluster: Cluster, table: Table, lines: list[str]) -> None:
     run_inside("Plugging in the hosts", passage)
 
 
-def residents(anchors: list[Process]) -> list[int]:
-    """All that live in the network and user namespaces of these living processes, without the anchors themselves."""
-    networks, users = _namespaces_of(anchors, "net"), _namespaces_of(anchors, "user")
+def residents(anchors: list[Process], kinds: tuple[str, ...] = ("net", "user")) -> list[int]:
+    """All that live in these kinds of namespaces of living processes, without the anchors themselves."""
+    networks = _namespaces_of(anchors, "net") if "net" in kinds else set()
+    users = _namespaces_of(anchors, "user") if "user" in kinds else set()
     held = {anchor.pid for anchor in anchors}
     if not networks and not users:
         return []
     return [pid for pid in all_pids() if pid not in held and _is_inside(pid, networks, users)]
 
 
-def clear(anchors: list[Process]) -> None:
-    """End all that lives in the network and user namespaces of these living processes, and then them.
+def clear(anchors: list[Process], kinds: tuple[str, ...] = ("net", "user")) -> None:
+    """End all that lives in these kinds of namespaces of living processes, and then those; `net` alone means one host.
 
     Only a living process proves that a namespace is this cluster's: the kernel gives its number to another once it is
     gone. So the anchors end last.
     """
-    sweep(lambda: residents(anchors))
+    sweep(lambda: residents(anchors, kinds))
     end(anchors, 0)
 
 

@@ -16,7 +16,7 @@ from lavactl.errors import CommandError
 from lavactl.personal import cells, daemons, ground, network
 from lavactl.personal import directory as files
 from lavactl.personal.making import addresses
-from lavactl.personal.processes import Process, identify, is_alive, wait_until_collected
+from lavactl.personal.processes import Process, identify, is_alive, mentioning, sweep, wait_until_collected
 from lavactl.personal.record import Cluster, Mode, Table, save
 from lavactl.personal.toolbox import link_commands
 from protos.tickets import read_ticket
@@ -93,7 +93,7 @@ def _rebuild_hosts(directory: Path, cluster: Cluster, table: Table) -> None:
 
 def _bury(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) -> None:
     agents = [daemons.agent_key(host) for host in hosts]
-    ground.clear([process for name in agents if (process := table.get(name)) and is_alive(process)])
+    ground.clear([process for name in agents if (process := table.get(name)) and is_alive(process)], ("net",))
     daemons.stop(directory, table, agents)
     daemons.end_jobs(directory, cluster, table, hosts)
     for host in hosts:
@@ -132,7 +132,7 @@ def take_down(directory: Path, cluster: Cluster) -> str:
     """
     table = Table(directory)
     everyone = [cluster.login, *cluster.hosts]
-    present = _present(cluster, table)
+    present = _present(directory, cluster, table)
     # The master first, so that it does not fill the slots of the jobs that end next.
     daemons.stop(directory, table, [daemons.MASTER])
     daemons.stop(directory, table, [daemons.agent_key(host) for host in everyone])
@@ -145,16 +145,23 @@ def take_down(directory: Path, cluster: Cluster) -> str:
             raise
         note = str(error)
     finally:
-        _clear(cluster, table)
+        _clear(directory, cluster, table)
         wait_until_collected(present, COLLECTED_S)
     return note
 
 
-def _present(cluster: Cluster, table: Table) -> list[Process]:
+def _present(directory: Path, cluster: Cluster, table: Table) -> list[Process]:
     """Every process of the cluster now, as far as anything tells."""
     known = [process for name in table.names() if (process := table.get(name)) and is_alive(process)]
     others = {*cells.members(cluster.id), *ground.residents(_sleepers(cluster, table))}
+    if cluster.mode is Mode.LOOPBACK:
+        others |= _launched(directory)
     return known + [process for pid in others if (process := identify(pid))]
+
+
+def _launched(directory: Path) -> set[int]:
+    """Launchers and shepherds of the cluster, by their command line: all there is to go by without namespaces."""
+    return mentioning(b"launcher.py") & mentioning(f"{directory}/hosts/".encode())
 
 
 def _sleepers(cluster: Cluster, table: Table) -> list[Process]:
@@ -162,10 +169,12 @@ def _sleepers(cluster: Cluster, table: Table) -> list[Process]:
     return [process for name in names if (process := table.get(name)) and is_alive(process)]
 
 
-def _clear(cluster: Cluster, table: Table) -> None:
+def _clear(directory: Path, cluster: Cluster, table: Table) -> None:
     """Whatever is left, by what it lives in: control groups, namespaces; then the network and the run directory."""
     cells.clear(cluster.id)
     ground.clear(_sleepers(cluster, table))
+    if cluster.mode is Mode.LOOPBACK:
+        sweep(lambda: _launched(directory))
     table.forget(ground.GROUND, *(ground.host_key(host) for host in cluster.hosts))
     if cluster.mode is Mode.ROOT:
         network.remove_links(network.existing_links(cluster.id))

@@ -4,6 +4,7 @@ A process is known by its pid together with its start time and the machine's boo
 stranger. A signal goes through a pidfd that was checked after it was opened, so it cannot hit one either.
 """
 
+import contextlib
 import fcntl
 import os
 import select
@@ -148,6 +149,17 @@ def all_pids() -> Iterator[int]:
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != own:
             yield int(name)
+
+
+def mentioning(text: bytes) -> set[int]:
+    """Processes with this text in their command line."""
+    found = set()
+    for pid in all_pids():
+        # Gone in the meantime, or not this user's to look at.
+        with contextlib.suppress(OSError):
+            if text in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.add(pid)
+    return found
 
 
 def namespace(pid: int, kind: str) -> int | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from lavactl.personal.processes import all_pids, sweep
 from tests.personal.people import Person, is_open
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,8 +83,20 @@ def account() -> Iterator[str]:
         return
     name = f"lava{os.getpid()}"
     subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
-    yield name
-    subprocess.run(["userdel", "--remove", name], check=True, stderr=subprocess.DEVNULL)
+    uid = pwd.getpwnam(name).pw_uid
+    try:
+        yield name
+    finally:
+        # The account is the tests' own, so whatever a failed one left running under it may go.
+        sweep(lambda: [pid for pid in all_pids() if _owner(pid) == uid])
+        subprocess.run(["userdel", "--remove", name], check=True, stderr=subprocess.DEVNULL)
+
+
+def _owner(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except FileNotFoundError:
+        return -1
 
 
 @pytest.fixture

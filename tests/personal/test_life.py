@@ -6,7 +6,8 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,41 +62,46 @@ def test_a_cluster_comes_up_runs_a_job_and_leaves_nothing(person: Person, direct
     assert not list(directory.glob("*.pid"))
 
 
-def test_a_stopped_cluster_goes_on_with_its_state(person: Person, directory: Path) -> None:
+def test_a_stopped_cluster_goes_on_with_its_state(user: Person, short_directory: Callable[[Person], Path]) -> None:
     """Job numbers, history and size survive; a second `up` changes nothing and says so by exit code 0."""
-    person.up(directory, "--hosts", "1", "--slots", "1")
-    environment = person.shell_environment(directory)
-    assert person.run("bsub", "-K", "-o", "/dev/null", "true", env=environment).returncode == 0
-    person.lavactl("down", "--dir", str(directory))
-    assert person.run("lavactl", "env", "--dir", str(directory)).returncode != 0
-    person.up(directory)
+    directory = short_directory(user) / "D"
+    user.up(directory, "--hosts", "1", "--slots", "1")
+    environment = user.shell_environment(directory)
+    assert user.run("bsub", "-K", "-o", "/dev/null", "true", env=environment).returncode == 0
+    user.lavactl("down", "--dir", str(directory))
+    assert user.run("lavactl", "env", "--dir", str(directory)).returncode != 0
+    user.up(directory)
     pids = table(directory)
-    done = person.run("lavactl", "up", "--dir", str(directory), "--hosts", "3")
+    done = user.run("lavactl", "up", "--dir", str(directory), "--hosts", "3")
     assert done.returncode == 0
     assert done.stderr == "The cluster exists and keeps its size: --hosts 1, not 3.\n"
     assert table(directory) == pids
-    environment = person.shell_environment(directory)
-    assert "<1>" in person.run("bhist", "-l", "1", env=environment).stdout
-    answer = person.run("bsub", "-o", "/dev/null", "true", env=environment)
+    environment = user.shell_environment(directory)
+    assert "<1>" in user.run("bhist", "-l", "1", env=environment).stdout
+    answer = user.run("bsub", "-o", "/dev/null", "true", env=environment)
     assert "Job <2> is submitted" in answer.stdout
-    person.lavactl("down", "--purge", "--dir", str(directory))
+    user.lavactl("down", "--purge", "--dir", str(directory))
     assert not directory.exists()
 
 
-def test_what_was_killed_is_started_again_by_up_and_by_nothing_else(person: Person, directory: Path) -> None:
+@pytest.mark.root
+def test_what_was_killed_is_started_again_by_up_and_by_nothing_else(
+    root: Person, short_directory: Callable[[Person], Path]
+) -> None:
     """Pid files name the daemons; `up` starts those that are gone and leaves the others alone."""
-    person.up(directory, "--hosts", "2", "--slots", "1")
+    directory = short_directory(root) / "D"
+    root.up(directory, "--hosts", "2", "--slots", "1")
     before = table(directory)
     for name in ("lavad", "agent-lava2"):
         pid = int((directory / f"{name}.pid").read_text())
         assert pid == before[name.replace("-", " ", 1)]
         os.kill(pid, signal.SIGKILL)
         until(f"{name} to be gone", lambda pid=pid: not Path(f"/proc/{pid}/exe").exists())
-    person.up(directory)
+    root.up(directory)
     after = table(directory)
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"lavad", "agent lava2"}
-    assert bhosts(person, person.shell_environment(directory)) == {"lava1": "ok", "lava2": "ok"}
+    assert bhosts(root, root.shell_environment(directory)) == {"lava1": "ok", "lava2": "ok"}
 
 
 def test_a_crashed_host_is_made_anew(person: Person, directory: Path) -> None:
@@ -111,18 +117,18 @@ def test_a_crashed_host_is_made_anew(person: Person, directory: Path) -> None:
     assert bhosts(person, person.shell_environment(directory)) == {"lava1": "ok", "lava2": "ok"}
 
 
-def test_two_clusters_live_side_by_side(
-    person: Person, directory: Path, short_directory: Callable[[Person], Path]
-) -> None:
+@pytest.mark.root
+def test_two_clusters_live_side_by_side(root: Person, short_directory: Callable[[Person], Path]) -> None:
     """Each with its own network; taking one down leaves the other at work."""
-    other = short_directory(person) / "E"
-    person.up(directory, "--hosts", "1", "--slots", "1")
-    person.up(other, "--hosts", "1", "--slots", "1")
+    directory = short_directory(root) / "D"
+    other = short_directory(root) / "E"
+    root.up(directory, "--hosts", "1", "--slots", "1")
+    root.up(other, "--hosts", "1", "--slots", "1")
     assert record(directory)["subnet"] != record(other)["subnet"]
-    first, second = person.shell_environment(directory), person.shell_environment(other)
-    assert person.run("bsub", "-K", "-o", str(directory / "out"), "hostname", env=first).returncode == 0
-    person.lavactl("down", "--dir", str(directory))
-    done = person.run("bsub", "-K", "-o", str(other / "out"), "hostname", env=second)
+    first, second = root.shell_environment(directory), root.shell_environment(other)
+    assert root.run("bsub", "-K", "-o", str(directory / "out"), "hostname", env=first).returncode == 0
+    root.lavactl("down", "--dir", str(directory))
+    done = root.run("bsub", "-K", "-o", str(other / "out"), "hostname", env=second)
     assert done.returncode == 0, done.stderr
     assert "lava1" in (other / "out").read_text()
 
@@ -181,52 +187,64 @@ def test_only_sockets_and_commands_are_open_to_others(root: Person, short_direct
             assert path.stat().st_mode & 0o077 == 0, path
 
 
-def closed_to_namespaces(person: Person) -> Person:
-    """The same person on a machine whose user namespaces are closed."""
-    limit = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --inh-caps=-all --ambient-caps=-all"
-    shell = ("unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", f'{limit} "$@"', "sh")
-    return Person(person.name, person.home, person.commands, (*person.become, *shell), person.directories)
+@contextmanager
+def closed_to_namespaces(person: Person) -> Iterator[Person]:
+    """The same person on a machine whose user namespaces are closed: inside one that allows no more of them."""
+    script = "echo 0 > /proc/sys/user/max_user_namespaces && echo $$ && exec sleep 600"
+    command = [*person.become, "unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        pid = holder.stdout.readline().strip()
+        if not pid:
+            pytest.skip("user namespaces cannot be limited on this machine")
+        enter = ("nsenter", "--target", pid, "--user", "--preserve-credentials")
+        try:
+            yield Person(person.name, person.home, person.commands, (*person.become, *enter), person.directories)
+        finally:
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def test_without_namespaces_hosts_are_loopback_addresses(
     user: Person, short_directory: Callable[[Person], Path]
 ) -> None:
     """One line says that MPI is left out; jobs run all the same, and `down` leaves nothing."""
-    closed = closed_to_namespaces(user)
-    if closed.run("true").returncode != 0:
-        pytest.skip("user namespaces cannot be limited on this machine")
-    directory = short_directory(user) / "D"
-    said = closed.up(directory, "--hosts", "2", "--slots", "1")
-    assert "MPI over several hosts is left out" in said
-    environment = closed.shell_environment(directory)
-    assert bhosts(closed, environment) == {"lava1": "ok", "lava2": "ok"}
-    marker = directory / "running"
-    command = f"touch {marker}; sleep 600"
-    assert closed.run("bsub", "-o", "/dev/null", command, env=environment).returncode == 0
-    until("the job to run", marker.exists)
-    closed.lavactl("down", "--dir", str(directory))
-    assert look(directory, record(directory)["id"]).processes == frozenset()
+    with closed_to_namespaces(user) as closed:
+        directory = short_directory(user) / "D"
+        said = closed.up(directory, "--hosts", "2", "--slots", "1")
+        assert "MPI over several hosts is left out" in said
+        environment = closed.shell_environment(directory)
+        assert bhosts(closed, environment) == {"lava1": "ok", "lava2": "ok"}
+        marker = directory / "running"
+        command = f"touch {marker}; sleep 600"
+        assert closed.run("bsub", "-o", "/dev/null", command, env=environment).returncode == 0
+        until("the job to run", marker.exists)
+        closed.lavactl("down", "--dir", str(directory))
+        assert look(directory, record(directory)["id"]).processes == frozenset()
 
 
-def test_a_daemon_that_cannot_start_is_one_sentence_with_its_log(person: Person, directory: Path) -> None:
+def test_a_daemon_that_cannot_start_is_one_sentence_with_its_log(
+    user: Person, short_directory: Callable[[Person], Path]
+) -> None:
     """And nothing is left of the attempt."""
-    person.up(directory, "--hosts", "1", "--slots", "1")
-    person.lavactl("down", "--dir", str(directory))
+    directory = short_directory(user) / "D"
+    user.up(directory, "--hosts", "1", "--slots", "1")
+    user.lavactl("down", "--dir", str(directory))
     (directory / "master.key").chmod(0o644)
-    done = person.run("lavactl", "up", "--dir", str(directory))
+    done = user.run("lavactl", "up", "--dir", str(directory))
     assert done.returncode != 0
     assert done.stdout == ""
     assert re.fullmatch(rf"lavad ended at once: .*chmod 600.* \(see {directory}/log/lavad\.log\)\.\n", done.stderr)
     assert look(directory, record(directory)["id"]).processes == frozenset()
     (directory / "master.key").chmod(0o600)
-    person.up(directory)
+    user.up(directory)
 
 
-def test_two_commands_at_once_do_not_meet(person: Person, directory: Path) -> None:
+def test_two_commands_at_once_do_not_meet(user: Person, short_directory: Callable[[Person], Path]) -> None:
     """Of two `up` of one cluster one works and the other says so; afterwards there is one of each daemon."""
-    person.up(directory, "--hosts", "1", "--slots", "1")
-    person.lavactl("down", "--dir", str(directory))
-    command = [*person.become, str(person.commands / "lavactl"), "up", "--dir", str(directory)]
+    directory = short_directory(user) / "D"
+    user.up(directory, "--hosts", "1", "--slots", "1")
+    user.lavactl("down", "--dir", str(directory))
+    command = [*user.become, str(user.commands / "lavactl"), "up", "--dir", str(directory)]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     ends = [(one.communicate(timeout=PATIENCE_S)[1], one.returncode) for one in both]
     assert any(code == 0 for _, code in ends)
