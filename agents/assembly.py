@@ -101,6 +101,7 @@ class Local:
         except (UnknownUser, OSError) as error:
             # The job itself runs on; only tasks beside it are refused.
             LOG.warning("event=adopted_without_owner job=%d index=%d attempt=%d reason=%r", *key, str(error))
+        self.keeper.adopted(handle, key)
         if entry.releasing:
             handle.send(pack(messages.RELEASE, *key, ""))
 

@@ -86,6 +86,7 @@ class Launcher:
                     continue
                 request = self._control.recv(65536)
                 if not request:
+                    signal.set_wakeup_fd(-1)
                     return
                 for slot in marshal.loads(request):
                     self._answer(slot, *self._start(slot, (reader, writer)))

@@ -255,6 +255,15 @@ class Keeper:
 
     # -- from the shepherds
 
+    def adopted(self, handle: Handle, key: Key) -> None:
+        """After a restart: what an attempt's shepherd has told the agent before this one goes into the next hello."""
+        if handle.job_pid:
+            home, cwd = self._places(key)
+            started = Started(pid=handle.job_pid, time=handle.job_started, exec_home=home, exec_cwd=cwd)
+            self.ledger.started(key, started)
+        elif not handle.launched:
+            self.ledger.staged(key)
+
     def on_message(self, handle: Handle, message: Message) -> None:
         """A shepherd's message, of the attempt it holds."""
         kind = message[0]

@@ -105,7 +105,10 @@ class Handle:
         self.pid = 0
         self.output = -1
         self.error = -1
+        # As its STATUS said when it was adopted.
         self.launched = False
+        self.job_pid = 0
+        self.job_started = 0.0
         self._known: set[int] = set()
         self._outbox: deque[tuple[bytes, tuple[int, ...]]] = deque()
 
@@ -305,7 +308,7 @@ class Pool:
         return Handle(slot, sock)
 
     def _take_status(self, handle: Handle, message: Message) -> None:
-        _, key, _, handle.pid, handle.launched, _, _, handle.output, handle.error = message
+        _, key, _, handle.pid, handle.launched, handle.job_pid, handle.job_started, handle.output, handle.error = message
         handle.key = key
 
     def _enrol(self, handle: Handle) -> None:
@@ -454,7 +457,8 @@ class Pool:
 
     def _grow(self, wanted: int) -> None:
         """Have shepherds forked until so many more are on their way."""
-        missing = min(wanted, self._capacity + SPARE - len(self._handles)) - len(self._requested)
+        most = self._capacity + SPARE if self._capacity else 0
+        missing = min(wanted, most - len(self._handles)) - len(self._requested)
         if missing <= 0 or self._closed:
             return
         taken = self._handles.keys() | self._requested | self._cleaning

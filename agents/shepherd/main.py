@@ -29,7 +29,7 @@ SOCKET_SUFFIX = ".sock"
 # A place that was staged but runs nothing is kept so long for the next agent.
 HOLD_PATIENCE_S = 3600.0
 # The agent that asked for this shepherd connects at once, unless it has died meanwhile.
-CONNECT_PATIENCE_S = 30.0
+CONNECT_PATIENCE_S = 10.0
 OUTBOX_MAX = 1000
 CREDENTIALS = struct.Struct("iii")
 
@@ -49,6 +49,7 @@ class Shepherd:
     def __init__(self, place: Place, listener: socket.socket) -> None:
         self._place = place
         self._listener = listener
+        listener.setblocking(False)
         self._connection: socket.socket | None = None
         self._receiver = Receiver()
         self._outbox: list[bytes] = []
@@ -81,7 +82,7 @@ class Shepherd:
                 elif descriptor == self._wake_reader.fileno():
                     self._wake_reader.recv(4096)
                     self._reap()
-                else:
+                elif descriptor == self._listener.fileno():
                     self._accept()
             self._after_events()
         self._leave()
@@ -127,7 +128,10 @@ class Shepherd:
     # -- the agent
 
     def _accept(self) -> None:
-        connection, _ = self._listener.accept()
+        try:
+            connection, _ = self._listener.accept()
+        except BlockingIOError:
+            return
         _, uid, _ = CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
         if uid not in (0, os.geteuid()):
             connection.close()

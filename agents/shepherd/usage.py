@@ -69,9 +69,7 @@ class Meter:
         """
         bound = self._confinement.memory_peak()
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        seen = max(self._peak, self._largest if self._largest > own else 0)
-        if not seen:
-            return mib(min(bound, own) if bound else 0)
+        seen = max(self._peak, self._largest if self._largest > own else 0) or self._largest
         return mib(min(seen, bound) if bound else seen)
 
     def memory_mib_mean(self, peak_mib: int) -> float:

@@ -32,6 +32,7 @@ KILL_AGAIN_MAX_S = 1.0
 # So long a job's end waits for its last processes; then it is told, and the place stays taken until they are gone.
 GIVE_UP_S = 5.0
 POST_EXEC_MAX_S = 600.0
+KILLED = int(signal.SIGKILL)  # as a wait status
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 ABORT_EXIT = 99  # of a pre-execution command: the job must not be tried again
 
@@ -129,7 +130,7 @@ class Work:
         """Kill what is left; over when nothing is. A post-execution command may finish: its time is bounded."""
         self._releasing = True
         if self.phase in (HELD, PRE, RUNNING):
-            self._end(signal.SIGKILL)
+            self._end(KILLED)
 
     def terminate(self, signals: tuple[int, ...], reason: str) -> None:
         """Begin to end the job with these signals, the terminate interval between them."""
@@ -193,7 +194,7 @@ class Work:
             self._finish(released=False)
         if now >= self._post_until:
             self._post_until = NEVER
-            self._helper_ended(signal.SIGKILL)
+            self._helper_ended(KILLED)
 
     def status(self) -> bytes:
         """The STATUS message of an attempt held."""

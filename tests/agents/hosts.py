@@ -1,7 +1,7 @@
 """A host for tests: an agent's inner half in this process, with real shepherds, and everything gone afterwards.
 
-`Host` is used as ``async with Host(place) as host``. Orders are given as the master would give them, reports are kept in the
-order they came.
+`Host` is used as ``async with Host(place) as host``. Orders are given as the master would give them, reports are kept
+in the order they came.
 """
 
 import asyncio
@@ -89,21 +89,25 @@ class Host:
         self.place = place
         self.reports: list[Report] = []
         self.usages: list[JobUsage] = []
-        self._slots = slots
+        self.slots = slots
         self._context = HostContext(
             NAME, str(place.root / "agent.sock"), "/opt/lava/bin", "/etc/lava", has_gpus, oversubscribed=False
         )
         self._news = asyncio.Condition()
 
     async def __aenter__(self) -> "Host":
-        self.local = Local(self._context, self.place.state, self._slots)
+        await self.start()
+        return self
+
+    async def start(self) -> None:
+        """Come to life, and take over what an earlier agent left."""
+        self.local = Local(self._context, self.place.state, self.slots)
         self.base = self.local.base
         self.launcher_pid = self.local._launcher.pid
         self.local.preparation.intervals.terminate_s = 0.3
         self.local.keeper.say = self._say
         self.local.keeper.use = self.usages.append
         await self.local.start()
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.leave()
@@ -112,7 +116,13 @@ class Host:
     async def leave(self) -> None:
         """Go as an agent goes: what runs goes on."""
         await self.local.close()
-        os.waitpid(self.launcher_pid, 0)
+        await asyncio.to_thread(os.waitpid, self.launcher_pid, 0)
+
+    async def replace(self) -> None:
+        """Go and come back as another agent on the same place."""
+        await self.leave()
+        self.reports.clear()
+        await self.start()
 
     def _say(self, report: Report) -> None:
         kept = Report()
@@ -127,7 +137,7 @@ class Host:
         return await self.local.keeper.take(message)
 
     async def run(self, job: JobSpecBlob, where: Stage | None = None, index: int = 0, attempt: int = 1) -> Key:
-        """Start a job here; its key."""
+        """Start a job here (only stage it, where it has several hosts); its key."""
         key = (job.job, index, attempt)
         await self.order(Order(key=key_message(key), stage=where or stage()), specs=(job,))
         return key
@@ -150,6 +160,17 @@ class Host:
         await self.local.keeper.take(Orders(term=1, forget=[key_message(key)], echo_monotonic=clock()))
 
     # -- what came back
+
+    def last(self, key: Key) -> Report | None:
+        """The newest report of an attempt, as the next session's hello has it."""
+        held = (one for one in self.local.ledger.held() if key_of(one.key) == key and one.HasField("last"))
+        return next((one.last for one in held), None)
+
+    def shepherd_of(self, key: Key) -> int:
+        """The process that keeps an attempt."""
+        handle = self.local.pool.holder(key)
+        assert handle is not None
+        return handle.pid
 
     def said(self, key: Key, what: str) -> list[Report]:
         """Reports of this kind about an attempt."""
@@ -179,7 +200,7 @@ async def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S, m
 
 
 def shepherd_pids(state: Path) -> list[int]:
-    """Processes forked for this state directory, living or about to: the launcher's command line names it, theirs too."""
+    """Launcher and shepherds of this state directory: the command line they share names it."""
     wanted = os.fsencode(state / "shepherds")
     found = []
     for pid in processes.everyone():
@@ -193,7 +214,7 @@ def shepherd_pids(state: Path) -> list[int]:
 
 
 def sweep(state: Path, base: hierarchy.Base) -> None:
-    """Kill whatever is left of a host: shepherds by their command line, jobs by group and by what descends from shepherds."""
+    """Kill whatever is left of a host: shepherds, what descends from them, what is in their groups."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         alive = shepherd_pids(state)
