@@ -14,6 +14,8 @@ from types import TracebackType
 
 COMMANDS = Path(sys.executable).parent
 PATIENCE_S = 120.0
+# No job of these tests takes more than a few seconds on an idle machine.
+FINISH_S = 60.0
 LOOK_AGAIN_S = 0.1
 
 
@@ -99,7 +101,13 @@ class PersonalCluster:
 
     def finish(self, job: str, name: str) -> str:
         """Wait for a job's end; what it wrote."""
-        until(f"job {job} to end", lambda: self.state(job) in ("DONE", "EXIT"))
+        try:
+            until(f"job {job} to end", lambda: self.state(job) in ("DONE", "EXIT"), FINISH_S)
+        except AssertionError as error:
+            shown = [
+                self.run(*command, check=False) for command in (("bjobs", "-l", job), ("bhosts",), ("bjobs", "-a"))
+            ]
+            raise AssertionError("\n".join([str(error), self.output(name), *shown])) from None
         return self.output(name)
 
     def output(self, name: str) -> str:

@@ -84,13 +84,13 @@ def mpi(name: str) -> Mpi:
 
 
 def _debian_openmpi() -> Mpi:
-    path = _links("openmpi4", {"mpirun": "mpirun.openmpi", "mpiexec": "mpiexec.openmpi"})
+    path = _wrappers("openmpi4", {"mpirun": "mpirun.openmpi", "mpiexec": "mpiexec.openmpi"})
     return Mpi("openmpi4", _program("mpicc.openmpi"), "/usr/bin/python3", {}, path)
 
 
 def _debian_mpich() -> Mpi:
     """mpi4py's wheel looks for libmpi.so.12, the name by which every MPICH but Debian's goes."""
-    path = _links("mpich4", {"mpirun": "mpiexec.mpich", "mpiexec": "mpiexec.mpich"})
+    path = _wrappers("mpich4", {"mpirun": "mpiexec.mpich", "mpiexec": "mpiexec.mpich"})
     # In the environment's own lib directory it is found before Open MPI's library, and through LD_LIBRARY_PATH loaded.
     libraries = CACHE / "mpich4" / "lib"
     found = sorted(Path("/usr/lib").glob("*/libmpich.so.12"))
@@ -103,14 +103,15 @@ def _debian_mpich() -> Mpi:
     return Mpi("mpich4", _program("mpicc.mpich"), python, {"LD_LIBRARY_PATH": str(libraries)}, path)
 
 
-def _links(name: str, programs: dict[str, str]) -> str:
-    """A directory in which Debian's programs go by their plain names."""
+def _wrappers(name: str, programs: dict[str, str]) -> str:
+    """A directory with Debian's programs by their plain names. No links: hydra looks for helpers beside itself."""
     directory = CACHE / name / "plain"
     directory.mkdir(parents=True, exist_ok=True)
     for plain, real in programs.items():
-        link = directory / plain
-        if not link.is_symlink():
-            link.symlink_to(_program(real))
+        wrapper = directory / plain
+        wrapper.unlink(missing_ok=True)
+        wrapper.write_text(f'#!/bin/sh\nexec {_program(real)} "$@"\n')
+        wrapper.chmod(0o755)
     return str(directory)
 
 
