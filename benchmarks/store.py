@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -115,7 +116,7 @@ def say(key: str, value: float) -> None:
 
 async def bench(database: str, jobs: int) -> None:
     """All figures, on one database."""
-    store = await Store.open(database, print)
+    store = await Store.open(database, sys.exit)
     work = Work(store)
     waits = await idle_commits(work, 300)
     say("store_commit_ms_p50", statistics.median(waits))
@@ -126,7 +127,7 @@ async def bench(database: str, jobs: int) -> None:
     say("store_rows_us_per_element", rows_us)
     await store.close()
     begun = time.perf_counter()
-    store = await Store.open(database, print)
+    store = await Store.open(database, sys.exit)
     say("store_open_s", time.perf_counter() - begun)
     begun = time.perf_counter()
     cluster = Cluster(Policy(), "bench", store.term)

@@ -7,7 +7,7 @@ array a column: a row at a time would be a message each.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Float, Table, bindparam, cast, delete, func, select, update
+from sqlalchemy import Connection, Dialect, Float, Table, bindparam, cast, delete, func, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ClauseElement
 
@@ -28,12 +28,14 @@ class Statements:
         make = _sqlite_write if dialect.name == "sqlite" else _postgres_write
         self._writes = [make(dialect, table, replace) for table, replace in _ORDER]
         self._forget = _by_key(dialect, schema.allocations)
-        self._claim = _claim(dialect)
+        self._claim = _claim(dialect).compile(dialect=dialect)
 
     def claim(self, connection: Connection, term: int, number: int, next_job: int) -> bool:
         """Enter a batch's number in the term's row; False when the row is another term's or not at the batch before."""
         values = {"mine": term, "before": number - 1, "number": number, "first_free": next_job}
-        return connection.execute(self._claim, values).rowcount == 1
+        names = self._claim.positiontup  # the order of the values where the driver knows no names
+        given = values if names is None else tuple(values[name] for name in names)
+        return connection.exec_driver_sql(str(self._claim), given).rowcount == 1
 
     def write(self, connection: Connection, tables: Iterable[Sequence[Row]], gone: Sequence[Row]) -> None:
         """Write a batch's rows in the open transaction."""
@@ -49,7 +51,7 @@ def _claim(dialect: Dialect) -> Any:
     larger = func.max if dialect.name == "sqlite" else func.greatest
     return (
         update(schema.cluster)
-        .where(row.id == 1, row.term == bound("mine"), row.batch == bound("before"))
+        .where(row.id == literal_column("1"), row.term == bound("mine"), row.batch == bound("before"))
         .values(batch=bound("number"), next_job=larger(row.next_job, bound("first_free")))
     )
 

@@ -103,7 +103,11 @@ def notes(steps: Iterable[tuple[Moment, JobState]], shared: Shared, words: bytes
 
 def _submitted(shared: Shared, words: bytes) -> list[str]:
     said = unpack_text(words)
-    parts = [f"Submitted from host <{shared.from_host}>", f"to Queue <{shared.queue}>", f"CWD <{said['submit_cwd'] or said['cwd']}>"]
+    parts = [
+        f"Submitted from host <{shared.from_host}>",
+        f"to Queue <{shared.queue}>",
+        f"CWD <{said['submit_cwd'] or said['cwd']}>",
+    ]
     files = (("input", "Input File"), ("output", "Output File"), ("error", "Error File"))
     parts += [f"{label} <{said[name]}>" for name, label in files if said[name]]
     slots = shared.request.slots_min

@@ -6,6 +6,7 @@ a commit that was cut off is read from the batch number in the database. Damage,
 with a sentence.
 """
 
+import gc
 import marshal
 import os
 import select
@@ -115,13 +116,6 @@ class Database:
             connection.invalidate()
             connection.close()
 
-    def checkpoint(self) -> None:
-        """Move SQLite's log into its file while nobody waits, so that commits seldom have to."""
-        if self._connection is not None and database.is_sqlite(self._url):
-            raw = self._connection.connection.driver_connection
-            assert raw is not None, "a connection has its driver's connection"
-            raw.execute("PRAGMA wal_checkpoint(PASSIVE)")
-
 
 def _lock(connection: Connection, wait_s: float) -> bool:
     """Take the lock that says who may write; it lasts as long as the connection."""
@@ -168,6 +162,7 @@ class Service:
         except DBAPIError as error:
             self._say(frames.REFUSED, f"The database can't be opened: {database.sentence_of(error)}.")
             return False
+        gc.freeze()  # what was imported lives as long as the process: no collection need look at it
         self._say(frames.READY, opened.cluster_id, opened.term, opened.batch, opened.next_job, words)
         return True
 
