@@ -1,4 +1,4 @@
-"""Assembles the master: settings, store, cluster, engine, pacer, links, services. The only file that knows all parts."""
+"""Assembles the master: settings, store, cluster, engine, pacer, links, services; the only file that knows all."""
 
 import argparse
 import asyncio

@@ -1,6 +1,7 @@
 """Buckets for which nothing fitted, by their smallest need: not looked at again until room for that need appears.
 
-Columns over blocked buckets, so that one freed host is compared with all of them at once.
+Columns over blocked buckets, so that freed hosts are compared with all of them at once, and those that could fit come
+out in scheduling order without a look at each.
 """
 
 import numpy as np
@@ -8,17 +9,20 @@ from numpy.typing import NDArray
 
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import BucketKey
+from lavad.core.scheduling.ordering import Rank
 from lavad.core.scheduling.placement import Need
 
 _GROWTH = 256
 _NEVER = np.iinfo(np.int64).max
+_FIELDS = len(Need._fields)
 
 
 class BlockedBuckets:
-    """Which buckets wait for room, and for how much."""
+    """Which buckets wait for room, for how much, and with which rank. A bucket's place is a column number."""
 
     def __init__(self) -> None:
-        self._needs: NDArray[np.int64] = np.full((4, _GROWTH), _NEVER, np.int64)
+        self._needs: NDArray[np.int64] = np.full((_FIELDS, _GROWTH), _NEVER, np.int64)
+        self._ranks: NDArray[np.float64] = np.zeros((3, _GROWTH), np.float64)
         self._keys: list[BucketKey | None] = []
         self._places: dict[BucketKey, int] = {}
         self._spare: list[int] = []
@@ -29,18 +33,19 @@ class BlockedBuckets:
     def __contains__(self, key: BucketKey) -> bool:
         return key in self._places
 
-    def add(self, key: BucketKey, need: Need) -> None:
-        """Nothing fitted for this bucket."""
-        if key in self._places:
-            return
-        place = self._spare.pop() if self._spare else self._new_place()
-        self._keys[place] = key
-        self._places[key] = place
-        self._needs[:, place] = (need.slots, need.memory_mib, need.gpus, need.slots_in_all)
+    def add(self, key: BucketKey, need: Need, rank: Rank) -> None:
+        """Nothing fitted for this bucket, whose first job has that rank."""
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
+            self._keys[place] = key
+        self._needs[:, place] = need
+        self._ranks[:, place] = rank[:3]
 
     def _new_place(self) -> int:
         if len(self._keys) == self._needs.shape[1]:
             self._needs = np.concatenate([self._needs, np.full_like(self._needs, _NEVER)], axis=1)
+            self._ranks = np.concatenate([self._ranks, np.zeros_like(self._ranks)], axis=1)
         self._keys.append(None)
         return len(self._keys) - 1
 
@@ -52,8 +57,21 @@ class BlockedBuckets:
             self._needs[:, place] = _NEVER
             self._spare.append(place)
 
-    def woken_by(self, table: HostTable, rows: set[int]) -> list[BucketKey]:
-        """Buckets whose smallest need fits one of these hosts now, and whose total fits all open hosts together."""
+    def key(self, place: int) -> BucketKey | None:
+        """The bucket at a place; None when it is not blocked any more."""
+        return self._keys[place]
+
+    def need(self, place: int) -> Need:
+        """What the bucket at a place waits for."""
+        return Need(*self._needs[:, place].tolist())
+
+    def rank(self, place: int) -> tuple[float, float, float]:
+        """(queue, job priority, position) of the bucket's first job when it was blocked."""
+        queue, job_priority, position = self._ranks[:, place].tolist()
+        return queue, job_priority, position
+
+    def woken_by(self, table: HostTable, rows: set[int]) -> list[int]:
+        """Places of the buckets whose need fits one of these hosts now, the one that goes first at the end."""
         if not self._places or not rows:
             return []
         open_rows = table.open_rows()
@@ -65,7 +83,24 @@ class BlockedBuckets:
         for slots, memory, gpus in _distinct_rooms(table, chosen):
             hit |= (needs[0] <= slots) & (needs[1] <= memory) & (needs[2] <= gpus)
         hit &= needs[3] <= table.slots_open()
-        return [key for place in np.flatnonzero(hit) if (key := self._keys[place]) is not None]
+        places = self._without_hopeless_gangs(table, np.flatnonzero(hit))
+        queue, job_priority, position = self._ranks[:, places]
+        return places[np.lexsort((position, job_priority, queue))[::-1]].tolist()  # type: ignore[no-any-return]
+
+    def _without_hopeless_gangs(self, table: HostTable, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Leave out those that need more tasks than all open hosts together have slots for.
+
+        Many gangs share slots per task and tasks per host, so the count is made once for each such pair.
+        """
+        tasks, slots, most = self._needs[4:7, places]
+        keep = tasks <= 1
+        pairs = set(zip(slots[~keep].tolist(), most[~keep].tolist(), strict=True))
+        free = table.slots_free[: len(table)][table.open_rows()]
+        for slots_per_task, tasks_per_host in pairs:
+            capacity = int(np.minimum(free // slots_per_task, tasks_per_host).clip(0).sum())
+            keep |= (slots == slots_per_task) & (most == tasks_per_host) & (tasks <= capacity)
+        hopeful: NDArray[np.intp] = places[keep]
+        return hopeful
 
 
 def _distinct_rooms(table: HostTable, rows: NDArray[np.int64]) -> set[tuple[int, int, int]]:

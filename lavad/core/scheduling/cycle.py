@@ -1,12 +1,12 @@
 """One scheduling pass: the best bucket's first job is placed or its bucket is put aside, until no bucket is left.
 
 A pass costs buckets plus starts, not jobs. It runs in slices: each slice's plan is applied before the next command, and
-the agenda carries what is left. A pass looks only at buckets that are new, or whose smallest need fits a host where room
-has appeared; ``look_at_everything`` makes it look at all of them, and must lead to the same starts (a property test).
+the agenda carries what is left. A pass looks only at buckets that are new, or whose smallest need fits a host where
+room has appeared; ``look_at_everything`` makes it look at all of them, and must lead to the same starts (a property test).
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from lavad.core.cluster import Cluster
@@ -20,19 +20,20 @@ from lavad.core.scheduling.placement import is_single_host, smallest_need
 from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.room import Room
 
-_LAST = Rank(2**62, 0, 0.0, 0)
+_LAST = (2.0**62, 0.0, 0.0)
 
 
 class Agenda:
     """What the scheduler remembers between slices and passes: buckets to look at, and buckets that wait for room.
 
-    ``due`` maps a bucket to the only hosts worth a look (those whose room grew since nothing fitted), or to None for all.
     ``order`` is a heap of due buckets by the rank they had when they became due; a rank is checked when its turn comes.
+    ``grown`` are the hosts whose room grew and that not all blocked buckets have been compared with yet.
     """
 
     def __init__(self) -> None:
-        self.due: dict[BucketKey, frozenset[int] | None] = {}
+        self.due: set[BucketKey] = set()
         self.order: list[tuple[Rank, BucketKey]] = []
+        self.grown: set[int] = set()
         self.blocked = BlockedBuckets()
         self.book = Book()
 
@@ -40,17 +41,10 @@ class Agenda:
         """Take over what has changed since the last look."""
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
-        grown = frozenset(changed)
-        if grown:
-            for key, rows in self.due.items():  # left over from the last slice: hosts that grew meanwhile count too
-                if rows is not None:
-                    self.due[key] = rows | grown
-        for key in self.blocked.woken_by(cluster.table, changed):
-            self.blocked.discard(key)
-            self._add(cluster, key, grown if is_single_host(key.request) else None)
+        self.grown |= changed
         for key in fresh:
             self.blocked.discard(key)
-            self._add(cluster, key, None)
+            self._add(cluster, key)
         self._gather_promised(cluster, bool(changed), now)
 
     def _gather_promised(self, cluster: Cluster, has_room: bool, now: float) -> None:
@@ -62,31 +56,32 @@ class Agenda:
         if has_room or is_less or self.book.ends.first() <= now:
             held, self.book.held = self.book.held, set()
             for key in held:
-                self._add(cluster, key, None)
+                self._add(cluster, key)
         if self.book.full and (is_less or self.book.concerns(self.due)):  # whoever is next may get the reservation
             for key in [key for key in cluster.pending.buckets if key.queue in self.book.full]:
                 self.blocked.discard(key)
-                self._add(cluster, key, None)
+                self._add(cluster, key)
 
-    def set_aside(self, key: BucketKey, refusal: Refusal) -> None:
+    def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank) -> None:
         """The bucket's first job can't start now."""
         if refusal is Refusal.PROMISED:
             self.book.held.add(key)
         elif refusal is Refusal.NO_ROOM:
-            self.blocked.add(key, smallest_need(key.request))
+            self.blocked.add(key, smallest_need(key.request), rank)
 
-    def _add(self, cluster: Cluster, key: BucketKey, rows: frozenset[int] | None) -> None:
+    def _add(self, cluster: Cluster, key: BucketKey) -> None:
+        """The bucket is to be looked at, unless its queue starts nothing."""
         bucket = cluster.pending.buckets.get(key)
         rank = rank_of(cluster.policy, key, bucket.head()) if bucket is not None else None
         if rank is not None:
-            self.due[key] = rows
+            self.due.add(key)
             heapq.heappush(self.order, (rank, key))
 
     def look_at_everything(self, cluster: Cluster) -> None:
         """Forget what is known to be blocked: every bucket is due."""
-        self.due, self.order, self.blocked, self.book = {}, [], BlockedBuckets(), Book()
+        self.due, self.order, self.blocked, self.book = set(), [], BlockedBuckets(), Book()
         for key in cluster.pending.buckets:
-            self._add(cluster, key, None)
+            self._add(cluster, key)
 
     def next_due(self, cluster: Cluster) -> tuple[Rank, Bucket] | None:
         """The due bucket that goes first, taken off the heap; None when there is none."""
@@ -97,7 +92,7 @@ class Agenda:
                 continue  # noted twice and served already
             rank = rank_of(cluster.policy, key, bucket.head()) if bucket is not None else None
             if bucket is None or rank is None:
-                del self.due[key]
+                self.due.discard(key)
             elif rank == noted:
                 return rank, bucket
             else:
@@ -106,10 +101,11 @@ class Agenda:
 
     def has_work(self, cluster: Cluster) -> bool:
         """Is there anything a pass would look at?"""
+        has_room = bool(cluster.table.changed or self.grown)
         return bool(
             self.due
             or cluster.pending.fresh
-            or (cluster.table.changed and (len(self.blocked) or self.book.held))
+            or (has_room and (len(self.blocked) or self.book.held))
             or self.book.concerns(cluster.pending.left)
         )
 
@@ -147,85 +143,134 @@ def _walk(cluster: Cluster, bucket: Bucket) -> Iterator[tuple[Rank, int, int, in
 
 
 class _Slice:
-    """One slice under way: its room, its starts, and how far each bucket has been walked."""
+    """One slice under way: its room, its starts, and how far each bucket has been walked.
 
-    def __init__(self, cluster: Cluster, agenda: Agenda, now: float) -> None:
+    The next job comes from three places, whichever goes first: buckets this slice has begun, due buckets of the agenda,
+    and blocked buckets that one of the grown hosts might fit.
+    """
+
+    def __init__(self, cluster: Cluster, agenda: Agenda, steps: int, now: float) -> None:
         self.cluster = cluster
         self.agenda = agenda
+        self.steps = steps
         self.room = Room(cluster.table)
         self.gate = Gate(cluster, agenda.book, self.room, agenda.due, now)
         self.starts: list[Start] = []
-        self.under_way: list[tuple[Rank, BucketKey, _Cursor]] = []  # a heap, beside the agenda's
+        self.under_way: list[tuple[Rank, BucketKey, _Cursor]] = []
         self.begun: set[BucketKey] = set()
-        self.steps = 0
+        self.woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
 
-    def next_cursor(self) -> tuple[BucketKey, _Cursor] | None:
-        """The bucket that goes first, of those just begun and those of the agenda."""
-        order = self.agenda.order
-        if self.under_way and (not order or self.under_way[0][0] < order[0][0]):
-            _, key, cursor = heapq.heappop(self.under_way)
-            return key, cursor
-        found = self.agenda.next_due(self.cluster)
-        if found is None:
-            return self.next_cursor() if self.under_way else None
-        key = found[1].key
-        if key in self.begun:  # noted twice: its cursor is under way
-            return self.next_cursor()
-        self.begun.add(key)
-        cursor = _Cursor(self.cluster, found[1])
-        if not cursor.advance():
-            del self.agenda.due[key]
-            return self.next_cursor()
-        only_rows = self.agenda.due[key]
-        if only_rows is not None:
-            self.room.narrow(key.request, only_rows)
+    def run(self) -> Plan:
+        """Until so many hosts were looked at, or nothing is due."""
+        while self.room.work < self.steps:
+            found = self._next()
+            if found is None:
+                break
+            self._serve(*found)
+        self.gate.close()
+        for rank, key, _ in self.under_way:  # to be begun again in the next slice, after the starts were applied
+            heapq.heappush(self.agenda.order, (rank, key))
+        if not self.woken:
+            self.agenda.grown.clear()
+        return Plan(tuple(self.starts), not self.agenda.due and not self.woken, self.room.work)
+
+    def _next(self) -> tuple[BucketKey, _Cursor] | None:
+        """The bucket that goes first, with its cursor on its first job; None when there is none."""
+        while True:
+            self._drop_vain_wakes()
+            source = min(self._ranks(), default=None)
+            if source is None:
+                return None
+            found = _TAKE[source[1]](self)
+            if found is not None:
+                return found
+
+    def _ranks(self) -> Iterator[tuple[tuple[float, ...], int]]:
+        """Rank of the first bucket of each of the three places, with the place's number in ``_TAKE``."""
+        if self.under_way:
+            yield self.under_way[0][0][:3], 0
+        if self.agenda.order:
+            yield self.agenda.order[0][0][:3], 1
+        if self.woken:
+            yield self.agenda.blocked.rank(self.woken[-1]), 2
+
+    def _drop_vain_wakes(self) -> None:
+        """Pass over blocked buckets that none of the grown hosts fits any more: they stay blocked."""
+        grown = [self.room.free(row) for row in self.agenda.grown] if self.woken else []
+        while self.woken:
+            need = self.agenda.blocked.need(self.woken[-1])
+            if self.agenda.blocked.key(self.woken[-1]) is not None and any(
+                free.slots >= need.slots and free.memory_mib >= need.memory_mib and free.gpus.bit_count() >= need.gpus
+                for free in grown
+            ):
+                return
+            self.woken.pop()
+
+    def _take_under_way(self) -> tuple[BucketKey, _Cursor]:
+        _, key, cursor = heapq.heappop(self.under_way)
         return key, cursor
 
-    def serve(self, key: BucketKey, cursor: _Cursor) -> None:
+    def _take_due(self) -> tuple[BucketKey, _Cursor] | None:
+        found = self.agenda.next_due(self.cluster)
+        return self._begin(found[1]) if found is not None else None
+
+    def _take_woken(self) -> tuple[BucketKey, _Cursor] | None:
+        key = self.agenda.blocked.key(self.woken.pop())
+        bucket = self.cluster.pending.buckets.get(key) if key is not None else None
+        if key is None or bucket is None:
+            if key is not None:
+                self.agenda.blocked.discard(key)
+            return None
+        self.agenda.blocked.discard(key)
+        self.agenda.due.add(key)
+        found = self._begin(bucket)
+        if found is not None and is_single_host(key.request):
+            self.room.narrow(key.request, self.agenda.grown)
+        return found
+
+    def _begin(self, bucket: Bucket) -> tuple[BucketKey, _Cursor] | None:
+        if bucket.key in self.begun:  # noted twice: its cursor is under way
+            return None
+        self.begun.add(bucket.key)
+        cursor = _Cursor(self.cluster, bucket)
+        if not cursor.advance():
+            self.agenda.due.discard(bucket.key)
+            return None
+        return bucket.key, cursor
+
+    def _serve(self, key: BucketKey, cursor: _Cursor) -> None:
         """Start jobs of one bucket until another goes first, nothing fits, or it is empty."""
-        limit = self._next_rank()
-        while cursor.rank < limit:
+        limit = min(self._ranks(), default=(_LAST, 0))[0]
+        while cursor.rank[:3] <= limit and self.room.work < self.steps:
             self.room.work += 1
             allocation = self.gate.place(cursor)
-            if allocation is None and not self._goes_on(key, cursor):
-                return
             if allocation is None:
+                if not self._goes_on(key, cursor):
+                    return
                 continue
             self.starts.append(Start(cursor.job, cursor.index, allocation, "in order"))
             if not cursor.advance():
-                del self.agenda.due[key]
+                self.agenda.due.discard(key)
                 return
-            if self.room.work >= self.steps:
-                break
         heapq.heappush(self.under_way, (cursor.rank, key, cursor))
 
     def _goes_on(self, key: BucketKey, cursor: _Cursor) -> bool:
         """The first job of the bucket was refused: is its next one to be asked for, only to be given a reservation?"""
-        self.agenda.set_aside(key, self.gate.refusal)
+        self.agenda.set_aside(key, self.gate.refusal, cursor.rank)
         if self.gate.wants_more(key) and cursor.advance():
             return True
-        del self.agenda.due[key]
+        self.agenda.due.discard(key)
         return False
 
-    def _next_rank(self) -> Rank:
-        ranks = [heap[0][0] for heap in (self.under_way, self.agenda.order) if heap]
-        return min(ranks, default=_LAST)
 
-    def run(self, steps: int) -> Plan:
-        """Until so many hosts were looked at, or nothing is due."""
-        self.steps = steps
-        while self.room.work < steps:
-            found = self.next_cursor()
-            if found is None:
-                break
-            self.serve(*found)
-        self.gate.close()
-        for rank, key, _ in self.under_way:  # to be begun again in the next slice, after the starts were applied
-            heapq.heappush(self.agenda.order, (rank, key))
-        return Plan(tuple(self.starts), not self.agenda.due, self.room.work)
+_TAKE: tuple[Callable[[_Slice], tuple[BucketKey, _Cursor] | None], ...] = (
+    _Slice._take_under_way,
+    _Slice._take_due,
+    _Slice._take_woken,
+)
 
 
 def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan:
     """Say which jobs to start, as far as ``steps`` hosts looked at. The plan must be applied before the next slice."""
     agenda.gather(cluster, now)
-    return _Slice(cluster, agenda, now).run(steps)
+    return _Slice(cluster, agenda, steps, now).run()

@@ -1,4 +1,4 @@
-"""Why does this job wait? Computed when asked: host by host, with every cause that holds and the smallest change that helps."""
+"""Why does this job wait? Computed when asked, host by host: every cause that holds, and the change that would help."""
 
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster

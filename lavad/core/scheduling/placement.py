@@ -6,30 +6,38 @@ order of their names (first fit), which keeps wide holes for parallel jobs.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Allocation, HostShare, Request, RoleRequest
 from lavad.core.scheduling.room import Free, Room, chunk_of
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """The least any host must have to be of use to a request: what a blocked bucket waits for."""
+class Need(NamedTuple):
+    """The least that must be free for a request to have a chance: what a blocked bucket waits for."""
 
-    slots: int
+    slots: int  # these three on one host
     memory_mib: int
     gpus: int
     slots_in_all: int
+    tasks: int  # of a gang of one role; 1 where counting tasks over hosts says nothing
+    slots_per_task: int
+    tasks_per_host: int
 
 
 def smallest_need(request: Request) -> Need:
     """Per host: of the least demanding role; in all: the slots of every role's minimum."""
     chunks = [chunk_of(role) for role in request.roles]
+    role = request.roles[0]
+    is_gang = len(request.roles) == 1 and not role.one_host
     return Need(
         min(slots for slots, _, _ in chunks),
         min(memory for _, memory, _ in chunks),
         min(gpus for _, _, gpus in chunks),
         request.slots_min,
+        role.tasks_min if is_gang else 1,
+        role.slots_per_task,
+        role.ptile or role.tasks_min,
     )
 
 

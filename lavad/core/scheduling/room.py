@@ -1,6 +1,7 @@
 """What is free on hosts while a slice places jobs: a scratch layer over the host table that only ever shrinks.
 
-Values of a host are fetched when it is first looked at, so a slice that touches few hosts costs little on a large cluster.
+Values of a host are fetched when it is first looked at, so a slice that touches few hosts costs little on a large
+cluster.
 """
 
 from collections.abc import Iterable
