@@ -174,7 +174,8 @@ def _about_host(blob: JobSpecBlob, allocation: Sequence[HostShare], host: HostCo
     found |= {"LSF_SERVERDIR": host.bin_dir, "LSF_LIBDIR": host.bin_dir}
     if host.has_gpus:
         devices = next((share.gpus for share in allocation if share.host == host.host), ())
-        found["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
+        # NVML counts devices in the order of the PCI bus; left to itself, CUDA puts the fastest first.
+        found |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, devices))}
     return found
 
 
