@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from configparser import ConfigParser
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -47,6 +48,12 @@ def sources(*folders: str) -> list[Path]:
     return [path for path in found if not GENERATED.search(path.name) and "__pycache__" not in path.parts]
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A file's syntax."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def name_of(path: Path) -> str:
     """A file's name as a reader would say it."""
     return path.relative_to(ROOT).as_posix()
@@ -66,7 +73,7 @@ def offences(check: Callable[[ast.AST, Path], str | None], *folders: str) -> lis
     """What `check` says of each syntax node, with file and line."""
     found = []
     for path in sources(*folders):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             said = check(node, path)
             if said:
                 found.append(f"{name_of(path)}:{getattr(node, 'lineno', 1)} {said}")
@@ -78,7 +85,7 @@ def test_every_module_says_what_it_is_for() -> None:
     silent = [
         name_of(path)
         for path in sources(*PACKAGES, *SCRIPTS)
-        if path.stat().st_size and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if path.stat().st_size and not ast.get_docstring(tree_of(path))
     ]
     assert silent == []
 
