@@ -132,7 +132,7 @@ def _is_operational(cause: BaseException | None) -> bool:
 def sentence_of(error: DBAPIError) -> str:
     """The database's own words about an error, on one line and without the statement."""
     text = str(error.orig or error).strip() or type(error.orig).__name__
-    return " ".join(text.split())
+    return " ".join(text.split()).rstrip(".")
 
 
 def path_of(url: URL) -> Path:

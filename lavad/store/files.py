@@ -60,14 +60,16 @@ def make_private(path: Path) -> None:
     Raises:
         StoreRefused: it can't be created or opened.
     """
+    os.close(_open_private(path))
+
+
+def _open_private(path: Path) -> int:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.fchmod(descriptor, 0o600)
-        finally:
-            os.close(descriptor)
+        os.fchmod(descriptor, 0o600)
     except OSError as error:
         raise StoreRefused(f"{path} can't be opened: {error.strerror}.") from error
+    return descriptor
 
 
 def lock(path: Path, wait_s: float) -> int:
@@ -78,7 +80,7 @@ def lock(path: Path, wait_s: float) -> int:
     Raises:
         StoreRefused: another master holds it.
     """
-    descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _open_private(Path(f"{path}.lock"))
     give_up = time.monotonic() + wait_s
     while True:
         try:

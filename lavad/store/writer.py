@@ -8,6 +8,7 @@ durable when its callback runs, and not before. Everything runs on the owner's e
 import asyncio
 import marshal
 import os
+import site
 import socket
 import subprocess
 import sys
@@ -212,11 +213,12 @@ _WORDS: dict[str, Callable[..., None]] = {
 
 def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
     """The writer process, in its own session: a terminal's interrupt must not reach it before the master has ended."""
-    root = str(Path(lavad.__file__).parents[1])
-    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    root, environment = str(Path(lavad.__file__).parents[1]), dict(os.environ)
+    if root not in site.getsitepackages():  # a checkout: the child would not find it by itself
+        environment["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "lavad.store.writer_process", str(descriptor)],
-        env={**os.environ, "PYTHONPATH": path},
+        env=environment,
         cwd="/",
         pass_fds=[descriptor],
         stdin=subprocess.DEVNULL,

@@ -162,6 +162,9 @@ class Service:
         except DBAPIError as error:
             self._say(frames.REFUSED, f"The database can't be opened: {database.sentence_of(error)}.")
             return False
+        except Exception as error:
+            self._say(frames.REFUSED, f"The database can't be opened: {type(error).__name__}: {error}.")
+            raise  # a defect of ours: where it happened belongs into the log
         gc.freeze()  # what was imported lives as long as the process: no collection need look at it
         self._say(frames.READY, opened.cluster_id, opened.term, opened.batch, opened.next_job, words)
         return True

@@ -1,8 +1,9 @@
 """What the store tells of the past: stories in LSF's words, seconds by state, pages, and jobs that left memory."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,12 +12,12 @@ from lavad.core.model import HostShare, JobState, Key
 from lavad.core.plan import Plan, Start
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow
-from lavad.store import story
+from lavad.store import history, reader, story
 from lavad.store.history import HistoryFilter, HistoryPage, JobHistory, JobRange
-from lavad.store.store import Store
 from lavad.store.story import Moment
-from tests.fakes.world import ROOT, World, new_job
-from tests.store.saving import opened
+from tests.fakes.world import ROOT, new_job
+from tests.store.saved import Saved, saving
+from tests.store.saving import Submitter, durable, opened
 
 ALICE = c.Caller("alice", 1000)
 S = JobState
@@ -25,13 +26,9 @@ S = JobState
 class Told:
     """A world whose events are saved, and what is told of it."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.world = World(7, on_events=self._save)
-        self.world.begin()
-
-    def _save(self, events: list) -> None:  # type: ignore[type-arg]
-        self.store.append(self.store.rows_for(events, self.world.cluster), lambda: None)
+    def __init__(self, saved: Saved) -> None:
+        self.saved = saved
+        self.world = saved.world
 
     def do(self, command: c.Command, after_s: float = 0.0) -> None:
         """Carry out a command some seconds later."""
@@ -53,18 +50,17 @@ class Told:
         self.world.now += after_s
         self.do(c.ReportFinished(host, key, status, self.world.now, "", 1.5, 77, also_released=True))
 
-    async def history(self, **wanted: object) -> HistoryPage:
+    def history(self, wanted: HistoryFilter | None = None, **parts: Any) -> HistoryPage:
         """One page."""
-        await self.store.flush()
-        return await self.store.history(replace(HistoryFilter(self.world.now), **wanted))  # type: ignore[arg-type]
+        asked = replace(wanted or HistoryFilter(self.world.now), **parts)
+        return self.saved.read(lambda connection: history.read_page(connection, asked))
 
-    async def all_pages(self, **wanted: object) -> list[JobHistory]:
+    def all_pages(self, **parts: Any) -> list[JobHistory]:
         """All pages, with a bound on their number."""
-        await self.store.flush()
-        asked = replace(HistoryFilter(self.world.now), **wanted)  # type: ignore[arg-type]
+        asked = replace(HistoryFilter(self.world.now), **parts)
         found: list[JobHistory] = []
         for _ in range(1000):
-            page = await self.store.history(asked)
+            page = self.history(asked)
             found += page.jobs
             assert len(page.jobs) <= asked.limit
             if page.after is None:
@@ -73,14 +69,11 @@ class Told:
         raise AssertionError("the pages never end")
 
 
-def tell(where: str, tale: Callable[[Told], Awaitable[None]]) -> None:
-    """Run a tale against a fresh store."""
-
-    async def run() -> None:
-        async with opened(where) as store:
-            await tale(Told(store))
-
-    asyncio.run(run())
+@pytest.fixture
+def told(database_url: str) -> Iterator[Told]:
+    """A tale to be told, in an empty database."""
+    with saving(database_url) as saved:
+        yield Told(saved)
 
 
 def names(found: list[JobHistory] | tuple[JobHistory, ...]) -> list[tuple[int, int]]:
@@ -88,54 +81,48 @@ def names(found: list[JobHistory] | tuple[JobHistory, ...]) -> list[tuple[int, i
     return [(entry.job.id, entry.job.index) for entry in found]
 
 
-def test_the_story_of_a_job_in_lsfs_words(database_url: str) -> None:
+def test_the_story_of_a_job_in_lsfs_words(told: Told) -> None:
     """Submitted, held, freed, started, stopped, resumed, killed: each line as bhist -l has it, and the seconds."""
 
-    async def tale(told: Told) -> None:
-        told.do(c.SubmitJob(new_job(slots=2), ALICE))
-        told.do(c.StopJob(c.Target(1), ALICE), 3.0)
-        told.do(c.ResumeJob(c.Target(1), ALICE), 4.0)
-        key = told.start(1, slots=2, after_s=5.0)
-        told.do(c.StopJob(c.Target(1), ALICE), 10.0)
-        told.do(c.ResumeJob(c.Target(1), ALICE), 20.0)
-        told.do(c.KillJob(c.Target(1), ALICE), 30.0)
-        told.end(key, 130 << 8, after_s=1.0)
-        told.world.now += 1000.0
-        (one,) = (await told.history(jobs=(JobRange(1),))).jobs
-        assert [note.text for note in one.notes] == [
-            "Submitted from host <login1>, to Queue <normal>, CWD <$HOME/run>, Output File <out.%J>, "
-            "2 Processors Requested",
-            "Signal <STOP> requested by user or administrator <alice>",
-            "Signal <CONT> requested by user or administrator <alice>",
-            "Dispatched to 2 Hosts/Processors <n000> <n000>",
-            "Starting (Pid 4101)",
-            "Running with execution home </home/alice>, Execution CWD </home/alice/run>, Execution Pid <4101>",
-            "Suspended by the user or administrator",
-            "Running",
-            "Signal <KILL> requested by user or administrator <alice>",
-            "Exited with exit code 130. The CPU time used is 1.5 seconds",
-            "Completed <exit>; TERM_OWNER: job killed by owner.",
-        ]
-        assert {name: round(seconds) for name, seconds in one.seconds_by_state.items()} == {
-            "PEND": 8, "PSUSP": 4, "RUN": 41, "USUSP": 20, "SSUSP": 0, "UNKWN": 0,
-        }  # fmt: skip
-        assert one.job.state is S.EXIT
-        assert one.job.end is not None
-        assert one.job.end.hosts == (HostShare("n000", 2),)
-
-    tell(database_url, tale)
+    told.do(c.SubmitJob(new_job(slots=2), ALICE))
+    told.do(c.StopJob(c.Target(1), ALICE), 3.0)
+    told.do(c.ResumeJob(c.Target(1), ALICE), 4.0)
+    key = told.start(1, slots=2, after_s=5.0)
+    told.do(c.StopJob(c.Target(1), ALICE), 10.0)
+    told.do(c.ResumeJob(c.Target(1), ALICE), 20.0)
+    told.do(c.KillJob(c.Target(1), ALICE), 30.0)
+    told.end(key, 130 << 8, after_s=1.0)
+    told.world.now += 1000.0
+    (one,) = (told.history(jobs=(JobRange(1),))).jobs
+    assert [note.text for note in one.notes] == [
+        "Submitted from host <login1>, to Queue <normal>, CWD <$HOME/run>, Output File <out.%J>, "
+        "2 Processors Requested",
+        "Signal <STOP> requested by user or administrator <alice>",
+        "Signal <CONT> requested by user or administrator <alice>",
+        "Dispatched to 2 Hosts/Processors <n000> <n000>",
+        "Starting (Pid 4101)",
+        "Running with execution home </home/alice>, Execution CWD </home/alice/run>, Execution Pid <4101>",
+        "Suspended by the user or administrator",
+        "Running",
+        "Signal <KILL> requested by user or administrator <alice>",
+        "Exited with exit code 130. The CPU time used is 1.5 seconds",
+        "Completed <exit>; TERM_OWNER: job killed by owner.",
+    ]
+    assert {name: round(seconds) for name, seconds in one.seconds_by_state.items()} == {
+        "PEND": 8, "PSUSP": 4, "RUN": 41, "USUSP": 20, "SSUSP": 0, "UNKWN": 0,
+    }  # fmt: skip
+    assert one.job.state is S.EXIT
+    assert one.job.end is not None
+    assert one.job.end.hosts == (HostShare("n000", 2),)
 
 
-def test_an_unfinished_job_is_told_up_to_now(database_url: str) -> None:
+def test_an_unfinished_job_is_told_up_to_now(told: Told) -> None:
     """The seconds of the present state run until the time of the question."""
 
-    async def tale(told: Told) -> None:
-        told.do(c.SubmitJob(new_job(), ALICE))
-        told.world.now += 12.0
-        (one,) = (await told.history()).jobs
-        assert one.seconds_by_state["PEND"] == pytest.approx(12.0)
-
-    tell(database_url, tale)
+    told.do(c.SubmitJob(new_job(), ALICE))
+    told.world.now += 12.0
+    (one,) = (told.history()).jobs
+    assert one.seconds_by_state["PEND"] == pytest.approx(12.0)
 
 
 @pytest.mark.parametrize(
@@ -177,103 +164,90 @@ def test_a_lost_job_goes_on_in_the_state_it_was_in() -> None:
     assert seconds == {"PEND": 1.0, "PSUSP": 0.0, "RUN": 1.0, "USUSP": 10.0, "SSUSP": 0.0, "UNKWN": 4.0}
 
 
-def test_elements_of_an_array_have_stories_of_their_own(database_url: str) -> None:
+def test_elements_of_an_array_have_stories_of_their_own(told: Told) -> None:
     """Ended, running, waiting, held and killed elements: each with the events that are about it."""
 
-    async def tale(told: Told) -> None:
-        told.do(c.SubmitJob(new_job(name="sweep", indices=(range(1, 7),)), ALICE))
-        told.end(told.start(1, 1, after_s=1.0), after_s=2.0)
-        told.start(1, 2)
-        told.do(c.StopJob(c.Target(1, Ranges.of(5, 6)), ALICE), 1.0)
-        told.do(c.KillJob(c.Target(1, Ranges.of(3, 6)), ALICE), 1.0)
-        found = (await told.history()).jobs
-        assert names(found) == [(1, index) for index in range(1, 7)]
-        assert [entry.job.state for entry in found] == [S.DONE, S.RUN, S.EXIT, S.PEND, S.PSUSP, S.EXIT]
-        killed = found[5]
-        assert [note.text for note in killed.notes][1:] == [
-            "Signal <STOP> requested by user or administrator <alice>",
-            "Signal <KILL> requested by user or administrator <alice>",
-            "Exited",
-            "Completed <exit>; TERM_OWNER: job killed by owner.",
-        ]
-        assert killed.job.end is not None
-        assert killed.job.end.at == told.world.now
-        assert killed.seconds_by_state["PSUSP"] == pytest.approx(1.0)
-        unfinished = frozenset(S) - {S.DONE, S.EXIT}
-        assert names((await told.history(states=unfinished)).jobs) == [(1, 2), (1, 4), (1, 5)]
-        assert names((await told.history(jobs=(JobRange(1, Ranges.of(2, 3, 77)),))).jobs) == [(1, 2), (1, 3)]
-
-    tell(database_url, tale)
+    told.do(c.SubmitJob(new_job(name="sweep", indices=(range(1, 7),)), ALICE))
+    told.end(told.start(1, 1, after_s=1.0), after_s=2.0)
+    told.start(1, 2)
+    told.do(c.StopJob(c.Target(1, Ranges.of(5, 6)), ALICE), 1.0)
+    told.do(c.KillJob(c.Target(1, Ranges.of(3, 6)), ALICE), 1.0)
+    found = (told.history()).jobs
+    assert names(found) == [(1, index) for index in range(1, 7)]
+    assert [entry.job.state for entry in found] == [S.DONE, S.RUN, S.EXIT, S.PEND, S.PSUSP, S.EXIT]
+    killed = found[5]
+    assert [note.text for note in killed.notes][1:] == [
+        "Signal <STOP> requested by user or administrator <alice>",
+        "Signal <KILL> requested by user or administrator <alice>",
+        "Exited",
+        "Completed <exit>; TERM_OWNER: job killed by owner.",
+    ]
+    assert killed.job.end is not None
+    assert killed.job.end.at == told.world.now
+    assert killed.seconds_by_state["PSUSP"] == pytest.approx(1.0)
+    unfinished = frozenset(S) - {S.DONE, S.EXIT}
+    assert names((told.history(states=unfinished)).jobs) == [(1, 2), (1, 4), (1, 5)]
+    assert names((told.history(jobs=(JobRange(1, Ranges.of(2, 3, 77)),))).jobs) == [(1, 2), (1, 3)]
 
 
-def test_only_what_matches_is_told(database_url: str) -> None:
+def test_only_what_matches_is_told(told: Told) -> None:
     """User, queue, name, host, state and ids choose; an id that does not exist is no error."""
 
-    async def tale(told: Told) -> None:
-        told.do(c.SubmitJob(new_job("md_npt"), ALICE))
-        told.do(c.SubmitJob(new_job("md_nvt", user="bob"), c.Caller("bob", 1001)))
-        told.do(c.SubmitJob(new_job("prep", queue="short"), ALICE))
-        told.start(1, host="n001")
-        told.end(told.start(2))
-        assert names((await told.history(user="alice")).jobs) == [(1, 0), (3, 0)]
-        assert names((await told.history(queue="short")).jobs) == [(3, 0)]
-        assert names((await told.history(name="md_*")).jobs) == [(1, 0), (2, 0)]
-        assert names((await told.history(host="n001")).jobs) == [(1, 0)]
-        assert names((await told.history(project="none")).jobs) == []
-        assert names((await told.history(states=frozenset({S.DONE}))).jobs) == [(2, 0)]
-        assert names((await told.history(states=frozenset({S.PEND, S.RUN}))).jobs) == [(1, 0), (3, 0)]
-        assert names((await told.history(jobs=(JobRange(3), JobRange(99)))).jobs) == [(3, 0)]
-
-    tell(database_url, tale)
+    told.do(c.SubmitJob(new_job("md_npt"), ALICE))
+    told.do(c.SubmitJob(new_job("md_nvt", user="bob"), c.Caller("bob", 1001)))
+    told.do(c.SubmitJob(new_job("prep", queue="short"), ALICE))
+    told.start(1, host="n001")
+    told.end(told.start(2))
+    assert names((told.history(user="alice")).jobs) == [(1, 0), (3, 0)]
+    assert names((told.history(queue="short")).jobs) == [(3, 0)]
+    assert names((told.history(name="md_*")).jobs) == [(1, 0), (2, 0)]
+    assert names((told.history(host="n001")).jobs) == [(1, 0)]
+    assert names((told.history(project="none")).jobs) == []
+    assert names((told.history(states=frozenset({S.DONE}))).jobs) == [(2, 0)]
+    assert names((told.history(states=frozenset({S.PEND, S.RUN}))).jobs) == [(1, 0), (3, 0)]
+    assert names((told.history(jobs=(JobRange(3), JobRange(99)))).jobs) == [(3, 0)]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
-def test_pages_neither_repeat_nor_forget(database_url: str, limit: int) -> None:
+def test_pages_neither_repeat_nor_forget(told: Told, limit: int) -> None:
     """Whatever the size of a page, all pages together are all jobs and elements in order."""
 
-    async def tale(told: Told) -> None:
-        for number in range(12):
-            indices = (range(1, 6), range(10, 16, 2)) if number % 3 == 1 else ()
-            told.do(c.SubmitJob(new_job(f"j{number}", indices=indices, hold=number % 2 == 0), ALICE))
-        told.do(c.KillJob(c.Target(2, Ranges.of(1, 2)), ALICE))
-        told.do(c.KillJob(c.Target(5), ALICE))
-        elements = [1, 2, 3, 4, 5, 10, 12, 14]
-        everything = [(job, index) for job in range(1, 13) for index in (elements if (job - 1) % 3 == 1 else [0])]
-        assert names(await told.all_pages(limit=limit)) == everything
-        unended = [(job, index) for job, index in everything if job != 5 and (job, index) not in {(2, 1), (2, 2)}]
-        assert names(await told.all_pages(limit=limit, states=frozenset({S.PEND, S.PSUSP}))) == unended
-        assert names(await told.all_pages(limit=limit, name="j1*")) == [
-            (job, index) for job, index in everything if job in (2, 11, 12)
-        ]
-
-    tell(database_url, tale)
+    for number in range(12):
+        indices = (range(1, 6), range(10, 16, 2)) if number % 3 == 1 else ()
+        told.do(c.SubmitJob(new_job(f"j{number}", indices=indices, hold=number % 2 == 0), ALICE))
+    told.do(c.KillJob(c.Target(2, Ranges.of(1, 2)), ALICE))
+    told.do(c.KillJob(c.Target(5), ALICE))
+    elements = [1, 2, 3, 4, 5, 10, 12, 14]
+    everything = [(job, index) for job in range(1, 13) for index in (elements if (job - 1) % 3 == 1 else [0])]
+    assert names(told.all_pages(limit=limit)) == everything
+    unended = [(job, index) for job, index in everything if job != 5 and (job, index) not in {(2, 1), (2, 2)}]
+    assert names(told.all_pages(limit=limit, states=frozenset({S.PEND, S.PSUSP}))) == unended
+    assert names(told.all_pages(limit=limit, name="j1*")) == [
+        (job, index) for job, index in everything if job in (2, 11, 12)
+    ]
 
 
-def test_jobs_that_left_memory_are_found(database_url: str) -> None:
+def test_jobs_that_left_memory_are_found(told: Told) -> None:
     """Ended long ago: the store still has the record, its spec and its story."""
 
-    async def tale(told: Told) -> None:
-        told.do(c.SubmitJob(new_job(spec=b"one"), ALICE))
-        told.do(c.SubmitJob(new_job(indices=(range(1, 4),), spec=b"two"), ALICE))
-        told.do(c.SubmitJob(new_job(), ALICE))
-        told.end(told.start(1), 256)
-        told.end(told.start(2, 2))
-        told.do(c.KillJob(c.Target(2), ROOT))
-        told.world.now += 10_000.0
-        told.world.tick()
-        assert list(told.world.cluster.jobs) == [3]
-        await told.store.flush()
-        wanted = [JobRange(1), JobRange(2), JobRange(3)]
-        found = await told.store.finished_jobs(wanted)
-        assert [(job.id, job.index, job.state) for job in found] == [
-            (1, 0, S.EXIT), (2, 1, S.EXIT), (2, 2, S.DONE), (2, 3, S.EXIT),
-        ]  # fmt: skip
-        assert [job.end.status for job in found if job.end] == [256, 0, 0, 0]
-        again = await told.store.finished_jobs(wanted, after=(2, 1), limit=1)
-        assert [(job.id, job.index) for job in again] == [(2, 2)]
-        assert await told.store.specs([1, 2, 77]) == {1: b"one", 2: b"two"}
-
-    tell(database_url, tale)
+    told.do(c.SubmitJob(new_job(spec=b"one"), ALICE))
+    told.do(c.SubmitJob(new_job(indices=(range(1, 4),), spec=b"two"), ALICE))
+    told.do(c.SubmitJob(new_job(), ALICE))
+    told.end(told.start(1), 256)
+    told.end(told.start(2, 2))
+    told.do(c.KillJob(c.Target(2), ROOT))
+    told.world.now += 10_000.0
+    told.world.tick()
+    assert list(told.world.cluster.jobs) == [3]
+    wanted = [JobRange(1), JobRange(2), JobRange(3)]
+    found = told.saved.read(lambda connection: history.finished_jobs(connection, wanted))
+    assert [(job.id, job.index, job.state) for job in found] == [
+        (1, 0, S.EXIT), (2, 1, S.EXIT), (2, 2, S.DONE), (2, 3, S.EXIT),
+    ]  # fmt: skip
+    assert [job.end.status for job in found if job.end] == [256, 0, 0, 0]
+    again = told.saved.read(lambda connection: history.finished_jobs(connection, wanted, (2, 1), 1))
+    assert [(job.id, job.index) for job in again] == [(2, 2)]
+    assert told.saved.read(lambda connection: reader.read_specs(connection, [1, 2, 77])) == {1: b"one", 2: b"two"}
 
 
 def test_specs_and_environments_come_back_from_the_database(database_url: str) -> None:
@@ -281,10 +255,9 @@ def test_specs_and_environments_come_back_from_the_database(database_url: str) -
 
     async def run() -> None:
         async with opened(database_url) as store:
-            told = Told(store)
             store.put_environment(b"\1" * 32, b"HOME=/home/alice")
             store.put_environment(b"\1" * 32, b"HOME=/home/alice")
-            told.do(c.SubmitJob(new_job(spec=b"spec of 1"), ALICE))
+            await durable(store, Submitter(store).submit(new_job(spec=b"spec of 1")))
         async with opened(database_url) as store:
             assert await store.spec(1) == b"spec of 1"
             assert await store.environment(b"\1" * 32) == b"HOME=/home/alice"
@@ -302,8 +275,7 @@ def test_a_database_that_can_not_be_read_is_not_now(postgres_url: str) -> None:
 
     async def run() -> None:
         async with opened(postgres_url) as store:
-            Told(store).do(c.SubmitJob(new_job(), ALICE))
-            await store.flush()
+            await durable(store, Submitter(store).submit(new_job()))
             engine = store._reading._engine
             with engine.begin() as connection:
                 connection.exec_driver_sql("SET statement_timeout = 1")
