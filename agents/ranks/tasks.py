@@ -251,7 +251,7 @@ def _kill_if_started(started: asyncio.Task[TaskHandle], held: HeldAttempt) -> No
 
 async def _kill(handle: TaskHandle) -> None:
     """Whether or not the first process heeds TERM, what it started gets the same time before KILL."""
-    handle.signal(signal.SIGTERM)
-    handle.signal(signal.SIGCONT)
+    handle.signal(int(signal.SIGTERM))
+    handle.signal(int(signal.SIGCONT))
     await asyncio.sleep(KILL_AFTER_S)
-    handle.signal(signal.SIGKILL)
+    handle.signal(int(signal.SIGKILL))

@@ -42,6 +42,7 @@ class Handle:
 
     def signal(self, number: int) -> None:
         """To the process group."""
+        assert type(number) is int, "the real one sends it as a plain number"
         try:
             os.killpg(self.pid, number)
         except ProcessLookupError:
@@ -109,4 +110,4 @@ class FakeAttempts:
     def kill_all(self) -> None:
         """End what a failed test left behind."""
         for handle in self.handles:
-            handle.signal(signal.SIGKILL)
+            handle.signal(int(signal.SIGKILL))
