@@ -23,7 +23,7 @@ WILDCARDS = ("0.0.0.0", "::")
 TICKET_DAYS = 30
 _DAY_S = 86400
 _CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,38}")
-_DATABASES = ("sqlite", "postgresql")
+_DATABASES = ("sqlite", "postgresql", "postgres")
 # Whatever of these is there already belongs to a cluster, and overwriting a key would lock its hosts out.
 OWN_FILES = ("lava.conf", "ca", "master.key", "master.pem", "ticket", "tickets", "database")
 

@@ -86,7 +86,7 @@ def _check_database_is_near(url: str | None, mode: Mode) -> None:
     if (
         url is not None
         and mode is Mode.USER
-        and url.startswith("postgresql")
+        and url.startswith("postgres")
         and "host=/" not in url
         and "@/" not in url
         and ":///" not in url
