@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core.indexes.pending import Entry
-from lavad.core.model import FINAL, HostShare, JobState
+from lavad.core.model import FINAL, HostShare, JobState, serial_of
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Attempt, Host, Job, JobEnd
 
@@ -35,7 +35,9 @@ def take_share(cluster: "Cluster", attempt: Attempt, share: HostShare) -> None:
     """Book one host share of an attempt."""
     host = cluster.hosts[share.host]
     host.attempts[attempt.key] = share
-    cluster.table.take(host.row, share, _is_exclusive(cluster, attempt))
+    record = cluster.jobs.get(attempt.key.job)
+    attempt.takes_whole_hosts = record is not None and record.shared.request.exclusive
+    cluster.table.take(host.row, share, attempt.takes_whole_hosts)
 
 
 def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
@@ -44,14 +46,9 @@ def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
     host = cluster.hosts.get(name)
     share = host.attempts.pop(attempt.key, None) if host else None
     if host is not None and share is not None:
-        cluster.table.give_back(host.row, share, _is_exclusive(cluster, attempt))
+        cluster.table.give_back(host.row, share, attempt.takes_whole_hosts)
     if not attempt.unreleased and attempt.over:
         cluster.attempts.pop(attempt.key, None)
-
-
-def _is_exclusive(cluster: "Cluster", attempt: Attempt) -> bool:
-    record = cluster.jobs.get(attempt.key.job)
-    return record is not None and record.shared.request.exclusive
 
 
 def entry(record: Job | ArrayRecord) -> Entry:
@@ -285,21 +282,29 @@ def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
 
 def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
     _move(cluster, _holder(cluster, event.key), event, event.state)
-    cluster.attempts[event.key].last_signal = (STOP, "", int(event.at * 1e6))
+    _note_signal(cluster.attempts[event.key], STOP, "", event.at)
 
 
 def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
     _move(cluster, _holder(cluster, event.key), event, S.RUN)
-    cluster.attempts[event.key].last_signal = (CONT, "", int(event.at * 1e6))
+    _note_signal(cluster.attempts[event.key], CONT, "", event.at)
 
 
 def _job_signalled(cluster: "Cluster", event: e.JobSignalled) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, job.state)
     attempt = cluster.attempts[event.key]
-    attempt.last_signal = (event.signal, event.reason, int(event.at * 1e6))
+    _note_signal(attempt, event.signal, event.reason, event.at)
     if event.reason:
         attempt.kill_reason = event.reason
+
+
+def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
+    """Keep what each hello sends again: the kill, else the newest stop or continue, else the newest other."""
+    is_state = signal in (STOP, CONT)
+    had_state = attempt.last_signal is not None and attempt.last_signal[0] in (STOP, CONT)
+    if reason or (not attempt.kill_reason and (is_state or not had_state)):
+        attempt.last_signal = (signal, reason, serial_of(at, signal))
 
 
 def _job_doomed(cluster: "Cluster", event: e.JobDoomed) -> None:
@@ -329,7 +334,7 @@ def _job_abandoned(cluster: "Cluster", event: e.JobAbandoned) -> None:
     _move(cluster, job, event, S.ZOMBI)
     attempt = cluster.attempts[event.key]
     attempt.kill_reason = event.reason
-    attempt.last_signal = (0, event.reason, int(event.at * 1e6))
+    _note_signal(attempt, 0, event.reason, event.at)
 
 
 def _holder(cluster: "Cluster", key: Any) -> Job:

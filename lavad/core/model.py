@@ -42,6 +42,11 @@ class Key(NamedTuple):
         return f"{name}#{self.attempt}"
 
 
+def serial_of(at: float, signal: int) -> int:
+    """A number for a signal, by which an agent knows one that it has had; two signals of one instant differ."""
+    return int(at * 1e6) * 100 + signal
+
+
 class Launch(IntEnum):
     """How a role's command is started: once on the lead host, or once for each task."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lavad.core import events as e
-from lavad.core.model import Allocation, Key, Launch
+from lavad.core.model import Allocation, Key, Launch, serial_of
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -73,10 +73,14 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             yield from stage_orders(cluster.attempts[event.key])
         case e.AttemptLaunched():
             yield from launch_orders(cluster, cluster.attempts[event.key])
-        case e.JobSignalled() | e.JobSuspended() | e.JobResumed():
+        case e.JobSignalled():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
-                yield from _signal_orders(attempt)
+                yield from _signal_orders(attempt, event.signal, event.reason, serial_of(event.at, event.signal))
+        case e.JobSuspended() | e.JobResumed():
+            attempt = cluster.attempts.get(event.key)
+            if attempt is not None and not attempt.over and attempt.last_signal is not None:
+                yield from _signal_orders(attempt, *attempt.last_signal)
         case e.JobDoomed():
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
@@ -111,14 +115,14 @@ def launch_hosts(cluster: "Cluster", attempt: "Attempt") -> list[str]:
     return [attempt.lead]
 
 
-def _signal_orders(attempt: "Attempt") -> Iterator[SignalOrder]:
+def _signal_orders(attempt: "Attempt", signal: int, reason: str, serial: int) -> Iterator[SignalOrder]:
     for share in attempt.allocation:
         if share.host in attempt.unreleased:
-            yield from signal_again(attempt, share.host)
+            yield SignalOrder(share.host, attempt.key, signal, reason, serial)
 
 
 def signal_again(attempt: "Attempt", host: str) -> Iterator[SignalOrder]:
-    """The newest signal of the attempt; its serial lets an agent that had it already drop it."""
+    """The signal that stands for the attempt's state; its serial lets an agent that had it already drop it."""
     if attempt.last_signal is not None:
         yield SignalOrder(host, attempt.key, *attempt.last_signal)
 
@@ -128,7 +132,7 @@ def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder]
     for share in attempt.allocation:
         host = cluster.hosts.get(share.host)
         if share.host in attempt.unreleased and host is not None and not host.is_silent:
-            yield SignalOrder(share.host, attempt.key, TERMINATE, attempt.doomed, int(attempt.dispatched_at * 1e6))
+            yield SignalOrder(share.host, attempt.key, TERMINATE, attempt.doomed, serial_of(attempt.dispatched_at, 99))
 
 
 def _release_orders(cluster: "Cluster", event: e.JobFinished | e.JobRequeued) -> Iterator[ReleaseOrder]:

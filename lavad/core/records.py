@@ -60,6 +60,7 @@ class Attempt:
         "staged",
         "start_reason",
         "started_at",
+        "takes_whole_hosts",
         "unreleased",
         "usage",
         "version",
@@ -83,6 +84,7 @@ class Attempt:
         self.last_signal: tuple[int, str, int] | None = None  # (signal, reason, serial): sent again at each hello
         self.doomed = ""  # the attempt has failed as a whole: why; it is ended as soon as its lead host can be reached
         self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
+        self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.usage: dict[str, HostUsage] = {}
 
     @property

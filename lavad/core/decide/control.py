@@ -16,6 +16,7 @@ from lavad.core.records import ArrayRecord, Attempt, Job
 
 S = JobState
 SIGKILL = 9
+_ENDING = (SIGKILL, 2, 15)  # sent to what has not begun, they end it
 
 
 def _find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRecord:
@@ -99,7 +100,7 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
 
 def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
     """Events that end one attempt: at once when nothing was launched, by signal else, or when its host returns."""
-    if not attempt.launched:
+    if not attempt.launched or attempt.lead not in attempt.unreleased:  # no end will be told: nothing runs on the lead
         return [e.JobSignalled(now, attempt.key, 0, by, reason), *end_at_once(attempt, now, reason)]
     if job.state in (S.UNKWN, S.ZOMBI):
         return [e.JobAbandoned(now, attempt.key, by, reason)]
@@ -123,13 +124,16 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
     reason = r.TERM_FORCE_OWNER if command.signal == SIGKILL else ""
 
     def refuse(job: int, indices: Ranges) -> e.Event:
-        if command.signal in (SIGKILL, 2, 15):
+        if command.signal in _ENDING:
             return e.PendingEnded(now, job, indices, by, r.TERM_OWNER)
         raise Refused("Job has not started yet")
 
     def send(job: Job) -> list[e.Event]:
         if job.state in (S.UNKWN, S.ZOMBI):
             raise Refused("Unable to contact execution host")
+        assert job.attempt is not None
+        if command.signal in _ENDING and not job.attempt.launched:
+            return kill_attempt(cluster, job, job.attempt, now, by, reason or r.TERM_OWNER)
         return [e.JobSignalled(now, job.key, command.signal, by, reason)]
 
     return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), refuse, send)

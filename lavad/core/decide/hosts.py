@@ -53,17 +53,27 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     attempt = cluster.attempts.get(one.key)
     if one.last is not None and not isinstance(one.last, c.ReportStaged):
         decision = _REPORTS[type(one.last)](cluster, one.last, now)
-        if isinstance(one.last, c.ReportStarted):
+        if isinstance(one.last, c.ReportStarted | c.ReportFinished):
             decision.orders.extend(_orders_again(cluster, name, attempt))
         return decision
     if attempt is None or attempt.over or name not in attempt.unreleased:
         return Decision(orders=[ReleaseOrder(name, one.key, "the attempt is over")])
+    is_due = attempt.launched and not one.launched and name in launch_hosts(cluster, attempt)
+    if is_due and (attempt.doomed or attempt.kill_reason):  # what has not begun there is not begun any more
+        return _never_begun(cluster, name, attempt, now)
     decision = reports.staged(cluster, one.last, now) if isinstance(one.last, c.ReportStaged) else Decision()
     decision.events.extend(_adopted(cluster, name, attempt, now))
     decision.orders.extend(_orders_again(cluster, name, attempt))
-    if not one.launched and attempt.launched and name in launch_hosts(cluster, attempt) and len(attempt.allocation) > 1:
+    if is_due:
         decision.orders.append(LaunchOrder(name, attempt.key, attempt.version))
     return decision
+
+
+def _never_begun(cluster: Cluster, name: str, attempt: Attempt, now: float) -> Decision:
+    why = attempt.doomed or attempt.kill_reason
+    if name == attempt.lead:
+        return reports.never_started(cluster, attempt, name, now, why, assumed=True)
+    return Decision(orders=[ReleaseOrder(name, attempt.key, why)])
 
 
 def _adopted(cluster: Cluster, name: str, attempt: Attempt, now: float) -> list[e.Event]:
@@ -79,6 +89,8 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
         return []
     if attempt.over:
         return [ReleaseOrder(name, attempt.key, "the attempt is over")]
+    if attempt.lead not in attempt.unreleased:  # the job waits for what is left of the attempt to end
+        return [ReleaseOrder(name, attempt.key, attempt.doomed)]
     again: list[Order] = list(signal_again(attempt, name))
     if attempt.doomed:
         again.extend(order for order in doom_orders(cluster, attempt) if order.host == name)
@@ -87,18 +99,14 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
 
 def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) -> Decision:
     """The master holds a share that the host knows nothing of. Agents journal before they act: it never began, or is lost."""
-    released = e.HostReleased(now, attempt.key, name)
     job = cluster.holder(attempt.key)
     if job is None:
-        return Decision([released])
+        return Decision([e.HostReleased(now, attempt.key, name)])
     never_heard = name not in attempt.staged and not attempt.started_at
     if never_heard and not attempt.kill_reason and not attempt.doomed:
         again = stage_orders(attempt, frozenset({name}))
         return Decision(_adopted(cluster, name, attempt, now), list(again))
-    if name == attempt.lead:
-        why = f"{name} no longer knows the job"
-        return Decision([released, reports.lost(job, attempt, now, why)])
-    return Decision([released, e.JobDoomed(now, attempt.key, f"{name} no longer knows its part of the job")])
+    return reports.part_gone(job, attempt, name, now, f"{name} no longer knows the job")
 
 
 def gone(cluster: Cluster, command: c.AgentGone, now: float) -> Decision:

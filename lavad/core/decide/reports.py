@@ -9,8 +9,8 @@ from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
-from lavad.core.model import HOLDING, JobState, Key
-from lavad.core.orders import ForgetOrder, ReleaseOrder
+from lavad.core.model import JobState, Key
+from lavad.core.orders import ForgetOrder, Order, ReleaseOrder, launch_hosts
 from lavad.core.records import Attempt, Job
 
 S = JobState
@@ -43,26 +43,69 @@ def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
 
 
 def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
-    """Nothing of the order runs on that host, so its share is free, and the job waits again unless it runs elsewhere."""
+    """Nothing of the order runs on that host: its share is free, and the job waits again unless it runs elsewhere."""
     attempt = _held(cluster, command.key, command.host)
     if attempt is None:
         return Decision(orders=[ForgetOrder(command.host, command.key)])
-    released = e.HostReleased(now, command.key, command.host)
     job = cluster.holder(command.key)
+    why = f"{command.host}: {command.reason}"
     if job is None:
-        return Decision([released])
-    if job.state is S.RUN:  # a repeated launch was refused as too old: the job is long under way
+        return Decision([e.HostReleased(now, command.key, command.host)])
+    if attempt.launched and command.host != attempt.lead:
+        return part_gone(job, attempt, command.host, now, why)
+    if attempt.started_at:  # a repeated order was refused as too old: the job is long under way
         return Decision()
-    if attempt.launched and len(attempt.allocation) > 1 and attempt.lead != command.host:
-        return Decision([released, e.JobDoomed(now, command.key, f"{command.host} refused: {command.reason}")])
     avoid_until = now + cluster.policy.avoid_host_s if command.host_fault else 0.0
-    reason = f"{command.host}: {command.reason}"
-    return Decision(
-        [
-            released,
-            e.JobRequeued(now, command.key, reason, False, command.host if command.host_fault else "", avoid_until),
-        ]
-    )
+    return never_started(cluster, attempt, command.host, now, why, avoid_until)
+
+
+def never_started(
+    cluster: Cluster, attempt: Attempt, host: str, now: float, why: str, avoid_until: float = 0.0, assumed: bool = False
+) -> Decision:
+    """The command has not been started on the lead host, and will not be: the job waits again, unless it was killed.
+
+    Where other hosts may have started theirs, those are ended first: two attempts of a job never overlap.
+    """
+    key = attempt.key
+    decision = Decision([e.HostReleased(now, key, host, assumed)])
+    if attempt.kill_reason:
+        decision.events.append(e.JobFinished(now, key, r.EXIT_STATUS_KILLED, attempt.kill_reason))
+    elif attempt.launched and len(launch_hosts(cluster, attempt)) > 1 and attempt.unreleased - {host}:
+        decision.events.append(e.JobDoomed(now, key, why))
+        decision.orders.extend(_release_rest(attempt, host, why))
+    else:
+        decision.events.append(e.JobRequeued(now, key, why, False, host if avoid_until else "", avoid_until))
+    return decision
+
+
+def part_gone(job: Job, attempt: Attempt, host: str, now: float, why: str, is_expected: bool = False) -> Decision:
+    """A host has nothing of the attempt any more, and the job has not ended. ``is_expected``: its part ended well.
+
+    A job that is to be repeated waits until every host has released the attempt; one that is not is over with its lead.
+    """
+    key, rest = attempt.key, attempt.unreleased - {host}
+    decision = Decision([e.HostReleased(now, key, host)])
+    if not attempt.launched:
+        decision.events.append(e.JobRequeued(now, key, why))
+    elif not rest:
+        was_waiting = host != attempt.lead  # its lead host is long gone: only what is repeated waits for the others
+        decision.events.append(lost(job, attempt, now, why, was_waiting))
+    elif host == attempt.lead and not (job.shared.rerunnable and not attempt.kill_reason):
+        decision.events.append(lost(job, attempt, now, why))
+    elif host == attempt.lead:
+        decision.events.append(e.JobDoomed(now, key, attempt.doomed or why))
+        decision.orders.extend(_release_rest(attempt, host, why))
+    elif not is_expected and not attempt.doomed and not attempt.kill_reason:
+        decision.events.append(e.JobDoomed(now, key, why))
+    return decision
+
+
+def _release_rest(attempt: Attempt, host: str, why: str) -> list[Order]:
+    return [
+        ReleaseOrder(share.host, attempt.key, why)
+        for share in attempt.allocation
+        if share.host != host and share.host in attempt.unreleased
+    ]
 
 
 def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
@@ -75,7 +118,7 @@ def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
         return Decision()
     events = _found(job, command.key, now)
     if job.state is S.STAGING or (job.state is S.UNKWN and job.resume_state is S.STAGING):
-        at = min(command.at, now)
+        at = _moment(attempt, command.at, now)
         events.append(e.JobStarted(at, command.key, command.pid, command.exec_home, command.exec_cwd))
     return Decision(events)
 
@@ -89,33 +132,53 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
     attempt = _held(cluster, command.key, command.host)
     if attempt is None:
         return Decision(orders=[ForgetOrder(command.host, command.key)])
-    decision = Decision()
     job = cluster.holder(command.key)
-    if job is not None and job.state in HOLDING and command.host == attempt.lead:
-        decision.events.extend(_end(cluster, job, attempt, command, now))
+    if job is not None and not (attempt.launched and command.host == attempt.lead and not _is_repeated(job, attempt)):
+        return _part_ended(job, attempt, command, now)
+    decision = Decision([] if job is None else [_end(attempt, command, now)])
     if command.also_released:
         decision.events.append(e.HostReleased(now, command.key, command.host))
     return decision
 
 
-def _end(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> list[e.Event]:
-    at = min(command.at, now)  # a host's clock may run ahead
+def _is_repeated(job: Job, attempt: Attempt) -> bool:
+    """The attempt has failed as a whole, and the job may be run again."""
+    return bool(attempt.doomed) and job.shared.rerunnable and not attempt.kill_reason
+
+
+def _part_ended(job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:
+    """An end that is not the job's: of another host's part, or of an attempt that is to be repeated or never began."""
+    why = attempt.doomed or f"{command.host}: {command.reason or 'its part of the job has failed'}"
+    is_expected = command.status == 0 and command.host != attempt.lead
+    if command.also_released:
+        return part_gone(job, attempt, command.host, now, why, is_expected)
+    if not attempt.launched:
+        return Decision([e.JobRequeued(now, command.key, why)])
+    if command.host == attempt.lead:
+        return Decision(orders=_release_rest(attempt, "", why))
+    if is_expected or attempt.doomed or attempt.kill_reason:
+        return Decision()
+    return Decision([e.JobDoomed(now, command.key, why)])
+
+
+def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
     reason = attempt.kill_reason or command.reason or attempt.doomed
-    if attempt.doomed and job.shared.rerunnable and not attempt.kill_reason:
-        return [e.JobRequeued(now, attempt.key, attempt.doomed)]
-    return [
-        e.JobFinished(
-            at,
-            attempt.key,
-            command.status,
-            reason if command.status or not attempt.kill_reason else "",
-            command.cpu_s,
-            command.memory_mib_max,
-            command.pid,
-            command.started_at,
-            command.detail,
-        )
-    ]
+    return e.JobFinished(
+        _moment(attempt, command.at, now),
+        attempt.key,
+        command.status,
+        reason if command.status or not attempt.kill_reason else "",
+        command.cpu_s,
+        command.memory_mib_max,
+        command.pid,
+        command.started_at,
+        command.detail,
+    )
+
+
+def _moment(attempt: Attempt, at: float, now: float) -> float:
+    """A host's time of day, as far as it can be: its clock may be wrong."""
+    return min(max(at, attempt.dispatched_at, attempt.started_at), now)
 
 
 def released(cluster: Cluster, command: c.ReportReleased, now: float) -> Decision:
@@ -123,17 +186,16 @@ def released(cluster: Cluster, command: c.ReportReleased, now: float) -> Decisio
     attempt = _held(cluster, command.key, command.host)
     if attempt is None:
         return Decision(orders=[ForgetOrder(command.host, command.key)])
-    events: list[e.Event] = [e.HostReleased(now, command.key, command.host)]
     job = cluster.holder(command.key)
-    if job is not None and command.host == attempt.lead:
-        events.append(lost(job, attempt, now, f"{command.host} released the job without telling its end"))
-    return Decision(events)
+    if job is None:
+        return Decision([e.HostReleased(now, command.key, command.host)])
+    return part_gone(job, attempt, command.host, now, f"{command.host} released the job without telling its end")
 
 
-def lost(job: Job, attempt: Attempt, now: float, why: str) -> e.Event:
+def lost(job: Job, attempt: Attempt, now: float, why: str, again: bool = False) -> e.Event:
     """The attempt is known not to run any more and how it ended is not known: again, if it may be; else EXIT."""
-    if job.shared.rerunnable and not attempt.kill_reason:
-        return e.JobRequeued(now, attempt.key, why)
+    if (job.shared.rerunnable or again) and not attempt.kill_reason:
+        return e.JobRequeued(now, attempt.key, attempt.doomed or why)
     reason = attempt.kill_reason or r.TERM_HOST_LOST
     return e.JobFinished(
         now, attempt.key, r.EXIT_STATUS_LOST, reason, pid=attempt.pid, started_at=attempt.started_at, detail=why

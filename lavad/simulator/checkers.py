@@ -1,0 +1,204 @@
+"""What must hold of a whole history: which processes ran where and when, what was acknowledged, how every job ended.
+
+A cluster's state may be sound at every instant while its history is not: a job that ran twice, one after the other,
+leaves no trace in the state. So the simulated agents enter every process they really start and end, the simulated
+clients every answer they got, and the checks here look at the whole.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lavad.core.model import FINAL, JobState, Key
+from lavad.core.reasons import EXIT_STATUS_KILLED
+from lavad.core.records import JobEnd
+
+PARTIAL_S_MAX = 30.0  # how long part of a job's tasks may be left alone, counted while their hosts can be reached
+
+
+class Violation(AssertionError):
+    """A history that must not be."""
+
+
+@dataclass(slots=True)
+class Process:
+    """Processes of one attempt on one host, started together. ``ended`` is 0 while they run."""
+
+    key: Key
+    host: str
+    slots: int
+    gpus: tuple[int, ...]
+    started: float
+    is_command: bool  # the job's own command on its lead host, whose exit status is the job's
+    ended: float = 0.0
+    status: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job or element whose end the master has made durable."""
+
+    key: Key  # of its last attempt; attempt 0: it never started
+    state: JobState
+    end: JobEnd
+
+
+@dataclass(slots=True)
+class History:
+    """Everything outside the master that can tell what really happened."""
+
+    processes: list[Process] = field(default_factory=list)
+    submitted: dict[bytes, set[int]] = field(default_factory=dict)  # request id -> the jobs it was told
+    killed: list[tuple[float, int, int]] = field(default_factory=list)  # acknowledged: when, job, index (-1: all)
+    elements: dict[int, tuple[int, ...]] = field(default_factory=dict)  # job -> its indices, (0,) for a plain job
+    rerunnable: dict[int, bool] = field(default_factory=dict)
+    forced: set[tuple[int, int]] = field(default_factory=set)  # ended by bkill -r, whatever the hosts said
+    running: dict[str, list[Process]] = field(default_factory=lambda: defaultdict(list))
+
+    def start(self, process: Process, slots: int, limit_gpus: int) -> None:
+        """Enter a start, with the host's real size.
+
+        Raises:
+            Violation: the attempt's command was started before, or the host is over-committed.
+        """
+        key = process.key
+        if process.is_command:
+            self._check_first_start(process)
+        self.processes.append(process)
+        here = self.running[process.host]
+        here.append(process)
+        held = {one.key: one for one in here}
+        if sum(one.slots for one in held.values()) > slots:
+            raise Violation(f"{process.host} runs {sorted(map(str, held))}: more slots than its {slots}")
+        gpus = [gpu for one in held.values() for gpu in one.gpus]
+        if len(gpus) != len(set(gpus)) or any(gpu >= limit_gpus for gpu in gpus):
+            raise Violation(f"{process.host}: {key} shares a GPU or has one that is not there: {gpus}")
+
+    def _check_first_start(self, process: Process) -> None:
+        if any(one.key == process.key and one.host == process.host and one.is_command for one in self.processes):
+            raise Violation(f"{process.key} was started twice on {process.host}")
+
+    def stop(self, process: Process, at: float, status: int) -> None:
+        """Enter an end."""
+        if not process.ended:
+            process.ended, process.status = at, status
+            self.running[process.host].remove(process)
+
+
+class Alone:
+    """Finds attempts of which only some hosts still run something, although all of those could be told to stop."""
+
+    def __init__(self) -> None:
+        self._since: dict[Key, float] = {}
+
+    def look(self, now: float, partial: set[Key]) -> None:
+        """``partial``: attempts that are part running, part lost, and wholly within reach now.
+
+        Raises:
+            Violation: one has been so for too long.
+        """
+        self._since = {key: self._since.get(key, now) for key in sorted(partial)}
+        for key, since in self._since.items():
+            if now - since > PARTIAL_S_MAX:
+                raise Violation(f"part of {key} has been left running for {now - since:.0f} s")
+
+
+def check(history: History, ended: list[Ended], healed: bool) -> None:
+    """Look at the whole history. ``healed``: everything works again and has had time, so every job must have ended.
+
+    Raises:
+        Violation: with the first thing that must not be.
+    """
+    for look in (_submits, _attempts_apart, _runs_once, _killed_stays_killed):
+        for complaint in look(history):
+            raise Violation(complaint)
+    for complaint in _statuses(history, ended):
+        raise Violation(complaint)
+    if healed:
+        for complaint in _everything_ended(history, ended):
+            raise Violation(complaint)
+
+
+def _submits(history: History) -> Iterator[str]:
+    owners: dict[int, bytes] = {}
+    for request_id, jobs in history.submitted.items():
+        if len(jobs) > 1:
+            yield f"request {request_id!r} made jobs {sorted(jobs)}"
+        for job in jobs:
+            if owners.setdefault(job, request_id) != request_id:
+                yield f"job {job} was acknowledged to two requests"
+
+
+def _by_job(history: History) -> dict[tuple[int, int], list[Process]]:
+    found: dict[tuple[int, int], list[Process]] = defaultdict(list)
+    for process in history.processes:
+        found[process.key.job, process.key.index].append(process)
+    return found
+
+
+def _attempts_apart(history: History) -> Iterator[str]:
+    """All processes of one attempt are gone before any of a later one begins."""
+    for processes in _by_job(history).values():
+        over: dict[int, float] = {}
+        for one in processes:
+            over[one.key.attempt] = max(over.get(one.key.attempt, 0.0), one.ended or float("inf"))
+        for one in processes:
+            for attempt, at in over.items():
+                if attempt < one.key.attempt and at > one.started:
+                    yield f"{one.key} began on {one.host} at {one.started:.3f}, attempt {attempt} ran until {at:.3f}"
+
+
+def _runs_once(history: History) -> Iterator[str]:
+    for (job, index), processes in _by_job(history).items():
+        attempts = {one.key.attempt for one in processes if one.is_command}
+        if len(attempts) > 1 and not history.rerunnable.get(job, False):
+            yield f"job {job}[{index}] may not be run again and was, in attempts {sorted(attempts)}"
+
+
+def _killed_stays_killed(history: History) -> Iterator[str]:
+    """After an acknowledged kill no further attempt begins."""
+    processes = _by_job(history)
+    for at, job, index in history.killed:
+        for (number, element), started in processes.items():
+            if number != job or index not in (-1, element):
+                continue
+            before = {one.key.attempt for one in started if one.started <= at}
+            later = {one.key.attempt for one in started if one.started > at} - before
+            if (before and later) or len(later) > 1:
+                yield f"job {job}[{element}] was killed at {at:.3f}, yet attempts {sorted(later)} began"
+
+
+def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
+    """What the master tells of an end is what really happened."""
+    commands = {one.key: one for one in history.processes if one.is_command}
+    for one in ended:
+        name, process = str(one.key), commands.get(one.key)
+        if (one.key.job, one.key.index) in history.forced:
+            continue
+        if one.state is JobState.DONE and (process is None or not process.ended or process.status):
+            yield f"{name} is DONE but its command did not end well"
+        if not one.end.hosts:
+            continue  # killed while it waited
+        if _was_to_be_repeated(history, one):
+            continue
+        if process is not None and process.ended and one.end.status != process.status:
+            yield f"{name} ended with status {process.status}, recorded is {one.end.status} ({one.end.reason})"
+        if process is not None and not process.ended:
+            yield f"{name} is recorded as ended and runs"
+
+
+def _was_to_be_repeated(history: History, one: Ended) -> bool:
+    """Killed while it waited for the last host of a failed attempt: the failed attempt's status is not the job's."""
+    killed = any(job == one.key.job and index in (-1, one.key.index) for _, job, index in history.killed)
+    return killed and history.rerunnable[one.key.job] and one.end.status == EXIT_STATUS_KILLED
+
+
+def _everything_ended(history: History, ended: list[Ended]) -> Iterator[str]:
+    known = {(one.key.job, one.key.index) for one in ended if one.state in FINAL}
+    for job in {job for jobs in history.submitted.values() for job in jobs}:
+        for index in history.elements[job]:
+            if (job, index) not in known:
+                yield f"job {job}[{index}] was acknowledged and has not ended"
+    for process in history.processes:
+        if not process.ended:
+            yield f"{process.key} still runs on {process.host}"

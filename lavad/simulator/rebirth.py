@@ -1,0 +1,67 @@
+"""The cluster that a restarted master has: made from another one by way of what the store keeps of it, and no more.
+
+What is dropped here (sessions, silence, load, usage, plans) a real master has to find out anew.
+"""
+
+from lavad.core.cluster import Cluster
+from lavad.core.ranges import Ranges
+from lavad.core.records import ArrayRecord, Attempt, Job
+
+ATTEMPT_FIELDS = (
+    "version",
+    "launch_due",
+    "started_at",
+    "pid",
+    "exec_home",
+    "exec_cwd",
+    "kill_reason",
+    "doomed",
+    "last_signal",
+)
+
+
+def reborn(old: Cluster) -> Cluster:
+    """A new cluster that shares nothing changeable with the old."""
+    new = Cluster(old.policy, old.name, old.term)
+    for host in old.hosts.values():
+        new.adopt_host(host.facts, host.closed_by, host.comment)
+    for record in old.jobs.values():
+        if isinstance(record, Job):
+            new.adopt_job(_job(record))
+        else:
+            new.adopt_array(_array(record))
+    for job in old.finished.values():
+        array = new.jobs.get(job.id)
+        if isinstance(array, ArrayRecord):
+            new.adopt_ended_element(array, _job(job))
+    for attempt in old.attempts.values():
+        new.adopt_attempt(_attempt(attempt))
+    new.next_job = old.next_job
+    new.request_ids.update(old.request_ids)  # the store is asked for those that memory does not know
+    return new
+
+
+def _job(old: Job) -> Job:
+    job = Job(old.id, old.index, old.shared, old.text, old.submitted_at, old.state)
+    for name in ("attempts", "priority", "position", "postponed_reason", "resume_state", "end"):
+        setattr(job, name, getattr(old, name))
+    return job
+
+
+def _array(old: ArrayRecord) -> ArrayRecord:
+    array = ArrayRecord(old.id, old.shared, old.text, old.submitted_at, Ranges(old.indices.parts()), old.limit, False)
+    array.pending, array.held, array.killed = old.pending.copy(), old.held.copy(), old.killed.copy()
+    array.ended = bytearray(old.ended)
+    for name in ("done", "exited", "over_at", "position", "priority"):
+        setattr(array, name, getattr(old, name))
+    array.attempts, array.postponed = dict(old.attempts), dict(old.postponed)
+    array.live = {index: _job(job) for index, job in old.live.items()}
+    return array
+
+
+def _attempt(old: Attempt) -> Attempt:
+    attempt = Attempt(old.key, old.allocation, old.dispatched_at, old.launched, old.start_reason)
+    for name in ATTEMPT_FIELDS:
+        setattr(attempt, name, getattr(old, name))
+    attempt.staged, attempt.unreleased = set(old.staged), set(old.unreleased)
+    return attempt

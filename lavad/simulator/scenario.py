@@ -1,0 +1,273 @@
+"""What users do and what goes wrong in a simulated cluster, drawn from its seed; and the run from begin to end.
+
+A user repeats a request until it is answered. In the end everything is healed, and within a bounded time every job must
+have ended and every host must be empty.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lavad.core import commands as c
+from lavad.core.events import NewJob
+from lavad.core.model import SUSPENDED, JobState, Launch, Request, RoleRequest, Shared, pack_text
+from lavad.core.ranges import Ranges
+from lavad.core.reasons import NotNow, Refused
+from lavad.core.records import ArrayRecord
+from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.room import Room
+from lavad.simulator.checkers import Violation, check
+from lavad.simulator.fleet import Behaviour
+from lavad.simulator.world import World
+
+TROUBLE_S = 150.0  # users submit and things go wrong
+HEALED_S = 1200.0  # then everything works, and what is left must end
+ANSWER_TIMEOUT_S = 3.0
+ROOT = c.Caller("root", 0, True)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a seed went; ``digest`` stands for its whole history."""
+
+    seed: int
+    digest: str
+    processes: int
+    steps: int
+
+
+class Users:
+    """Submits, kills, stops, resumes; answers go into the history."""
+
+    def __init__(self, world: World, jobs: int) -> None:
+        self.world = world
+        self.rng = world.rng
+        self.jobs = jobs
+        self.known: list[int] = []
+
+    def begin(self) -> None:
+        """Spread what users do over the time of trouble."""
+        for number in range(self.jobs):
+            self.world.after(self.rng.uniform(0, 0.7 * TROUBLE_S), lambda number=number: self._submit_new(number))  # type: ignore[misc]
+        for _ in range(2 * self.jobs):
+            self.world.after(self.rng.uniform(5, TROUBLE_S), self._disturb)
+
+    # -- submitting --------------------------------------------------------------------------------------------------
+
+    def _submit_new(self, number: int) -> None:
+        rng = self.rng
+        each = rng.random() < 0.5
+        behaviour = Behaviour(
+            rng.choice((0.0, 0.5, 5.0, 20.0, 40.0)) * rng.uniform(0.5, 1.5),
+            rng.choice((0, 0, 0, 1, 77)) << 8,
+            each,
+            rng.random() < 0.1,
+            rng.choice((0.0, 0.0, 2.0)),
+        )
+        self._submit(self._a_job(number, each), behaviour)
+
+    def _a_job(self, number: int, each: bool) -> NewJob:
+        rng = self.rng
+        is_array = rng.random() < 0.25
+        role = RoleRequest(
+            tasks_min=(tasks := 1 if is_array else rng.choice((1, 2, 4, 6))),
+            tasks_max=tasks + rng.choice((0, 0, 2)),
+            memory_mib=rng.choice((0, 0, 500)),
+            gpus=rng.choice((0, 0, 0, 1)),
+            ptile=rng.choice((0, 1, 1, 2)),
+            one_host=tasks > 1 and rng.random() < 0.1,
+            launch=Launch.EACH if each else Launch.FIRST,
+        )
+        request = Request((role,), exclusive=rng.random() < 0.05)
+        uid = rng.choice((1000, 1001))
+        queue = rng.choice(("normal", "normal", "short", "priority"))
+        shared = Shared(f"u{uid}", uid, uid, queue, "p", request, rerunnable=rng.random() < 0.4)
+        last = rng.choice((3, 5, 8))
+        return NewJob(
+            0, shared, pack_text(name=f"j{number}"), b"", f"request-{number}".encode(), rng.random() < 0.1,
+            (range(1, last + 1),) if is_array else (), rng.choice((0, 2)) if is_array else 0,
+        )  # fmt: skip
+
+    def _submit(self, job: NewJob, behaviour: Behaviour) -> None:
+        history = self.world.history
+        answered: list[int] = []
+        self.world.behaviour_of_request[job.request_id] = behaviour
+
+        def answer(submitted: Any) -> None:
+            number = submitted.job
+            if self.rng.random() < 0.1:
+                return  # the answer is lost on its way; the user asks again
+            answered.append(number)
+            history.submitted.setdefault(job.request_id, set()).add(number)
+            history.elements[number] = tuple(Ranges(job.indices)) or (0,)
+            history.rerunnable[number] = job.shared.rerunnable
+            self.known.append(number)
+            if self.rng.random() < 0.1:
+                self.world.after(self.rng.uniform(0, 30), attempt)  # a late repetition changes nothing
+
+        def attempt() -> None:
+            self._ask(c.SubmitJob(job, c.Caller(job.shared.user, job.shared.uid)), answer)
+            self.world.after(ANSWER_TIMEOUT_S, lambda: None if answered else attempt())
+
+        attempt()
+
+    def _ask(self, command: c.Command, answer: Callable[[Any], None]) -> None:
+        if self.world.master.is_up:
+            try:
+                self.world.master.execute(command, answer)
+            except (Refused, NotNow):
+                return
+
+    # -- disturbing --------------------------------------------------------------------------------------------------
+
+    def _disturb(self) -> None:
+        if not self.known:
+            return
+        job = self.rng.choice(self.known[-6:])
+        elements = self.world.history.elements[job]
+        index = self.rng.choice(elements) if elements != (0,) and self.rng.random() < 0.5 else -1
+        target = c.Target(job, Ranges.of(index) if index > 0 else None)
+        what = self.rng.choice(("kill", "signal9", "stop", "stop", "stop", "usr1", "usr1", "force", "close"))
+        if what == "kill":
+            self._kill(c.KillJob(target, ROOT), job, index)
+        elif what == "signal9":
+            self._kill(c.SignalJob(target, 9, ROOT), job, index)
+        elif what == "stop":
+            self._ask(c.StopJob(target, ROOT), lambda _: None)
+            self._resume_later(target)
+        elif what == "usr1":
+            self._ask(c.SignalJob(target, 10, ROOT), lambda _: None)
+        elif what == "force":
+            self._force(target, job, index)
+        else:
+            self._close_a_host()
+
+    def _kill(self, command: c.Command, job: int, index: int) -> None:
+        self._ask(command, lambda _: self.world.history.killed.append((self.world.now, job, index)))
+
+    def _force(self, target: c.Target, job: int, index: int) -> None:
+        elements = self.world.history.elements[job] if index < 0 else (index,)
+        self.world.history.forced.update((job, one) for one in elements)
+        self._kill(c.KillJob(target, ROOT, remove=True), job, index)
+
+    def _resume_later(self, target: c.Target) -> None:
+        self.world.after(self.rng.uniform(0.0, 20), lambda: self._ask(c.ResumeJob(target, ROOT), lambda _: None))
+
+    def _close_a_host(self) -> None:
+        name = self.rng.choice(sorted(self.world.hosts))
+        self._ask(c.CloseHost(name, ROOT), lambda _: None)
+        self.world.after(self.rng.uniform(1, 30), lambda: self._ask(c.OpenHost(name, ROOT), lambda _: None))
+
+    def resume_everything(self) -> None:
+        """No job is left stopped, no host closed."""
+        cluster = self.world.master.cluster
+        for record in list(cluster.jobs.values()):
+            jobs = list(record.live.values()) if isinstance(record, ArrayRecord) else [record]
+            waits = record.held if isinstance(record, ArrayRecord) else record.state is JobState.PSUSP
+            if waits or any(job.state in SUSPENDED for job in jobs):
+                self._ask(c.ResumeJob(c.Target(record.id), ROOT), lambda _: None)
+        for name, host in cluster.hosts.items():
+            if host.closed_by:
+                self._ask(c.OpenHost(name, ROOT), lambda _: None)
+
+    def give_up_impossible(self) -> None:
+        """Nothing runs any more: what waits asks for more than the cluster has, or has been forgotten.
+
+        Raises:
+            Violation: a job could start and does not.
+        """
+        cluster = self.world.master.cluster
+        for bucket in list(cluster.pending.buckets.values()):
+            entry = bucket.head()
+            if place(Room(cluster.table), bucket.key.request) is not None:
+                raise Violation(f"job {entry.job} could start on an empty cluster and waits")
+            self._kill(c.KillJob(c.Target(entry.job), ROOT), entry.job, -1)
+
+
+class Trouble:
+    """What goes wrong, and when."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.rng = world.rng
+
+    def begin(self) -> None:
+        """Draw the faults of this seed; some seeds have few kinds, so that each kind is seen alone as well."""
+        kinds = [self._crash_master, self._crash_agent, self._reboot, self._partition, self._stop_agent, self._break]
+        chosen = [kind for kind in kinds if self.rng.random() < 0.6]
+        for _ in range(self.rng.choice((4, 15, 40))):
+            if chosen:
+                self.world.after(self.rng.uniform(1, TROUBLE_S), self.rng.choice(chosen))
+
+    def _a_host(self) -> Any:
+        return self.world.hosts[self.rng.choice(sorted(self.world.hosts))]
+
+    def _crash_master(self) -> None:
+        master = self.world.master
+        if master.is_up:
+            master.crash()
+            self.world.after(self.rng.choice((0.1, 2.0, 25.0)), master.start)
+
+    def _crash_agent(self) -> None:
+        host = self._a_host()
+        if host.is_agent_up:
+            host.kill_agent()
+            self.world.after(self.rng.choice((0.1, 2.0, 20.0)), lambda: self._bring_up(host))
+
+    def _reboot(self) -> None:
+        host = self._a_host()
+        host.lose_power()
+        self.world.after(self.rng.choice((3.0, 30.0)), lambda: self._bring_up(host))
+
+    @staticmethod
+    def _bring_up(host: Any) -> None:
+        if not host.is_agent_up:
+            host.start_agent()
+
+    def _partition(self) -> None:
+        directions = self.rng.choice((("up", "down"), ("up",), ("down",)))
+        self.world.partition(self._a_host(), directions, self.rng.choice((1.0, 9.0, 14.0, 40.0)))
+
+    def _stop_agent(self) -> None:
+        host = self._a_host()
+        if host.is_agent_up and not host.is_stopped:
+            incarnation = host.incarnation
+            host.stop_agent()
+            self.world.after(self.rng.choice((1.0, 10.0, 13.0, 40.0)), lambda: self._continue(host, incarnation))
+
+    @staticmethod
+    def _continue(host: Any, incarnation: int) -> None:
+        if host.is_agent_up and host.incarnation == incarnation:
+            host.continue_agent()
+
+    def _break(self) -> None:
+        self.world.cut(self._a_host())
+
+
+def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1) -> Verdict:
+    """One seed from begin to end.
+
+    Raises:
+        Violation, AssertionError, IllegalTransition: the seed found a defect.
+    """
+    world = World(seed, faults=faults, check_every=check_every)
+    users, trouble = Users(world, jobs), Trouble(world)
+    world.begin()
+    users.begin()
+    if faults:
+        trouble.begin()
+    world.run_until(world.now + TROUBLE_S)
+    check(world.history, world.ended(), healed=False)
+    world.faults = False
+    end, is_quiet = world.now + HEALED_S, False
+    while world.now < end and not world.is_idle():
+        world.run_until(min(end, world.now + 40.0), world.is_idle)
+        if world.master.is_up:
+            users.resume_everything()
+            if is_quiet and not world.master.cluster.attempts:
+                users.give_up_impossible()
+            is_quiet = not world.master.cluster.attempts
+    if not world.is_idle():
+        raise Violation(f"not everything has ended: {world.unresolved()}")
+    check(world.history, world.ended(), healed=True)
+    return Verdict(seed, world.digest(), len(world.history.processes), world.master.steps)

@@ -1,0 +1,202 @@
+"""Small makers of domain values for tests: only what matters to a test is written in it.
+
+``Story`` holds a cluster and a clock, and speaks the language of tests: submit, plan, report, tick. It checks the
+invariants after every step, so no test can forget to.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from lavad.core import commands as c
+from lavad.core import invariants
+from lavad.core.cluster import Cluster
+from lavad.core.decide.submission import Submitted
+from lavad.core.events import Event, NewJob
+from lavad.core.model import HostFacts, JobState, Key, Launch, Policy, Request, RoleRequest, Shared, pack_text
+from lavad.core.orders import Order
+from lavad.core.ranges import Ranges
+from lavad.core.records import ArrayRecord, Job
+from lavad.core.scheduling.cycle import Agenda, slice_pass
+from lavad.core.step import Outcome, step
+
+ROOT = c.Caller("root", 0, is_administrator=True)
+ANN = c.Caller("ann", 1000)
+BOB = c.Caller("bob", 1001)
+BEGIN = 1_000_000.0
+
+
+def a_host(name: str = "n1", slots: int = 4, memory_mib: int = 8000, gpus: int = 0, **facts: Any) -> HostFacts:
+    """What a host's agent says of it."""
+    return HostFacts(name, slots, memory_mib, gpus, **facts)
+
+
+def a_role(slots: int = 1, **role: Any) -> RoleRequest:
+    """One role; ``slots`` is its number of tasks unless ``tasks_min`` and ``tasks_max`` say more."""
+    return RoleRequest(**{"tasks_min": slots, "tasks_max": slots, **role})
+
+
+def a_job(
+    slots: int = 1,
+    caller: c.Caller = ANN,
+    queue: str = "normal",
+    array: str = "",
+    limit: int = 0,
+    hosts: tuple[str, ...] = (),
+    exclusive: bool = False,
+    rerunnable: bool = False,
+    hold: bool = False,
+    priority: int = 0,
+    request_id: bytes = b"",
+    name: str = "",
+    roles: tuple[RoleRequest, ...] = (),
+    run_limit_s: int = 0,
+    **role: Any,
+) -> NewJob:
+    """A submission. ``array`` is an index list such as "1-10"; other words are those of its only role."""
+    request = Request(roles or (a_role(slots, **role),), hosts, exclusive)
+    shared = Shared(caller.user, caller.uid, caller.uid, queue, "default", request, rerunnable=rerunnable)
+    shared = replace(shared, run_limit_s=run_limit_s)
+    indices = Ranges.parse(array).parts()
+    return NewJob(0, shared, pack_text(name=name), b"", request_id, hold, indices, limit, priority)
+
+
+def each(slots: int = 2, **job: Any) -> NewJob:
+    """A job whose command is started on every host, one task on each."""
+    return a_job(slots, **{"ptile": 1, "launch": Launch.EACH, **job})
+
+
+class Story:
+    """A cluster with its hosts connected, at a time that goes on only when the test says so."""
+
+    def __init__(self, *hosts: HostFacts, policy: Policy | None = None) -> None:
+        self.now = BEGIN
+        self.cluster = Cluster(policy or Policy())
+        self.agenda = Agenda()
+        self.events: list[Event] = []
+        self.incarnations: dict[str, int] = {}
+        for facts in hosts:
+            self.join(facts)
+
+    # -- commands
+
+    def do(self, command: c.Command) -> Outcome:
+        """One step, with the invariants checked after it."""
+        outcome = step(self.cluster, command, self.now)
+        self.events.extend(outcome.events)
+        invariants.check(self.cluster)
+        return outcome
+
+    def join(self, facts: HostFacts, held: tuple[c.HeldAttempt, ...] = ()) -> list[Order]:
+        """The host's agent says hello; the orders that it gets."""
+        incarnation = self.incarnations[facts.name] = self.incarnations.get(facts.name, 0) + 1
+        return self.do(c.AgentHello(facts, incarnation, held)).orders
+
+    def back(self, name: str, *held: c.HeldAttempt) -> list[Order]:
+        """A host that is known opens a new session, holding these attempts."""
+        return self.join(self.cluster.hosts[name].facts, held)
+
+    def submit(self, job: NewJob) -> int:
+        """The number of the new job."""
+        reply = self.do(c.SubmitJob(job, c.Caller(job.shared.user, job.shared.uid))).reply
+        assert isinstance(reply, Submitted)
+        return reply.job
+
+    def kill(self, job: int, indices: str = "", caller: c.Caller = ANN, remove: bool = False) -> Outcome:
+        """bkill."""
+        return self.do(c.KillJob(self.target(job, indices), caller, remove))
+
+    @staticmethod
+    def target(job: int, indices: str = "") -> c.Target:
+        """A job, or these elements of it."""
+        return c.Target(job, Ranges.parse(indices) if indices else None)
+
+    # -- time and scheduling
+
+    def wait(self, seconds: float) -> Outcome:
+        """Time goes on, in silence; then what is due is done."""
+        self.now += seconds
+        return self.do(c.Tick())
+
+    def hear(self, *names: str) -> None:
+        """A word came from these hosts."""
+        for name in names:
+            if self.cluster.heard(name, self.now):
+                self.do(c.AgentHeard(name))
+
+    def plan(self, steps: int = 100_000) -> list[Order]:
+        """One whole pass, slice by slice; the orders it leads to."""
+        orders: list[Order] = []
+        complete = False
+        while not complete:
+            plan = slice_pass(self.cluster, self.agenda, steps)
+            complete = plan.is_complete
+            orders += self.do(c.ApplyPlan(plan)).orders
+        return orders
+
+    def run(self, job: NewJob) -> Key:
+        """Submit, dispatch, stage and start a job; its key."""
+        number = self.submit(job)
+        self.plan()
+        key = self.key(number)
+        attempt = self.cluster.attempts[key]
+        if not attempt.launched:
+            for share in attempt.allocation:
+                self.staged(share.host, key)
+        self.started(attempt.lead, key)
+        return key
+
+    # -- reports
+
+    def staged(self, host: str, key: Key) -> Outcome:
+        """The host is ready for the attempt."""
+        return self.do(c.ReportStaged(host, key))
+
+    def started(self, host: str, key: Key) -> Outcome:
+        """The command runs there."""
+        return self.do(c.ReportStarted(host, key, 4711, self.now))
+
+    def finished(self, host: str, key: Key, status: int = 0, released: bool = True) -> Outcome:
+        """The command has ended there."""
+        return self.do(c.ReportFinished(host, key, status, self.now, also_released=released))
+
+    def refused(self, host: str, key: Key, host_fault: bool = False) -> Outcome:
+        """The order was not carried out."""
+        return self.do(c.ReportRefused(host, key, "no", host_fault))
+
+    def released(self, host: str, key: Key) -> Outcome:
+        """Nothing of the attempt is left there."""
+        return self.do(c.ReportReleased(host, key))
+
+    # -- looking
+
+    def key(self, job: int, index: int = 0) -> Key:
+        """Key of the newest attempt."""
+        found = self.cluster.element(job, index)
+        assert found is not None
+        return found.key
+
+    def state(self, job: int, index: int = 0) -> JobState | None:
+        """The state of a job or an element."""
+        return self.cluster.present_state(job, index)
+
+    def job(self, job: int, index: int = 0) -> Job:
+        """A plain job or a live or lately ended element."""
+        found = self.cluster.element(job, index)
+        assert found is not None
+        return found
+
+    def array(self, job: int) -> ArrayRecord:
+        """An array."""
+        found = self.cluster.jobs[job]
+        assert isinstance(found, ArrayRecord)
+        return found
+
+    def where(self, job: int, index: int = 0) -> list[str]:
+        """The hosts a job holds, the lead first."""
+        attempt = self.job(job, index).attempt
+        return [] if attempt is None else [share.host for share in attempt.allocation]
+
+
+def a_cluster(*hosts: HostFacts, policy: Policy | None = None) -> Story:
+    """A cluster with these hosts connected; two of four slots when none are named."""
+    return Story(*(hosts or (a_host("n1"), a_host("n2"))), policy=policy)
