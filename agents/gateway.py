@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import socket
 import stat
 from collections import defaultdict
@@ -30,6 +31,10 @@ LOG = logging.getLogger("lava.gateway")
 
 MASTER_SERVICES = ("/lava.v1.JobService/", "/lava.v1.ClusterService/")
 LOCAL_PREFIX = "/lava.local/"
+
+# A connection, the pipes of a task it starts, and as much again for everything else the agent has open.
+DESCRIPTORS_EACH = 10
+DESCRIPTORS_WANTED = 65536
 
 # How gRPC's library speaks of connections that cannot be made or have broken.
 _LIBRARY_PHRASES = (
@@ -86,6 +91,7 @@ class Gateway:
         self._by_user: defaultdict[int, int] = defaultdict(int)
         self._server: asyncio.Server | None = None
         self._inode = 0
+        self._connections_max = self.limits.connections
 
     async def start(self) -> None:
         """Listen. A socket file that a killed agent left behind is replaced in one step.
@@ -93,6 +99,7 @@ class Gateway:
         Raises:
             OSError: the path cannot be used.
         """
+        self._connections_max = min(self.limits.connections, descriptors() // DESCRIPTORS_EACH)
         listener = listen(self.path)
         self._inode = os.stat(self.path).st_ino
         self._server = await asyncio.start_unix_server(self._accept, sock=listener)
@@ -129,7 +136,7 @@ class Gateway:
             writer.close()
 
     def _admit(self, task: asyncio.Task[None], uid: int) -> None:
-        if len(self._connections) >= self.limits.connections:
+        if len(self._connections) >= self._connections_max:
             raise CallFailed(frames.RESOURCE_EXHAUSTED, "this host's agent has too many connections; try again later")
         if self._by_user[uid] >= self.limits.connections_per_user:
             text = f"uid {uid} has {self._by_user[uid]} connections to this host's agent, which is the limit"
@@ -364,6 +371,19 @@ def said_by_peer(error: grpc.aio.AioRpcError) -> bool:
     """
     text = error.details() or ""
     return bool(text) and not any(phrase in text for phrase in _LIBRARY_PHRASES)
+
+
+def descriptors() -> int:
+    """How many descriptors this process may have, after raising its soft limit as far as it goes.
+
+    Jobs do not inherit it: the launcher, whose descendants they are, was started before.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
 
 
 def listen(path: str) -> socket.socket:

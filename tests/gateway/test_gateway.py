@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pwd
+import resource
 import socket
 import struct
 import time
@@ -346,6 +347,18 @@ def test_a_user_may_not_take_all_connections(tmp_path: Path) -> None:
                 return
             except CallError:
                 assert time.monotonic() < deadline, "the place never came free"
+
+
+def test_connections_leave_descriptors_for_everything_else(tmp_path: Path) -> None:
+    """Where few files may be open, the limit follows; where more may be, the agent asks for them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
+    try:
+        with Site(tmp_path, "n1"):
+            raised = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            assert raised == min(65536, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_waiting_bytes_of_a_user_are_bounded(tmp_path: Path) -> None:
