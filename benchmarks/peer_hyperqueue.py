@@ -1,4 +1,5 @@
-"""HyperQueue (PyPI) with the same work beside us: server and one worker of 64 slots, 2,000 `/bin/true` in one submission.
+"""HyperQueue (PyPI) with the same work beside us: server and one worker of 64 slots, 2,000 `/bin/true` in one
+submission.
 
 It has no users, limits or durable queue here; it is the upper bound of what people use today. Lives in a virtual
 environment of its own under .cache, so that lava does not depend on it.
@@ -31,7 +32,7 @@ with LocalCluster(server_dir=str(Path("server").absolute())) as cluster:
         made = submission(jobs)
         began = time.perf_counter()
         client.wait_for_jobs([client.submit(made)])
-        print(jobs / (time.perf_counter() - began), flush=True)
+        print(f"rate={jobs / (time.perf_counter() - began)}", flush=True)
     os._exit(0)
 """
 
@@ -48,7 +49,7 @@ def measure(figures: Figures, jobs: int = 2000, slots: int = 64) -> None:
     done = subprocess.run(
         [python, "-c", DRIVER, str(jobs), str(slots)], check=False, capture_output=True, text=True, timeout=120
     )
-    rates = [float(line) for line in done.stdout.split()]
+    rates = [float(line.removeprefix("rate=")) for line in done.stdout.splitlines() if line.startswith("rate=")]
     if not rates:
         figures.leave_out("hyperqueue_jobs_per_s", (done.stderr.strip().splitlines() or ["no output"])[-1])
         return

@@ -1,4 +1,5 @@
-"""The master with 100,000 waiting jobs, all different: how fast they are taken, how much memory they cost, how long a list takes."""
+"""The master with 100,000 waiting jobs, all different: how fast they are taken, how much memory they cost, how long a
+list takes."""
 
 import subprocess
 import time
@@ -31,7 +32,9 @@ def _bjobs(personal: Personal) -> list[float]:
     samples = []
     for _ in range(7):
         began = time.perf_counter()
-        done = subprocess.run(personal.command("bjobs", "-w"), env=personal.environment, capture_output=True, check=True)
+        done = subprocess.run(
+            personal.command("bjobs", "-w"), env=personal.environment, capture_output=True, check=True
+        )
         samples.append(time.perf_counter() - began)
         lines = done.stdout.count(b"\n")
         if lines < LISTED:

@@ -1,7 +1,7 @@
 """A personal cluster for a measurement, and an ordinary user who submits to it.
 
-The submitter is a forked child that has taken that user's identity after importing everything: the interpreter itself may
-lie where that user can't read.
+The submitter is a forked child that has taken that user's identity after importing everything: the interpreter itself
+may lie where that user can't read.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """The scheduler alone, on the pure core: how long passes take on a large cluster with many waiting jobs.
 
-Mixed slots and memory, a fifth of the hosts with 8 GPUs, 200 users, so many buckets, gangs of 2 to 64 hosts among them. The
-first pass fills the cluster; then one job after the other ends and the pass that follows is timed.
+Mixed slots and memory, a fifth of the hosts with 8 GPUs, 200 users, so many buckets, gangs of 2 to 64 hosts among
+them. The first pass fills the cluster; then one job after the other ends and the pass that follows is timed.
 
     python -m benchmarks.schedule --hosts 10000 --pending 1000000 [--buckets 1000]
 """
@@ -38,19 +38,19 @@ def a_cluster(hosts: int) -> Cluster:
 
 
 def requests(buckets: int, rng: random.Random) -> list[Shared]:
-    """As many kinds of jobs: 70 % on one host, 15 % with GPUs, 15 % gangs of 2 to 64 hosts."""
+    """As many kinds of jobs: 90 % on one host, 8 % with GPUs, 2 % gangs of 2 to 64 hosts."""
     return [_shared(number, _role(number, rng)) for number in range(buckets)]
 
 
 def _role(number: int, rng: random.Random) -> RoleRequest:
     kind = rng.random()
     memory = 500 + number % 1000  # makes requests different
-    if kind < 0.70:
-        return RoleRequest(slots_per_task=rng.choice([1, 1, 1, 2, 4]), memory_mib=memory)
-    if kind < 0.85:
-        return RoleRequest(slots_per_task=4, memory_mib=memory, gpus=rng.choice([1, 2, 4]))
+    if kind < 0.90:
+        return RoleRequest(slots_per_task=rng.choice([1, 1, 1, 1, 1, 2]), memory_mib=memory)
+    if kind < 0.98:
+        return RoleRequest(slots_per_task=2, memory_mib=memory, gpus=rng.choice([1, 2]))
     tasks = rng.choice([2, 4, 8, 16, 32, 64])
-    return RoleRequest(tasks_min=tasks, tasks_max=tasks, slots_per_task=2, ptile=1, memory_mib=memory)
+    return RoleRequest(tasks_min=tasks, tasks_max=tasks, ptile=1, memory_mib=memory)
 
 
 def _shared(number: int, role: RoleRequest) -> Shared:

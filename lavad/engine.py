@@ -43,17 +43,26 @@ class Engine:
         return future
 
     def post(self, commands: Iterable[Command]) -> None:
-        """Carry out commands whose replies nobody waits for, as one batch."""
-        now = self.clock()
-        together = Outcome()
-        for command in commands:
-            outcome = step(self.cluster, command, now)
-            together.events.extend(outcome.events)
-            together.orders.extend(outcome.orders)
-        self._commit(together, _nothing)
+        """Carry out commands whose replies nobody waits for, as one batch.
 
-    def post_replying(self, commands: Sequence[Command], reply: Callable[[list[Any]], None]) -> None:
-        """Carry out commands as one batch; when all is durable ``reply`` gets a reply or a refusal for each."""
+        Raises:
+            Refused: by the first command that was; all others were carried out.
+        """
+        refusals: list[Refused | NotNow] = []
+        self.post_replying(list(commands), _ignore, refusals)
+        if refusals:
+            raise refusals[0]
+
+    def post_replying(
+        self,
+        commands: Sequence[Command],
+        reply: Callable[[list[Any]], None],
+        refusals: list[Refused | NotNow] | None = None,
+    ) -> None:
+        """Carry out commands as one batch; when all is durable ``reply`` gets a reply or a refusal for each.
+
+        What was refused is added to ``refusals`` at once.
+        """
         now = self.clock()
         together, replies = Outcome(), []
         for command in commands:
@@ -61,6 +70,8 @@ class Engine:
                 outcome = step(self.cluster, command, now)
             except (Refused, NotNow) as refusal:
                 replies.append(refusal)
+                if refusals is not None:
+                    refusals.append(refusal)
                 continue
             together.events.extend(outcome.events)
             together.orders.extend(outcome.orders)
@@ -84,5 +95,5 @@ def _resolve(future: "asyncio.Future[Any]", reply: Any) -> None:
         future.set_result(reply)
 
 
-def _nothing() -> None:
+def _ignore(replies: list[Any]) -> None:
     return None

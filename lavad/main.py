@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import grpc
@@ -167,14 +167,20 @@ async def _run(arguments: argparse.Namespace) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, master.stopping.set)
-    if arguments.pid_file:
-        Path(arguments.pid_file).write_text(f"{os.getpid()}\n")
+    return await master.run()
+
+
+@contextlib.contextmanager
+def _pid_file(path: str | None) -> Iterator[None]:
+    if path is None:
+        yield
+        return
+    Path(path).write_text(f"{os.getpid()}\n")
     try:
-        return await master.run()
+        yield
     finally:
-        if arguments.pid_file:
-            with contextlib.suppress(FileNotFoundError):
-                Path(arguments.pid_file).unlink()
+        with contextlib.suppress(FileNotFoundError):
+            Path(path).unlink()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -184,7 +190,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parse(sys.argv[1:] if argv is None else argv)
     _log_to_stderr()
     try:
-        return asyncio.run(_run(arguments))
+        with _pid_file(arguments.pid_file):
+            return asyncio.run(_run(arguments))
     except (ConfError, StoreRefused, tls.TrustError, CannotStart) as error:
         sys.stderr.write(f"lavad: {error}\n")
         return 1

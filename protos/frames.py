@@ -8,7 +8,8 @@ One connection carries many calls. A frame is a 12-byte header and a payload:
     length uint32   of the payload, at most MAX_PAYLOAD
 
 A command opens a call with CALL (one request, answers follow) or OPEN (a stream of requests); both payloads are
-``pack_open(method, message)``. The gateway does not parse messages: it passes them to the master by gRPC and the answers
+``pack_open(method, message)``. The gateway does not parse messages: it passes them to the master by gRPC and the
+answers
 back. Flow control: each side may have WINDOW unconsumed MESSAGE frames of one call on its way; CREDIT gives more.
 Only ``struct`` is imported here, so that a command starts fast.
 """
@@ -19,13 +20,13 @@ HEADER = struct.Struct("<IBxxxI")
 MAX_PAYLOAD = 8 << 20
 WINDOW = 64
 
-CALL = 1        # command -> agent: method and the only request
-OPEN = 2        # command -> agent: method and first request of a stream
-MESSAGE = 3     # both ways: one more message
+CALL = 1  # command -> agent: method and the only request
+OPEN = 2  # command -> agent: method and first request of a stream
+MESSAGE = 3  # both ways: one more message
 HALF_CLOSE = 4  # command -> agent: no more requests
-CANCEL = 5      # command -> agent: forget the call
-CREDIT = 6      # both ways: uint32, so many messages were consumed
-END = 7         # agent -> command: pack_end(status, text); the call is over
+CANCEL = 5  # command -> agent: forget the call
+CREDIT = 6  # both ways: uint32, so many messages were consumed
+END = 7  # agent -> command: pack_end(status, text); the call is over
 
 OK = 0
 CANCELLED = 1

@@ -1,4 +1,5 @@
-"""What both ends of a gRPC channel must agree on besides the messages: protocol version, metadata keys, channel options.
+"""What both ends of a gRPC channel must agree on besides the messages: protocol version, metadata keys, channel
+options.
 
 The keepalive figures find a dead link within about 8 s; the defaults would take hours.
 """

@@ -92,7 +92,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         return future
 
     async def _is_known(self, item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> bool:
-        """A retried request that memory has forgotten is looked up in the store, so that it never makes a second job."""
+        """A retried request that memory has forgotten is looked up in the store, so that it never makes a second
+        job."""
         if not item.retry or item.request_id in self.engine.cluster.request_ids:
             return False
         found = await self.stored.job_of_request(item.request_id, caller.user)
@@ -201,13 +202,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             elif record is not None:
                 changes.append(self.watchers.change(job, 0))
             else:
-                for old in await self.stored.records(pb.JobFilter(refs=[{"job": job}]).refs[0]):
-                    changes.append(
-                        pb.JobChange(
-                            job=job, index=old.index, state=old.state, exit_status=old.exit_status,
-                            exit_reason=old.exit_reason,
-                        )
-                    )  # fmt: skip
+                found = await self.stored.records(common_pb2.JobRef(job=job))
+                changes.extend(_past_change(old) for old in found)
         return changes
 
     # -- control ------------------------------------------------------------------------------------------------
@@ -319,6 +315,13 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 async def _answer_in_order(answers: Any, context: identity.Context) -> None:
     while (future := await answers.get()) is not None:
         await context.write(await future)
+
+
+def _past_change(old: pb.JobRecord) -> pb.JobChange:
+    """The end of a job that has left memory."""
+    return pb.JobChange(
+        job=old.job, index=old.index, state=old.state, exit_status=old.exit_status, exit_reason=old.exit_reason
+    )
 
 
 def _single(target: c.Target) -> int:

@@ -1,4 +1,5 @@
-"""Which jobs a caller asked for, and how a job looks on the wire. Reads only, in pages, so that a long list blocks nobody."""
+"""Which jobs a caller asked for, and how a job looks on the wire. Reads only, in pages, so that a long list blocks
+nobody."""
 
 import fnmatch
 from collections.abc import Iterator

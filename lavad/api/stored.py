@@ -34,22 +34,25 @@ class Stored:
 
     async def records(self, ref: common_pb2.JobRef) -> list[pb.JobRecord]:
         """A job that left memory, or its named elements."""
-        return [_record(one) for one in (await self._page(_range(ref))).jobs]
+        wanted = HistoryFilter(self._clock(), (_range(ref),))
+        return [_record(one) async for page in self._pages(wanted) for one in page.jobs]
 
     async def notes(self, job: int, index: int) -> list[pb.JobNote]:
         """The story of one job or element, oldest first."""
-        page = await self._page(JobRange(job, Ranges.of(index) if index else None))
+        wanted = JobRange(job, Ranges.of(index) if index else None)
+        page = await self.store.history(HistoryFilter(self._clock(), (wanted,)))
         return [_note(note) for one in page.jobs if one.job.index == index for note in one.notes]
-
-    async def _page(self, wanted: JobRange) -> HistoryPage:
-        return await self.store.history(HistoryFilter(self._clock(), (wanted,)))
 
     async def history(self, request: pb.HistoryRequest, caller: Caller) -> AsyncIterator[pb.HistoryPage]:
         """All pages of bhist's answer."""
-        wanted = _filter(request.filter, caller, self._clock())
+        async for page in self._pages(_filter(request.filter, caller, self._clock())):
+            yield pb.HistoryPage(jobs=[_history(one, request.details) for one in page.jobs])
+
+    async def _pages(self, wanted: HistoryFilter) -> AsyncIterator[HistoryPage]:
+        """All pages of an answer of the store."""
         while True:
             page = await self.store.history(wanted)
-            yield pb.HistoryPage(jobs=[_history(one, request.details) for one in page.jobs])
+            yield page
             if page.after is None:
                 return
             wanted = replace(wanted, after=page.after)

@@ -17,7 +17,8 @@ SLOTS_MAX = 1_000_000
 
 
 def queue_for(spec: jobs_pb2.JobSpec, policy: Policy) -> str:
-    """The first candidate queue that exists and is open; the first named when none is (so that the refusal names it)."""
+    """The first candidate queue that exists and is open; the first named when none is (so that the refusal names
+    it)."""
     if not spec.queues:
         return policy.default_queue
     for name in spec.queues:

@@ -67,7 +67,8 @@ def _check_arrays(cluster: Cluster) -> None:
         assert record.done + record.exited == ended, f"array {record.id}: ended elements do not add up"
         assert not record.limit or len(record.live) <= record.limit, f"array {record.id}: over its limit"
         for index in record.live:
-            assert index not in record.pending and index not in record.held, f"array {record.id}[{index}]: twice"
+            assert index not in record.pending, f"array {record.id}[{index}]: lives and waits"
+            assert index not in record.held, f"array {record.id}[{index}]: lives and is held"
 
 
 def _check_buckets(cluster: Cluster) -> None:

@@ -1,6 +1,7 @@
 """What agents must be told once an event is durable.
 
-Orders are data: the driver adds the job's spec and sends them. Each bears its key, so that repeating one is always safe.
+Orders are data: the driver adds the job's spec and sends them. Each bears its key, so that repeating one is always
+safe.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""What the scheduler proposes. Plans are data: ``decide/plans.py`` verifies each start again before it becomes an event."""
+"""What the scheduler proposes. Plans are data: ``decide/plans.py`` verifies each start again before it becomes an
+event."""
 
 from dataclasses import dataclass
 
@@ -17,7 +18,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The starts of one slice, in the order they were decided; ``is_complete`` when the pass has nothing more to look at."""
+    """The starts of one slice, in the order they were decided; ``is_complete`` when the pass has nothing more to look
+    at."""
 
     starts: tuple[Start, ...] = ()
     is_complete: bool = True

@@ -5,6 +5,7 @@ Kept sorted and disjoint. Single elements come and go (a requeue, a kill); whole
 
 import bisect
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 
 class Ranges:
@@ -170,7 +171,7 @@ def _parse_part(word: str) -> range:
 def _normalised(parts: Iterable[range]) -> list[range]:
     """Sorted by first index; where two overlap or interleave, all are written out and joined again."""
     kept = sorted((part for part in parts if part), key=_first)
-    if all(left[-1] < right[0] for left, right in zip(kept, kept[1:], strict=False)):
+    if all(left[-1] < right[0] for left, right in pairwise(kept)):
         return kept
     everything = sorted({index for part in kept for index in part})
     return list(Ranges.from_sorted(everything).parts())

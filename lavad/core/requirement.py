@@ -1,7 +1,7 @@
 """The -R language: ``select[...] order[...] rusage[...] span[...]``, parsed by hand in linear time.
 
-``parse`` turns text into a ``Requirement``; ``select_mask`` compiles a select expression to a boolean vector over the host
-table. Several -R texts are and-ed by joining them with blanks. Errors name the character they were found at.
+``parse`` turns text into a ``Requirement``; ``select_mask`` compiles a select expression to a boolean vector over the
+host table. Several -R texts are and-ed by joining them with blanks. Errors name the character they were found at.
 """
 
 import re
@@ -322,7 +322,8 @@ def _compared(operator: Any, left: Column, right: Column, at: int) -> Column:
 
 
 def _compared_words(operator: Any, a: Vector, b: Vector, hosts: int) -> Vector:
-    """Strings: only == and != mean something. ``any`` and ``local`` match every type (one type here until there are several)."""
+    """Strings: only == and != mean something. ``any`` and ``local`` match every type (one type here until there are
+    several)."""
     if b.ndim == 0 and str(b) in _WORDS:
         return np.full(hosts, operator is np.equal)
     if operator not in (np.equal, np.not_equal):

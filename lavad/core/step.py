@@ -1,4 +1,5 @@
-"""All of the master's logic in one function: a command is decided, its events applied, its orders derived. Read this first.
+"""All of the master's logic in one function: a command is decided, its events applied, its orders derived. Read this
+first.
 
 ``step`` is deterministic: time comes in as ``now``, and there is no I/O. Replies and orders of an outcome may leave the
 process only after its events are durable.

@@ -1,4 +1,5 @@
-"""One function for each command: command in, decision (events, extra orders, reply) out, or Refused. Nothing is changed here."""
+"""One function for each command: command in, decision (events, extra orders, reply) out, or Refused. Nothing is
+changed here."""
 
 from collections.abc import Callable
 from typing import Any

@@ -78,7 +78,8 @@ def _why_nothing(record: Job | ArrayRecord, indices: Ranges | None) -> str:
 
 
 def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
-    """bkill. What waits ends at once; what runs gets the terminate sequence; ``remove`` ends the record whatever happens."""
+    """bkill. What waits ends at once; what runs gets the terminate sequence; ``remove`` ends the record whatever
+    happens."""
     record = cluster.jobs.get(command.target.job)
     owns = record is not None and is_owner(record, command.caller)
     by = command.caller.user

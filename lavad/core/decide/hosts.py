@@ -98,7 +98,8 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
 
 
 def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) -> Decision:
-    """The master holds a share that the host knows nothing of. Agents journal before they act: it never began, or is lost."""
+    """The master holds a share that the host knows nothing of. Agents journal before they act: it never began, or is
+    lost."""
     job = cluster.holder(attempt.key)
     if job is None:
         return Decision([e.HostReleased(now, attempt.key, name)])

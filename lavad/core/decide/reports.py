@@ -1,4 +1,5 @@
-"""What agents report. A word about an attempt that is over, unknown or older is dropped; a repeated one changes nothing.
+"""What agents report. A word about an attempt that is over, unknown or older is dropped; a repeated one changes
+nothing.
 
 The silent drop is deliberate: agents repeat their newest report until they are told to forget, so anything stale here
 has been answered before, or is answered by the forget order that goes with it.

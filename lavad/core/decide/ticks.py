@@ -1,4 +1,5 @@
-"""What time alone brings about: staging deadlines, silent hosts, hosts to be trusted again, old jobs to be forgotten."""
+"""What time alone brings about: staging deadlines, silent hosts, hosts to be trusted again, old jobs to be
+forgotten."""
 
 from lavad.core import commands as c
 from lavad.core import events as e

@@ -2,7 +2,8 @@
 
 A pass costs buckets plus starts, not jobs. It runs in slices: each slice's plan is applied before the next command, and
 the agenda carries what is left. A pass looks only at buckets that are new, or whose smallest need fits a host where
-room has appeared; ``look_at_everything`` makes it look at all of them, and must lead to the same starts (a property test).
+room has appeared; ``look_at_everything`` makes it look at all of them, and must lead to the same starts (a property
+test).
 """
 
 import heapq
