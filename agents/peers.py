@@ -8,6 +8,7 @@ conversation that breaks off kills its task (a dead link is noticed within about
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,11 +19,11 @@ import grpc
 import grpc.aio
 
 from agents.callers import CallFailed
-from agents.ranks.contract import Attempts
-from agents.ranks.output import NotReadable, open_output
+from agents.ranks.contract import Attempts, HeldAttempt
+from agents.ranks.output import NotReadable, OnlyForItsUser, open_output
 from agents.ranks.tasks import converse
 from protos import frames, peektickets
-from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput
+from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
 from protos.agents_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
 from protos.tls import (
     Identity,
@@ -119,6 +120,9 @@ class Peers(PeerServiceServicer):
         except NotReadable as error:
             await send(TailChunk(error=str(error), is_error_file=request.error_file))
             return
+        except OnlyForItsUser as only:
+            await self._tail_as_user(held, str(only), request, send)
+            return
 
         async def pass_on(data: bytes) -> None:
             await send(TailChunk(data=data, is_error_file=request.error_file))
@@ -130,6 +134,19 @@ class Peers(PeerServiceServicer):
         finally:
             reader.close()
 
+    async def _tail_as_user(
+        self, held: HeldAttempt, path: str, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]
+    ) -> None:
+        """By a task beside the job, which opens the file by its name, as the user: only what the user may read."""
+        start = TaskStart(argv=_tail_argv(request, path), cwd=b"/", no_input=True)
+
+        async def pass_on(output: TaskOutput) -> None:
+            error = output.error or output.err.decode(errors="replace").strip()
+            if output.out or error:
+                await send(TailChunk(data=output.out, error=error, is_error_file=request.error_file))
+
+        await converse(self._attempts, held, start, _nothing_to_say(), pass_on)
+
     async def _calling_host(self, context: "grpc.aio.ServicerContext[Any, Any]") -> str:
         try:
             role = peer_role(context.auth_context())
@@ -139,6 +156,17 @@ class Peers(PeerServiceServicer):
         if role.kind is not Kind.AGENT:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only agents talk to their peers")
         return role.host
+
+
+def _tail_argv(request: TailRequest, path: str) -> list[bytes]:
+    start = b"%d" % request.last_bytes if request.last_bytes else b"+1"
+    follow = [b"-f"] if request.follow else []
+    return [b"/usr/bin/env", b"tail", b"-c", start, *follow, b"--", os.fsencode(path)]
+
+
+async def _nothing_to_say() -> AsyncIterator[TaskInput]:
+    await asyncio.get_running_loop().create_future()
+    yield TaskInput()
 
 
 class PeerChannels:

@@ -29,6 +29,10 @@ class NotReadable(Exception):
     """The output cannot be read; the text is one sentence for the user."""
 
 
+class OnlyForItsUser(Exception):
+    """The agent itself may not open the file, as root may not on many network file systems; the text is its path."""
+
+
 class OutputReader:
     """An output file, opened by ``open_output``."""
 
@@ -70,12 +74,15 @@ async def open_output(path: str, uid: int, groups: Sequence[int]) -> OutputReade
 
     Raises:
         NotReadable: it is gone, is no regular file, or the job's user may not read it.
+        OnlyForItsUser: the user may be able to read it, but this process is not.
     """
     loop = asyncio.get_running_loop()
     try:
         descriptor = await loop.run_in_executor(_threads, os.open, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except FileNotFoundError:
         raise NotReadable("the job has just ended") from None
+    except PermissionError:
+        raise OnlyForItsUser(await loop.run_in_executor(_threads, os.readlink, path)) from None
     except OSError as error:
         raise NotReadable(f"the output file cannot be read: {error.strerror}") from None
     about = os.fstat(descriptor)

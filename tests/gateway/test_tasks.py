@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.ranks.output import OnlyForItsUser, OutputReader
 from lavactl.connection import CallError
 from protos.agents_pb2 import TailChunk, TaskInput, TaskOutput
 from protos.authority import make_authority
@@ -427,6 +428,32 @@ def test_output_is_followed_until_the_job_is_over(site: Site, tmp_path: Path) ->
         assert time.monotonic() - began < 0.9, "it comes by the kernel's word, not by looking again"
     site.agents["n2"].attempts.held.clear()
     assert list(answers) == []
+
+
+def test_a_file_that_only_its_user_can_open_is_read_as_the_user(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a network file system where root is nobody: a helper beside the job reads it, and dies with its reader."""
+
+    async def refuse(path: str, uid: int, groups: tuple[int, ...]) -> OutputReader:
+        raise OnlyForItsUser(path)
+
+    monkeypatch.setattr("agents.peers.open_output", refuse)
+    output = tmp_path / "out"
+    output.write_bytes(b"one\n")
+    site.agents["n2"].attempts.held[0].output_path = str(output)
+    site.may_peek("n2", 7)
+    assert [chunk.data for chunk in peek(site)] == [b"one\n"]
+    request = PeekRequest(follow=True)
+    request.job.ref.job = 7
+    connection = site.dial("n1")
+    answers = connection.answers(PEEK, request.SerializeToString(), TIMEOUT_S)
+    assert TailChunk.FromString(next(answers)).data == b"one\n"
+    pid = site.agents["n2"].attempts.handles[-1].pid
+    connection.close()
+    until(lambda: not is_alive(pid), "the helper outlives its reader")
+    output.unlink()
+    assert "No such file" in "".join(chunk.error for chunk in peek(site))
 
 
 @pytest.mark.root
