@@ -78,7 +78,7 @@ class Local:
         """Take over what the last agent left: living shepherds, recorded ends, orders that were never begun."""
         alive = await self.pool.start()
         traces = self.pool.traces(self.pool.logged_slots())
-        launched = {key: handle.launched for key, handle in alive.items()}
+        launched = {key: handle.status.launched for key, handle in alive.items()}
         rebooted = self._boot_before not in ("", self._boot_id)
         self.ledger.reconcile(launched, traces.started, traces.finished, traces.refused, rebooted, time.time())
         self.preparation.adopt_scripts(self.ledger.holds)

@@ -56,7 +56,7 @@ class TaskHandle:
 
     def signal(self, number: int) -> None:
         """Signal the task and all that descends from it, also what outlived its first process."""
-        self._shepherd.send(pack(messages.SIGNAL, *self._key, number, "", self._serial))
+        self._shepherd.send(pack(messages.SIGNAL, *self._key, int(number), "", self._serial))
 
     async def wait(self) -> int:
         """The raw wait status of the task's first process, once it has ended."""

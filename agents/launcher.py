@@ -84,12 +84,19 @@ class Launcher:
                     reader.recv(4096)
                     self._reap()
                     continue
-                request = self._control.recv(65536)
+                request = self._receive()
                 if not request:
                     signal.set_wakeup_fd(-1)
                     return
                 for slot in marshal.loads(request):
                     self._answer(slot, *self._start(slot, (reader, writer)))
+
+    def _receive(self) -> bytes:
+        """A request, or nothing when the agent is gone (a reset: it went without reading our last answer)."""
+        try:
+            return self._control.recv(65536)
+        except ConnectionResetError:
+            return b""
 
     def _reap(self) -> None:
         try:

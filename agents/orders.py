@@ -103,10 +103,11 @@ class Keeper:
         records += self._forget(orders.forget)
         if not await self._record(records, sync):
             actions = self._without_starts(actions)
-        reach("agent.after_journal")
-        for action in actions:
-            self._act(action, orders.echo_monotonic)
-        reach("agent.after_handover")
+        if actions:
+            reach("agent.after_journal")
+            for action in actions:
+                self._act(action, orders.echo_monotonic)
+            reach("agent.after_handover")
         return True
 
     def _too_old(self, echo: float) -> bool:
@@ -257,11 +258,12 @@ class Keeper:
 
     def adopted(self, handle: Handle, key: Key) -> None:
         """After a restart: what an attempt's shepherd has told the agent before this one goes into the next hello."""
-        if handle.job_pid:
+        status = handle.status
+        if status.job_pid:
             home, cwd = self._places(key)
-            started = Started(pid=handle.job_pid, time=handle.job_started, exec_home=home, exec_cwd=cwd)
+            started = Started(pid=status.job_pid, time=status.job_started, exec_home=home, exec_cwd=cwd)
             self.ledger.started(key, started)
-        elif not handle.launched:
+        elif not status.launched:
             self.ledger.staged(key)
 
     def on_message(self, handle: Handle, message: Message) -> None:

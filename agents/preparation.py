@@ -92,7 +92,7 @@ class Preparation:
                 path.unlink()
 
     def forget(self, job: int) -> None:
-        """No attempt of a job is held here now. Its script stays a while: the next element of an array may be on its way."""
+        """No attempt of a job is held here now. Its script stays a while: an array's next element may be on its way."""
         if job not in self._written:
             return
         self._unused[job] = None

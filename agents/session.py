@@ -33,6 +33,7 @@ BACKOFF_FIRST_S = 0.2
 BACKOFF_MAX_S = 5.0
 WELCOME_S = 15.0
 REPEAT_S = 5.0
+REPEAT_HEARTBEATS = 10
 SYNC_S = 1.0
 LOAD_EVERY_S = 5.0
 LOAD_AT_LEAST_EVERY_S = 60.0
@@ -247,7 +248,7 @@ class Session:
         """Say again what has not been acknowledged for a while."""
         before: set[int] = set()
         while True:
-            await asyncio.sleep(REPEAT_S)
+            await asyncio.sleep(min(REPEAT_S, REPEAT_HEARTBEATS * (self.welcome.heartbeat_s or REPEAT_S)))
             waiting = {id(report): report for report in self._keeper.ledger.unacknowledged()}
             for number, report in waiting.items():
                 if number in before:

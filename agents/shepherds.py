@@ -22,7 +22,7 @@ from typing import NamedTuple
 from agents.shepherd import hierarchy, messages, processes
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.main import SOCKET_SUFFIX
-from agents.shepherd.messages import Finish, Key, Message, Receiver, pack
+from agents.shepherd.messages import Finish, Key, Message, Receiver, Status, pack
 from agents.shepherd.spool import LOG_SUFFIX, Traces
 
 LOG = logging.getLogger("lava.shepherds")
@@ -105,10 +105,7 @@ class Handle:
         self.pid = 0
         self.output = -1
         self.error = -1
-        # As its STATUS said when it was adopted.
-        self.launched = False
-        self.job_pid = 0
-        self.job_started = 0.0
+        self.status = Status(None, 0, 0)  # as it said when it was connected
         self._known: set[int] = set()
         self._outbox: deque[tuple[bytes, tuple[int, ...]]] = deque()
 
@@ -247,7 +244,8 @@ class Pool:
         The answer: who holds what.
         """
         self._directory = os.open(self._spool.shepherds, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        slots = [int(path.stem) for path in self._spool.shepherds.glob(f"*{SOCKET_SUFFIX}") if path.stem.isdigit()]
+        sockets = self._spool.shepherds.glob(f"*{SOCKET_SUFFIX}")
+        slots = [int(path.stem) for path in sockets if path.stem.isdigit()]
         answers = await asyncio.gather(*(self._adopt(slot) for slot in slots))
         await self._empty_other_places({handle.slot for handle in answers if handle is not None})
         for handle in answers:
@@ -308,8 +306,8 @@ class Pool:
         return Handle(slot, sock)
 
     def _take_status(self, handle: Handle, message: Message) -> None:
-        _, key, _, handle.pid, handle.launched, handle.job_pid, handle.job_started, handle.output, handle.error = message
-        handle.key = key
+        handle.status = status = Status._make(message[1:])
+        handle.key, handle.pid, handle.output, handle.error = status.key, status.pid, status.output, status.error
 
     def _enrol(self, handle: Handle) -> None:
         self._handles[handle.slot] = handle

@@ -51,9 +51,16 @@ def discover(name: str, memberships: str, mounts: str) -> Base:
         return Base(1, tuple((controller, f"{path}/{name}") for controller, path in sorted(v1.items())))
     if v2.endswith("/" + SUPERVISOR):
         v2 = os.path.dirname(v2)
-    if v2 and set(V2_CONTROLLERS) <= set(read(f"{v2}/cgroup.controllers").split()):
+    if v2 and set(V2_CONTROLLERS) <= _available(v2):
         return Base(2, (("", f"{v2}/{name}"),))
     return Base()
+
+
+def _available(group: str) -> set[str]:
+    try:
+        return set(read(f"{group}/cgroup.controllers").split())
+    except OSError:  # not a group that we can see
+        return set()
 
 
 def _memberships(text: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from agents.shepherd.clock import NEVER
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.identity import Identity
 from agents.shepherd.limits import Confinement, confinement
-from agents.shepherd.messages import JobSetup, Key, Message, Receiver, pack, unpack_setup
+from agents.shepherd.messages import JobSetup, Key, Message, Receiver, Status, pack, unpack_setup
 from agents.shepherd.spool import LOG_SUFFIX, ExitLog, OutputFile
 from agents.shepherd.work import ENDING, OVER, Tools, Work
 
@@ -148,7 +148,7 @@ class Shepherd:
     def _status(self) -> bytes:
         if self._work is not None:
             return self._work.status()
-        return pack(messages.STATUS, None, messages.PROTOCOL, os.getpid(), False, 0, 0.0, -1, -1)
+        return pack(messages.STATUS, *Status(None, messages.PROTOCOL, os.getpid()))
 
     def _drain(self) -> None:
         """Carry out what the previous agent still sent; then its connection is closed."""

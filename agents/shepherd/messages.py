@@ -30,7 +30,7 @@ BY_FILE = 6  # the message is in the descriptor that comes with it
 RETIRE = 7  # exit when idle
 
 # Shepherd to agent. STATUS opens each connection and bears a key, or None when idle.
-STATUS = 16  # key, protocol, pid, launched, process id of the job, start time, output, error descriptor
+STATUS = 16  # the fields of a Status
 STAGED = 17
 REFUSED = 18  # reason: the host's fault, nothing was started
 STARTED = 19  # process id, time, output, error descriptor
@@ -107,6 +107,19 @@ def unpack_setup(data: bytes) -> JobSetup:
     companions = tuple(Companion(task, Program._make(program), env) for task, program, env in setup.companions)
     program = None if setup.program is None else Program._make(setup.program)
     return setup._replace(program=program, companions=companions)
+
+
+class Status(NamedTuple):
+    """What a shepherd holds: message STATUS without its kind."""
+
+    key: Key | None
+    protocol: int
+    pid: int  # its own
+    launched: bool = False
+    job_pid: int = 0
+    job_started: float = 0.0
+    output: int = -1  # descriptors of the job's files, -1: none
+    error: int = -1
 
 
 class Finish(NamedTuple):

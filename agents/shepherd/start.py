@@ -26,8 +26,8 @@ HOST_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EPE
 # Descriptors that go to a task as 3, 4, ... are moved out of the way first.
 DESCRIPTOR_FLOOR = 32
 
-# Limits the shepherd can bear itself for a moment, so that they hold before the first instruction of the job (it ignores
-# SIGXCPU: its own time may be over the job's limit). Under the others it could not start anything: they are laid on the
+# Limits the shepherd can bear itself for a moment, so that they hold before the first instruction of the job (it
+# ignores SIGXCPU: its own time may be over the job's limit). Under the others it could not start anything: they are laid on the
 # new process from outside.
 BEARABLE = ("stack", "core", "nofile", "fsize", "memlock", "cpu", "rss")
 # The new process has its user's ids only at the end of its exec, a moment after it counts as started.

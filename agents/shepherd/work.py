@@ -19,7 +19,7 @@ from agents.shepherd import messages, processes, start
 from agents.shepherd.clock import LIMIT_REACHED, NEVER, TERMINATE, RunClock, Termination
 from agents.shepherd.identity import Identity
 from agents.shepherd.limits import Confinement
-from agents.shepherd.messages import Finish, JobSetup, Key, Program, pack
+from agents.shepherd.messages import Finish, JobSetup, Key, Program, Status, pack
 from agents.shepherd.report import Ending, Heading, render
 from agents.shepherd.spool import ExitLog, OutputFile
 from agents.shepherd.start import HostFailure, StartFailure, Streams
@@ -198,18 +198,10 @@ class Work:
 
     def status(self) -> bytes:
         """The STATUS message of an attempt held."""
-        output, error = self._descriptors()
-        return pack(
-            messages.STATUS,
-            self.key,
-            messages.PROTOCOL,
-            os.getpid(),
-            self.launched,
-            self.pid,
-            self.started,
-            output,
-            error,
+        status = Status(
+            self.key, messages.PROTOCOL, os.getpid(), self.launched, self.pid, self.started, *self._descriptors()
         )
+        return pack(messages.STATUS, *status)
 
     # -- starting
 

@@ -131,7 +131,9 @@ class Host:
 
     # -- as the master
 
-    async def order(self, *orders: Order, specs: tuple[JobSpecBlob, ...] = (), age_s: float = 0.0, term: int = 1) -> bool:
+    async def order(
+        self, *orders: Order, specs: tuple[JobSpecBlob, ...] = (), age_s: float = 0.0, term: int = 1
+    ) -> bool:
         """Give orders; whether their term was accepted."""
         message = Orders(term=term, orders=orders, specs=specs, echo_monotonic=clock() - age_s)
         return await self.local.keeper.take(message)

@@ -422,9 +422,7 @@ def test_paths_of_array_elements_and_overwriting(place: Place) -> None:
 
     async def story() -> None:
         async with Host(place) as host:
-            one = blob(
-                place, 5, "echo out $LSB_JOBINDEX; echo err >&2", output="o.%J.%I", error="e.%J.%I", name="arr"
-            )
+            one = blob(place, 5, "echo out $LSB_JOBINDEX; echo err >&2", output="o.%J.%I", error="e.%J.%I", name="arr")
             for index in (1, 2):
                 assert (await host.finish(one, index=index)).finished.status == 0
             over = blob(place, 6, "echo new", output="o.5.1", output_overwrite=True)
@@ -450,15 +448,14 @@ def test_output_without_a_name_goes_to_the_spool_for_its_user(place: Place) -> N
             assert held.error_path == ""
             place.out("stop").touch()
             await host.report(key, "finished")
-            files = list((place.state / "outputs").iterdir())
-            assert [file.stat().st_size for file in files] == [0]
+            await host.until(lambda: [file.stat().st_size for file in (place.state / "outputs").iterdir()] == [0])
             assert host.local.attempts.find(1, 0) is None
 
     run(story())
 
 
 def test_resource_limits_reach_the_job_and_not_its_shepherd(place: Place) -> None:
-    """Limits hold in the job; one above what this host may give becomes the most it may give; the shepherd has its own again."""
+    """Limits hold in the job, one beyond this host's means as far as they go; the shepherd has its own again."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     limits = [
         Rlimit(name="core", soft=0),
@@ -485,7 +482,7 @@ def test_resource_limits_reach_the_job_and_not_its_shepherd(place: Place) -> Non
 
 
 def test_pre_execution_decides_whether_the_job_starts(place: Place) -> None:
-    """A failing command refuses the job to this host, 99 ends it, success lets it run; the post-execution command follows."""
+    """A failing command refuses the job to this host, 99 ends it, success lets it run; afterwards comes the other."""
 
     async def story() -> None:
         async with Host(place) as host:

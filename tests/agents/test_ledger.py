@@ -209,7 +209,7 @@ def test_a_lost_shepherd_is_never_a_success() -> None:
 def test_after_a_restart_every_attempt_is_settled(
     alive: bool, started: bool, ended: bool, rebooted: bool, expected: str
 ) -> None:
-    """By the living shepherds and the logs; what nobody can have started is given back, unless power may have been lost."""
+    """By living shepherds and logs; what nobody can have started is given back, unless power may have been lost."""
     ledger = a_ledger()
     ledger.restore(stage_order())
     ledger.reconcile(
@@ -332,7 +332,7 @@ class World:
 @settings(max_examples=300, deadline=None)
 @given(steps)
 def test_nothing_is_ever_placed_twice(story: list[tuple[Order, bool] | tuple[str, Key]]) -> None:
-    """Whatever is repeated, delayed or reordered: between two forgets an attempt is placed once, and its end stays its end."""
+    """Whatever is repeated, delayed or reordered: until it is forgotten an attempt is placed once, and ends once."""
     world = World()
     forgets: Counter[Key] = Counter()
     for step in story:

@@ -224,7 +224,7 @@ def test_an_order_journaled_and_never_handed_over_is_given_back(place: Place) ->
 
 
 def test_an_order_in_the_shepherds_hands_is_carried_out_once(place: Place) -> None:
-    """The agent dies after handing over; the shepherd was stopped and had not read it: the job starts all the same, once."""
+    """The agent dies after handing over to a shepherd that has not read it yet: the job starts all the same, once."""
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
