@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.indexes.hosts import LOAD_INDICES, HostTable
+from lavad.core.model import HostFacts
 from lavad.core.reasons import Refused
 
-_SECTION = re.compile(r"\s*(select|order|rusage|span|same|cu|affinity)\s*\[", re.IGNORECASE)
+_SECTION = re.compile(r"(select|order|rusage|span|same|cu|affinity)\s*\[", re.IGNORECASE)
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[KMGT]B?)?(?![\w]))|(?P<name>[A-Za-z_][\w.\-]*)|(?P<string>'[^']*'|\"[^\"]*\")"
     r"|(?P<op>\|\||&&|==|!=|>=|<=|[-+*/<>()!=,])|(?P<bad>\S))"
@@ -66,6 +67,7 @@ def _sections(text: str) -> Iterator[tuple[str, str, int]]:
         yield "select", lead, 0
     at = len(lead)
     while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
         found = _SECTION.match(text, at)
         if not found:
             raise _bad(at, f"expected a section such as span[...], found {text[at:].strip()[:20]!r}")
@@ -228,11 +230,12 @@ class _Parser:
         return self._chain(self.unary, {"*": np.multiply, "/": np.true_divide})
 
     def _chain(self, part: Callable[[], Column], operators: dict[str, Any]) -> Column:
-        left = part()
+        first = part()
+        rest: list[tuple[Any, Column]] = []
         while self.peek() in operators:
             operator = operators[self.take()[1]]
-            left = _joined(operator, left, part())
-        return left
+            rest.append((operator, part()))
+        return _joined(first, rest) if rest else first
 
     def unary(self) -> Column:
         self.depth += 1
@@ -246,7 +249,7 @@ class _Parser:
             if self.peek() == "-":
                 self.take()
                 inner = self.unary()
-                return lambda table: np.negative(inner(table))
+                return lambda table: np.negative(_number_of(inner(table)))
             return self.atom()
         finally:
             self.depth -= 1
@@ -255,8 +258,9 @@ class _Parser:
         kind, word, at = self.take()
         if word == "(":
             inner = self.either()
-            if self.take()[1] != ")":
+            if self.peek() != ")":
                 raise _bad(at, "this ( has no )")
+            self.take()
             return inner
         if kind == "number":
             value = _size_mib(word, at) if word[-1].isalpha() else float(word)
@@ -283,12 +287,16 @@ class _Parser:
 
 
 def _tokens(text: str, at: int) -> Iterator[tuple[str, str, int]]:
-    for found in _TOKEN.finditer(text.rstrip()):
+    text, place, before = text.rstrip(), 0, ""
+    while found := _TOKEN.match(text, place):
         kind = found.lastgroup or "bad"
-        word = found.group(kind)
+        word, start = found.group(kind), found.start(kind)
         if kind == "bad":
-            raise _bad(at + found.start(kind), f"did not expect {word!r}")
-        yield kind, word, at + found.start(kind)
+            raise _bad(at + start, f"did not expect {word!r}")
+        if kind == "name" and before not in ("==", "!=", "="):
+            word = word.partition("-")[0]  # a minus; only a word to compare with, as a host's name, may hold one
+        yield kind, word, at + start
+        place, before = start + len(word), word
 
 
 def _resource(name: str) -> Column:
@@ -296,8 +304,27 @@ def _resource(name: str) -> Column:
     return lambda table: np.array([name in facts.resources for facts in table.facts], dtype=bool)
 
 
-def _joined(operator: Any, left: Column, right: Column) -> Column:
-    return lambda table: operator(left(table), right(table))
+def _number_of(value: Vector | Scalar) -> Vector:
+    """True counts as 1."""
+    return np.asarray(_no_word(value), dtype=np.float64)
+
+
+def _no_word(value: Vector | Scalar) -> Vector | Scalar:
+    if value.dtype.kind == "U":
+        raise TypeError("a word is neither a number nor true or false")
+    return value
+
+
+def _joined(first: Column, rest: list[tuple[Any, Column]]) -> Column:
+    """From left to right, in a loop: a user's thousand terms must not nest a thousand calls."""
+
+    def together(table: HostTable) -> Vector | Scalar:
+        value = _no_word(first(table))
+        for operator, part in rest:
+            value = operator(_number_of(value), _number_of(part(table)))
+        return value
+
+    return together
 
 
 _COMPARE = {
@@ -339,10 +366,27 @@ def compile_select(text: str, at: int = 0) -> Column:
     """
     if not text.strip():
         return lambda table: np.ones(len(table), dtype=bool)
-    return _Parser(text, at).whole()
+    column = _Parser(text, at).whole()
+    try:
+        truth(column, _probe())
+    except (TypeError, ValueError):  # numpy's, for words in a sum and the like
+        raise _bad(at, "words can only be compared, with == or !=") from None
+    return column
+
+
+def _probe() -> HostTable:
+    table = HostTable()
+    table.add(HostFacts("probe", 1))
+    return table
+
+
+def truth(column: Column, table: HostTable) -> NDArray[np.bool_]:
+    """The value for each host, as true or false. What has no value (1/0) is as numpy has it."""
+    with np.errstate(all="ignore"):
+        value = np.asarray(column(table))
+    return np.broadcast_to(np.asarray(_no_word(value), dtype=bool), (len(table),))
 
 
 def select_mask(text: str, table: HostTable) -> NDArray[np.bool_]:
     """Which hosts satisfy a select expression now."""
-    value = compile_select(text)(table)
-    return np.broadcast_to(np.asarray(value, dtype=bool), (len(table),))
+    return truth(compile_select(text), table)
