@@ -70,7 +70,7 @@ def test_the_agent_can_be_restarted_under_its_jobs() -> None:
         "Delegate": "yes",
         "OOMScoreAdjust": "-900",
         "TasksMax": "infinity",
-        "LimitNOFILE": "infinity",
+        "LimitNOFILE": "131072",
         "RuntimeDirectoryPreserve": "yes",
         "Restart": "always",
     }
