@@ -8,17 +8,18 @@ Invariants:
 * Whatever fails leaves here as a ``CommandError`` of one sentence.
 """
 
+from lavactl import messages
 from lavactl.connection import CallError, Connection, LostError
 from lavactl.errors import CommandError
 from lavactl.settings import socket_path
-from protos import frames, jobs_pb2
+from protos import frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lavactl.io import Io
-    from protos import agents_pb2, cluster_pb2, common_pb2
+    from protos import cluster_pb2, jobs_pb2
 
 JOBS = "/lava.v1.JobService/"
 CLUSTER = "/lava.v1.ClusterService/"
@@ -58,9 +59,9 @@ class Client:
 
     # Jobs.
 
-    def submit(self, item: "jobs_pb2.SubmitItem") -> "jobs_pb2.SubmitResult":
+    def submit(self, item: messages.SubmitItem) -> messages.SubmitResult:
         """Submit one job. After a lost connection the same request id goes out again: never two jobs."""
-        batch = jobs_pb2.SubmitBatch(items=[item])
+        batch = messages.SubmitBatch(items=[item])
         if batch.ByteSize() > frames.MAX_PAYLOAD - 256:
             raise CommandError(
                 f"The job is {batch.ByteSize() >> 20} MiB with its script and environment; 8 MiB is the most."
@@ -71,47 +72,45 @@ class Client:
             return batch.SerializeToString()
 
         for payload in self._stream(JOBS + "Submit", batch.SerializeToString(), again=mark_retry):
-            for result in jobs_pb2.SubmitReplies.FromString(payload).results:
+            for result in messages.SubmitReplies.FromString(payload).results:
                 return result
         raise CommandError("The master gave no answer to the submission.")
 
-    def list_jobs(self, request: "jobs_pb2.ListJobsRequest") -> "Iterator[jobs_pb2.JobPage]":
+    def list_jobs(self, request: messages.ListJobsRequest) -> "Iterator[messages.JobPage]":
         """Pages of job records, in the master's order."""
-        return map(jobs_pb2.JobPage.FromString, self._stream(JOBS + "List", request.SerializeToString()))
+        return map(messages.read_page, self._stream(JOBS + "List", request.SerializeToString()))
 
-    def signal(self, request: "jobs_pb2.SignalRequest") -> "jobs_pb2.SignalReply":
+    def signal(self, request: messages.SignalRequest) -> messages.SignalReply:
         """Signal, stop, resume or end jobs. A plain signal is not sent twice: after a lost connection it fails."""
-        repeat = BEFORE_SENT if request.action == jobs_pb2.SEND else ALWAYS
+        repeat = BEFORE_SENT if request.action == messages.SEND else ALWAYS
         payload = self._one(JOBS + "Signal", request.SerializeToString(), repeat)
-        return jobs_pb2.SignalReply.FromString(payload)
+        return messages.SignalReply.FromString(payload)
 
-    def explain(self, request: "jobs_pb2.ExplainRequest") -> "jobs_pb2.ExplainReply":
+    def explain(self, request: messages.ExplainRequest) -> messages.ExplainReply:
         """Why jobs wait."""
-        return jobs_pb2.ExplainReply.FromString(self._one(JOBS + "Explain", request.SerializeToString()))
+        return messages.ExplainReply.FromString(self._one(JOBS + "Explain", request.SerializeToString()))
 
-    def history(self, request: "jobs_pb2.HistoryRequest") -> "Iterator[jobs_pb2.HistoryPage]":
+    def history(self, request: messages.HistoryRequest) -> "Iterator[jobs_pb2.HistoryPage]":
         """Pages of job histories."""
+        from protos import jobs_pb2
+
         return map(jobs_pb2.HistoryPage.FromString, self._stream(JOBS + "History", request.SerializeToString()))
 
-    def watch(self, refs: "list[common_pb2.JobRef]") -> "Iterator[jobs_pb2.JobChange]":
+    def watch(self, refs: "list[messages.JobRef]") -> "Iterator[messages.JobChange]":
         """Changes of jobs until all have ended; a lost connection is taken up again with the present state."""
-        request = jobs_pb2.WatchRequest(refs=refs).SerializeToString()
+        request = messages.WatchRequest(refs=refs).SerializeToString()
         while True:
             try:
                 for payload in self._stream(JOBS + "Watch", request, silence_s=None):
-                    yield jobs_pb2.JobChange.FromString(payload)
+                    yield messages.JobChange.FromString(payload)
                 return
             except InterruptedAnswerError:
                 self._io.sleep(PAUSES_S[0])
 
-    def peek(self, request: "jobs_pb2.PeekRequest") -> "Iterator[agents_pb2.TailChunk]":
+    def peek(self, request: messages.PeekRequest) -> "Iterator[messages.TailChunk]":
         """What a job has written so far, and goes on writing if asked to follow."""
-        from protos import agents_pb2
-
         silence_s = None if request.follow else ANSWER_S
-        return map(
-            agents_pb2.TailChunk.FromString, self._stream(PEEK, request.SerializeToString(), silence_s=silence_s)
-        )
+        return map(messages.TailChunk.FromString, self._stream(PEEK, request.SerializeToString(), silence_s=silence_s))
 
     # The cluster.
 

@@ -4,11 +4,11 @@ Invariants: every id is tried, and the exit code is 0 only if all were done; wit
 recently submitted job, with id 0 all that match; success goes to standard output, failure to standard error.
 """
 
+from lavactl import messages
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import key_text, read_ref
 from lavactl.options import Grammar, Options
 from lavactl.render import clean
-from protos import common_pb2, jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ NO_ID = "Job ID or one of '-m', '-u' '-q' and '-J' must be specified"
 NOTHING = "No unfinished job found"
 
 
-def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[jobs_pb2.JobFilter, bool, bool]:
+def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[messages.JobFilter, bool, bool]:
     """(filter, only the newest match, whether a word was no id and has been reported)."""
     refs, bad = readable_refs(options.words, io)
     if not options.words and not any(name in options for name in SELECTING):
@@ -27,8 +27,8 @@ def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[jobs_pb2.
     every = any(ref.job == 0 for ref in refs)
     named = [ref for ref in refs if ref.job]
     user = options.last("u") or ("all" if named and not every else "")
-    job_filter = jobs_pb2.JobFilter(
-        refs=[common_pb2.JobRef()] if every else named,
+    job_filter = messages.JobFilter(
+        refs=[messages.JobRef()] if every else named,
         user=user,
         queue=options.last("q") or "",
         host=options.last("m") or "",
@@ -37,7 +37,7 @@ def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[jobs_pb2.
     return job_filter, not options.words, bad
 
 
-def readable_refs(words: list[str], io: "Io") -> tuple[list[common_pb2.JobRef], bool]:
+def readable_refs(words: list[str], io: "Io") -> tuple[list[messages.JobRef], bool]:
     """The ids among the words; the others are reported, and do not keep the rest from being tried."""
     refs = []
     bad = False
@@ -60,7 +60,7 @@ def carry_out(options: Options, grammar: Grammar, io: "Io", action: int, doing: 
     job_filter, newest, bad = chosen_jobs(options, grammar, io)
     if bad and not job_filter.refs:
         return FAILURE
-    request = jobs_pb2.SignalRequest(filter=job_filter, signal=number, newest_only=newest)
+    request = messages.SignalRequest(filter=job_filter, signal=number, newest_only=newest)
     request.action = action  # type: ignore[assignment]
     reply = io.client().signal(request)
     if reply.error:

@@ -4,22 +4,22 @@ Invariants: an empty value shows as ``-``; a value holds no control characters. 
 listing; the others need the details that -l also asks for.
 """
 
+from lavactl import messages
 from lavactl.exits import exit_code
 from lavactl.formats import Format
 from lavactl.job_table import STATES, host_list, reason_text
 from lavactl.render import MISSING, clean, clean_script, short_time
 from lavactl.units import mbytes
-from protos import common_pb2, jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    Job = jobs_pb2.JobRecord
+    Job = messages.JobRecord
     Reader = Callable[[Job], str]
 
-ENDED = (common_pb2.DONE, common_pb2.EXIT)
-WAITING = (common_pb2.PEND, common_pb2.PSUSP)
+ENDED = (messages.DONE, messages.EXIT)
+WAITING = (messages.PEND, messages.PSUSP)
 
 # Fields of LSF that lava has nothing to say about: always "-".
 ABSENT = {
@@ -144,7 +144,7 @@ def pendstate(job: "Job", now: float) -> str:
     """EPEND for a job that may be started, IPEND for one that is held, dependent or early."""
     if job.state not in WAITING:
         return ""
-    held = job.state == common_pb2.PSUSP or job.spec.begin_time > now
+    held = job.state == messages.PSUSP or job.spec.begin_time > now
     return "IPEND" if held or any(reason.code in (2, 3, 4) for reason in job.pending_reasons) else "EPEND"
 
 
@@ -208,9 +208,9 @@ def rlimit(job: "Job", name: str) -> str:
     return next((f"{limit.soft >> 10} K" for limit in job.spec.rlimits if limit.name == name), "")
 
 
-def gpus(job: "Job") -> common_pb2.GpuRequest:
+def gpus(job: "Job") -> messages.GpuRequest:
     """The GPU request of the job's first role."""
-    return job.spec.roles[0].gpu if job.spec.roles else common_pb2.GpuRequest()
+    return job.spec.roles[0].gpu if job.spec.roles else messages.GpuRequest()
 
 
 def gpu_mode(job: "Job") -> str:

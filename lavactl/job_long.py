@@ -4,21 +4,21 @@ Invariants: -l breaks paragraphs at 80 columns and has OpenLava's wording (Proce
 LSF's (Task(s), Slot(s)); a command or name of the user's cannot break a line.
 """
 
+from lavactl import messages
 from lavactl.exits import exit_sentence
 from lavactl.job_table import STATES, host_list, reason_text
 from lavactl.jobrefs import key_text
 from lavactl.render import clean, clean_script, long_time, short_time, wrap
-from protos import common_pb2, jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Job = jobs_pb2.JobRecord
+    Job = messages.JobRecord
 
 SEPARATOR = "-" * 78
 DETAIL = " " * 21
-ENDED = (common_pb2.DONE, common_pb2.EXIT)
-SUSPENDED = (common_pb2.USUSP, common_pb2.SSUSP)
-HOLDING = (common_pb2.STAGING, common_pb2.RUN, common_pb2.USUSP, common_pb2.SSUSP, common_pb2.UNKWN)
+ENDED = (messages.DONE, messages.EXIT)
+SUSPENDED = (messages.USUSP, messages.SSUSP)
+HOLDING = (messages.STAGING, messages.RUN, messages.USUSP, messages.SSUSP, messages.UNKWN)
 SCHEDULING = """\
 
  SCHEDULING PARAMETERS:
@@ -90,7 +90,7 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
     return ", ".join(filter(None, fields))
 
 
-def files(spec: jobs_pb2.JobSpec) -> list[tuple[str, str]]:
+def files(spec: messages.JobSpec) -> list[tuple[str, str]]:
     """Files of the job with their titles."""
     overwrite = " (overwrite)"
     return [
@@ -108,7 +108,7 @@ def under_home(path: str, home: str) -> str:
     return clean(path)
 
 
-def gpu_text(spec: jobs_pb2.JobSpec) -> str:
+def gpu_text(spec: messages.JobSpec) -> str:
     """The -gpu argument."""
     return spec.roles[0].gpu.text if spec.roles else ""
 
@@ -148,7 +148,7 @@ def ended(job: "Job") -> list[str]:
         cpu = f"The CPU time used is {job.usage.cpu_s:.1f} seconds."
         lines = [f"{date}: {exit_sentence(job.exit_status)} {cpu}"]
     if job.exit_reason:
-        lines.append(f"{date}: Completed <{'done' if job.state == common_pb2.DONE else 'exit'}>; {reason(job)}")
+        lines.append(f"{date}: Completed <{'done' if job.state == messages.DONE else 'exit'}>; {reason(job)}")
     return lines
 
 
@@ -190,7 +190,7 @@ def usage(job: "Job", now: float) -> list[str]:
     return lines
 
 
-def usage_lines(part: common_pb2.Usage) -> list[str]:
+def usage_lines(part: messages.Usage) -> list[str]:
     """Memory and processes of one host."""
     lines = [f"{DETAIL}MEM: {part.memory_mib} Mbytes;  SWAP: {part.swap_mib} Mbytes"]
     pids = " ".join(map(str, part.pids))

@@ -2,10 +2,9 @@
 
 import os
 
-from lavactl import units
+from lavactl import messages, units
 from lavactl.errors import CommandError
 from lavactl.options import printable
-from protos import common_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def date(option: str, text: str, now: float) -> float:
         raise CommandError(f"-{option} {printable(text)}: Bad time specification.") from None
 
 
-def job_name(text: str) -> tuple[str, list[common_pb2.IndexRange], int]:
+def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:
     """(name, array ranges, limit of running elements) of -J; no ranges for a plain job.
 
     ``name[1-10:2,15]%5`` is an array; brackets anywhere else belong to the name.
@@ -107,7 +106,7 @@ def job_name(text: str) -> tuple[str, list[common_pb2.IndexRange], int]:
         raise CommandError(f"{printable(text)}: Job array index error.") from None
     if percent and not 0 < limit < 2**31:
         raise CommandError(f"{printable(text)}: Job array index error.")
-    return name, [common_pb2.IndexRange(first=f, last=t, step=s) for f, t, s in ranges], limit
+    return name, [messages.IndexRange(first=f, last=t, step=s) for f, t, s in ranges], limit
 
 
 def requirement(texts: "Sequence[str]") -> str:
@@ -133,20 +132,20 @@ def _section_start(text: str, section: str) -> int:
     return place
 
 
-def gpu_request(text: str) -> common_pb2.GpuRequest:
+def gpu_request(text: str) -> messages.GpuRequest:
     """-gpu: ``-`` or ``key=value`` pairs joined by colons.
 
     Raises:
         CommandError: a key or value lava cannot honour.
     """
-    request = common_pb2.GpuRequest(num=1, text=text)
+    request = messages.GpuRequest(num=1, text=text)
     for pair in [] if text.strip() == "-" else text.split(":"):
         key, _, value = pair.strip().partition("=")
         _gpu_pair(request, key.strip().lower(), value.strip())
     return request
 
 
-def _gpu_pair(request: common_pb2.GpuRequest, key: str, value: str) -> None:
+def _gpu_pair(request: messages.GpuRequest, key: str, value: str) -> None:
     word = value.lower()
     if key == "num":
         number, _, per = value.partition("/")

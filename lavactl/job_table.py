@@ -3,8 +3,8 @@
 Lines are built by one f-string each; a list of 10,000 jobs is the case to be fast in.
 """
 
+from lavactl import messages
 from lavactl.render import clean, compact_time, keep_tail, short_time
-from protos import common_pb2, jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,32 +24,32 @@ HOST_INDENT = " " * 45
 
 # A job that is being staged holds its hosts: to users it runs.
 STATES = {
-    common_pb2.JOB_STATE_UNSPECIFIED: "-",
-    common_pb2.PEND: "PEND",
-    common_pb2.PSUSP: "PSUSP",
-    common_pb2.STAGING: "RUN",
-    common_pb2.RUN: "RUN",
-    common_pb2.USUSP: "USUSP",
-    common_pb2.SSUSP: "SSUSP",
-    common_pb2.DONE: "DONE",
-    common_pb2.EXIT: "EXIT",
-    common_pb2.UNKWN: "UNKWN",
-    common_pb2.ZOMBI: "ZOMBI",
+    messages.JOB_STATE_UNSPECIFIED: "-",
+    messages.PEND: "PEND",
+    messages.PSUSP: "PSUSP",
+    messages.STAGING: "RUN",
+    messages.RUN: "RUN",
+    messages.USUSP: "USUSP",
+    messages.SSUSP: "SSUSP",
+    messages.DONE: "DONE",
+    messages.EXIT: "EXIT",
+    messages.UNKWN: "UNKWN",
+    messages.ZOMBI: "ZOMBI",
 }
 SUMMARY_STATES = (
-    (common_pb2.RUN, common_pb2.STAGING), (common_pb2.SSUSP,), (common_pb2.USUSP,),
-    (common_pb2.UNKWN, common_pb2.ZOMBI), (common_pb2.PEND,), (), (common_pb2.PSUSP,),
+    (messages.RUN, messages.STAGING), (messages.SSUSP,), (messages.USUSP,),
+    (messages.UNKWN, messages.ZOMBI), (messages.PEND,), (), (messages.PSUSP,),
 )  # fmt: skip
 
 
-def host_list(job: jobs_pb2.JobRecord, short: bool) -> list[str]:
+def host_list(job: messages.JobRecord, short: bool) -> list[str]:
     """Execution hosts: a name for each slot, or ``4*n001`` where LSB_SHORT_HOSTLIST asks for it."""
     if short:
         return [f"{share.slots}*{share.host}" if share.slots > 1 else share.host for share in job.hosts]
     return [share.host for share in job.hosts for _ in range(share.slots or 1)]
 
 
-def table(jobs: "Iterable[jobs_pb2.JobRecord]", short: bool) -> str:
+def table(jobs: "Iterable[messages.JobRecord]", short: bool) -> str:
     """Rows of the default form; further execution hosts on lines of their own."""
     lines = []
     for job in jobs:
@@ -65,7 +65,7 @@ def table(jobs: "Iterable[jobs_pb2.JobRecord]", short: bool) -> str:
     return "".join(lines)
 
 
-def wide(jobs: "Iterable[jobs_pb2.JobRecord]", short: bool) -> str:
+def wide(jobs: "Iterable[messages.JobRecord]", short: bool) -> str:
     """Rows of -w: one line for each job, nothing cut."""
     lines = []
     for job in jobs:
@@ -78,7 +78,7 @@ def wide(jobs: "Iterable[jobs_pb2.JobRecord]", short: bool) -> str:
     return "".join(lines)
 
 
-def extended(jobs: "Iterable[jobs_pb2.JobRecord]", short: bool) -> str:
+def extended(jobs: "Iterable[messages.JobRecord]", short: bool) -> str:
     """Rows of -W: as -w, with project, usage and times; memory in KB."""
     lines = []
     for job in jobs:
@@ -103,7 +103,7 @@ def cpu_clock(seconds: float) -> str:
     return f"{hours:03d}:{minutes:02d}:{rest // 100:02d}.{rest % 100:02d}"
 
 
-def arrays(jobs: "Iterable[jobs_pb2.JobRecord]", uncut: bool) -> str:
+def arrays(jobs: "Iterable[messages.JobRecord]", uncut: bool) -> str:
     """Rows of -A: one line for each array."""
     lines = []
     for job in jobs:
@@ -119,7 +119,7 @@ def arrays(jobs: "Iterable[jobs_pb2.JobRecord]", uncut: bool) -> str:
     return "".join(lines)
 
 
-def pending(jobs: "Iterable[jobs_pb2.JobRecord]", *, uncut: bool, main_reason_only: bool, named: bool) -> str:
+def pending(jobs: "Iterable[messages.JobRecord]", *, uncut: bool, main_reason_only: bool, named: bool) -> str:
     """Rows of -p, each followed by why the job waits. ``named``: with the hosts' names in place of their number."""
     lines = []
     for job in jobs:
@@ -136,7 +136,7 @@ def pending(jobs: "Iterable[jobs_pb2.JobRecord]", *, uncut: bool, main_reason_on
     return "".join(lines)
 
 
-def reason_text(reason: jobs_pb2.PendingReason, named: bool = False) -> str:
+def reason_text(reason: messages.PendingReason, named: bool = False) -> str:
     """``Not enough job slot(s): 3 hosts;``, or with the hosts' names."""
     text = clean(reason.text)
     if named and reason.host_names:
@@ -146,7 +146,7 @@ def reason_text(reason: jobs_pb2.PendingReason, named: bool = False) -> str:
     return f"{text};"
 
 
-def summary(jobs: "Iterable[jobs_pb2.JobRecord]") -> str:
+def summary(jobs: "Iterable[messages.JobRecord]") -> str:
     """The row of -sum: slots by state."""
     slots: dict[int, int] = {}
     for job in jobs:

@@ -1,14 +1,13 @@
 """Job ids as users type them: ``123``, ``"123[5]"``, ``"123[1-10:2,15]"``, ``0``."""
 
-from lavactl import units
+from lavactl import messages, units
 from lavactl.errors import CommandError
 from lavactl.options import printable
-from protos import common_pb2
 
 JOB_ID_MAX = 2**63 - 1
 
 
-def read_refs(words: list[str]) -> list[common_pb2.JobRef]:
+def read_refs(words: list[str]) -> list[messages.JobRef]:
     """Job references of a command line.
 
     Raises:
@@ -17,11 +16,11 @@ def read_refs(words: list[str]) -> list[common_pb2.JobRef]:
     return [read_ref(word) for word in words]
 
 
-def read_ref(word: str) -> common_pb2.JobRef:
+def read_ref(word: str) -> messages.JobRef:
     """One job reference; job 0 stands for every job that the other options admit."""
     number, bracket, indices = word.strip().partition("[")
     try:
-        ref = common_pb2.JobRef(job=units.read_count(number, 0, JOB_ID_MAX))
+        ref = messages.JobRef(job=units.read_count(number, 0, JOB_ID_MAX))
         if bracket:
             if not indices.endswith("]") or not ref.job:
                 raise ValueError(word)
@@ -32,7 +31,7 @@ def read_ref(word: str) -> common_pb2.JobRef:
     return ref
 
 
-def ref_text(ref: common_pb2.JobRef) -> str:
+def ref_text(ref: messages.JobRef) -> str:
     """A reference as the user typed it, ranges in their normal form."""
     if not ref.indices:
         return str(ref.job)

@@ -7,10 +7,9 @@ and-ed; a relative path starts at the job's directory, a relative -cwd at the ca
 
 import os
 
-from lavactl import directives, job_options
+from lavactl import directives, job_options, messages
 from lavactl.errors import CommandError
 from lavactl.options import FLAG, VALUE, Grammar, Options, printable
-from protos import jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ SCRIPT_MAX = 7 << 20
 class Submission:
     """A job ready to be sent, and what bsub does besides."""
 
-    def __init__(self, spec: jobs_pb2.JobSpec, notes: list[str], wait: bool, quiet: bool) -> None:
+    def __init__(self, spec: messages.JobSpec, notes: list[str], wait: bool, quiet: bool) -> None:
         self.spec = spec
         self.notes = notes
         self.wait = wait
@@ -115,7 +114,7 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
         for number in directives.indented_directives(script_text)
     ]
     choices = Choices(line, script_options(script_text))
-    spec = jobs_pb2.JobSpec(command=command, is_script=is_script)
+    spec = messages.JobSpec(command=command, is_script=is_script)
     place(spec, choices, io)
     describe(spec, choices)
     limit(spec, choices, io)
@@ -215,7 +214,7 @@ def script_options(script: str) -> Options:
     return options
 
 
-def place(spec: jobs_pb2.JobSpec, choices: Choices, io: "Io") -> None:
+def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     """Directories, files, environment."""
     spec.submit_cwd = io.cwd
     spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or ""))
@@ -242,7 +241,7 @@ def output_path(cwd: str, name: str, suffix: str, choices: Choices) -> str:
     return os.path.join(path, f"%J.%I.{suffix}" if is_array else f"%J.{suffix}")
 
 
-def describe(spec: jobs_pb2.JobSpec, choices: Choices) -> None:
+def describe(spec: messages.JobSpec, choices: Choices) -> None:
     """Names, queue, project: what the job is called and where it belongs."""
     name = choices.value("J")
     if name is not None:
@@ -260,7 +259,7 @@ def describe(spec: jobs_pb2.JobSpec, choices: Choices) -> None:
     spec.hosts.extend((choices.value("m") or "").split())
 
 
-def limit(spec: jobs_pb2.JobSpec, choices: Choices, io: "Io") -> None:
+def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     """Times and limits."""
     if (text := choices.value("W")) is not None:
         spec.run_limit_s = job_options.run_limit_s(text)
@@ -281,7 +280,7 @@ def limit(spec: jobs_pb2.JobSpec, choices: Choices, io: "Io") -> None:
             spec.rlimits.add(name=name, soft=job_options.kib(text, option))
 
 
-def request(spec: jobs_pb2.JobSpec, choices: Choices) -> None:
+def request(spec: messages.JobSpec, choices: Choices) -> None:
     """What the job asks of the scheduler."""
     spec.hold = "H" in choices
     spec.exclusive = "x" in choices
@@ -313,7 +312,7 @@ def whole_hosts(text: str, slots_text: str | None) -> tuple[int, int, str]:
     return slots, slots, f"span[ptile={-(-slots // hosts)}]"
 
 
-def check_text(spec: jobs_pb2.JobSpec) -> jobs_pb2.JobSpec:
+def check_text(spec: messages.JobSpec) -> messages.JobSpec:
     """The job, if it is complete."""
     if not spec.command.strip():
         raise CommandError("No command is specified.")

@@ -1,16 +1,17 @@
 """bhist: what happened to jobs, and how long they spent in each state; reaches back as far as the store does."""
 
+from lavactl import messages
 from lavactl.control import NOTHING as NO_JOB
 from lavactl.errors import FAILURE
 from lavactl.job_long import SEPARATOR, head, submitted
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.render import clean, keep_tail, long_time, wrap
-from protos import common_pb2, jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
+    from protos import jobs_pb2
 
 USAGE = """\
 Usage: bhist [-a | -d | -e | -p | -r | -s] [-l | -w] [-n files] [-u user | -u all] [-q queue] [-m host] [-J name]
@@ -28,16 +29,16 @@ GRAMMAR = Grammar(
     },
 )  # fmt: skip
 SELECTIONS = {
-    "p": (common_pb2.PEND, common_pb2.PSUSP),
-    "r": (common_pb2.RUN, common_pb2.STAGING, common_pb2.UNKWN),
-    "s": (common_pb2.USUSP, common_pb2.SSUSP, common_pb2.PSUSP),
-    "d": (common_pb2.DONE, common_pb2.EXIT),
-    "e": (common_pb2.EXIT,),
+    "p": (messages.PEND, messages.PSUSP),
+    "r": (messages.RUN, messages.STAGING, messages.UNKWN),
+    "s": (messages.USUSP, messages.SSUSP, messages.PSUSP),
+    "d": (messages.DONE, messages.EXIT),
+    "e": (messages.EXIT,),
 }
 STATES = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
 TITLE = "Summary of time in seconds spent in various states:"
 HEADER = "JOBID   USER    JOB_NAME  PEND    PSUSP   RUN     USUSP   SSUSP   UNKWN   TOTAL"
-ENDED = (common_pb2.DONE, common_pb2.EXIT)
+ENDED = (messages.DONE, messages.EXIT)
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -47,7 +48,7 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if "l" in options and "w" in options:
         raise GRAMMAR.wrong("-l and -w cannot be used together")
-    request = jobs_pb2.HistoryRequest(filter=job_filter(options), details="l" in options)
+    request = messages.HistoryRequest(filter=job_filter(options), details="l" in options)
     found = 0
     for page in io.client().history(request):
         for job in page.jobs:
@@ -56,11 +57,11 @@ def main(argv: list[str], io: "Io") -> int:
     return 0 if found else nothing(options, io)
 
 
-def job_filter(options: Options) -> jobs_pb2.JobFilter:
+def job_filter(options: Options) -> messages.JobFilter:
     """Those named, whatever their state and owner; else the caller's, unfinished unless options say more."""
     refs = read_refs(options.words)
     chosen = {state for letter, states in SELECTIONS.items() if letter in options for state in states}
-    return jobs_pb2.JobFilter(
+    return messages.JobFilter(
         refs=refs,
         user=options.last("u") or ("all" if refs else ""),
         queue=options.last("q") or "",
@@ -78,13 +79,13 @@ def nothing(options: Options, io: "Io") -> int:
     return FAILURE
 
 
-def seconds(job: jobs_pb2.JobHistory) -> list[int]:
+def seconds(job: "jobs_pb2.JobHistory") -> list[int]:
     """Seconds in each state, and their sum."""
     spent = [round(job.seconds_by_state.get(state, 0.0)) for state in STATES]
     return [*spent, sum(spent)]
 
 
-def show_row(job: jobs_pb2.JobHistory, io: "Io", options: Options, *, first: bool) -> None:
+def show_row(job: "jobs_pb2.JobHistory", io: "Io", options: Options, *, first: bool) -> None:
     """One line of the summary."""
     if first:
         io.print(f"{TITLE}\n{HEADER}")
@@ -95,7 +96,7 @@ def show_row(job: jobs_pb2.JobHistory, io: "Io", options: Options, *, first: boo
     io.print(f"{key_text(job.job, job.index):<7} {user:<7} {name:<9} {numbers}")
 
 
-def show_long(job: jobs_pb2.JobHistory, io: "Io", *, first: bool) -> None:
+def show_long(job: "jobs_pb2.JobHistory", io: "Io", *, first: bool) -> None:
     """One job's story and its summary."""
     record = job.record
     home = io.home_of(job.user) or ""

@@ -4,11 +4,10 @@ Exit code: 0, also when nothing was found; 255 when ids were given and none was 
 makes it 255 whenever nothing, or not every id, was found. 99 for an unknown -o field.
 """
 
-from lavactl import job_table
+from lavactl import job_table, messages
 from lavactl.errors import FAILURE
 from lavactl.jobrefs import read_refs, ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
-from protos import common_pb2, jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from lavactl.io import Io
 
-    Printer = Callable[[jobs_pb2.JobPage], None]
+    Printer = Callable[[messages.JobPage], None]
 
 USAGE = """\
 Usage: bjobs [-a | -d | -p | -r | -s] [-l | -w | -W | -UF | -A | -sum | -o "field ..." [-json]] [-noheader]
@@ -41,10 +40,10 @@ GRAMMAR = Grammar(
 )  # fmt: skip
 
 SELECTIONS = {
-    "p": (common_pb2.PEND, common_pb2.PSUSP),
-    "r": (common_pb2.RUN, common_pb2.STAGING, common_pb2.UNKWN),
-    "s": (common_pb2.USUSP, common_pb2.SSUSP, common_pb2.PSUSP),
-    "d": (common_pb2.DONE, common_pb2.EXIT),
+    "p": (messages.PEND, messages.PSUSP),
+    "r": (messages.RUN, messages.STAGING, messages.UNKWN),
+    "s": (messages.USUSP, messages.SSUSP, messages.PSUSP),
+    "d": (messages.DONE, messages.EXIT),
 }
 NOTHING = {
     "p": "No pending job found",
@@ -63,13 +62,13 @@ class Listing:
         self.io = io
         self.refs = read_refs(options.words)
         self.found = 0
-        self.missing: list[common_pb2.JobRef] = []
+        self.missing: list[messages.JobRef] = []
 
     def pages(self, *, details: bool = False, reasons: bool = False, arrays: bool = False) -> "Iterator[list[Job]]":
         """Job records, page by page; counts them and remembers the ids that were not found."""
         client = self.io.client()
         for user in (self.options.last("u") or "").split() or [""]:
-            request = jobs_pb2.ListJobsRequest(
+            request = messages.ListJobsRequest(
                 filter=self.filter(user), details=details, reasons=reasons, arrays=arrays
             )
             for page in client.list_jobs(request):
@@ -78,12 +77,12 @@ class Listing:
                 if page.jobs:
                     yield list(page.jobs)
 
-    def filter(self, user: str) -> jobs_pb2.JobFilter:
+    def filter(self, user: str) -> messages.JobFilter:
         """Which jobs: those named by id whatever their state and owner, unless options say otherwise."""
         options = self.options
         named = any(ref.job for ref in self.refs)
         chosen = {state for letter, states in SELECTIONS.items() if self.selects(letter) for state in states}
-        return jobs_pb2.JobFilter(
+        return messages.JobFilter(
             refs=[ref for ref in self.refs if ref.job],
             user=user or ("all" if named else ""),
             queue=options.last("q") or "",
@@ -107,7 +106,7 @@ class Listing:
 
 
 if TYPE_CHECKING:
-    Job = jobs_pb2.JobRecord
+    Job = messages.JobRecord
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -203,11 +202,11 @@ def name_hosts(page: "list[Job]", io: "Io") -> None:
     """Replace the reasons of waiting jobs by those with host names."""
     refs = []
     for job in page:
-        ref = common_pb2.JobRef(job=job.job)
+        ref = messages.JobRef(job=job.job)
         if job.index:
             ref.indices.add(first=job.index, last=job.index)
         refs.append(ref)
-    reply = io.client().explain(jobs_pb2.ExplainRequest(refs=refs, host_names=True))
+    reply = io.client().explain(messages.ExplainRequest(refs=refs, host_names=True))
     known = {(one.job, one.index): one.reasons for one in reply.explanations}
     for job in page:
         reasons = known.get((job.job, job.index))
@@ -272,7 +271,7 @@ def conclude(listing: Listing) -> int:
     return FAILURE if listing.missing and not listing.found else 0
 
 
-def not_found(ref: common_pb2.JobRef, *, array: bool = False) -> str:
+def not_found(ref: messages.JobRef, *, array: bool = False) -> str:
     """The line for an id that nobody knows."""
     return f"Job {'array ' if array else ''}<{ref_text(ref)}> is not found"
 

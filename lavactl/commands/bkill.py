@@ -1,11 +1,9 @@
 """bkill: end or signal jobs."""
 
-import signal
-
+from lavactl import messages
 from lavactl.control import carry_out
 from lavactl.errors import CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
-from protos import jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,18 +34,20 @@ def main(argv: list[str], io: "Io") -> int:
         return 0
     name = options.last("s")
     if "r" in options:
-        return carry_out(options, GRAMMAR, io, jobs_pb2.REMOVE, "being terminated")
+        return carry_out(options, GRAMMAR, io, messages.REMOVE, "being terminated")
     if name is None:
-        return carry_out(options, GRAMMAR, io, jobs_pb2.TERMINATE, "being terminated")
+        return carry_out(options, GRAMMAR, io, messages.TERMINATE, "being terminated")
     number = signal_number(name)
     return carry_out(options, GRAMMAR, io, action_for(number), "being signaled", number)
 
 
 def action_for(number: int) -> int:
     """Stopping and continuing change the job's state, so they are more than a signal."""
-    if number in (signal.SIGSTOP, signal.SIGTSTP):
-        return jobs_pb2.STOP
-    return jobs_pb2.RESUME if number == signal.SIGCONT else jobs_pb2.SEND
+    from signal import SIGCONT, SIGSTOP, SIGTSTP
+
+    if number in (SIGSTOP, SIGTSTP):
+        return messages.STOP
+    return messages.RESUME if number == SIGCONT else messages.SEND
 
 
 def signal_number(name: str) -> int:
@@ -56,10 +56,12 @@ def signal_number(name: str) -> int:
     Raises:
         CommandError: there is no such signal.
     """
-    if name.isascii() and name.isdigit() and 0 < int(name) < signal.NSIG:
+    from signal import NSIG, Signals
+
+    if name.isascii() and name.isdigit() and 0 < int(name) < NSIG:
         return int(name)
     full = name.upper() if name.upper().startswith("SIG") else f"SIG{name.upper()}"
-    known = signal.Signals.__members__.get(full)
+    known = Signals.__members__.get(full)
     if known is None:
         raise CommandError(f"{printable(name)}: Illegal signal value.")
     return int(known)
@@ -67,4 +69,6 @@ def signal_number(name: str) -> int:
 
 def names() -> list[str]:
     """Names of all signals, by number."""
-    return [one.name.removeprefix("SIG") for one in sorted(signal.Signals)]
+    from signal import Signals
+
+    return [one.name.removeprefix("SIG") for one in sorted(Signals)]

@@ -1,9 +1,9 @@
 """bpeek: what a running job has written so far; with -f also what it goes on to write."""
 
+from lavactl import messages
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import read_ref
 from lavactl.options import FLAG, VALUE, Grammar, answered
-from protos import jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if len(options.words) > 1:
         raise GRAMMAR.wrong("only one job at a time")
-    request = jobs_pb2.PeekRequest(follow="f" in options)
+    request = messages.PeekRequest(follow="f" in options)
     if options.words:
         request.job.ref.CopyFrom(read_ref(options.words[0]))
     request.job.filter.name = options.last("J") or ""
@@ -34,7 +34,7 @@ def main(argv: list[str], io: "Io") -> int:
     return show(request, io)
 
 
-def show(request: jobs_pb2.PeekRequest, io: "Io") -> int:
+def show(request: messages.PeekRequest, io: "Io") -> int:
     """Pass the output on as it comes. What stderr holds apart follows under its own title."""
     shown = None
     for chunk in io.client().peek(request):

@@ -1,8 +1,8 @@
 """bresume: resume suspended jobs, release held ones."""
 
+from lavactl import messages
 from lavactl.control import carry_out
 from lavactl.options import VALUE, Grammar, answered
-from protos import jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,4 +23,4 @@ def main(argv: list[str], io: "Io") -> int:
     """Run bresume."""
     if answered(argv, USAGE, io):
         return 0
-    return carry_out(GRAMMAR.parse(argv), GRAMMAR, io, jobs_pb2.RESUME, "being resumed")
+    return carry_out(GRAMMAR.parse(argv), GRAMMAR, io, messages.RESUME, "being resumed")

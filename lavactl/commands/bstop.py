@@ -1,8 +1,8 @@
 """bstop: suspend running jobs, hold pending ones."""
 
+from lavactl import messages
 from lavactl.control import carry_out
 from lavactl.options import FLAG, VALUE, Grammar, answered
-from protos import jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,4 +27,4 @@ def main(argv: list[str], io: "Io") -> int:
     """Run bstop."""
     if answered(argv, USAGE, io):
         return 0
-    return carry_out(GRAMMAR.parse(argv), GRAMMAR, io, jobs_pb2.STOP, "being stopped")
+    return carry_out(GRAMMAR.parse(argv), GRAMMAR, io, messages.STOP, "being stopped")

@@ -6,11 +6,11 @@ Exit code: 0 submitted, 255 not; with -K the job's own (126 if it ended without 
 import os
 import time
 
+from lavactl import messages
 from lavactl.errors import CommandError, UsageError
 from lavactl.exits import exit_code
 from lavactl.options import answered
 from lavactl.submission import USAGE, Submission, read_submission
-from protos import common_pb2, jobs_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def not_submitted(error: CommandError) -> str:
     return f"{str(error).rstrip('.')}. Job not submitted."
 
 
-def submit(submission: Submission, io: "Io") -> jobs_pb2.SubmitResult:
+def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
     """Send the job; wait and send it again, with the same request id, while the master refuses it only for now."""
-    item = jobs_pb2.SubmitItem(request_id=os.urandom(16), spec=submission.spec)
+    item = messages.SubmitItem(request_id=os.urandom(16), spec=submission.spec)
     tries = io.setting("LSB_NTRIES") or ""
     left = int(tries) if tries.isdigit() and int(tries) > 0 else RETRIES
     while True:
@@ -63,7 +63,7 @@ def submit(submission: Submission, io: "Io") -> jobs_pb2.SubmitResult:
         item.retry = True
 
 
-def announce(submission: Submission, result: jobs_pb2.SubmitResult, io: "Io") -> None:
+def announce(submission: Submission, result: messages.SubmitResult, io: "Io") -> None:
     """The line that every wrapper parses, and the notices about times."""
     if submission.quiet:
         return
@@ -86,13 +86,13 @@ def wait_for(job: int, quiet: bool, io: "Io") -> int:
     say("Waiting for dispatch ...")
     codes: dict[int, int] = {}
     started: set[int] = set()
-    for change in io.client().watch([common_pb2.JobRef(job=job)]):
+    for change in io.client().watch([messages.JobRef(job=job)]):
         has_run = change.index in started
-        if change.state in (common_pb2.RUN, common_pb2.STAGING) and change.hosts and not has_run:
+        if change.state in (messages.RUN, messages.STAGING) and change.hosts and not has_run:
             started.add(change.index)
             say(f"Starting on {change.hosts[0]}")
-        elif change.state in (common_pb2.DONE, common_pb2.EXIT) and change.index not in codes:
-            ran = has_run or bool(change.hosts) or change.state == common_pb2.DONE
+        elif change.state in (messages.DONE, messages.EXIT) and change.index not in codes:
+            ran = has_run or bool(change.hosts) or change.state == messages.DONE
             codes[change.index] = final_code(change, ran)
             say("Job is finished" if ran else "Terminated while pending")
     if not codes:
@@ -100,9 +100,9 @@ def wait_for(job: int, quiet: bool, io: "Io") -> int:
     return next((codes[index] for index in sorted(codes) if codes[index]), 0)
 
 
-def final_code(change: jobs_pb2.JobChange, ran: bool) -> int:
+def final_code(change: messages.JobChange, ran: bool) -> int:
     """The exit code that stands for one ended job."""
-    if change.state == common_pb2.DONE:
+    if change.state == messages.DONE:
         return 0
     if not ran:
         return ENDED_PENDING

@@ -35,22 +35,24 @@ class ScriptedClient:
         self.queue_records: list[cluster_pb2.QueueRecord] = []
         self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
 
+    def keep(self, kind: Any, request: Any) -> None:
+        """Remember a request as the master would read it: the library decodes what the command encoded."""
+        self.asked.append(kind.FromString(request.SerializeToString()))
+
     def submit(self, item: jobs_pb2.SubmitItem) -> jobs_pb2.SubmitResult:
-        copy = jobs_pb2.SubmitItem()
-        copy.CopyFrom(item)
-        self.asked.append(copy)
+        self.keep(jobs_pb2.SubmitItem, item)
         return self.submit_results.pop(0)
 
     def list_jobs(self, request: jobs_pb2.ListJobsRequest) -> Iterator[jobs_pb2.JobPage]:
-        self.asked.append(request)
+        self.keep(jobs_pb2.ListJobsRequest, request)
         return iter([jobs_pb2.JobPage(jobs=self.jobs, missing=self.missing)])
 
     def signal(self, request: jobs_pb2.SignalRequest) -> jobs_pb2.SignalReply:
-        self.asked.append(request)
+        self.keep(jobs_pb2.SignalRequest, request)
         return self.signal_reply
 
     def explain(self, request: jobs_pb2.ExplainRequest) -> jobs_pb2.ExplainReply:
-        self.asked.append(request)
+        self.keep(jobs_pb2.ExplainRequest, request)
         return self.explain_reply
 
     def watch(self, refs: list[common_pb2.JobRef]) -> Iterator[jobs_pb2.JobChange]:
@@ -58,11 +60,11 @@ class ScriptedClient:
         return iter(self.changes)
 
     def peek(self, request: jobs_pb2.PeekRequest) -> Iterator[Any]:
-        self.asked.append(request)
+        self.keep(jobs_pb2.PeekRequest, request)
         return iter(self.chunks)
 
     def history(self, request: jobs_pb2.HistoryRequest) -> Iterator[jobs_pb2.HistoryPage]:
-        self.asked.append(request)
+        self.keep(jobs_pb2.HistoryRequest, request)
         return iter([jobs_pb2.HistoryPage(jobs=self.histories)])
 
     def info(self) -> cluster_pb2.InfoReply:
