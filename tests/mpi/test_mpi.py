@@ -4,6 +4,7 @@ Every MPI, in C and in Python, over two hosts; the job script holds no flag, no 
 """
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -63,11 +64,18 @@ def test_lavarun_starts_ranks_without_a_launcher(cluster: PersonalCluster, mpich
     assert ("sum 6, expected 6" if language == "c" else "the result is right") in output
 
 
-@pytest.mark.parametrize("launcher", ["mpirun", "lavarun"])
-def test_ranks_are_counted_and_die_with_bkill(cluster: PersonalCluster, mpi: Mpi, launcher: str) -> None:
+def test_ranks_are_counted_and_die_with_bkill(cluster: PersonalCluster, mpi: Mpi) -> None:
     """While they run bjobs -l shows all of them; after bkill none is left on any host."""
-    if launcher == "lavarun" and not mpi.is_mpich:
-        pytest.skip("lavarun starts ranks of the MPICH family only")
+    check_counted_and_killed(cluster, mpi, "mpirun")
+
+
+def test_ranks_of_lavarun_are_counted_and_die_with_bkill(cluster: PersonalCluster, mpich: Mpi) -> None:
+    """The same without a launcher."""
+    check_counted_and_killed(cluster, mpich, "lavarun")
+
+
+def check_counted_and_killed(cluster: PersonalCluster, mpi: Mpi, launcher: str) -> None:
+    """Run a job that never ends, look at it, kill it."""
     name = f"kill-{mpi.name}-{launcher}"
     command = start_command(mpi, launcher, "c", cluster, hold_s=600)
     job = cluster.submit(name, command, mpi.environment(cluster.environment))
@@ -166,6 +174,35 @@ def test_killing_blaunch_kills_what_it_started(cluster: PersonalCluster, where: 
     until("the task to be gone", lambda: not is_alive(pid), 15)
     assert cluster.state(job) == "RUN"
     cluster.run("bkill", job)
+
+
+@pytest.mark.root
+def test_a_task_dies_when_its_host_is_cut_off(cluster: PersonalCluster) -> None:
+    """The link to its caller is dead for a while: the task is killed, blaunch says so, and the host comes back."""
+    note = cluster.home / "cut-off"
+    task = cluster.script("cut.sh", f"echo $$ >{note}\nexec sleep 600")
+    other = "${LSB_HOSTS##* }"
+    job = cluster.submit("cut", cluster.script("cut-job.sh", f"blaunch {other} {task}\ncode=$?\nhostname\nexit $code"))
+    until("the task to run", lambda: note.exists() and note.read_text().strip())
+    pid = int(note.read_text())
+    # The task itself will be gone when the link comes back; its shepherd's launcher will not.
+    link = ["nsenter", "-t", str(parent_of(parent_of(pid))), "-n", "ip", "link", "set", "eth0"]
+    cluster.run(*link, "down")
+    try:
+        until("the task to be gone", lambda: not is_alive(pid), 20)
+        output = cluster.finish(job, "cut")
+    finally:
+        cluster.run(*link, "up")
+    assert re.search(r"^blaunch: \w+: the connection to the agent of \w+ was lost$", output, re.MULTILINE), output
+    until(
+        "the host to be back",
+        lambda: re.findall(r"^\w+[12] +(\w+)", cluster.run("bhosts"), re.MULTILINE) == ["ok", "ok"],
+    )
+
+
+def parent_of(pid: int) -> int:
+    """The parent of a process."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_bpeek_reads_and_follows_the_output_of_a_job(cluster: PersonalCluster) -> None:
