@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import HostShare
 
@@ -128,7 +129,7 @@ def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[
         "LSB_JOBID": str(blob.job),
         "LSB_JOBINDEX_STEP": str(step),
         "LSB_JOBINDEX_END": str(last),
-        "LSB_JOBNAME": spec.name,
+        "LSB_JOBNAME": spec.name or names.of_command(spec.command),
         "LSB_QUEUE": stage.queue or blob.queue,
         "LSB_SUB_HOST": spec.submit_host,
         "LSB_PROJECT_NAME": spec.project,

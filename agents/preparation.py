@@ -19,6 +19,7 @@ from agents.shepherd.messages import Companion, JobSetup, Program
 from agents.shepherd.report import Heading
 from agents.shepherds import Setup
 from agents.users import Owner
+from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import LAUNCH_EACH, LAUNCH_FIRST, HostShare
 
@@ -120,7 +121,7 @@ class Preparation:
             groups=owner.groups,
             home=owner.home,
             environment=environment,
-            name=spec.name,
+            name=spec.name or names.of_command(spec.command),
             cwd=spec.cwd,
             program=program,
             companions=_companions(blob, stage.allocation, self.host.host, script),
@@ -145,8 +146,8 @@ class Preparation:
 
     def _used(self) -> set[str]:
         """Host files that prepared jobs name."""
-        names = (b"LSB_DJOB_HOSTFILE", b"LSB_DJOB_RANKFILE", b"OMPI_MCA_orte_default_hostfile")
-        return {os.fsdecode(one.job.environment[name]) for one in self._prepared.values() for name in names}
+        variables = (b"LSB_DJOB_HOSTFILE", b"LSB_DJOB_RANKFILE", b"OMPI_MCA_orte_default_hostfile")
+        return {os.fsdecode(one.job.environment[name]) for one in self._prepared.values() for name in variables}
 
     def _script(self, blob: JobSpecBlob, owner: Owner) -> str:
         content = blob.spec.command.encode("utf-8", "surrogateescape")

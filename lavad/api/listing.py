@@ -10,7 +10,7 @@ from lavad.core.commands import Caller
 from lavad.core.model import FINAL, Allocation, JobState
 from lavad.core.records import ArrayRecord, Attempt, HostUsage, Job
 from lavad.core.scheduling.explain import explain
-from protos import common_pb2, jobs_pb2
+from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500
 
@@ -102,7 +102,7 @@ def allocation_of(job: Job) -> Allocation:
 
 def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -> str:
     """The job's name, or its command when it has none; elements bear their index."""
-    name = words["name"] or words["command"]
+    name = words["name"] or names.of_command(words["command"])
     return f"{name}[{index}]" if isinstance(record, ArrayRecord) and index else name
 
 

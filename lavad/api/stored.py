@@ -11,7 +11,7 @@ from lavad.core.ranges import Ranges
 from lavad.store.history import HistoryFilter, HistoryPage, JobHistory, JobRange
 from lavad.store.store import Store
 from lavad.store.story import Note
-from protos import common_pb2
+from protos import common_pb2, names
 from protos import jobs_pb2 as pb
 
 Clock = Callable[[], float]
@@ -92,7 +92,7 @@ def _record(one: JobHistory) -> pb.JobRecord:
         state=translate.state_message(job.state),
         queue=job.shared.queue,
         from_host=job.shared.from_host,
-        name=(words["name"] or words["command"]) + (f"[{job.index}]" if job.index else ""),
+        name=(words["name"] or names.of_command(words["command"])) + (f"[{job.index}]" if job.index else ""),
         submit_time=job.submitted_at,
         project=job.shared.project,
         slots_min=job.shared.request.slots_min,
@@ -109,7 +109,7 @@ def _history(one: JobHistory, details: bool) -> pb.JobHistory:
         job=one.job.id,
         index=one.job.index,
         user=one.job.shared.user,
-        name=one.job.words["name"] or one.job.words["command"],
+        name=one.job.words["name"] or names.of_command(one.job.words["command"]),
         record=_record(one),
         seconds_by_state=one.seconds_by_state,
     )
