@@ -17,9 +17,9 @@ import traceback
 if __name__ == "__main__":  # -I and -S leave only the standard library on the path
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from agents.failpoints import reach
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.main import SOCKET_SUFFIX, Place, run
+from protos.failpoints import reach
 
 CONTROL_FD = 3
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from agents.attempts import Attempts
-from agents.failpoints import reach
 from agents.journal import Journal, end_record, forget_record, order_record, spec_record, term_record
 from agents.ledger import Action, Entry, Launch, Ledger, Note, Place, Release, Say, Signal, State, key_of
 from agents.preparation import Preparation, Prepared
@@ -22,6 +21,7 @@ from agents.shepherd.messages import Finish, Key, Message, pack
 from agents.shepherds import Handle, Pool, Waiting
 from agents.users import Owner, UnknownUser, Users
 from protos.agents_pb2 import JobUsage, Orders, Report, Started
+from protos.failpoints import reach
 
 LOG = logging.getLogger("lava.orders")
 
@@ -104,10 +104,10 @@ class Keeper:
         if not await self._record(records, sync):
             actions = self._without_starts(actions)
         if actions:
-            reach("agent.after_journal")
+            reach("agent.after_journal", actions)
             for action in actions:
                 self._act(action, orders.echo_monotonic)
-            reach("agent.after_handover")
+            reach("agent.after_handover", actions)
         return True
 
     def _too_old(self, echo: float) -> bool:
@@ -273,6 +273,7 @@ class Keeper:
         if kind == messages.FINISHED:
             self._finished(handle, Finish._make(message[1:]))
         elif kind == messages.STARTED:
+            reach("agent.after_start")
             _, _, _, _, pid, moment, handle.output, handle.error = message
             home, cwd = self._places(key)
             self._tell(self.ledger.started(key, Started(pid=pid, time=moment, exec_home=home, exec_cwd=cwd)))

@@ -15,6 +15,7 @@ from lavad.core.events import Event
 from lavad.core.orders import Order
 from lavad.core.reasons import NotNow, Refused
 from lavad.core.step import Outcome, step
+from protos.failpoints import reach
 
 Append = Callable[[list[Event], Callable[[], None]], None]
 Send = Callable[[list[Order]], None]
@@ -80,11 +81,17 @@ class Engine:
 
     def _commit(self, outcome: Outcome, reply: Callable[[], None]) -> None:
         def speak() -> None:
+            if outcome.events:
+                reach("master.after_commit", outcome.events)
             self._send(outcome.orders)
             for listener in self.listeners:
                 listener(outcome.events)
+            if outcome.events:
+                reach("master.before_reply", outcome.events)
             reply()
 
+        if outcome.events:
+            reach("master.before_commit", outcome.events)
         self._append(outcome.events, speak)
         if outcome.events:
             self.on_change()

@@ -6,6 +6,7 @@ of version 0 says so, and jobs are held together by their process trees.
 """
 
 import contextlib
+import errno
 import os
 import signal
 from typing import NamedTuple
@@ -124,7 +125,9 @@ def members(base: Base, slot: int) -> list[int]:
     path = base.slot_main(slot)
     try:
         return [int(pid) for pid in read(f"{path}/cgroup.procs").split()] if path else []
-    except FileNotFoundError:
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):  # the latter: removed while it was being read
+            raise
         return []
 
 

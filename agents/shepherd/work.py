@@ -14,7 +14,6 @@ from collections.abc import Callable
 from resource import struct_rusage
 from typing import NamedTuple
 
-from agents.failpoints import reach
 from agents.shepherd import messages, processes, start
 from agents.shepherd.clock import LIMIT_REACHED, NEVER, TERMINATE, RunClock, Termination
 from agents.shepherd.identity import Identity
@@ -24,6 +23,7 @@ from agents.shepherd.report import Ending, Heading, render
 from agents.shepherd.spool import ExitLog, OutputFile
 from agents.shepherd.start import HostFailure, StartFailure, Streams
 from agents.shepherd.usage import Meter
+from protos.failpoints import reach
 
 GRACE_S = 0.02  # a job shorter than this costs one report, not two
 FIRST_SAMPLE_S = 1.0

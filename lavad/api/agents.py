@@ -22,6 +22,7 @@ from lavad.links import WINDOW_S, AgentLinks, Outbox
 from lavad.settings import Settings
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, cluster_pb2, common_pb2
+from protos.failpoints import reach
 from protos.wire import PROTOCOL
 
 log = logging.getLogger(__name__)
@@ -106,7 +107,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 if self.links.is_busy(host):
                     await asyncio.sleep(WINDOW_S)
                 if not outbox.is_closed:
-                    await context.write(await self.links.message(outbox))
+                    message = await self.links.message(outbox)
+                    await context.write(message)
+                    if message.orders:
+                        reach("master.after_orders", message.orders)
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
@@ -136,6 +140,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             cluster.observe(host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
         if message.reports:
             self.engine.post([_report(host, report) for report in message.reports])
+            reach("master.after_report", message.reports)
         else:
             outbox.nudge()  # the echo tells the agent how fresh its orders are
 

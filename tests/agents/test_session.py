@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agents.failpoints import POINTS
 from agents.ledger import SUPERVISOR_LOST, TOO_OLD
 from protos.agents_pb2 import Order, Reports
 from protos.common_pb2 import HostShare
+from protos.failpoints import AGENT_POINTS
 from tests.agents.hosts import NAME, Place, alive, blob, key_message, stage
 from tests.agents.masters import Agent, Master
 
@@ -241,7 +241,7 @@ def ends(master: Master) -> dict[int, int | None]:
     return found
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", AGENT_POINTS)
 def test_every_crash_point_is_survived(place: Place, point: str) -> None:
     """A process that dies at any of these points costs no job its end and starts none twice."""
 
@@ -251,7 +251,7 @@ def test_every_crash_point_is_survived(place: Place, point: str) -> None:
     async def story() -> None:
         async with Master() as master, Agent(place, master, fail=f"{point}:{passing}") as agent:
             await master.session()
-            key = master.start(blob(place, 1, "echo $$ >> starts; exit 3"))
+            key = master.start(blob(place, 1, "echo $$ >> starts; sleep 0.1; exit 3"))
             if point.startswith("agent"):
                 assert await agent.died() == 137
                 agent.start(fail="")
