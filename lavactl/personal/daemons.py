@@ -4,6 +4,7 @@ They are the same programs with the same options as on real hosts. Whoever asks 
 each spends its first second importing.
 """
 
+import os
 from pathlib import Path
 
 from lavactl.errors import CommandError
@@ -83,6 +84,8 @@ def _passage(directory: Path, cluster: Cluster, table: Table, one: Awaited) -> P
     pid, kinds = ground.entrance(cluster, table, host)
     argv = _master_argv(directory) if one.name == MASTER else _agent_argv(directory, cluster, host)
     environment = clean_environment() | {"NOTIFY_SOCKET": str(one.path)}
+    if "LAVA_FAIL" in os.environ:  # only tests set it: it makes a daemon die at a chosen point
+        environment["LAVA_FAIL"] = os.environ["LAVA_FAIL"]
     groups = []
     if one.name != MASTER:
         environment |= {"LAVA_BINDIR": str(cluster.commands), "LAVA_ENVDIR": str(directory)}
