@@ -8,6 +8,7 @@ from typing import Any
 
 from lavad.core.model import JobState, Shared, unpack_text
 from lavad.core.ranges import Ranges
+from lavad.core.records import JobEnd
 
 S = JobState
 
@@ -68,6 +69,20 @@ _LEADS_TO = {
     "held": S.PSUSP,
     "freed": S.PEND,
 }
+
+
+def with_start(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
+    """The events with the start that a short job's end told of: there is no event of its own for that."""
+    told = list(moments)
+    if end is None or not end.started_at or not told or told[-1].kind != "finished":
+        return told
+    for moment in reversed(told):
+        if moment.kind == "started":
+            return told
+        if moment.kind == "dispatched":
+            break
+    at = min(max(end.started_at, moment.at), told[-1].at)
+    return [*told[:-1], Moment(at, "started", {"pid": end.pid}), told[-1]]
 
 
 def walk(moments: Iterable[Moment]) -> list[tuple[Moment, JobState]]:

@@ -12,6 +12,7 @@ from lavad.core.model import HostShare, JobState, Key
 from lavad.core.plan import Plan, Start
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow
+from lavad.core.records import JobEnd
 from lavad.store import history, reader, story
 from lavad.store.history import HistoryFilter, HistoryPage, JobHistory, JobRange
 from lavad.store.story import Moment
@@ -21,6 +22,7 @@ from tests.store.saving import Submitter, durable, opened
 
 ALICE = c.Caller("alice", 1000)
 S = JobState
+HOSTS = {"hosts": [["n000", 1]]}
 
 
 class Told:
@@ -162,6 +164,17 @@ def test_a_lost_job_goes_on_in_the_state_it_was_in() -> None:
     ]
     seconds = story.seconds_by_state(story.walk(moments), 16.0)
     assert seconds == {"PEND": 1.0, "PSUSP": 0.0, "RUN": 1.0, "USUSP": 10.0, "SSUSP": 0.0, "UNKWN": 4.0}
+
+
+@pytest.mark.parametrize("earlier", [[], [Moment(1.0, "dispatched", HOSTS), Moment(2.0, "requeued")]])
+def test_a_job_whose_end_told_its_start_has_one_in_its_story(earlier: list[Moment]) -> None:
+    """Start and end of a short job come in one report; its story says both, once."""
+    moments = [Moment(0.0, "submitted"), *earlier, Moment(3.0, "dispatched", HOSTS), Moment(5.0, "finished")]
+    told = story.with_start(moments, JobEnd(5.0, 0, started_at=4.0, pid=77))
+    assert told == [*moments[:-1], Moment(4.0, "started", {"pid": 77}), moments[-1]]
+    assert story.with_start(told, JobEnd(5.0, 0, started_at=4.0, pid=77)) == told
+    assert story.with_start(moments, JobEnd(5.0, 9)) == moments
+    assert story.with_start(moments[:-1], None) == moments[:-1]
 
 
 def test_elements_of_an_array_have_stories_of_their_own(told: Told) -> None:
