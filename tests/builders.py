@@ -128,7 +128,7 @@ class Story:
         orders: list[Order] = []
         complete = False
         while not complete:
-            plan = slice_pass(self.cluster, self.agenda, steps)
+            plan = slice_pass(self.cluster, self.agenda, steps, self.now)
             complete = plan.is_complete
             orders += self.do(c.ApplyPlan(plan)).orders
         return orders
@@ -166,6 +166,10 @@ class Story:
     def released(self, host: str, key: Key) -> Outcome:
         """Nothing of the attempt is left there."""
         return self.do(c.ReportReleased(host, key))
+
+    def runs_there(self, host: str, key: Key) -> c.HeldAttempt:
+        """What a hello says of an attempt that runs."""
+        return c.HeldAttempt(key, c.ReportStarted(host, key, 4711, self.now), True)
 
     # -- looking
 

@@ -30,9 +30,10 @@ def _check_hosts(cluster: Cluster) -> None:
         gpus = [gpu for share in shares for gpu in share.gpus]
         assert len(gpus) == len(set(gpus)), f"{name}: a GPU is held twice"
         held = sum(1 << gpu for gpu in gpus)
-        assert not held & table.gpu_free[host.row], f"{name}: a held GPU counts as free"
+        assert table.gpu_free[host.row] == ((1 << facts.gpus) - 1) & ~held, f"{name}: free GPUs are not those not held"
+        assert table.gpus_free[host.row] == table.gpu_free[host.row].bit_count(), f"{name}: GPUs do not add up"
         assert table.attempts[host.row] == len(shares), f"{name}: attempts do not add up"
-        exclusive = [key for key in host.attempts if cluster.jobs[key.job].shared.request.exclusive]
+        exclusive = [key for key in host.attempts if cluster.attempts[key].takes_whole_hosts]
         assert not exclusive or len(shares) == 1, f"{name}: an exclusive job shares its host"
         assert bool(exclusive) == bool(table.taken_whole[host.row]), f"{name}: exclusive mark is wrong"
 
@@ -65,7 +66,6 @@ def _check_arrays(cluster: Cluster) -> None:
         total = len(record.pending) + len(record.held) + len(record.live) + ended
         assert total == len(record.indices), f"array {record.id}: {total} of {len(record.indices)} elements"
         assert record.done + record.exited == ended, f"array {record.id}: ended elements do not add up"
-        assert not record.limit or len(record.live) <= record.limit, f"array {record.id}: over its limit"
         for index in record.live:
             assert index not in record.pending, f"array {record.id}[{index}]: lives and waits"
             assert index not in record.held, f"array {record.id}[{index}]: lives and is held"

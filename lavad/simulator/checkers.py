@@ -52,6 +52,7 @@ class History:
     killed: list[tuple[float, int, int]] = field(default_factory=list)  # acknowledged: when, job, index (-1: all)
     elements: dict[int, tuple[int, ...]] = field(default_factory=dict)  # job -> its indices, (0,) for a plain job
     rerunnable: dict[int, bool] = field(default_factory=dict)
+    limits: dict[int, int] = field(default_factory=dict)  # array -> how many elements may run at once
     forced: set[tuple[int, int]] = field(default_factory=set)  # ended by bkill -r, whatever the hosts said
     running: dict[str, list[Process]] = field(default_factory=lambda: defaultdict(list))
 
@@ -64,6 +65,7 @@ class History:
         key = process.key
         if process.is_command:
             self._check_first_start(process)
+            self._check_array_limit(key.job)
         self.processes.append(process)
         here = self.running[process.host]
         here.append(process)
@@ -77,6 +79,12 @@ class History:
     def _check_first_start(self, process: Process) -> None:
         if any(one.key == process.key and one.host == process.host and one.is_command for one in self.processes):
             raise Violation(f"{process.key} was started twice on {process.host}")
+
+    def _check_array_limit(self, job: int) -> None:
+        commands = [one for here in self.running.values() for one in here if one.is_command and one.key.job == job]
+        running = {one.key.index for one in commands if (job, one.key.index) not in self.forced}
+        if self.limits.get(job) and len(running) >= self.limits[job]:
+            raise Violation(f"array {job} runs {sorted(running)} and one more, over its limit of {self.limits[job]}")
 
     def stop(self, process: Process, at: float, status: int) -> None:
         """Enter an end."""

@@ -192,6 +192,7 @@ class Master:
             self.durable.apply(event)
             self.log.update(repr(event).encode())
             if isinstance(event, e.JobSubmitted):
+                self.world.history.limits[event.job.id] = event.job.array_limit
                 self.world.behaviours[event.job.id] = self.world.behaviour_of_request[event.job.request_id]
 
     # -- scheduling --------------------------------------------------------------------------------------------------

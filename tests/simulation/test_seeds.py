@@ -1,7 +1,7 @@
-"""Whole clusters in virtual time with everything that can fail, from seeds: no seed may find a history that must not be.
+"""Whole clusters in virtual time with everything that can fail: no seed may find a history that must not be.
 
-FAULT_SEEDS says how many seeds are tried (300 without it), FAULT_FIRST which is the first. A seed that fails is named in
-the message; once its defect is repaired it becomes a line of REGRESSIONS.
+FAULT_SEEDS says how many seeds are tried (300 without it), FAULT_FIRST which is the first. A seed that fails is named
+in the message; once its defect is repaired it becomes a line of REGRESSIONS.
 """
 
 import os

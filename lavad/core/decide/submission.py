@@ -46,11 +46,15 @@ def check_queue(cluster: Cluster, name: str) -> None:
 
 def check_request(cluster: Cluster, request: Request) -> None:
     """Refuse what no cluster could give."""
+    if not request.roles:
+        raise Refused("The job has no tasks: a role is missing")
     for role in request.roles:
         if role.tasks_min < 1 or role.tasks_max < role.tasks_min or role.slots_per_task < 1:
             raise Refused("Bad processor number: -n takes min[,max] with 1 <= min <= max")
         if role.ptile < 0:
             raise Refused("Bad resource requirement syntax: span[ptile=n] takes a positive number")
+        if role.memory_mib < 0 or role.gpus < 0:
+            raise Refused("Bad resource requirement syntax: memory and GPUs are not negative")
     unknown = [host for host in request.hosts if host not in cluster.hosts]
     if unknown:
         raise Refused(f"{unknown[0]}: Bad host name, host group name or cluster name")
@@ -60,6 +64,8 @@ def check_array(cluster: Cluster, new: NewJob) -> None:
     """Refuse index lists out of bounds."""
     if not new.indices:
         return
+    if any(not part or part.step < 1 for part in new.indices):
+        raise Refused("Job array index error: an index list holds n, n-m or n-m:step with n <= m")
     if any(part.start < 1 for part in new.indices):
         raise Refused("Job array index error: indices start at 1")
     largest = max(part[-1] for part in new.indices)
@@ -93,5 +99,6 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
         raise Refused("Job has already finished")
     check_queue(cluster, command.job.shared.queue)
     check_request(cluster, command.job.shared.request)
-    job = replace(command.job, id=record.id)
+    queue = cluster.policy.queue(command.job.shared.queue)
+    job = replace(command.job, id=record.id, shared=with_queue_limits(command.job, queue))
     return Decision([JobModified(now, job, command.caller.user, command.changes)])

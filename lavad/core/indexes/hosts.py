@@ -23,6 +23,7 @@ class HostTable:
         self.names: list[str] = []
         self.rows: dict[str, int] = {}
         self.gpu_free: list[int] = []
+        self._gpu_held: list[int] = []  # also devices that the host no longer tells of
         self.slots_max: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.slots_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
@@ -49,6 +50,7 @@ class HostTable:
         self.facts_version += 1
         self.rows[facts.name] = row
         self.gpu_free.append((1 << facts.gpus) - 1)
+        self._gpu_held.append(0)
         self.slots_max[row] = self.slots_free[row] = facts.slots
         self.memory_free_mib[row] = facts.memory_mib
         self.gpus_free[row] = facts.gpus
@@ -79,11 +81,12 @@ class HostTable:
         self.slots_max[row] = new.slots
         self.slots_free[row] += new.slots - old.slots
         self.memory_free_mib[row] += new.memory_mib - old.memory_mib
-        if new.gpus != old.gpus:
-            held = ((1 << old.gpus) - 1) & ~self.gpu_free[row]
-            self.gpu_free[row] = ((1 << new.gpus) - 1) & ~held
-            self.gpus_free[row] = self.gpu_free[row].bit_count()
+        self._count_gpus(row)
         self.changed.add(row)
+
+    def _count_gpus(self, row: int) -> None:
+        self.gpu_free[row] = ((1 << self.facts[row].gpus) - 1) & ~self._gpu_held[row]
+        self.gpus_free[row] = self.gpu_free[row].bit_count()
 
     def set_usable(self, row: int, usable: bool) -> None:
         """Open or shut a host for new work."""
@@ -101,8 +104,8 @@ class HostTable:
         self.memory_free_mib[row] -= share.memory_mib
         self.attempts[row] += 1
         if share.gpus:
-            self.gpu_free[row] &= ~_bits(share.gpus)
-            self.gpus_free[row] = self.gpu_free[row].bit_count()
+            self._gpu_held[row] |= _bits(share.gpus)
+            self._count_gpus(row)
         if whole:
             self.taken_whole[row] = True
 
@@ -112,8 +115,8 @@ class HostTable:
         self.memory_free_mib[row] += share.memory_mib
         self.attempts[row] -= 1
         if share.gpus:
-            self.gpu_free[row] |= _bits(share.gpus)
-            self.gpus_free[row] = self.gpu_free[row].bit_count()
+            self._gpu_held[row] &= ~_bits(share.gpus)
+            self._count_gpus(row)
         if whole:
             self.taken_whole[row] = False
         self.changed.add(row)

@@ -1,0 +1,69 @@
+"""The life of a job: every pair of state and event, and a way out of every state."""
+
+from typing import get_args
+
+import pytest
+
+from lavad.core import apply, commands, events
+from lavad.core.decide import DECIDERS
+from lavad.core.lifecycle import TRANSITIONS, IllegalTransition, check, is_allowed
+from lavad.core.model import FINAL, HOLDING, WAITING, JobState
+
+EVENTS = get_args(events.Event)
+
+
+@pytest.mark.parametrize("state", JobState)
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+def test_each_pair_is_decided(state: JobState, event: type) -> None:
+    """An event takes a job just where the table says; any other state is an error that names both."""
+    targets = TRANSITIONS.get((state, event), frozenset())
+    assert is_allowed(state, event) == bool(targets)
+    for target in set(JobState) - targets:
+        with pytest.raises(IllegalTransition, match=state.name):
+            check(state, _like(event), target)
+    for target in targets:
+        check(state, _like(event), target)
+
+
+def _like(event: type) -> object:
+    """An event of that type whose fields are not looked at."""
+    made = event.__new__(event)
+    for name in event.__dataclass_fields__:  # type: ignore[attr-defined]
+        object.__setattr__(made, name, None)
+    return made
+
+
+def test_ended_is_ended() -> None:
+    """No event meets a job in a final state."""
+    assert not [pair for pair in TRANSITIONS if pair[0] in FINAL]
+
+
+@pytest.mark.parametrize("state", sorted(set(JobState) - FINAL))
+def test_every_state_has_a_way_out(state: JobState) -> None:
+    """From each state some events lead to an end."""
+    reached, before = {state}, set[JobState]()
+    while reached != before:
+        before = set(reached)
+        reached |= {target for (source, _), targets in TRANSITIONS.items() if source in reached for target in targets}
+    assert reached & FINAL
+
+
+@pytest.mark.parametrize("state", sorted(HOLDING))
+def test_whatever_holds_hosts_can_end_and_wait_again(state: JobState) -> None:
+    """So no failure leaves a job where it is."""
+    assert TRANSITIONS[state, events.JobFinished] == FINAL
+    assert TRANSITIONS[state, events.JobRequeued] == WAITING
+
+
+def test_the_named_unions_divide_the_states() -> None:
+    """Each state waits, holds hosts, or is over."""
+    assert set(JobState) == WAITING | HOLDING | FINAL
+    assert not WAITING & HOLDING
+    assert not HOLDING & FINAL
+
+
+def test_nothing_is_forgotten() -> None:
+    """Each event has a handler, each command a decider."""
+    assert set(apply.HANDLERS) == set(EVENTS)
+    kinds = {kind for kind in get_args(commands.Command) for kind in (get_args(kind) or (kind,))}
+    assert set(DECIDERS) == kinds
