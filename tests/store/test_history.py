@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from lavad.core import commands as c
 from lavad.core.model import HostShare, JobState, Key
@@ -289,11 +290,13 @@ def test_a_database_that_can_not_be_read_is_not_now(postgres_url: str) -> None:
     async def run() -> None:
         async with opened(postgres_url) as store:
             await durable(store, Submitter(store).submit(new_job()))
-            engine = store._reading._engine
-            with engine.begin() as connection:
-                connection.exec_driver_sql("SET statement_timeout = 1")
+
+            def too_slow(connection: Connection) -> None:
+                connection.exec_driver_sql("SET LOCAL statement_timeout = 1")
+                connection.exec_driver_sql("SELECT pg_sleep(5)")
+
             with pytest.raises(NotNow, match="can't be read"):
-                await store._reading.run(lambda connection: connection.exec_driver_sql("SELECT pg_sleep(5)"))
+                await store._reading.run(too_slow)
             assert len((await store.history(HistoryFilter(0.0))).jobs) == 1
 
     asyncio.run(run())
