@@ -131,7 +131,7 @@ class Preparation:
             output_overwrite=spec.output_overwrite,
             error_overwrite=spec.error_overwrite,
             output_dir=spec.output_dir,
-            umask=spec.umask or UMASK,
+            umask=spec.umask_plus_one - 1 if spec.umask_plus_one else UMASK,
             nice=stage.nice,
             rlimits=tuple((limit.name, limit.soft) for limit in spec.rlimits if limit.name in RLIMITS),
             memory_limit_mib=spec.memory_limit_mib,

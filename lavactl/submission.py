@@ -218,7 +218,7 @@ def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     """Directories, files, environment."""
     spec.submit_cwd = io.cwd
     spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or ""))
-    spec.umask = io.umask
+    spec.umask_plus_one = io.umask + 1
     spec.environment.extend(job_options.job_environment(io.raw_environ, choices.value("env")))
     if (input_file := choices.value("i")) is not None:
         spec.input = os.path.join(spec.cwd, input_file)

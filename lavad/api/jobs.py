@@ -164,7 +164,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         selection = listing.Selection(pb.JobFilter(refs=request.refs), caller, self.engine.cluster)
         reply = pb.ExplainReply()
         for item in selection.items([]):
-            message = listing.record_message(self.engine.cluster, item, False, True)
+            message = listing.record_message(self.engine.cluster, item, False, True, request.host_names)
             explanation = reply.explanations.add(job=message.job, index=message.index)
             explanation.reasons.extend(message.pending_reasons)
         return reply

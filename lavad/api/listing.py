@@ -57,7 +57,7 @@ class Selection:
             return
         for record in list(self.cluster.jobs.values()):
             if self.admits(record):
-                yield from self._elements(record, None)
+                yield from self._elements(record, None, missing)
 
     def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Item]:
         record = self.cluster.jobs.get(ref.job)
@@ -67,16 +67,22 @@ class Selection:
         if not self.admits(record):
             return
         wanted = {index for part in ref.indices for index in range(part.first, part.last + 1, part.step or 1)}
-        yield from self._elements(record, wanted or None)
+        yield from self._elements(record, wanted or None, missing)
 
-    def _elements(self, record: Job | ArrayRecord, wanted: set[int] | None) -> Iterator[Item]:
+    def _elements(
+        self, record: Job | ArrayRecord, wanted: set[int] | None, missing: list[common_pb2.JobRef]
+    ) -> Iterator[Item]:
         if isinstance(record, Job):
             if self.admits_state(record.state) and self.admits_host(record) and wanted is None:
                 yield record, 0, record
             return
         for index in record.indices if wanted is None else sorted(wanted):
             state = record.state_of(index)
-            if state is not None and self.admits_state(state):
+            if state is None:
+                missing.append(
+                    common_pb2.JobRef(job=record.id, indices=[common_pb2.IndexRange(first=index, last=index)])
+                )
+            elif self.admits_state(state):
                 job = self.cluster.element(record.id, index)
                 if self.admits_host(job):
                     yield record, index, job
@@ -106,7 +112,9 @@ def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -
     return f"{name}[{index}]" if isinstance(record, ArrayRecord) and index else name
 
 
-def record_message(cluster: Cluster, item: Item, details: bool, reasons: bool) -> jobs_pb2.JobRecord:
+def record_message(
+    cluster: Cluster, item: Item, details: bool, reasons: bool, host_names: bool = False
+) -> jobs_pb2.JobRecord:
     """A job or element for lists."""
     record, index, job = item
     shared, words = record.shared, record.words
@@ -130,7 +138,7 @@ def record_message(cluster: Cluster, item: Item, details: bool, reasons: bool) -
     if details:
         add_details(message, record, words)
     if reasons and state in (JobState.PEND, JobState.PSUSP):
-        add_reasons(message, cluster, record, index)
+        add_reasons(message, cluster, record, index, host_names)
     return message
 
 
@@ -181,11 +189,17 @@ def add_details(message: jobs_pb2.JobRecord, record: Job | ArrayRecord, words: d
     spec.hosts.extend(shared.request.hosts)
 
 
-def add_reasons(message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int) -> None:
+def add_reasons(
+    message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int, host_names: bool
+) -> None:
     """Why it waits: computed now."""
     for reason in explain(cluster, record, index):
         message.pending_reasons.add(
-            code=reason.code, text=reason.text, hosts=len(reason.hosts), host_names=reason.hosts, advice=reason.advice
+            code=reason.code,
+            text=reason.text,
+            hosts=len(reason.hosts),
+            host_names=reason.hosts if host_names else (),
+            advice=reason.advice,
         )
 
 

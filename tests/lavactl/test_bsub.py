@@ -61,7 +61,7 @@ def test_every_option_reaches_the_job(desk: Desk) -> None:
     role = spec.roles[0]
     assert (role.tasks_min, role.tasks_max, role.slots_per_task, role.requirement) == (2, 8, 1, "span[ptile=2]")
     assert (role.gpu.num, role.gpu.per_task, role.gpu.j_exclusive) == (2, False, True)
-    assert spec.umask == 0o022
+    assert spec.umask_plus_one == 0o022 + 1
 
 
 def test_a_whole_shell_line_as_one_argument(desk: Desk) -> None:
