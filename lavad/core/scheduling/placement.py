@@ -84,8 +84,8 @@ def _place_role(
     mine = {part.row for part in before} if request.exclusive else set()
     chosen: list[_Part] = []
     tasks_left = _fill(room, request, role, number, role.tasks_max, chosen, mine)
-    if role.ptile and 0 < tasks_left < role.ptile:  # the last host may have fewer: also one that was too full before
-        tasks_left = _fill(room, request, role, number, tasks_left, chosen, mine)
+    if role.ptile and tasks_left:
+        tasks_left -= _add_last(room, request, role, number, tasks_left, chosen, mine)
     if role.tasks_max - tasks_left >= role.tasks_min:
         return chosen
     for part in chosen:
@@ -110,6 +110,23 @@ def _fill(
     return tasks_left
 
 
+def _add_last(
+    room: Room, request: Request, role: RoleRequest, number: int, tasks_left: int, chosen: list[_Part], mine: set[int]
+) -> int:
+    """The last host of a ptile may have fewer tasks: the one that can take most of what is left; returns how many."""
+    used = {part.row for part in chosen}
+    most, best = 0, None
+    for row, free in _live_rows(room, request, role, number):
+        if row in used or (request.exclusive and free.attempts and row not in mine):
+            continue
+        tasks = _room_for(free, role, min(tasks_left, role.ptile - 1))
+        if tasks > most:
+            most, best = tasks, (row, free)
+    if best is not None:
+        chosen.append(_take(best[1], role, number, best[0], most))
+    return most
+
+
 def _live_rows(room: Room, request: Request, role: RoleRequest, number: int) -> Iterator[tuple[int, Free]]:
     """Candidates from the cursor on; the cursor passes rows that have become too full for even one chunk."""
     candidates = room.candidates(request, number)
@@ -129,17 +146,23 @@ def _live_rows(room: Room, request: Request, role: RoleRequest, number: int) -> 
 
 def _tasks_on(free: Free, role: RoleRequest, tasks_left: int) -> int:
     """How many tasks of the role this host takes: as many as fit, exactly ptile, or all."""
-    tasks = min(free.slots // role.slots_per_task, tasks_left)
-    if role.gpus:
-        devices = free.gpus.bit_count()
-        tasks = min(tasks, devices // role.gpus) if role.gpus_per_task else (tasks if devices >= role.gpus else 0)
-    if free.memory_mib < role.memory_mib:
-        return 0
+    tasks = _room_for(free, role, tasks_left)
     if role.one_host:
         return tasks if tasks >= role.tasks_min else 0
     if role.ptile:
         wanted = min(role.ptile, tasks_left)
         return wanted if tasks >= wanted else 0
+    return tasks
+
+
+def _room_for(free: Free, role: RoleRequest, tasks_max: int) -> int:
+    """How many tasks of the role there is room for."""
+    if free.memory_mib < role.memory_mib:
+        return 0
+    tasks = min(free.slots // role.slots_per_task, tasks_max)
+    if role.gpus:
+        devices = free.gpus.bit_count()
+        tasks = min(tasks, devices // role.gpus) if role.gpus_per_task else (tasks if devices >= role.gpus else 0)
     return tasks
 
 

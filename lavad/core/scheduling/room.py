@@ -40,7 +40,8 @@ def chunk_of(role: RoleRequest) -> tuple[int, int, int]:
     """(slots, memory, gpus) of the smallest useful part on one host. The last host of a ptile may have fewer tasks."""
     tasks = role.tasks_min if role.one_host else 1
     if role.ptile:
-        tasks = role.tasks_min % role.ptile or min(role.ptile, role.tasks_min)
+        counts = range(role.tasks_min, min(role.tasks_max, role.tasks_min + role.ptile - 1) + 1)
+        tasks = min(count % role.ptile or role.ptile for count in counts)
     gpus = role.gpus * tasks if role.gpus_per_task else role.gpus
     return tasks * role.slots_per_task, role.memory_mib, gpus
 
@@ -79,7 +80,9 @@ class Room:
 
     def narrow(self, request: Request, rows: Iterable[int]) -> None:
         """Only these hosts are worth a look for the request: none of the others had room before, or has more now."""
-        fitting = sorted((row for row in rows if self._fits_now(request, row)), key=lambda row: self.table.place[row])
+        names = self.table.names
+        fitting = [row for row in rows if self._fits_now(request, row)]
+        fitting.sort(key=lambda row: request.hosts.index(names[row]) if request.hosts else self.table.place[row])
         self._candidates[request, 0] = Candidates(fitting)
 
     def _fits_now(self, request: Request, row: int) -> bool:
@@ -106,7 +109,8 @@ class Room:
         if role.select:
             fits &= self._mask(role.select)
         if request.hosts:
-            return [table.rows[name] for name in request.hosts if name in table.rows and fits[table.rows[name]]]
+            named = (table.rows[name] for name in dict.fromkeys(request.hosts) if name in table.rows)
+            return [row for row in named if fits[row]]
         rows = np.flatnonzero(fits)
         if not self._is_enough(rows, role):
             return []
