@@ -25,20 +25,22 @@ class Cluster:
         self._lavactl("up", *options)
         self.environment = _exports(self._lavactl("env"))
 
+    def up_to_die(self, point: str) -> None:
+        """Start what is not running, to die at this point (``NAME:COUNT``); it may be so soon that ``up`` fails."""
+        self._call("up", env={**os.environ, "LAVA_FAIL": point})
+
     def down(self) -> None:
         """Take everything down and remove it."""
         self._lavactl("down", "--purge")
 
     def _lavactl(self, command: str, *options: str) -> str:
-        done = subprocess.run(
-            [BIN / "lavactl", command, "--dir", self.directory, *options],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = self._call(command, *options)
         assert done.returncode == 0, f"lavactl {command}: {done.stderr}{done.stdout}"
         return done.stdout
+
+    def _call(self, command: str, *options: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        words = [str(BIN / "lavactl"), command, "--dir", str(self.directory), *options]
+        return subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False)
 
     def configure(self, **settings: str) -> None:
         """Add lines to lava.conf; they count from the master's next start."""
@@ -80,6 +82,19 @@ class Cluster:
     def pid(self, daemon: str) -> int:
         """Process id of ``lavad`` or ``agent-HOST``."""
         return int((self.directory / f"{daemon}.pid").read_text())
+
+    def is_running(self, daemon: str) -> bool:
+        """Whether the process of its pid file lives."""
+        try:
+            stat = Path(f"/proc/{self.pid(daemon)}/stat").read_text()
+        except (OSError, ValueError):
+            return False
+        return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+    def log(self, daemon: str) -> str:
+        """What a daemon has said so far."""
+        path = self.directory / "log" / f"{daemon}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def kill(self, daemon: str, number: int = signal.SIGKILL) -> None:
         """Signal a daemon; one that is gone already is fine."""
