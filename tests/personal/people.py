@@ -28,20 +28,31 @@ class Person:
             "PATH": f"{self.commands}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             **(env or {}),
         }
-        return subprocess.run(
-            [*self.become, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), *argv],
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        try:
+            return subprocess.run(
+                [*self.become, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), *argv],
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"{argv} took longer than {PATIENCE_S} s: {error.stderr!r}{self.logs()}") from None
+
+    def logs(self) -> str:
+        """The ends of all daemons' logs, for whoever has to find out why a test failed."""
+        text = ""
+        for log in sorted(log for directory in self.directories for log in directory.rglob("*.log")):
+            lines = log.read_text(errors="replace").splitlines()[-20:]
+            text += "\n--- " + "\n".join([str(log), *lines])
+        return text
 
     def lavactl(self, *argv: str, env: dict[str, str] | None = None) -> str:
         """Run lavactl, which must succeed; its output."""
         done = self.run(str(self.commands / "lavactl"), *argv, env=env)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr + self.logs()
         return done.stdout
 
     def up(self, directory: Path, *options: str) -> str:
