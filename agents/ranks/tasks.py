@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -164,11 +164,13 @@ class _Streams:
             await _until_ended(ended, [*feeding, *pumps])
             asyncio.get_running_loop().call_later(LINGER_S, self._finish)
             await asyncio.gather(*pumps)
-            await send(TaskOutput(ended=True, status=ended.result()))
+            # Nobody else may be sending now or later: gRPC takes one message at a time, and
+            # one whose sender is cancelled half-way would spoil the end of the stream.
+            async with self._turn:
+                await send(TaskOutput(ended=True, status=ended.result()))
+                await _cancel(feeding)
         finally:
-            for task in (*feeding, ended, *pumps):
-                task.cancel()
-            await asyncio.gather(*feeding, ended, *pumps, return_exceptions=True)
+            await _cancel([*feeding, *pumps, ended])
 
     def _pumps(self, send: Send) -> list[Coroutine[Any, Any, None]]:
         pumps = [
@@ -222,6 +224,12 @@ class _Streams:
         self._err.finish()
         if self._pmi is not None:
             self._pmi[0].finish()
+
+
+async def _cancel(tasks: "Sequence[asyncio.Task[None] | asyncio.Task[int]]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _until_ended(ended: asyncio.Task[int], others: list[asyncio.Task[None]]) -> None:
