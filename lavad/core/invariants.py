@@ -13,6 +13,7 @@ from lavad.core.records import ArrayRecord, Job
 def check(cluster: Cluster) -> None:
     """Raise AssertionError with the first thing that does not hold."""
     _check_hosts(cluster)
+    _check_open(cluster)
     _check_attempts(cluster)
     _check_arrays(cluster)
     _check_buckets(cluster)
@@ -36,6 +37,13 @@ def _check_hosts(cluster: Cluster) -> None:
         exclusive = [key for key in host.attempts if cluster.attempts[key].takes_whole_hosts]
         assert not exclusive or len(shares) == 1, f"{name}: an exclusive job shares its host"
         assert bool(exclusive) == bool(table.taken_whole[host.row]), f"{name}: exclusive mark is wrong"
+
+
+def _check_open(cluster: Cluster) -> None:
+    table = cluster.table
+    open_rows = table.open_rows()
+    assert [table.is_open(row) for row in range(len(table))] == open_rows.tolist(), "hosts' doors are wrong"
+    assert table.slots_open == table.slots_free[: len(table)][open_rows].sum(), "open slots do not add up"
 
 
 def _check_attempts(cluster: Cluster) -> None:

@@ -72,6 +72,11 @@ class RoleRequest:
     command: str = ""
 
 
+def _is_plain(role: RoleRequest) -> bool:
+    is_bound = role.one_host and role.tasks_max > 1
+    return role.slots_per_task == 1 and not (is_bound or role.ptile or role.memory_mib or role.gpus or role.select)
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """All that placement looks at. Equal requests are one object (interned), so that buckets are few."""
@@ -79,17 +84,18 @@ class Request:
     roles: tuple[RoleRequest, ...]
     hosts: tuple[str, ...] = ()  # -m: only these; empty means any
     exclusive: bool = False
+    slots_min: int = field(init=False, compare=False, repr=False)
+    is_plain: bool = field(init=False, compare=False, repr=False)  # any free slots will do, wherever they are
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "slots_min", sum(role.tasks_min * role.slots_per_task for role in self.roles))
+        is_plain = len(self.roles) == 1 and _is_plain(self.roles[0]) and not self.hosts and not self.exclusive
+        object.__setattr__(self, "is_plain", is_plain)
         object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive)))
 
     def __hash__(self) -> int:
         return self._hash  # asked for at every start and end of a job
-
-    @property
-    def slots_min(self) -> int:
-        return sum(role.tasks_min * role.slots_per_task for role in self.roles)
 
     @property
     def slots_max(self) -> int:
@@ -213,7 +219,11 @@ class Policy:
     order_validity_s: float = 8.0
     avoid_host_s: float = 60.0
     login_hosts: frozenset[str] = field(default_factory=frozenset)
+    by_name: dict[str, Queue] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {queue.name: queue for queue in self.queues})
 
     def queue(self, name: str) -> Queue | None:
         """The queue of that name, or None."""
-        return next((queue for queue in self.queues if queue.name == name), None)
+        return self.by_name.get(name)

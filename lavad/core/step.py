@@ -24,8 +24,11 @@ class Outcome:
     reply: Any = None
 
 
-def step(cluster: Cluster, command: Command, now: float) -> Outcome:
+def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True) -> Outcome:
     """Carry out one command.
+
+    Args:
+        has_agents: there is someone to give orders to; a replay has nobody, and is spared making them.
 
     Raises:
         Refused: the caller can't have that; nothing has changed.
@@ -35,6 +38,8 @@ def step(cluster: Cluster, command: Command, now: float) -> Outcome:
     outcome = Outcome(decision.events, list(decision.orders), decision.reply)
     for event in decision.events:
         cluster.apply(event)
+    if not has_agents:
+        return outcome
     for event in decision.events:  # in the state after all of them: what is released already needs no order
         outcome.orders.extend(orders_for(cluster, event))
     return outcome

@@ -110,7 +110,7 @@ class Replay:
         machine = self.schedule.machine
         for number in range(machine.hosts):
             facts = HostFacts(f"n{number:05}", machine.slots)
-            step(self.cluster, c.AgentHello(facts, 1), now)
+            step(self.cluster, c.AgentHello(facts, 1), now, has_agents=False)
 
     def _submit(self, at: int, now: int) -> None:
         job = self._jobs[at]
@@ -118,8 +118,8 @@ class Replay:
         self.schedule.runs[at] = run
         user = f"user{job.user}"
         shared = Shared(user, job.user, job.group, self._queue, "default", self._request(job.processors), "", estimate)
-        reply = step(self.cluster, c.SubmitJob(NewJob(0, shared, b"", b"", b""), c.Caller(user, job.user)), now).reply
-        self._numbers[reply.job] = at
+        submit = c.SubmitJob(NewJob(0, shared, b"", b"", b""), c.Caller(user, job.user))
+        self._numbers[step(self.cluster, submit, now, has_agents=False).reply.job] = at
 
     def _request(self, slots: int) -> Request:
         known = self._requests.get(slots)
@@ -131,7 +131,7 @@ class Replay:
         while self.agenda.has_work(self.cluster):
             plan = slice_pass(self.cluster, self.agenda, SLICE_STEPS, now)
             if plan.starts:
-                step(self.cluster, c.ApplyPlan(plan), now)
+                step(self.cluster, c.ApplyPlan(plan), now, has_agents=False)
             for start in plan.starts:
                 number = self._numbers[start.job]
                 self.schedule.starts[number] = now
@@ -143,6 +143,6 @@ class Replay:
         _, _, key, allocation = heapq.heappop(self._ends)
         del self._numbers[key.job]
         lead = allocation[0].host
-        step(self.cluster, c.ReportFinished(lead, key, 0, now, also_released=True), now)
+        step(self.cluster, c.ReportFinished(lead, key, 0, now, also_released=True), now, has_agents=False)
         for share in allocation[1:]:
-            step(self.cluster, c.ReportReleased(share.host, key), now)
+            step(self.cluster, c.ReportReleased(share.host, key), now, has_agents=False)

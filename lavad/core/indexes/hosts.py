@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lavad.core.model import HostFacts, HostShare
 
 _GROWTH = 64
+_PLAIN_SHARES_MAX = 100_000  # kept for the next job; what is not kept is made again
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 
 
@@ -35,7 +36,11 @@ class HostTable:
         self.facts: list[HostFacts] = []
         self.facts_version = 0  # raised when any host's facts change: cached select masks are made anew
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._is_sorted = True  # rows happen to be in natural order of names
+        self._plain_shares: dict[tuple[int, int], HostShare] = {}
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
+        self.slots_open = 0  # free slots of all hosts that may take anything now
+        self._is_open: list[bool] = []
 
     def __len__(self) -> int:
         return len(self.names)
@@ -54,6 +59,7 @@ class HostTable:
         self.slots_max[row] = self.slots_free[row] = facts.slots
         self.memory_free_mib[row] = facts.memory_mib
         self.gpus_free[row] = facts.gpus
+        self._is_open.append(False)
         return row
 
     @property
@@ -66,7 +72,15 @@ class HostTable:
             order = sorted(range(len(self.names)), key=lambda row: natural(self.names[row]))
             self._place = np.empty(len(order), np.int64)
             self._place[order] = np.arange(len(order))
+            self._is_sorted = order == list(range(len(order)))
         return self._place
+
+    def in_place(self, rows: NDArray[np.intp]) -> list[int]:
+        """These rows in natural order of names."""
+        place = self.place
+        if self._is_sorted:
+            return rows.tolist()  # type: ignore[no-any-return]
+        return rows[np.argsort(place[rows])].tolist()  # type: ignore[no-any-return]
 
     def _grow(self) -> None:
         for name in ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole"):
@@ -80,6 +94,7 @@ class HostTable:
         self.facts_version += 1
         self.slots_max[row] = new.slots
         self.slots_free[row] += new.slots - old.slots
+        self.slots_open += new.slots - old.slots if self._is_open[row] else 0
         self.memory_free_mib[row] += new.memory_mib - old.memory_mib
         self._count_gpus(row)
         self.changed.add(row)
@@ -93,6 +108,13 @@ class HostTable:
         if usable and not self.usable[row]:
             self.changed.add(row)
         self.usable[row] = usable
+        self._set_open(row)
+
+    def _set_open(self, row: int) -> None:
+        is_open = bool(self.usable[row]) and not self.taken_whole[row]
+        if is_open is not self._is_open[row]:
+            self._is_open[row] = is_open
+            self.slots_open += int(self.slots_free[row]) if is_open else -int(self.slots_free[row])
 
     def set_load(self, row: int, load: Sequence[float]) -> None:
         """Newest load indices of a host, in the order of ``LOAD_INDICES``; sizes in MiB."""
@@ -101,34 +123,55 @@ class HostTable:
     def take(self, row: int, share: HostShare, whole: bool) -> None:
         """Book a host share."""
         self.slots_free[row] -= share.slots
-        self.memory_free_mib[row] -= share.memory_mib
         self.attempts[row] += 1
+        if self._is_open[row]:
+            self.slots_open -= share.slots
+        if share.memory_mib:
+            self.memory_free_mib[row] -= share.memory_mib
         if share.gpus:
             self._gpu_held[row] |= _bits(share.gpus)
             self._count_gpus(row)
         if whole:
             self.taken_whole[row] = True
+            self._set_open(row)
 
     def give_back(self, row: int, share: HostShare, whole: bool) -> None:
         """Undo ``take``."""
         self.slots_free[row] += share.slots
-        self.memory_free_mib[row] += share.memory_mib
         self.attempts[row] -= 1
+        if self._is_open[row]:
+            self.slots_open += share.slots
+        if share.memory_mib:
+            self.memory_free_mib[row] += share.memory_mib
         if share.gpus:
             self._gpu_held[row] &= ~_bits(share.gpus)
             self._count_gpus(row)
         if whole:
             self.taken_whole[row] = False
+            self._set_open(row)
         self.changed.add(row)
+
+    def is_open(self, row: int) -> bool:
+        """May this host take anything now?"""
+        return self._is_open[row]
+
+    def room_of(self, row: int) -> tuple[int, int, int]:
+        """Free slots, memory and GPUs of one host."""
+        return int(self.slots_free[row]), int(self.memory_free_mib[row]), int(self.gpus_free[row])
+
+    def plain_share(self, row: int, slots: int) -> HostShare:
+        """So many one-slot tasks on a host and nothing else; equal ones are one object."""
+        known = self._plain_shares.get((row, slots))
+        if known is None:
+            if len(self._plain_shares) >= _PLAIN_SHARES_MAX:
+                self._plain_shares.clear()
+            known = self._plain_shares[row, slots] = HostShare(self.names[row], slots, 0, (), (slots,))
+        return known
 
     def open_rows(self) -> NDArray[np.bool_]:
         """Which hosts may take anything now, over the rows in use."""
         used = len(self.names)
         return self.usable[:used] & ~self.taken_whole[:used]
-
-    def slots_open(self) -> int:
-        """Free slots of all hosts that may take anything now."""
-        return int(self.slots_free[: len(self.names)] @ self.open_rows())
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -10,18 +10,21 @@ room for asks to start after them.
 """
 
 import heapq
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from enum import Enum
-from typing import Protocol
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.model import Allocation, Queue, Request
+from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Rank
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.profile import NEVER, PoolProfile
 from lavad.core.scheduling.reservation import Book, Reservation
 from lavad.core.scheduling.room import Room
+from lavad.core.scheduling.walk import Cursor
+
+_LAST = (Rank(2**62, 0, 0.0, 0), 0)
 
 
 class Refusal(Enum):
@@ -32,40 +35,35 @@ class Refusal(Enum):
     OUT_OF_TURN = "a job ahead of it in its queue has to start first"
 
 
-class Candidate(Protocol):
-    """The job that asks to start."""
-
-    key: BucketKey
-    rank: Rank
-    job: int
-    index: int
-    run_limit_s: int
-
-
 class Gate:
     """Of one slice. ``refusal`` tells why the last job that was refused can't start."""
 
-    def __init__(self, cluster: Cluster, book: Book, room: Room, due: Container[BucketKey], now: float) -> None:
+    def __init__(self, cluster: Cluster, book: Book, blocked: BlockedBuckets, room: Room, now: float) -> None:
         self.refusal = Refusal.NO_ROOM
         self._cluster = cluster
         self._book = book
+        self._blocked = blocked
         self._room = room
         self._now = now
-        self._queues = {queue.name: queue for queue in cluster.policy.queues}
-        self._carried = [one for one in book.reservations if one.key not in due]
+        self._queues = cluster.policy.by_name
+        self._carried = book.reservations[::-1]  # the first at the end
         self._made: list[Reservation] = []
         self._computed = 0  # so many of them have their place in the profile
-        self._depth_left = {name: queue.backfill_depth for name, queue in self._queues.items()}
+        self._depth_left: dict[str, int] = {}  # of queues that have made a reservation
+        self._next_blocked: list[tuple[Rank, Cursor]] | None = None
         self._barred: set[str] = set()  # queues in order whose head is blocked
-        self._free = cluster.table.slots_open()
+        self._free = cluster.table.slots_open
         self._planned: list[tuple[float, int]] = []  # ends and slots of what this slice starts
         self._profile: PoolProfile | None = None
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
-    def place(self, candidate: Candidate) -> Allocation | None:
+    def place(self, candidate: Cursor) -> Allocation | None:
         """Where the job starts now; None when it can't, and then it is written down if its queue makes reservations."""
-        self._carry(candidate.rank)
+        if self._carried:
+            self._carry(candidate.place)
+        if self._book.full:
+            self._promote(candidate.rank)
         queue = self._queues[candidate.key.queue]
         request = candidate.key.request
         allocation = None
@@ -75,41 +73,67 @@ class Gate:
         elif request.slots_min <= self._free:
             allocation = self._place(request, candidate.run_limit_s)
         if allocation is None and (queue.backfill_depth or queue.in_order):
-            self._reserve(queue, Reservation(candidate.rank, candidate.key, candidate.job, candidate.index))
+            self._reserve(queue, Reservation(candidate.place, candidate.key, candidate.job))
         return allocation
 
     def wants_more(self, key: BucketKey) -> bool:
         """Should the next job of a blocked bucket hold a reservation, too?"""
-        return self._depth_left[key.queue] > 0
+        return self._depth_left.get(key.queue, 0) > 0
 
     def close(self) -> None:
         """Write down who holds a reservation."""
-        for one in self._carried:
-            self._reserve(self._queues[one.key.queue], one)
-        exhausted = {name for name, left in self._depth_left.items() if not left and self._queues[name].backfill_depth}
+        self._carry(_LAST)
+        if self._book.full:
+            self._promote(_LAST[0])
+        exhausted = {name for name, left in self._depth_left.items() if not left}
         self._book.write(self._made, frozenset(exhausted | self._barred))
 
     # -- reservations ------------------------------------------------------------------------------------------------
 
-    def _carry(self, rank: Rank) -> None:
-        """Earlier passes' reservations that rank before this job hold against it."""
-        at = 0
-        for one in self._carried:
-            if one.rank >= rank:
-                break
-            self._reserve(self._queues[one.key.queue], one)
-            at += 1
-        if at:
-            del self._carried[:at]
+    def _carry(self, place: tuple[Rank, int]) -> None:
+        """Reservations of earlier passes that rank before this job hold against it; its own is void while it asks."""
+        while self._carried and self._carried[-1].place <= place:
+            one = self._carried.pop()
+            if one.place != place:
+                self._reserve(self._queues[one.key.queue], one)
+
+    def _promote(self, rank: Rank) -> None:
+        """More jobs were blocked than could hold a reservation, and one of those has started: the next ones do."""
+        if not any(self._depth_left.get(name, self._queues[name].backfill_depth) for name in self._book.full):
+            return
+        if self._next_blocked is None:
+            self._next_blocked = self._blocked_in_order()
+        while self._next_blocked and self._next_blocked[0][0] < rank:
+            _, cursor = heapq.heappop(self._next_blocked)
+            if cursor.key in self._blocked and all(one.place != cursor.place for one in self._made):
+                self._reserve(self._queues[cursor.key.queue], Reservation(cursor.place, cursor.key, cursor.job))
+            if self.wants_more(cursor.key) and cursor.advance():
+                heapq.heappush(self._next_blocked, (cursor.rank, cursor))
+
+    def _blocked_in_order(self) -> list[tuple[Rank, Cursor]]:
+        found = []
+        for column in self._blocked.of_queues(self._book.full):
+            key = self._blocked.key(column)
+            bucket = self._cluster.pending.buckets.get(key) if key is not None else None
+            if bucket is not None:
+                cursor = Cursor(self._cluster, bucket)
+                if cursor.advance():
+                    found.append((cursor.rank, cursor))
+        heapq.heapify(found)
+        return found
 
     def _reserve(self, queue: Queue, one: Reservation) -> None:
         if queue.in_order:
             if queue.name not in self._barred:
                 self._barred.add(queue.name)
                 self._made.append(one)
-        elif self._depth_left[queue.name]:
-            self._depth_left[queue.name] -= 1
+            return
+        left = self._depth_left.get(queue.name, queue.backfill_depth)
+        if left:
+            self._depth_left[queue.name] = left - 1
             self._made.append(one)
+
+    # -- starting ----------------------------------------------------------------------------------------------------
 
     def _place(self, request: Request, run_limit_s: int) -> Allocation | None:
         if not self._made:
@@ -146,7 +170,7 @@ class Gate:
         return profile
 
     def _ends(self) -> Iterator[tuple[float, int]]:
-        return heapq.merge(self._running(), sorted(self._planned))
+        return heapq.merge(self._running(), sorted(self._planned)) if self._planned else self._running()
 
     def _running(self) -> Iterator[tuple[float, int]]:
         """What runs gives its slots back at its expected end; what has outrun it, at the next moment."""

@@ -4,6 +4,8 @@ Columns over blocked buckets, so that freed hosts are compared with all of them 
 out in scheduling order without a look at each.
 """
 
+from collections.abc import Container
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,7 @@ from lavad.core.scheduling.ordering import Rank
 from lavad.core.scheduling.placement import Need
 
 _GROWTH = 256
+_FEW = 8  # so many are compared one by one: arrays would take longer
 _NEVER = np.iinfo(np.int64).max
 _FIELDS = len(Need._fields)
 
@@ -70,22 +73,34 @@ class BlockedBuckets:
         queue, job_priority, position = self._ranks[:, place].tolist()
         return queue, job_priority, position
 
+    def of_queues(self, queues: Container[str]) -> list[int]:
+        """Places of all blocked buckets of these queues, the one that goes first at the end."""
+        found = np.array([place for key, place in self._places.items() if key.queue in queues], dtype=np.intp)
+        queue, job_priority, position = self._ranks[:, found]
+        return found[np.lexsort((position, job_priority, queue))[::-1]].tolist()  # type: ignore[no-any-return]
+
     def woken_by(self, table: HostTable, rows: set[int]) -> list[int]:
         """Places of the buckets whose need fits one of these hosts now, the one that goes first at the end."""
         if not self._places or not rows:
             return []
-        open_rows = table.open_rows()
-        chosen = np.array([row for row in rows if open_rows[row]], dtype=np.int64)
-        if not len(chosen):
-            return []
+        rooms = _distinct_rooms(table, rows)
+        if len(self._places) <= _FEW:
+            found = [place for place in self._places.values() if self._wakes(place, rooms, table.slots_open)]
+            return sorted(found, key=self.rank, reverse=True)
         needs = self._needs[:, : len(self._keys)]
         hit = np.zeros(needs.shape[1], dtype=bool)
-        for slots, memory, gpus in _distinct_rooms(table, chosen):
+        for slots, memory, gpus in rooms:
             hit |= (needs[0] <= slots) & (needs[1] <= memory) & (needs[2] <= gpus)
-        hit &= needs[3] <= table.slots_open()
+        hit &= needs[3] <= table.slots_open
         places = self._without_hopeless_gangs(table, np.flatnonzero(hit))
         queue, job_priority, position = self._ranks[:, places]
         return places[np.lexsort((position, job_priority, queue))[::-1]].tolist()  # type: ignore[no-any-return]
+
+    def _wakes(self, place: int, rooms: set[tuple[int, int, int]], slots_open: int) -> bool:
+        need = self.need(place)
+        return need.slots_in_all <= slots_open and any(
+            need.slots <= slots and need.memory_mib <= memory and need.gpus <= gpus for slots, memory, gpus in rooms
+        )
 
     def _without_hopeless_gangs(self, table: HostTable, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Leave out those that need more tasks than all open hosts together have slots for.
@@ -103,7 +118,11 @@ class BlockedBuckets:
         return hopeful
 
 
-def _distinct_rooms(table: HostTable, rows: NDArray[np.int64]) -> set[tuple[int, int, int]]:
-    """Free (slots, memory, gpus) of some hosts; many hosts are alike."""
-    columns = (table.slots_free[rows], table.memory_free_mib[rows], table.gpus_free[rows])
+def _distinct_rooms(table: HostTable, rows: set[int]) -> set[tuple[int, int, int]]:
+    """Free (slots, memory, gpus) of those of the hosts that are open; many hosts are alike."""
+    if len(rows) <= _FEW:
+        return {table.room_of(row) for row in rows if table.is_open(row)}
+    open_rows = table.open_rows()
+    chosen = np.array([row for row in rows if open_rows[row]], dtype=np.int64)
+    columns = (table.slots_free[chosen], table.memory_free_mib[chosen], table.gpus_free[chosen])
     return set(zip(*(column.tolist() for column in columns), strict=True))

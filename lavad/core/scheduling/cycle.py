@@ -8,18 +8,17 @@ test).
 
 import heapq
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.plan import Plan, Start
-from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Rank, rank_of
 from lavad.core.scheduling.placement import is_single_host, smallest_need
 from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.room import Room
+from lavad.core.scheduling.walk import Cursor
 
 _LAST = (2.0**62, 0.0, 0.0)
 
@@ -28,13 +27,15 @@ class Agenda:
     """What the scheduler remembers between slices and passes: buckets to look at, and buckets that wait for room.
 
     ``order`` is a heap of due buckets by the rank they had when they became due; a rank is checked when its turn comes.
-    ``grown`` are the hosts whose room grew and that not all blocked buckets have been compared with yet.
+    ``grown`` are the hosts whose room grew and that not all blocked buckets have been compared with yet. ``barred`` are
+    heaps of buckets whose queue starts jobs strictly in order, and that wait for its head.
     """
 
     def __init__(self) -> None:
         self.due: set[BucketKey] = set()
         self.order: list[tuple[Rank, BucketKey]] = []
         self.grown: set[int] = set()
+        self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
         self.blocked = BlockedBuckets()
         self.book = Book()
 
@@ -44,7 +45,6 @@ class Agenda:
         changed, cluster.table.changed = cluster.table.changed, set()
         self.grown |= changed
         for key in fresh:
-            self.blocked.discard(key)
             self._add(cluster, key)
         self._gather_promised(cluster, bool(changed), now)
 
@@ -58,10 +58,9 @@ class Agenda:
             held, self.book.held = self.book.held, set()
             for key in held:
                 self._add(cluster, key)
-        if self.book.full and (is_less or self.book.concerns(self.due)):  # whoever is next may get the reservation
-            for key in [key for key in cluster.pending.buckets if key.queue in self.book.full]:
-                self.blocked.discard(key)
-                self._add(cluster, key)
+        if is_less:
+            for queue in self.barred:
+                self.call_next(cluster, queue)
 
     def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank) -> None:
         """The bucket's first job can't start now."""
@@ -69,9 +68,22 @@ class Agenda:
             self.book.held.add(key)
         elif refusal is Refusal.NO_ROOM:
             self.blocked.add(key, smallest_need(key.request), rank)
+        else:
+            heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
+
+    def call_next(self, cluster: Cluster, queue: str) -> None:
+        """The head of a queue in order has started or is gone: it is the next one's turn."""
+        waiting = self.barred.get(queue)
+        while waiting:
+            _, key = heapq.heappop(waiting)
+            if key in cluster.pending.buckets and key not in self.due:
+                self._add(cluster, key)
+                return
 
     def _add(self, cluster: Cluster, key: BucketKey) -> None:
         """The bucket is to be looked at, unless its queue starts nothing."""
+        self.blocked.discard(key)
+        self.book.held.discard(key)
         bucket = cluster.pending.buckets.get(key)
         rank = rank_of(cluster.policy, key, bucket.head()) if bucket is not None else None
         if rank is not None:
@@ -80,7 +92,8 @@ class Agenda:
 
     def look_at_everything(self, cluster: Cluster) -> None:
         """Forget what is known to be blocked: every bucket is due."""
-        self.due, self.order, self.blocked, self.book = set(), [], BlockedBuckets(), Book()
+        self.due, self.order, self.barred = set(), [], {}
+        self.blocked, self.book = BlockedBuckets(), Book()
         for key in cluster.pending.buckets:
             self._add(cluster, key)
 
@@ -111,38 +124,6 @@ class Agenda:
         )
 
 
-class _Cursor:
-    """Walks a bucket's jobs and array elements in order, without changing anything."""
-
-    __slots__ = ("_walk", "index", "job", "key", "rank", "run_limit_s")
-
-    def __init__(self, cluster: Cluster, bucket: Bucket) -> None:
-        self.key = bucket.key
-        self._walk = _walk(cluster, bucket)
-
-    def advance(self) -> bool:
-        """Step to the next job; False at the end, or where the queue starts nothing."""
-        found = next(self._walk, None)
-        if found is None:
-            return False
-        self.rank, self.job, self.index, self.run_limit_s = found
-        return True
-
-
-def _walk(cluster: Cluster, bucket: Bucket) -> Iterator[tuple[Rank, int, int, int]]:
-    for entry in bucket:
-        rank = rank_of(cluster.policy, bucket.key, entry)
-        if rank is None:
-            return
-        record = cluster.jobs[entry.job]
-        run_limit_s = record.shared.run_limit_s
-        if isinstance(record, ArrayRecord):
-            for index in islice(record.pending, record.room()):
-                yield rank, entry.job, index, run_limit_s
-        else:
-            yield rank, entry.job, 0, run_limit_s
-
-
 class _Slice:
     """One slice under way: its room, its starts, and how far each bucket has been walked.
 
@@ -155,10 +136,11 @@ class _Slice:
         self.agenda = agenda
         self.steps = steps
         self.room = Room(cluster.table)
-        self.gate = Gate(cluster, agenda.book, self.room, agenda.due, now)
+        self.gate = Gate(cluster, agenda.book, agenda.blocked, self.room, now)
         self.starts: list[Start] = []
-        self.under_way: list[tuple[Rank, BucketKey, _Cursor]] = []
+        self.under_way: list[tuple[Rank, BucketKey, Cursor]] = []
         self.begun: set[BucketKey] = set()
+        self.refused: set[BucketKey] = set()
         self.woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
 
     def run(self) -> Plan:
@@ -175,7 +157,7 @@ class _Slice:
             self.agenda.grown.clear()
         return Plan(tuple(self.starts), not self.agenda.due and not self.woken, self.room.work)
 
-    def _next(self) -> tuple[BucketKey, _Cursor] | None:
+    def _next(self) -> tuple[BucketKey, Cursor] | None:
         """The bucket that goes first, with its cursor on its first job; None when there is none."""
         while True:
             self._drop_vain_wakes()
@@ -207,15 +189,15 @@ class _Slice:
                 return
             self.woken.pop()
 
-    def _take_under_way(self) -> tuple[BucketKey, _Cursor]:
+    def _take_under_way(self) -> tuple[BucketKey, Cursor]:
         _, key, cursor = heapq.heappop(self.under_way)
         return key, cursor
 
-    def _take_due(self) -> tuple[BucketKey, _Cursor] | None:
+    def _take_due(self) -> tuple[BucketKey, Cursor] | None:
         found = self.agenda.next_due(self.cluster)
         return self._begin(found[1]) if found is not None else None
 
-    def _take_woken(self) -> tuple[BucketKey, _Cursor] | None:
+    def _take_woken(self) -> tuple[BucketKey, Cursor] | None:
         key = self.agenda.blocked.key(self.woken.pop())
         bucket = self.cluster.pending.buckets.get(key) if key is not None else None
         if key is None or bucket is None:
@@ -229,17 +211,17 @@ class _Slice:
             self.room.narrow(key.request, self.agenda.grown)
         return found
 
-    def _begin(self, bucket: Bucket) -> tuple[BucketKey, _Cursor] | None:
+    def _begin(self, bucket: Bucket) -> tuple[BucketKey, Cursor] | None:
         if bucket.key in self.begun:  # noted twice: its cursor is under way
             return None
         self.begun.add(bucket.key)
-        cursor = _Cursor(self.cluster, bucket)
+        cursor = Cursor(self.cluster, bucket)
         if not cursor.advance():
             self.agenda.due.discard(bucket.key)
             return None
         return bucket.key, cursor
 
-    def _serve(self, key: BucketKey, cursor: _Cursor) -> None:
+    def _serve(self, key: BucketKey, cursor: Cursor) -> None:
         """Start jobs of one bucket until another goes first, nothing fits, or it is empty."""
         limit = min(self._ranks(), default=(_LAST, 0))[0]
         while cursor.rank[:3] <= limit and self.room.work < self.steps:
@@ -250,21 +232,26 @@ class _Slice:
                     return
                 continue
             self.starts.append(Start(cursor.job, cursor.index, allocation, "in order"))
+            if self.agenda.barred:
+                self.agenda.call_next(self.cluster, key.queue)
+                limit = min(self._ranks(), default=(_LAST, 0))[0]
             if not cursor.advance():
                 self.agenda.due.discard(key)
                 return
         heapq.heappush(self.under_way, (cursor.rank, key, cursor))
 
-    def _goes_on(self, key: BucketKey, cursor: _Cursor) -> bool:
-        """The first job of the bucket was refused: is its next one to be asked for, only to be given a reservation?"""
-        self.agenda.set_aside(key, self.gate.refusal, cursor.rank)
+    def _goes_on(self, key: BucketKey, cursor: Cursor) -> bool:
+        """A job of the bucket was refused: is its next one to be asked for, only to be given a reservation?"""
+        if key not in self.refused:
+            self.refused.add(key)
+            self.agenda.set_aside(key, self.gate.refusal, cursor.rank)
         if self.gate.wants_more(key) and cursor.advance():
             return True
         self.agenda.due.discard(key)
         return False
 
 
-_TAKE: tuple[Callable[[_Slice], tuple[BucketKey, _Cursor] | None], ...] = (
+_TAKE: tuple[Callable[[_Slice], tuple[BucketKey, Cursor] | None], ...] = (
     _Slice._take_under_way,
     _Slice._take_due,
     _Slice._take_woken,

@@ -17,7 +17,7 @@ class Rank(NamedTuple):
 
 def rank_of(policy: Policy, key: BucketKey, head: Entry) -> Rank | None:
     """Rank of a bucket by its first entry; None when its queue does not start jobs."""
-    queue = policy.queue(key.queue)
+    queue = policy.by_name.get(key.queue)
     if queue is None or not queue.active:
         return None
     return Rank(-queue.priority, head.rank, head.position, head.job)

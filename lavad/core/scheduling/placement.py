@@ -61,6 +61,8 @@ class _Part:
 
 def place(room: Room, request: Request) -> Allocation | None:
     """An allocation, taken from the room; or None, with the room as it was."""
+    if request.is_plain:
+        return _place_plain(room, request)
     parts: list[_Part] = []
     cursors = [room.candidates(request, number).start for number in range(len(request.roles))]
     for number, role in enumerate(request.roles):
@@ -76,6 +78,30 @@ def place(room: Room, request: Request) -> Allocation | None:
         for part in parts:
             room.free(part.row).slots = 0
     return _merged(room.table, parts, len(request.roles))
+
+
+def _place_plain(room: Room, request: Request) -> Allocation | None:
+    """Any free slots will do: first come, first taken. What most jobs ask for, so it goes the short way."""
+    candidates = room.plain(request)
+    wanted = left = request.roles[0].tasks_max
+    chosen: list[tuple[int, int]] = []
+    rows, at = candidates.rows, candidates.start
+    for at in range(candidates.start, len(rows)):
+        free = room.slots(rows[at])
+        if free > 0:
+            slots = min(free, left)
+            chosen.append((rows[at], slots))
+            left -= slots
+            if not left:
+                at += free == slots
+                break
+    room.work += 1 + at - candidates.start
+    if wanted - left < request.roles[0].tasks_min:
+        return None
+    candidates.start = at
+    for row, slots in chosen:
+        room.take_slots(row, slots)
+    return tuple([room.table.plain_share(row, slots) for row, slots in chosen])
 
 
 def _place_role(

@@ -15,16 +15,19 @@ from lavad.core.scheduling.ordering import Rank
 
 
 class Reservation:
-    """A blocked job that others must not delay."""
+    """A blocked job that others must not delay. ``place`` is its rank, and its index among equals."""
 
-    __slots__ = ("index", "job", "key", "rank", "start_at")
+    __slots__ = ("job", "key", "place", "start_at")
 
-    def __init__(self, rank: Rank, key: BucketKey, job: int, index: int) -> None:
-        self.rank = rank
+    def __init__(self, place: tuple[Rank, int], key: BucketKey, job: int) -> None:
+        self.place = place
         self.key = key
         self.job = job
-        self.index = index
         self.start_at: float | None = None
+
+    @property
+    def index(self) -> int:
+        return self.place[1]
 
 
 class Book:

@@ -5,6 +5,7 @@ cluster.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +53,9 @@ class Room:
     def __init__(self, table: HostTable) -> None:
         self.table = table
         self.work = 0
-        self._open = table.open_rows()
         self._free: dict[int, Free] = {}
+        self._slots_taken: dict[int, int] = {}  # by plain requests, from hosts that are in no other way of interest
+        self._plain: Candidates | None = None
         self._candidates: dict[tuple[Request, int], Candidates] = {}
         self._masks: dict[str, NDArray[np.bool_]] = {}
 
@@ -61,14 +63,42 @@ class Room:
         """The host's figures as of now; change them to take something."""
         found = self._free.get(row)
         if found is None:
-            table = self.table
+            table, taken = self.table, self._slots_taken.pop(row, 0)
             found = self._free[row] = Free(
-                int(table.slots_free[row]),
+                int(table.slots_free[row]) - taken,
                 int(table.memory_free_mib[row]),
                 table.gpu_free[row],
-                int(table.attempts[row]),
+                int(table.attempts[row]) + bool(taken),
             )
         return found
+
+    @cached_property
+    def _open(self) -> NDArray[np.bool_]:
+        return self.table.open_rows()
+
+    def plain(self, request: Request) -> Candidates:
+        """Hosts with free slots, for requests that ask for nothing else; one list serves all of them."""
+        found = self._candidates.get((request, 0)) or self._plain
+        if found is None:
+            table = self.table
+            self.work += 1 + len(table) // 256
+            rows = np.flatnonzero(self._open & (table.slots_free[: len(table)] > 0))
+            found = self._plain = Candidates(table.in_place(rows))
+        return found
+
+    def slots(self, row: int) -> int:
+        """The host's free slots as of now."""
+        free = self._free.get(row)
+        return free.slots if free is not None else int(self.table.slots_free[row]) - self._slots_taken.get(row, 0)
+
+    def take_slots(self, row: int, slots: int) -> None:
+        """Take slots and nothing else."""
+        free = self._free.get(row)
+        if free is None:
+            self._slots_taken[row] = self._slots_taken.get(row, 0) + slots
+        else:
+            free.slots -= slots
+            free.attempts += 1
 
     def candidates(self, request: Request, number: int) -> Candidates:
         """Hosts that could take a chunk of that role when the slice began, in natural order of names."""
@@ -114,7 +144,7 @@ class Room:
         rows = np.flatnonzero(fits)
         if not self._is_enough(rows, role):
             return []
-        return rows[np.argsort(table.place[rows])].tolist()  # type: ignore[no-any-return]
+        return table.in_place(rows)
 
     def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:
         """Could these hosts together hold the role's minimum? If not, nobody need walk them."""
