@@ -22,6 +22,7 @@ __all__ = [
     "USUSP",
     "ZOMBI",
     "ArrayCounts",
+    "AttemptKey",
     "ExplainReply",
     "ExplainRequest",
     "Explanation",
@@ -50,6 +51,9 @@ __all__ = [
     "SubmitReplies",
     "SubmitResult",
     "TailChunk",
+    "TaskInput",
+    "TaskOutput",
+    "TaskStart",
     "Usage",
     "WatchRequest",
     "read_page",
@@ -57,7 +61,7 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from protos.agents_pb2 import TailChunk
+    from protos.agents_pb2 import TailChunk, TaskInput, TaskOutput, TaskStart
     from protos.common_pb2 import (
         DONE,
         EXIT,
@@ -70,6 +74,7 @@ if TYPE_CHECKING:
         UNKWN,
         USUSP,
         ZOMBI,
+        AttemptKey,
         GpuRequest,
         HostShare,
         IndexRange,
@@ -194,6 +199,17 @@ else:
     PeekTicketRequest = _message("PeekTicketRequest", "1 ref JobRef, 2 filter JobFilter", JobRef, JobFilter)
     PeekRequest = _message("PeekRequest", "1 job PeekTicketRequest, 2 follow t, 3 last_bytes u", PeekTicketRequest)
     TailChunk = _message("TailChunk", "1 data b, 2 error s, 3 is_error_file t")
+    AttemptKey = _message("AttemptKey", "1 job u, 2 index u, 3 attempt u")
+    TaskStart = _message(
+        "TaskStart",
+        "1 key AttemptKey, 2 command b, 3 argv b*, 4 cwd b, 5 environment b*, 6 task u, 7 no_input t, 8 host s, "
+        "9 pmi t",
+        AttemptKey,
+    )
+    TaskInput = _message("TaskInput", "1 start TaskStart, 2 data b, 3 end_of_input t, 4 signal u, 5 pmi b", TaskStart)
+    TaskOutput = _message(
+        "TaskOutput", "1 out b, 2 err b, 3 started t, 4 pid u, 5 ended t, 6 status i, 7 error s, 8 pmi b, 9 taken u"
+    )
 
 BULK_BYTES = 16 << 10
 

@@ -12,8 +12,8 @@ import signal
 from lavactl.connection import CREDIT_PORTION, Connection, LostError
 from lavactl.errors import CommandError, OutputClosedError
 from lavactl.io import encode
+from lavactl.messages import TaskInput, TaskOutput, TaskStart
 from protos import frames
-from protos.agents_pb2 import TaskInput, TaskOutput, TaskStart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

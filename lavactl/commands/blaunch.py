@@ -10,9 +10,9 @@ import os
 from lavactl.connection import LostError
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import encode
+from lavactl.messages import TaskStart
 from lavactl.options import answer_standard, printable
 from lavactl.tasks import Task, Tasks, carried_environment, connect, job_around
-from protos.agents_pb2 import TaskStart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

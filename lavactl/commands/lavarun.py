@@ -9,10 +9,10 @@ the first rank that failed.
 from lavactl.connection import LostError
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import encode
+from lavactl.messages import TaskInput, TaskStart
 from lavactl.options import VALUE, Grammar, answer_standard
 from lavactl.pmi import Pmi, rank_environments
 from lavactl.tasks import Task, Tasks, carried_environment, connect, job_around
-from protos.agents_pb2 import TaskInput, TaskStart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

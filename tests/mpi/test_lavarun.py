@@ -1,6 +1,7 @@
 """lavarun over two agents joined by real TLS, with programs of every kind and the ranks of a real MPICH."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -158,8 +159,12 @@ def test_a_rank_that_leaves_without_finalizing_ends_all(site: Site, mpich: envir
     """Even with exit code 0: the others would wait for ever."""
     program = tmp_path / "leave.py"
     program.write_text(
-        "import os\nfrom mpi4py import MPI\nw = MPI.COMM_WORLD\nif w.rank == 1: os._exit(0)\nw.recv(source=1)\n"
+        "import os\nfrom mpi4py import MPI\nw = MPI.COMM_WORLD\nw.Barrier()\n"
+        "if w.rank == 1: os._exit(0)\nw.recv(source=1)\n"
     )
     ran = lavarun(site, mpich.python, str(program), environment=mpich.environment({"PATH": os.environ["PATH"]}))
-    assert ran.returncode == 1, ran.stderr
-    assert "rank 1 on n1 ended without finalizing MPI" in ran.stderr
+    assert ran.returncode != 0, ran.stderr
+    # Whoever notices first: we, or a rank whose connection to it broke.
+    assert re.search(
+        r"^lavarun: rank (1 on n1 ended without finalizing MPI|\d on n\d aborted)", ran.stderr, re.MULTILINE
+    )
