@@ -17,6 +17,8 @@ V1_CONTROLLERS = ("cpuacct", "memory", "pids")
 V2_CONTROLLERS = ("memory", "pids")
 # An agent on version 2 leaves its own group for this one: a group with members cannot hand controllers down.
 SUPERVISOR = "supervisor"
+# How the kernel says that a group, or one whose file was just opened, is gone.
+REMOVED = (errno.ENOENT, errno.ENODEV)
 
 
 class Base(NamedTuple):
@@ -126,16 +128,20 @@ def members(base: Base, slot: int) -> list[int]:
     try:
         return [int(pid) for pid in read(f"{path}/cgroup.procs").split()] if path else []
     except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ENODEV):  # the latter: removed while it was being read
-            raise
-        return []
+        if error.errno in REMOVED:
+            return []
+        raise
 
 
 def kill(base: Base, slot: int) -> list[int]:
     """Kill all in the group of a slot that has lost its shepherd; who was there. To be repeated until empty."""
     found = members(base, slot)
     if found:
-        write(f"{base.slot_main(slot)}/pids.max", "0")
+        try:
+            write(f"{base.slot_main(slot)}/pids.max", "0")
+        except OSError as error:
+            if error.errno not in REMOVED:
+                raise
         processes.send(found, signal.SIGKILL)
     return found
 

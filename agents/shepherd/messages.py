@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 PROTOCOL = 1
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
+# Plain numbers: joining enum members anew costs more than the call they are for.
+SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+RECEIVE_FLAGS = int(socket.MSG_CMSG_CLOEXEC)
 FORMAT = 4  # marshal's, readable by every Python since 3.4
 
 Key = tuple[int, int, int]  # job, index, attempt
@@ -175,12 +178,12 @@ def send(sock: socket.socket, data: bytes, descriptors: tuple[int, ...] = ()) ->
     elif descriptors:
         _send_with(sock, data, descriptors)
     else:
-        sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        sock.send(data, SEND_FLAGS)
 
 
 def _send_with(sock: socket.socket, data: bytes, descriptors: tuple[int, ...]) -> None:
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
-    sock.sendmsg([data], rights, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    sock.sendmsg([data], rights, SEND_FLAGS)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -205,10 +208,10 @@ class Receiver:
             OSError, ValueError, EOFError, TypeError: the connection is of no more use.
         """
         try:
-            size, ancillary, _, _ = sock.recvmsg_into([self._view], self._ancillary, socket.MSG_CMSG_CLOEXEC)
+            size, ancillary, _, _ = sock.recvmsg_into([self._view], self._ancillary, RECEIVE_FLAGS)
         except ConnectionResetError:
             # Said once when the peer died with unread data; what it had sent before is still to be read.
-            size, ancillary, _, _ = sock.recvmsg_into([self._view], self._ancillary, socket.MSG_CMSG_CLOEXEC)
+            size, ancillary, _, _ = sock.recvmsg_into([self._view], self._ancillary, RECEIVE_FLAGS)
         if not size:
             return None
         message = unpack(self._view[:size])

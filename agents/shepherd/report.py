@@ -4,6 +4,7 @@ Output goes straight to the file while the job runs, so the report stands behind
 writes them.
 """
 
+import functools
 import os
 import time
 from typing import NamedTuple
@@ -12,6 +13,19 @@ from agents.shepherd.messages import Finish
 
 RULE = "-" * 60
 COMMAND_LINES_MAX = 50
+
+USAGE = """\
+    CPU time :                                   %.2f sec.
+    Max Memory :                                 %d MB
+    Average Memory :                             %.2f MB
+    Total Requested Memory :                     %s
+    Delta Memory :                               %s
+    Max Swap :                                   %s
+    Max Processes :                              %d
+    Max Threads :                                %d
+    Run time :                                   %.0f sec.
+    Turnaround time :                            %.0f sec.
+"""
 
 # What each termination reason means, as LSF prints it behind the word.
 SENTENCES = {
@@ -122,19 +136,18 @@ def _result(finish: Finish) -> str:
 def _usage(heading: Heading, ending: Ending) -> str:
     finish, asked = ending.finish, heading.memory_requested_mib
     run_s = max(0.0, finish.time - finish.started) if finish.started else 0.0
-    rows = (
-        ("CPU time", f"{finish.cpu_s:.2f} sec."),
-        ("Max Memory", f"{finish.memory_mib_max} MB"),
-        ("Average Memory", f"{finish.memory_mib_mean:.2f} MB"),
-        ("Total Requested Memory", f"{asked:.2f} MB" if asked else "-"),
-        ("Delta Memory", f"{asked - finish.memory_mib_max:.2f} MB" if asked else "-"),
-        ("Max Swap", f"{ending.swap_mib_max} MB" if ending.swap_mib_max else "-"),
-        ("Max Processes", str(finish.processes_max)),
-        ("Max Threads", str(ending.threads_max)),
-        ("Run time", f"{run_s:.0f} sec."),
-        ("Turnaround time", f"{max(0.0, finish.time - heading.submit_time):.0f} sec."),
+    return USAGE % (
+        finish.cpu_s,
+        finish.memory_mib_max,
+        finish.memory_mib_mean,
+        f"{asked:.2f} MB" if asked else "-",
+        f"{asked - finish.memory_mib_max:.2f} MB" if asked else "-",
+        f"{ending.swap_mib_max} MB" if ending.swap_mib_max else "-",
+        finish.processes_max,
+        ending.threads_max,
+        run_s,
+        max(0.0, finish.time - heading.submit_time),
     )
-    return "".join(f"    {name + ' :':<45}{value}\n" for name, value in rows)
 
 
 def _head(command: str) -> str:
@@ -145,4 +158,9 @@ def _head(command: str) -> str:
 
 
 def _date(moment: float) -> str:
-    return time.asctime(time.localtime(moment))
+    return _date_of_second(int(moment))
+
+
+@functools.lru_cache(maxsize=64)
+def _date_of_second(second: int) -> str:
+    return time.asctime(time.localtime(second))

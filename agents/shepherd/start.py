@@ -19,7 +19,7 @@ from agents.shepherd.identity import Identity
 from agents.shepherd.messages import JobSetup, Key, Program
 
 # Python ignores SIGPIPE and SIGXFSZ, and ignored signals survive exec: a job gets every default back.
-DEFAULT_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+DEFAULT_SIGNALS = tuple(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
 FLAGS = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | FLAGS
 HOST_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EPERM)
@@ -27,8 +27,8 @@ HOST_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EPE
 DESCRIPTOR_FLOOR = 32
 
 # Limits the shepherd can bear itself for a moment, so that they hold before the first instruction of the job (it
-# ignores SIGXCPU: its own time may be over the job's limit). Under the others it could not start anything: they are laid on the
-# new process from outside.
+# ignores SIGXCPU: its own time may be over the job's limit). Under the others it could not start anything: they are
+# laid on the new process from outside.
 BEARABLE = ("stack", "core", "nofile", "fsize", "memlock", "cpu", "rss")
 # The new process has its user's ids only at the end of its exec, a moment after it counts as started.
 LAY_ON_TRIES, LAY_ON_PAUSE_S = 100, 0.0005
