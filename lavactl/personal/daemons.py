@@ -10,7 +10,7 @@ from pathlib import Path
 from lavactl.errors import CommandError
 from lavactl.personal import cells, ground
 from lavactl.personal.door import Passage
-from lavactl.personal.processes import Process, end, identify, is_alive
+from lavactl.personal.processes import Process, end, is_alive
 from lavactl.personal.readiness import Awaited, last_words, listen, wait_all
 from lavactl.personal.record import PEER_PORT, Cluster, Table
 from lavactl.personal.starting import clean_environment, confirm, program, start
@@ -58,21 +58,14 @@ def start_all(directory: Path, cluster: Cluster, table: Table, names: list[str])
     try:
         for one in awaited:
             one.starting = start(one.name, _passage(directory, cluster, table, one))
+            ground.settle(table, one.name, one.starting)
         for one in awaited:
-            _arrive(one, table)
+            if one.starting is not None:
+                confirm(one.starting)
         wait_all(awaited, READY_S)
     finally:
         for one in awaited:
             one.close()
-
-
-def _arrive(one: Awaited, table: Table) -> None:
-    if one.starting is None:
-        return
-    process = identify(confirm(one.starting))
-    if process is None:
-        raise CommandError(f"{one.name} ended at once{last_words(one.log)}")
-    table.put(one.name, process)
 
 
 def _notify_path(cluster: Cluster, name: str) -> Path:

@@ -15,7 +15,7 @@ from lavactl.personal.directory import make_directory, write_public
 from lavactl.personal.door import Passage
 from lavactl.personal.processes import Process, all_pids, end, identify, is_alive, is_within, namespace, sweep
 from lavactl.personal.record import Cluster, Mode, Table
-from lavactl.personal.starting import clean_environment, confirm, run_inside, start
+from lavactl.personal.starting import Starting, clean_environment, confirm, run_inside, start
 
 SLEEPER = ["/bin/sleep", "infinity"]
 GROUND = "ground"
@@ -111,18 +111,23 @@ def make_ground(directory: Path, cluster: Cluster, table: Table) -> None:
             binds=_binds(directory, cluster.login),
             steps=[_ip_step(["link set lo up", *lines])],
         )
-        _settle(table, GROUND, confirm(start("The cluster's network", passage)))
+        starting = start("The cluster's network", passage)
+        settle(table, GROUND, starting)
+        confirm(starting)
 
 
 def make_hosts(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) -> None:
     """Namespaces for these hosts, all at once, and their wires plugged in."""
     if cluster.mode is Mode.LOOPBACK or not hosts:
         return
-    starting = [(host, start(f"Host {host}", _host_passage(directory, cluster, table, host))) for host in hosts]
+    starting = []
+    for host in hosts:
+        starting.append(start(f"Host {host}", _host_passage(directory, cluster, table, host)))
+        settle(table, host_key(host), starting[-1])
     problems = []
-    for host, one in starting:
+    for one in starting:
         try:
-            _settle(table, host_key(host), confirm(one))
+            confirm(one)
         except CommandError as error:
             problems.append(error)
     if problems:
@@ -154,11 +159,11 @@ def _ip_step(lines: list[str]) -> tuple[list[str], str]:
     return [network.ip_program(), "-batch", "-"], "".join(f"{line}\n" for line in lines)
 
 
-def _settle(table: Table, name: str, pid: int) -> None:
-    process = identify(pid)
-    if process is None:
-        raise CommandError(f"The process that holds {name} ended at once.")
-    table.put(name, process)
+def settle(table: Table, name: str, starting: Starting) -> None:
+    """Remember a process the moment it exists: should this command be killed now, `down` must still find it."""
+    process = identify(starting.process.pid)
+    if process is not None:  # else it failed already, and `confirm` says why
+        table.put(name, process)
 
 
 def _ip_on_ground(cluster: Cluster, table: Table, lines: list[str]) -> None:
