@@ -22,7 +22,7 @@ COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts",
     "lsload", "lshosts", "lsid", "blaunch", "lavarun",
 )  # fmt: skip
-SUBCOMMANDS = ("up", "down", "env", "init")
+SUBCOMMANDS = ("up", "down", "env", "init", "simulate")
 
 
 def run(name: str, argv: list[str], io: Io) -> int:

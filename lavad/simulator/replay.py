@@ -5,21 +5,23 @@ but ``step`` changes the cluster; the same trace under the same policy gives the
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.model import Allocation, HostFacts, Key, Policy, Request, RoleRequest, Shared
+from lavad.core.reasons import Refused
 from lavad.core.scheduling.cycle import Agenda, slice_pass
 from lavad.core.step import step
+from lavad.simulator.report import Ran
 from lavad.simulator.swf import TraceJob
 
 SLICE_STEPS = 1_000_000  # nobody waits for a reply between slices here
 TICK_EVERY = 1000  # ends between ticks, which let the cluster forget what has ended
-FORGOTTEN_AFTER_S = 1.0
 
 
 class Overrun(Enum):
@@ -42,14 +44,8 @@ class Machine:
         return self.hosts * self.slots
 
 
-@dataclass(slots=True)
-class Schedule:
-    """What became of each job, in the order of the trace: when it started, and for how long it ran."""
-
-    jobs: Sequence[TraceJob]
-    machine: Machine
-    starts: list[int] = field(default_factory=list)
-    runs: list[int] = field(default_factory=list)
+class StuckError(Exception):
+    """Jobs are left that will never start; the message says how many."""
 
 
 def times_of(job: TraceJob, overrun: Overrun) -> tuple[int, int]:
@@ -62,7 +58,7 @@ def times_of(job: TraceJob, overrun: Overrun) -> tuple[int, int]:
 
 
 class Replay:
-    """One trace on one machine. ``submission`` says how a trace's job is submitted."""
+    """One trace on one machine. ``refused`` counts jobs that the queue did not take, by its reason."""
 
     def __init__(
         self,
@@ -71,10 +67,13 @@ class Replay:
         policy: Policy,
         overrun: Overrun = Overrun.KILL,
     ) -> None:
-        self.schedule = Schedule(jobs, machine, [-1] * len(jobs), [0] * len(jobs))
+        self.refused: Counter[str] = Counter()
         self.cluster = Cluster(policy)
         self.agenda = Agenda()
         self._jobs = jobs
+        self._machine = machine
+        self._starts: dict[int, int] = {}  # by place in the trace
+        self._runs: dict[int, int] = {}
         self._overrun = overrun
         self._queue = policy.default_queue
         self._ends: list[tuple[int, int, Key, Allocation]] = []  # (when, number in the trace, attempt, where)
@@ -82,8 +81,8 @@ class Replay:
         self._requests: dict[int, Request] = {}
         self._ended = 0
 
-    def run(self) -> Schedule:
-        """From the first arrival to the last end.
+    def run(self) -> list[Ran]:
+        """From the first arrival to the last end; the jobs in the order of the trace.
 
         Raises:
             StuckError: jobs are left that will never start.
@@ -98,7 +97,16 @@ class Replay:
                 self._submit(at, now)
                 at += 1
             self._schedule(now)
-        return self.schedule
+        return self._ran()
+
+    def _ran(self) -> list[Ran]:
+        if self._numbers:
+            raise StuckError(f"{len(self._numbers)} jobs can never start on this machine under this policy")
+        return [
+            Ran(job.number, job.submit_s, self._starts[at], self._runs[at], job.processors)
+            for at, job in enumerate(self._jobs)
+            if at in self._starts
+        ]
 
     def _next_moment(self, at: int) -> int:
         if at == len(self._jobs):
@@ -107,19 +115,23 @@ class Replay:
         return min(arrival, self._ends[0][0]) if self._ends else arrival
 
     def _join_hosts(self, now: int) -> None:
-        machine = self.schedule.machine
-        for number in range(machine.hosts):
-            facts = HostFacts(f"n{number:05}", machine.slots)
+        for number in range(self._machine.hosts):
+            facts = HostFacts(f"n{number:05}", self._machine.slots)
             step(self.cluster, c.AgentHello(facts, 1), now, has_agents=False)
 
     def _submit(self, at: int, now: int) -> None:
         job = self._jobs[at]
         run, estimate = times_of(job, self._overrun)
-        self.schedule.runs[at] = run
         user = f"user{job.user}"
         shared = Shared(user, job.user, job.group, self._queue, "default", self._request(job.processors), "", estimate)
         submit = c.SubmitJob(NewJob(0, shared, b"", b"", b""), c.Caller(user, job.user))
-        self._numbers[step(self.cluster, submit, now, has_agents=False).reply.job] = at
+        try:
+            reply = step(self.cluster, submit, now, has_agents=False).reply
+        except Refused as refusal:
+            self.refused[str(refusal)] += 1
+            return
+        self._numbers[reply.job] = at
+        self._runs[at] = run
 
     def _request(self, slots: int) -> Request:
         known = self._requests.get(slots)
@@ -134,8 +146,8 @@ class Replay:
                 step(self.cluster, c.ApplyPlan(plan), now, has_agents=False)
             for start in plan.starts:
                 number = self._numbers[start.job]
-                self.schedule.starts[number] = now
-                end = now + self.schedule.runs[number]
+                self._starts[number] = now
+                end = now + self._runs[number]
                 heapq.heappush(self._ends, (end, number, Key(start.job, start.index, 1), start.allocation))
 
     def _end(self, now: int) -> None:
@@ -146,3 +158,6 @@ class Replay:
         step(self.cluster, c.ReportFinished(lead, key, 0, now, also_released=True), now, has_agents=False)
         for share in allocation[1:]:
             step(self.cluster, c.ReportReleased(share.host, key), now, has_agents=False)
+        self._ended += 1
+        if self._ended % TICK_EVERY == 0:
+            step(self.cluster, c.Tick(), now, has_agents=False)

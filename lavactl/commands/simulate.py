@@ -1,0 +1,24 @@
+"""lavactl simulate: replays a trace through the master's scheduler in virtual time; no cluster is needed.
+
+The simulator is part of the master and runs as a program of its own: commands never import the master.
+"""
+
+import subprocess
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Hand everything to the simulator, and its answer to the caller."""
+    # -P: what lies in the caller's directory is a trace, not a Python module.
+    program = [sys.executable, "-P", "-m", "lavad.simulator", *argv]
+    done = subprocess.run(program, cwd=io.cwd, env=dict(io.environ), capture_output=True, check=False)
+    io.write(done.stdout)
+    io.flush()
+    said = done.stderr.decode(errors="surrogateescape").rstrip("\n")
+    if said:
+        io.error(said)
+    return done.returncode

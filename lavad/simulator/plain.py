@@ -1,0 +1,28 @@
+"""The textbook policies as configurations of the one scheduler: a single queue, no shares, no limits."""
+
+from dataclasses import replace
+
+from lavad.core.model import Policy, Queue
+
+EVERYBODY = 2**62  # reservations: more than any queue is long
+NEVER_S = 1e18
+
+QUEUES = {
+    "fcfs": Queue("trace", in_order=True),
+    "easy": Queue("trace", backfill_depth=1),
+    "conservative": Queue("trace", backfill_depth=EVERYBODY),
+}
+
+
+def policy(name: str) -> Policy:
+    """First come first served, EASY or conservative backfilling.
+
+    Raises:
+        KeyError: there is no such plain policy.
+    """
+    return without_deadlines(Policy(queues=(QUEUES[name],), default_queue="trace"))
+
+
+def without_deadlines(rules: Policy) -> Policy:
+    """The same rules where agents never fall silent and what has ended is forgotten at once."""
+    return replace(rules, silent_after_s=NEVER_S, staging_timeout_s=NEVER_S, clean_period_s=1.0)

@@ -1,0 +1,60 @@
+"""The figures of a schedule: waits, slowdown, utilisation. Plain means over the jobs that ran.
+
+Bounded slowdown is max(1, (wait + run) / max(run, 10 s)), after Feitelson and Rudolph, "Metrics and benchmarking for
+parallel job scheduling", JSSPP 1998. Utilisation is executed work over processors times makespan, the makespan from the
+first submission to the last end.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+RUN_S_MIN = 10
+
+
+class Ran(NamedTuple):
+    """One job as it was executed. ``number`` is the trace's own."""
+
+    number: int
+    submit_s: int
+    start_s: int
+    run_s: int
+    processors: int
+
+    @property
+    def wait_s(self) -> int:
+        return self.start_s - self.submit_s
+
+    @property
+    def end_s(self) -> int:
+        return self.start_s + self.run_s
+
+
+def bounded_slowdown(wait_s: float, run_s: float) -> float:
+    """How much longer than its run a job took, with runs below ten seconds counted as ten."""
+    return max(1.0, (wait_s + run_s) / max(run_s, RUN_S_MIN))
+
+
+def figures(jobs: Sequence[Ran], processors: int, wall_s: float) -> dict[str, float]:
+    """All figures by name; zeros when no job ran. ``wall_s`` is how long the replay took."""
+    count = len(jobs)
+    waits = [job.wait_s for job in jobs]
+    makespan = max((job.end_s for job in jobs), default=0) - min((job.submit_s for job in jobs), default=0)
+    work = sum(job.run_s * job.processors for job in jobs)
+    return {
+        "jobs_kept": count,
+        "mean_wait_s": sum(waits) / count if count else 0.0,
+        "max_wait_s": max(waits, default=0),
+        "mean_bounded_slowdown": sum(bounded_slowdown(job.wait_s, job.run_s) for job in jobs) / count if count else 0.0,
+        "utilisation": work / (processors * makespan) if makespan else 0.0,
+        "makespan_s": makespan,
+        "sim_jobs_per_s": count / wall_s if wall_s else 0.0,
+    }
+
+
+def as_lines(values: dict[str, float]) -> str:
+    """One key=value a line, in plain decimals."""
+    return "".join(f"{key}={_plain(value)}\n" for key, value in values.items())
+
+
+def _plain(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.4f}"
