@@ -5,6 +5,7 @@ Importing this module imports gRPC. Everything here may fail and come back witho
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -36,6 +37,7 @@ from protos.tls import (
 
 LOG = logging.getLogger("lava.agent")
 
+GC_THRESHOLD = 50_000
 WILDCARDS = ("0.0.0.0", "::")
 
 
@@ -46,6 +48,10 @@ async def serve(options: argparse.Namespace, facts: HostFacts, local: Local) -> 
     serving = asyncio.ensure_future(daemon.run())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, serving.cancel)
+    # What exists by now stays; what comes and goes holds no cycles worth looking for often.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, 50, 1000)
     await asyncio.wait([serving])
     notify.stopping()
     await daemon.close()
