@@ -113,6 +113,7 @@ class Master:
             server,
             jobs.JobService(self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key),
         )
+        enrolment.register(server, self.settings.directory)
         cluster.register(server, cluster.ClusterService(self.engine, agent_service, self.settings))
         self._open_port(server, identity)
         await server.start()

@@ -25,7 +25,13 @@ _DAY_S = 86400
 _CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,38}")
 _DATABASES = ("sqlite", "postgresql", "postgres")
 # Whatever of these is there already belongs to a cluster, and overwriting a key would lock its hosts out.
-OWN_FILES = ("lava.conf", "ca", "master.key", "master.pem", "ticket", "tickets", "database")
+LSF_CONF = "lsf.conf"
+_LSF_CONF_TEXT = """\
+# Settings that LSF's clients look up themselves, so units mean the same to them and to lava.
+LSF_UNIT_FOR_LIMITS=MB
+LSB_BSUB_PARSE_SCRIPT=Y
+"""
+OWN_FILES = ("lava.conf", "lsf.conf", "ca", "master.key", "master.pem", "ticket", "tickets", "database")
 
 _COMMENTS = {
     "LAVA_CLUSTER_NAME": "The name users see in lsid.",
@@ -119,6 +125,7 @@ def create(directory: Path, settings: Settings, ticket_days: float = TICKET_DAYS
         make_directory(Path(values["LAVA_STATE_DIR"]), 0o700)
         text = conffile.render(values, _COMMENTS)
         _write_ticket(directory, values, ticket_days * _DAY_S)
+        write_public(directory / LSF_CONF, _LSF_CONF_TEXT)
         write_public(directory / conffile.FILE_NAME, text)
     except OSError as error:
         raise CommandError(f"The cluster directory {directory} cannot be made: {error.strerror}.") from error

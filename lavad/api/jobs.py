@@ -185,11 +185,19 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 yield self.watchers.change(job, 0)
             return
         queue = self.watchers.add(jobs)
+        told: dict[tuple[int, int], int] = {}
         try:
             for change in await self._present(jobs):
+                told[change.job, change.index] = change.state
                 yield change
             while not all(self.watchers.is_over(job) for job in jobs) or not queue.empty():
-                yield await queue.get()
+                change = await queue.get()
+                told[change.job, change.index] = change.state
+                yield change
+            await self.stored.store.flush()  # memory runs ahead of the disk: the end itself may not have been told yet
+            for change in await self._present(jobs):
+                if told.get((change.job, change.index)) != change.state:
+                    yield change
         finally:
             self.watchers.remove(jobs, queue)
 
