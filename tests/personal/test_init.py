@@ -39,6 +39,7 @@ def test_a_cluster_directory_is_complete_and_its_secrets_are_private(tmp_path: P
         "ca/ca.key": 0o600,
         "ca/ca.pem": 0o644,
         "lava.conf": 0o644,
+        "lsf.conf": 0o644,
         "master.key": 0o600,
         "master.pem": 0o644,
         "state": 0o700,
