@@ -1,1 +1,1 @@
-"""Real daemons, real hosts, real jobs: what a user and an administrator would see, judged by what the jobs themselves wrote."""
+"""Real daemons, real hosts, real jobs: what users and administrators see, judged by what the jobs themselves wrote."""

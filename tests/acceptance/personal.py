@@ -119,11 +119,11 @@ def _exports(text: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def a_cluster(directory: Path, hosts: int, slots: int, **settings: str) -> Iterator[Cluster]:
+def a_cluster(directory: Path, hosts: int, slots: int, *options: str, **settings: str) -> Iterator[Cluster]:
     """A running cluster with some settings, taken down whatever happens."""
     cluster = Cluster(directory)
     try:
-        cluster.up("--hosts", str(hosts), "--slots", str(slots))
+        cluster.up("--hosts", str(hosts), "--slots", str(slots), *options)
         if settings:
             cluster.configure(**settings)
             cluster.kill("lavad", signal.SIGTERM)

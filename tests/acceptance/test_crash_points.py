@@ -69,7 +69,7 @@ class Stream:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-            )  # fmt: skip
+            )
         )
 
     def acknowledged(self) -> dict[str, int]:
@@ -145,7 +145,7 @@ def _choose(rng: random.Random, deaths: Deaths, hosts: list[str]) -> tuple[str, 
 
 
 def _check(cluster: Cluster, stream: Stream, path: Path) -> int:
-    """Every acknowledged batch exists, none twice; all elements ended once, with their own code; the elements' number."""
+    """Every acknowledged batch exists, none twice; elements ended once, with their own code. Gives their number."""
     known = stream.acknowledged()
     rows = [
         line.split() for line in cluster.run("bjobs", "-a", "-noheader", "-o", "jobid job_name").stdout.splitlines()

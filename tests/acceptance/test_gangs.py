@@ -1,7 +1,7 @@
 """Two jobs that each need every slot of two hosts, while hosts are stopped or cut off between stage and launch.
 
-Judged by markers of the tasks on both hosts: never two jobs at once, never a job with part of its tasks left running for
-more than 30 s.
+Judged by markers of the tasks on both hosts: never two jobs at once, never a job with part of its tasks left running
+for more than 30 s.
 """
 
 import os

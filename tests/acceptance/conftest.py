@@ -1,0 +1,33 @@
+"""One cluster that the tests which do not break it share, and ordinary users of this machine."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster
+from tests.personal.conftest import account, public_commands
+
+__all__ = ["account", "public_commands"]  # fixtures
+
+
+@pytest.fixture(scope="session")
+def shared_cluster() -> Iterator[Cluster]:
+    """Two hosts with four slots and two simulated GPUs each."""
+    directory = Path(tempfile.mkdtemp(prefix="lava-a-"))
+    directory.chmod(0o755)
+    settings = {"LAVA_TERMINATE_INTERVAL": "1", "LAVA_HEARTBEAT": "1", "LAVA_SILENT_AFTER": "6"}
+    try:
+        with a_cluster(directory / "D", 2, 4, "--simulate-gpus", "2", **settings) as made:
+            yield made
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def cluster(shared_cluster: Cluster) -> Cluster:
+    """The shared cluster, with all its daemons."""
+    shared_cluster.up()
+    return shared_cluster
