@@ -6,6 +6,7 @@ milliseconds shares a message, because the cost is per message.
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,11 +14,16 @@ from typing import Any
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, Key
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
+from lavad.core.reasons import NotNow
 from lavad.specs import SpecShelf, blob_of
 from protos import agents_pb2 as pb
 from protos import common_pb2
+from protos.jobs_pb2 import JobSpec
+
+log = logging.getLogger(__name__)
 
 WINDOW_S = 0.003
+RETRY_S = 0.5  # before an order is tried again whose spec could not be read
 BUSY_ATTEMPTS = 8  # on one host: above it orders wait for the window
 MESSAGE_ORDERS_MAX = 256
 SPECS_REMEMBERED = 64  # agents keep at least four times as many
@@ -85,6 +91,7 @@ class AgentLinks:
         self.cluster = cluster
         self.shelf = shelf
         self.outboxes: dict[str, Outbox] = {}
+        self.on_lost_spec: Callable[[Key], None] = lambda key: None
 
     def open(self, host: str, incarnation: int) -> Outbox:
         """A new session; an older one of the same host is closed."""
@@ -139,7 +146,9 @@ class AgentLinks:
             return  # ended while the order waited: a release order has gone or will go
         shared = record.shared
         if outbox.needs_spec(order.key.job):
-            spec = await self.shelf.spec(order.key.job)
+            spec = await self._spec_for(outbox, order)
+            if spec is None:
+                return
             message.specs.append(
                 blob_of(
                     spec,
@@ -160,6 +169,19 @@ class AgentLinks:
             queue=shared.queue,
         )
         message.orders.append(pb.Order(key=key_message(order.key), allocation_version=order.version, stage=stage))
+
+    async def _spec_for(self, outbox: Outbox, order: StageOrder) -> JobSpec | None:
+        """The job's spec; None when it can't be had, and then the order waits for its turn or the job is given up."""
+        try:
+            return await self.shelf.spec(order.key.job)
+        except NotNow as error:
+            log.warning("order=postponed job=%s host=%s reason=%r", order.key, order.host, str(error))
+            outbox.forget_spec(order.key.job)
+            asyncio.get_running_loop().call_later(RETRY_S, outbox.put, order)
+        except KeyError:
+            log.error("order=impossible job=%s reason='the store has no spec of it'", order.key)
+            self.on_lost_spec(order.key)
+        return None
 
     def _share(self, allocation: Allocation, number: int) -> common_pb2.HostShare:
         share = allocation[number]

@@ -21,6 +21,8 @@ from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event
+from lavad.core.model import Key
+from lavad.core.ranges import Ranges
 from lavad.engine import Engine
 from lavad.links import AgentLinks
 from lavad.pacer import Pacer
@@ -92,8 +94,15 @@ class Master:
         self.pacer = Pacer(self.engine)
         self.pacer.agenda.look_at_everything(self.cluster)
         self.engine.on_change = self.pacer.wake
+        self.links.on_lost_spec = self._give_up
         self.watchers = Watchers(self.cluster)
         self.engine.listeners.append(self.watchers.notify)
+
+    def _give_up(self, key: Key) -> None:
+        """A job whose spec the store has lost can never start: it ends, and its hosts are free for others."""
+        indices = Ranges.of(key.index) if key.index else None
+        master = c.Caller("lavad", 0, is_administrator=True)
+        self.engine.post([c.KillJob(c.Target(key.job, indices), master, remove=True)])
 
     def _append(self, events: list[Event], durable: Callable[[], None]) -> None:
         if self.check:
