@@ -23,6 +23,7 @@ ROOT = c.Caller("root", 0, is_administrator=True)
 ANN = c.Caller("ann", 1000)
 BOB = c.Caller("bob", 1001)
 BEGIN = 1_000_000.0
+SLICES_MAX = 2000  # of one pass; more means that it makes no progress
 
 
 def a_host(name: str = "n1", slots: int = 4, memory_mib: int = 8000, gpus: int = 0, **facts: Any) -> HostFacts:
@@ -126,12 +127,12 @@ class Story:
     def plan(self, steps: int = 100_000) -> list[Order]:
         """One whole pass, slice by slice; the orders it leads to."""
         orders: list[Order] = []
-        complete = False
-        while not complete:
+        for _ in range(SLICES_MAX):
             plan = slice_pass(self.cluster, self.agenda, steps, self.now)
-            complete = plan.is_complete
             orders += self.do(c.ApplyPlan(plan)).orders
-        return orders
+            if plan.is_complete:
+                return orders
+        raise AssertionError(f"a pass has not ended after {SLICES_MAX} slices")
 
     def run(self, job: NewJob) -> Key:
         """Submit, dispatch, stage and start a job; its key."""

@@ -187,6 +187,11 @@ class Master:
         for speak in batch.speak:
             speak()
 
+    @property
+    def all_is_written(self) -> bool:
+        """Is nothing under way to the disk?"""
+        return self._flying is None and not self._piled.events
+
     def _make_durable(self, events: list[e.Event]) -> None:
         for event in events:
             self.durable.apply(event)
@@ -275,7 +280,7 @@ class World:
     def __init__(self, seed: int, hosts: int = 4, faults: bool = True, check_every: int = 1) -> None:
         self.seed = seed
         self.rng = Random(seed)
-        self.now = BEGIN
+        self.began = self.now = BEGIN
         self.faults = faults
         self.check_every = check_every
         self.history = History()

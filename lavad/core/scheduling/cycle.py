@@ -27,7 +27,8 @@ class Agenda:
     """What the scheduler remembers between slices and passes: buckets to look at, and buckets that wait for room.
 
     ``order`` is a heap of due buckets by the rank they had when they became due; a rank is checked when its turn comes.
-    ``grown`` are the hosts whose room grew and that not all blocked buckets have been compared with yet. ``barred`` are
+    ``grown`` are the hosts whose room grew and that not all blocked buckets have been compared with yet, ``vain`` those
+    buckets that found nothing on them: without it a slice would begin with the same ones again. ``barred`` are
     heaps of buckets whose queue starts jobs strictly in order, and that wait for its head.
     """
 
@@ -35,6 +36,7 @@ class Agenda:
         self.due: set[BucketKey] = set()
         self.order: list[tuple[Rank, BucketKey]] = []
         self.grown: set[int] = set()
+        self.vain: set[BucketKey] = set()
         self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
         self.blocked = BlockedBuckets()
         self.book = Book()
@@ -44,6 +46,8 @@ class Agenda:
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
         self.grown |= changed
+        if changed:
+            self.vain.clear()
         for key in fresh:
             self._add(cluster, key)
         self._gather_promised(cluster, bool(changed), now)
@@ -141,7 +145,8 @@ class _Slice:
         self.under_way: list[tuple[Rank, BucketKey, Cursor]] = []
         self.begun: set[BucketKey] = set()
         self.refused: set[BucketKey] = set()
-        self.woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
+        woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
+        self.woken = [place for place in woken if agenda.blocked.key(place) not in agenda.vain]
 
     def run(self) -> Plan:
         """Until so many hosts were looked at, or nothing is due."""
@@ -155,6 +160,7 @@ class _Slice:
             heapq.heappush(self.agenda.order, (rank, key))
         if not self.woken:
             self.agenda.grown.clear()
+            self.agenda.vain.clear()
         return Plan(tuple(self.starts), not self.agenda.due and not self.woken, self.room.work)
 
     def _next(self) -> tuple[BucketKey, Cursor] | None:
@@ -245,6 +251,7 @@ class _Slice:
         if key not in self.refused:
             self.refused.add(key)
             self.agenda.set_aside(key, self.gate.refusal, cursor.rank)
+            self.agenda.vain.add(key)
         if self.gate.wants_more(key) and cursor.advance():
             return True
         self.agenda.due.discard(key)

@@ -1,0 +1,65 @@
+"""The events are the whole truth: folded over an empty cluster they give the cluster, and a restart takes nothing away.
+
+In a simulation the master's cluster runs ahead of a second one that is made of the durable events alone.
+"""
+
+from typing import Any
+
+import pytest
+
+from lavad.core.cluster import Cluster
+from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.simulator.rebirth import reborn
+from lavad.simulator.scenario import TROUBLE_S, Trouble, Users
+from lavad.simulator.world import World
+
+
+def state_of(cluster: Cluster) -> dict[str, Any]:
+    """Job, array, attempt and host state as plain values: all that a restarted master has to know."""
+    return {
+        "next": cluster.next_job,
+        "jobs": {record.id: _record(record) for record in cluster.jobs.values()},
+        "attempts": {key: _attempt(attempt) for key, attempt in cluster.attempts.items()},
+        "staging": set(cluster.staging),
+        "finished": {key: _fields(job) for key, job in cluster.finished.items()},
+        "requests": dict(cluster.request_ids),
+        "hosts": {name: (host.facts, host.closed_by, dict(host.attempts)) for name, host in cluster.hosts.items()},
+        "buckets": {key: list(bucket) for key, bucket in cluster.pending.buckets.items()},
+        "tally": {key: count for key, count in cluster.tally.slots_by_user.items() if count},
+    }
+
+
+def _record(record: Job | ArrayRecord) -> Any:
+    if isinstance(record, Job):
+        return _fields(record)
+    values = {name: getattr(record, name) for name in ArrayRecord.__slots__ if name not in ("live", "ended")}
+    live = {index: _fields(job) for index, job in record.live.items()}
+    return values | {"live": live, "ended": bytes(record.ended).rstrip(b"\0")}
+
+
+def _fields(job: Job) -> dict[str, Any]:
+    values = {name: getattr(job, name) for name in Job.__slots__ if name not in ("array", "attempt")}
+    return values | {"array": job.array.id if job.array else 0, "attempt": job.attempt.key if job.attempt else None}
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    return {name: getattr(attempt, name) for name in Attempt.__slots__ if name != "usage"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_folded_events_are_the_cluster(seed: int) -> None:
+    """At many moments of a troubled life: what is durable equals what the master holds, as soon as all is written."""
+    world = World(seed, check_every=50)
+    world.begin()
+    Users(world, 14).begin()
+    Trouble(world).begin()
+    compared = 0
+    while world.now < world.began + TROUBLE_S:
+        world.run_until(world.now + 5.0)
+        if world.master.is_up and world.master.all_is_written:
+            compared += 1
+            state = state_of(world.master.durable)
+            assert state == state_of(world.master.cluster)
+            assert state == state_of(reborn(world.master.durable))
+    assert compared > 5
