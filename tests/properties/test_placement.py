@@ -1,4 +1,4 @@
-"""Placement against a slow obvious twin: what it gives is right, and it gives nothing only where nothing is to be had."""
+"""Placement against a slow obvious twin: what it gives is right, and it gives nothing only where nothing is."""
 
 from collections.abc import Iterator
 from itertools import combinations

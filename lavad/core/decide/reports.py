@@ -94,7 +94,8 @@ def part_gone(job: Job, attempt: Attempt, host: str, now: float, why: str, is_ex
     elif host == attempt.lead and not (job.shared.rerunnable and not attempt.kill_reason):
         decision.events.append(lost(job, attempt, now, why))
     elif host == attempt.lead:
-        decision.events.append(e.JobDoomed(now, key, attempt.doomed or why))
+        if not attempt.doomed:
+            decision.events.append(e.JobDoomed(now, key, why))
         decision.orders.extend(_release_rest(attempt, host, why))
     elif not is_expected and not attempt.doomed and not attempt.kill_reason:
         decision.events.append(e.JobDoomed(now, key, why))

@@ -1,0 +1,289 @@
+"""Plays a transcript: lines that begin with ``>`` are done to a cluster, the indented ones below say what came of it.
+
+``python -m tests.transcripts.runner --rewrite [FILE...]`` writes into the files what really comes; read the difference
+before you keep it. The commands are the functions of ``Player`` whose names begin with ``do_``; jobs have letters.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core.model import Key, Launch
+from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
+from lavad.core.ranges import Ranges
+from lavad.core.reasons import Refused
+from lavad.core.records import ArrayRecord
+from lavad.core.scheduling.explain import explain
+from lavad.core.step import Outcome
+from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
+
+HERE = Path(__file__).resolve().parent
+CALLERS = {"ann": ANN, "bob": BOB, "root": ROOT}
+QUIET = (e.HostJoined, e.JobSubmitted, e.HostStaged)
+FLAGS = {"exclusive", "rerunnable", "hold", "each", "one_host"}
+NUMBERS = {"slots", "limit", "priority", "ptile", "gpus", "memory_mib", "run_limit_s", "tasks_min", "tasks_max"}
+
+
+class Player:
+    """One transcript's cluster, and the letters of its jobs."""
+
+    def __init__(self) -> None:
+        self.story = Story()
+        self.numbers: dict[str, int] = {}
+
+    def play(self, line: str) -> list[str]:
+        """Do what a line says; what came of it, a line each."""
+        word, *rest = line.split()
+        try:
+            return list(getattr(self, f"do_{word}")(*rest))
+        except Refused as refusal:
+            return [f"refused: {refusal}"]
+
+    # -- the commands
+
+    def do_hosts(self, *words: str) -> Iterator[str]:
+        """hosts n1 8 n2 8 4: names with their slots and, if there is a third number, GPUs."""
+        described: list[list[str]] = []
+        for word in words:
+            if word.isdigit():
+                described[-1].append(word)
+            else:
+                described.append([word])
+        for name, slots, *gpus in described:
+            self.story.join(a_host(name, int(slots), gpus=int(gpus[0]) if gpus else 0))
+        yield from ()
+
+    def do_submit(self, letter: str, *words: str) -> Iterator[str]:
+        """submit A slots=4 queue=short user=bob array=1-9 each rerunnable ..."""
+        options: dict[str, Any] = {}
+        for word in words:
+            name, _, value = word.partition("=")
+            options[name] = True if name in FLAGS else int(value) if name in NUMBERS else value
+        options["caller"] = CALLERS[options.pop("user", "ann")]
+        if options.pop("each", False):
+            options["launch"] = Launch.EACH
+        if "hosts" in options:
+            options["hosts"] = tuple(options["hosts"].split(","))
+        self.numbers[letter] = self.story.submit(a_job(**options))
+        yield from ()
+
+    def do_pass(self) -> Iterator[str]:
+        """The scheduler looks at what has changed."""
+        before = len(self.story.events)
+        orders = self.story.plan()
+        yield from self._told(self.story.events[before:], orders)
+
+    def do_staged(self, host: str, letter: str) -> Iterator[str]:
+        """staged n1 A: the host is ready."""
+        return self._report(c.ReportStaged(host, self._key(letter)))
+
+    def do_started(self, host: str, letter: str) -> Iterator[str]:
+        """started n1 A."""
+        return self._report(c.ReportStarted(host, self._key(letter), 4711, self.story.now))
+
+    def do_finished(self, host: str, letter: str, status: str = "0", *rest: str) -> Iterator[str]:
+        """finished n1 A 3, with the exit code; the word "leaving" says that processes are left."""
+        code = int(status) << 8
+        return self._report(
+            c.ReportFinished(host, self._key(letter), code, self.story.now, also_released="leaving" not in rest)
+        )
+
+    def do_released(self, host: str, letter: str) -> Iterator[str]:
+        """released n1 A: nothing is left there."""
+        return self._report(c.ReportReleased(host, self._key(letter)))
+
+    def do_refused(self, host: str, letter: str) -> Iterator[str]:
+        """refused n1 A: the order was not carried out."""
+        return self._report(c.ReportRefused(host, self._key(letter), "the order is too old"))
+
+    def do_hello(self, host: str, *held: str) -> Iterator[str]:
+        """hello n1 A=running B=staged: a new session, with what the host knows."""
+        reports = {"running": c.ReportStarted, "staged": c.ReportStaged}
+        attempts = []
+        for word in held:
+            letter, _, how = word.partition("=")
+            key = self._key(letter)
+            more = (4711, self.story.now) if how == "running" else ()
+            attempts.append(c.HeldAttempt(key, reports[how](host, key, *more), how == "running"))
+        before = len(self.story.events)
+        orders = self.story.back(host, *attempts)
+        yield from self._told(self.story.events[before:], orders)
+
+    def do_wait(self, seconds: str, *heard: str) -> Iterator[str]:
+        """wait 20 n1 n2: time goes on; only the hosts named are heard."""
+        self.story.now += float(seconds)
+        self.story.hear(*heard)
+        yield from self._outcome(self.story.do(c.Tick()))
+
+    def do_hear(self, host: str) -> Iterator[str]:
+        """hear n1: a silent host speaks again."""
+        self.story.cluster.heard(host, self.story.now)
+        return self._report(c.AgentHeard(host))
+
+    def do_kill(self, letter: str, *words: str) -> Iterator[str]:
+        """kill A, kill A by bob, kill A force."""
+        caller = CALLERS[words[1]] if words[:1] == ("by",) else ANN
+        return self._report(c.KillJob(self._target(letter), caller, "force" in words))
+
+    def do_signal(self, letter: str, number: str) -> Iterator[str]:
+        """signal A 10."""
+        return self._report(c.SignalJob(self._target(letter), int(number), ANN))
+
+    def do_stop(self, letter: str) -> Iterator[str]:
+        """stop A."""
+        return self._report(c.StopJob(self._target(letter), ANN))
+
+    def do_resume(self, letter: str) -> Iterator[str]:
+        """resume A."""
+        return self._report(c.ResumeJob(self._target(letter), ANN))
+
+    def do_close(self, host: str) -> Iterator[str]:
+        """close n1."""
+        return self._report(c.CloseHost(host, ROOT))
+
+    def do_open(self, host: str) -> Iterator[str]:
+        """open n1."""
+        return self._report(c.OpenHost(host, ROOT))
+
+    def do_jobs(self) -> Iterator[str]:
+        """How every job stands."""
+        for letter, number in self.numbers.items():
+            record = self.story.cluster.jobs.get(number)
+            if record is None:
+                yield f"{letter}  forgotten"
+            elif isinstance(record, ArrayRecord):
+                yield f"{letter}  {_array_text(record)}"
+            else:
+                hosts = " on " + _shares(record.attempt.allocation) if record.attempt else ""
+                reason = f"  {record.end.reason}" if record.end and record.end.reason else ""
+                yield f"{letter}  {record.state.name}{hosts}{reason}"
+
+    def do_why(self, letter: str) -> Iterator[str]:
+        """Why a job waits."""
+        number, index = self._split(letter)
+        for reason in explain(self.story.cluster, self.story.cluster.jobs[number], index):
+            hosts = f": {' '.join(reason.hosts)}" if reason.hosts else ""
+            yield f"{reason.text}{hosts}" + (f"  ({reason.advice})" if reason.advice else "")
+
+    # -- names
+
+    def _split(self, word: str) -> tuple[int, int]:
+        letter, _, index = word.removesuffix("]").partition("[")
+        return self.numbers[letter], int(index or 0)
+
+    def _key(self, word: str) -> Key:
+        """A is A's newest attempt, A#1 its first."""
+        word, _, attempt = word.partition("#")
+        number, index = self._split(word)
+        return Key(number, index, int(attempt)) if attempt else self.story.key(number, index)
+
+    def _target(self, word: str) -> c.Target:
+        letter, _, indices = word.removesuffix("]").partition("[")
+        return c.Target(self.numbers[letter], Ranges.parse(indices) if indices else None)
+
+    def _name(self, key: Key) -> str:
+        letter = next(letter for letter, number in self.numbers.items() if number == key.job)
+        return f"{letter}[{key.index}]#{key.attempt}" if key.index else f"{letter}#{key.attempt}"
+
+    # -- telling
+
+    def _report(self, command: c.Command) -> Iterator[str]:
+        return self._outcome(self.story.do(command))
+
+    def _outcome(self, outcome: Outcome) -> Iterator[str]:
+        return self._told(outcome.events, outcome.orders)
+
+    def _told(self, events: Iterable[e.Event], orders: Iterable[Order]) -> Iterator[str]:
+        for event in events:
+            if not isinstance(event, QUIET):
+                yield self._event_text(event)
+        for order in orders:
+            yield f"-> {order.host}: {_order_text(order)} {self._name(order.key)}"
+
+    def _event_text(self, event: e.Event) -> str:
+        parts = [type(event).__name__]
+        for field in fields(event):
+            value = getattr(event, field.name)
+            if field.name == "key":
+                parts.append(self._name(value))
+            elif field.name == "allocation":
+                parts.append(f"on {_shares(value)}")
+            elif field.name == "job":
+                parts.append(next(letter for letter, number in self.numbers.items() if number == value))
+            elif field.name in ("host", "status", "signal", "assumed", "avoid_host", "indices", "state"):
+                parts.extend([] if value in ("", False) else [_value_text(field.name, value)])
+            elif field.name == "reason" and value:
+                parts.append(f"({value})")
+        return " ".join(parts)
+
+
+def _value_text(name: str, value: Any) -> str:
+    if name == "host":
+        return str(value)
+    if name == "indices":
+        return str(value.text())
+    return name if value is True else f"{name}={getattr(value, 'name', value)}"
+
+
+def _shares(allocation: Any) -> str:
+    return " ".join(f"{share.host}({share.slots})" for share in allocation)
+
+
+def _order_text(order: Order) -> str:
+    match order:
+        case StageOrder(launch_now=now):
+            return "stage and launch" if now else "stage"
+        case LaunchOrder():
+            return "launch"
+        case SignalOrder(signal=0):
+            return "terminate"
+        case SignalOrder(signal=signal):
+            return f"signal {signal}"
+        case ReleaseOrder():
+            return "release"
+        case ForgetOrder():
+            return "forget"
+
+
+def _array_text(array: ArrayRecord) -> str:
+    live = " ".join(f"[{index}] {job.state.name}" for index, job in array.live.items())
+    parts = [("pending", array.pending.text()), ("held", array.held.text()), ("live", live)]
+    parts += [("done", array.done or ""), ("exited", array.exited or "")]
+    return ", ".join(f"{name} {value}" for name, value in parts if value)
+
+
+def played(text: str) -> str:
+    """The transcript as it really goes: comments, blank lines and commands kept, all else made anew."""
+    player = Player()
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(">"):
+            lines.append(line)
+            lines += [f"    {told}".rstrip() for told in player.play(line[1:].strip())]
+        elif not line.startswith(" "):
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Show or, with --rewrite, write what transcripts really give; 1 when one differs."""
+    rewrite = "--rewrite" in arguments
+    chosen = [Path(word) for word in arguments if not word.startswith("-")] or sorted(HERE.glob("*.txt"))
+    differ = 0
+    for path in chosen:
+        text = path.read_text(encoding="utf-8")
+        now = played(text)
+        differ += now != text
+        if rewrite:
+            path.write_text(now, encoding="utf-8")
+        elif now != text:
+            sys.stdout.write(f"{path.name} differs:\n{now}")
+    return 0 if rewrite else min(differ, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
