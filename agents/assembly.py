@@ -45,7 +45,7 @@ class Local:
         OSError: the directory cannot be used.
     """
 
-    def __init__(self, context: HostContext, state: Path, slots: int) -> None:
+    def __init__(self, context: HostContext, state: Path, slots: int, with_groups: bool = True) -> None:
         self._lock = _lock(state)
         for name, mode in (
             ("shepherds", PRIVATE),
@@ -56,7 +56,7 @@ class Local:
             (state / name).mkdir(exist_ok=True)
             (state / name).chmod(mode)
         spool = Spool(state / "shepherds", state / "outputs", state / "shepherds.log")
-        self.base = find_groups(context.host, state)
+        self.base = find_groups(context.host, state) if with_groups else Base()
         self._launcher = LauncherProcess(spool, self.base)
         self._boot_id = BOOT_ID.read_text().strip()
         self._journal = Journal(state / "journal")

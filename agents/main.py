@@ -36,6 +36,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--slots", type=int, metavar="N", help="default: one for each core")
     parser.add_argument("--peer-listen", metavar="ADDR:PORT", default="0.0.0.0:0", help="for the agents of other hosts")
     parser.add_argument("--login", action="store_true", help="serve commands only, run no jobs")
+    parser.add_argument(
+        "--no-cgroups",
+        action="store_true",
+        default=bool(os.environ.get("LAVA_NO_CGROUPS")),
+        help="hold jobs together by their process trees, as where there are no control groups (LAVA_NO_CGROUPS=1)",
+    )
     parser.add_argument("--simulate-gpus", type=int, metavar="G", default=0)
     parser.add_argument("--pid-file", type=Path, metavar="F")
     parser.add_argument(
@@ -96,7 +102,7 @@ def run_agent(options: argparse.Namespace) -> int:
         has_gpus=bool(facts.gpus),
         oversubscribed=facts.slots > (os.cpu_count() or 1),
     )
-    local = Local(context, options.state.absolute(), facts.slots)
+    local = Local(context, options.state.absolute(), facts.slots, with_groups=not options.no_cgroups)
     facts.cgroups = local.base.version > 0
     # From here on there may be threads of gRPC: this import brings them.
     from agents.daemon import serve

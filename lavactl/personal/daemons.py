@@ -77,8 +77,8 @@ def _passage(directory: Path, cluster: Cluster, table: Table, one: Awaited) -> P
     pid, kinds = ground.entrance(cluster, table, host)
     argv = _master_argv(directory) if one.name == MASTER else _agent_argv(directory, cluster, host)
     environment = clean_environment() | {"NOTIFY_SOCKET": str(one.path)}
-    if "LAVA_FAIL" in os.environ:  # only tests set it: it makes a daemon die at a chosen point
-        environment["LAVA_FAIL"] = os.environ["LAVA_FAIL"]
+    # Only tests set these: to make a daemon die at a chosen point, to be without control groups.
+    environment |= {name: os.environ[name] for name in ("LAVA_FAIL", "LAVA_NO_CGROUPS") if name in os.environ}
     groups = []
     if one.name != MASTER:
         environment |= {"LAVA_BINDIR": str(cluster.commands), "LAVA_ENVDIR": str(directory)}

@@ -14,16 +14,21 @@ __all__ = ["account", "public_commands"]  # fixtures
 
 
 @pytest.fixture(scope="session")
-def shared_cluster() -> Iterator[Cluster]:
-    """Two hosts with four slots and two simulated GPUs each."""
+def open_directory() -> Iterator[Path]:
+    """A directory that every user may enter and write to."""
     directory = Path(tempfile.mkdtemp(prefix="lava-a-"))
-    directory.chmod(0o755)
+    directory.chmod(0o1777)
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(open_directory: Path, public_commands: Path) -> Iterator[Cluster]:
+    """Two hosts with four slots and two simulated GPUs each, of an installation that every user can run."""
     settings = {"LAVA_TERMINATE_INTERVAL": "1", "LAVA_HEARTBEAT": "1", "LAVA_SILENT_AFTER": "6"}
-    try:
-        with a_cluster(directory / "D", 2, 4, "--simulate-gpus", "2", **settings) as made:
-            yield made
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    directory = open_directory / "D"
+    with a_cluster(directory, 2, 4, "--simulate-gpus", "2", commands=public_commands, **settings) as made:
+        yield made
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """A personal cluster as these tests use it: commands as typed, daemons killed by pid, hosts stopped or cut off."""
 
 import contextlib
+import copy
 import os
+import pwd
 import re
 import signal
 import subprocess
@@ -16,9 +18,19 @@ BIN = Path(sys.executable).parent
 class Cluster:
     """A cluster made by ``lavactl up`` in a directory of the test's own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, commands: Path = BIN) -> None:
         self.directory = directory
         self.environment: dict[str, str] = {}
+        self._commands = commands
+        self._become: tuple[str, ...] = ()
+
+    def as_seen_by(self, user: str) -> "Cluster":
+        """The same cluster for another user of this machine."""
+        other = copy.copy(self)
+        entry = pwd.getpwnam(user)
+        other._become = ("runuser", "-u", user, "--")
+        other.environment = {**self.environment, "HOME": entry.pw_dir, "USER": user, "LOGNAME": user}
+        return other
 
     def up(self, *options: str) -> None:
         """Make the cluster, or start what of it is not running."""
@@ -39,7 +51,7 @@ class Cluster:
         return done.stdout
 
     def _call(self, command: str, *options: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        words = [str(BIN / "lavactl"), command, "--dir", str(self.directory), *options]
+        words = [str(self._commands / "lavactl"), command, "--dir", str(self.directory), *options]
         return subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False)
 
     def configure(self, **settings: str) -> None:
@@ -50,7 +62,7 @@ class Cluster:
     def run(self, *words: str, stdin: str | None = None, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """A command as a user types it."""
         return subprocess.run(
-            [str(BIN / words[0]), *words[1:]],
+            [*self._become, str(self._commands / words[0]), *words[1:]],
             env=self.environment,
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
@@ -119,9 +131,11 @@ def _exports(text: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def a_cluster(directory: Path, hosts: int, slots: int, *options: str, **settings: str) -> Iterator[Cluster]:
+def a_cluster(
+    directory: Path, hosts: int, slots: int, *options: str, commands: Path = BIN, **settings: str
+) -> Iterator[Cluster]:
     """A running cluster with some settings, taken down whatever happens."""
-    cluster = Cluster(directory)
+    cluster = Cluster(directory, commands)
     try:
         cluster.up("--hosts", str(hosts), "--slots", str(slots), *options)
         if settings:
