@@ -32,6 +32,12 @@ class Cluster:
         other.environment = {**self.environment, "HOME": entry.pw_dir, "USER": user, "LOGNAME": user}
         return other
 
+    def with_environment(self, **variables: str) -> "Cluster":
+        """The same cluster with other variables in the environment."""
+        other = copy.copy(self)
+        other.environment = {**self.environment, **variables}
+        return other
+
     def up(self, *options: str) -> None:
         """Make the cluster, or start what of it is not running."""
         self._lavactl("up", *options)

@@ -1,0 +1,118 @@
+"""What bsub's options mean to a job that really runs."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+
+@pytest.fixture(autouse=True)
+def _no_jobs_left(shared_cluster: Cluster) -> Iterator[None]:
+    yield
+    shared_cluster.run("bkill", "-u", "all", "0")
+    wait_for(lambda: not shared_cluster.run("bjobs", "-u", "all", "-noheader").stdout, 30, "all jobs to end")
+
+
+@pytest.mark.parametrize(("text", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", 137)])
+def test_bsub_waits_and_has_the_jobs_exit_code(cluster: Cluster, text: str, code: int) -> None:
+    """-K: as if the job had been run here."""
+    done = cluster.run("bsub", "-K", "-o", "/dev/null", text)
+    assert done.returncode == code, done
+    assert "<<Waiting for dispatch ...>>\n" in done.stderr
+
+
+def test_input_directory_and_environment(cluster: Cluster, tmp_path: Path) -> None:
+    """-i, -cwd, -env, a script on standard input with #BSUB lines; a job always has what LSF gives it."""
+    (tmp_path / "in").write_text("from the file\n")
+    outer = cluster.with_environment(OUTER="outer")
+    out = tmp_path / "out"
+    script = f'#BSUB -i in\n#BSUB -oo {out}\ncat; pwd; echo "$OUTER-$GIVEN-$LSB_JOBID"\n'
+    job = outer.submit("-K", "-cwd", str(tmp_path), "-env", "GIVEN=given", stdin=script)
+    assert out.read_text().splitlines()[:3] == ["from the file", str(tmp_path), f"-given-{job}"]
+    job = outer.submit("-K", "-cwd", str(tmp_path), "-env", "none", stdin=script)
+    assert out.read_text().splitlines()[2] == f"--{job}"
+    job = outer.submit("-K", "-cwd", str(tmp_path), stdin=script)
+    assert out.read_text().splitlines()[2] == f"outer--{job}"
+
+
+def test_an_exclusive_job_shares_its_host_with_nobody(cluster: Cluster) -> None:
+    """-x takes a whole host; others go elsewhere or wait."""
+    job = cluster.submit("-x", "-m", "lava1", "sleep 60")
+    wait_for(lambda: cluster.states(job)[0][0] == "RUN", 20, "the job to run")
+    beside = cluster.submit("-m", "lava1", "sleep 60")
+    elsewhere = cluster.submit("sleep 60")
+    wait_for(lambda: cluster.states(elsewhere)[0][0] == "RUN", 20, "the other job to run")
+    assert cluster.run("bjobs", "-noheader", "-o", "exec_host", str(elsewhere)).stdout.strip() == "lava2"
+    assert cluster.states(beside)[0][0] == "PEND"
+    assert cluster.run("bkill", str(job)).returncode == 0
+    wait_for(lambda: cluster.states(beside)[0][0] == "RUN", 20, "the waiting job to follow")
+
+
+def test_an_array_runs_no_more_elements_than_it_says(cluster: Cluster, tmp_path: Path) -> None:
+    """%2 holds at every moment, judged by the elements' own marks; all of them run."""
+    marks = tmp_path / "marks"
+    text = f'echo "+" >> {marks}; sleep 0.3; echo "-" >> {marks}'
+    job = cluster.submit("-J", "few[1-8]%2", "-o", "/dev/null", text)
+    wait_for(lambda: cluster.counts(job)["DONE"] == 8, 60, "all elements to end")
+    running = most = 0
+    for line in marks.read_text().split():
+        running += 1 if line == "+" else -1
+        most = max(most, running)
+    assert (running, most) == (0, 2)
+
+
+def test_jobs_have_gpus_of_their_own(cluster: Cluster, tmp_path: Path) -> None:
+    """No two running jobs share a device; a fifth waits while four are taken; a job without -gpu sees none."""
+    text = 'echo "$(hostname) $CUDA_VISIBLE_DEVICES"; sleep 60'
+    jobs = [cluster.submit("-gpu", "num=1", "-oo", str(tmp_path / "%J"), text) for _ in range(5)]
+    wait_for(lambda: sum((tmp_path / str(job)).exists() for job in jobs) == 4, 30, "four jobs to run")
+    wait_for(lambda: all((tmp_path / str(job)).read_text() for job in jobs[:4]), 30, "four jobs to tell")
+    devices = [(tmp_path / str(job)).read_text().strip() for job in jobs[:4]]
+    assert sorted(devices) == ["lava1 0", "lava1 1", "lava2 0", "lava2 1"]
+    assert cluster.states(jobs[4])[0][0] == "PEND"
+    cluster.submit("-K", "-oo", str(tmp_path / "none"), 'echo "[$CUDA_VISIBLE_DEVICES]"')
+    assert (tmp_path / "none").read_text().startswith("[]\n")
+
+
+HOSTILE = {
+    "a;rm -rf $HOME": "a;rm -rf $HOME",
+    "quote\" ' `id` $(id)": "quote\" ' `id` $(id)",
+    "ünïcödé ☃": "ünïcödé ☃",
+    "%s%n{0}\\": "%s%n{0}\\",
+    "x" * 4000: "x" * 4000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: name[:12])
+def test_a_hostile_name_is_only_a_name(cluster: Cluster, tmp_path: Path, name: str) -> None:
+    """Nothing of it is executed, and every command shows it as it is."""
+    job = cluster.submit("-K", "-J", name, "-oo", str(tmp_path / "out"), 'printf "%s\\n" "$LSB_JOBNAME"')
+    assert (tmp_path / "out").read_text().splitlines()[0] == name
+    assert cluster.run("bjobs", "-noheader", "-o", "job_name", str(job)).stdout.rstrip("\n") == name
+    for command in (["bjobs", "-l"], ["bjobs", "-a", "-w"], ["bhist", "-l"], ["bjobs", "-json", "-o", "job_name"]):
+        done = cluster.run(*command, str(job))
+        assert (done.returncode, done.stderr) == (0, ""), done
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J", "line\nline", "bell\a", ""])
+def test_a_name_that_would_harm_a_terminal_is_refused(cluster: Cluster, name: str) -> None:
+    """One sentence, itself harmless."""
+    done = cluster.run("bsub", "-J", name, "true")
+    assert done.returncode == 255
+    assert re.fullmatch(r"[ -~]+ Job not submitted\.\n", done.stderr), done.stderr
+
+
+def test_commands_and_paths_that_would_harm_a_terminal_are_shown_escaped(cluster: Cluster, tmp_path: Path) -> None:
+    """Escape sequences in a command, a directory, an output file: run as they are, shown without their power."""
+    wild = tmp_path / "esc\x1b[31m\x07dir"
+    wild.mkdir()
+    job = cluster.submit("-K", "-cwd", str(wild), "-oo", "out\x1b[2J", "printf '\x1b[5m%s' done")
+    assert (wild / "out\x1b[2J").read_text().startswith("\x1b[5mdone")
+    for command in (["bjobs", "-l"], ["bjobs", "-a", "-w"], ["bhist", "-l"], ["bhist"], ["bjobs", "-a", "-UF"]):
+        done = cluster.run(*command, str(job))
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", done.stdout + done.stderr), command
