@@ -164,7 +164,8 @@ def spawn(
 ) -> int:
     """Start a program in a new session with these descriptors as 0, 1, 2, ... and no others; its process id.
 
-    Called under the user's effective id and in the job's directory; on return the shepherd is itself again.
+    Called under the user's effective id and in the job's directory; on return the shepherd is itself again. Once the
+    process is there nothing is an error any more: a job that runs must not be told to have never started.
     """
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors)]
     restore = _bear(setup.rlimits)
@@ -179,7 +180,7 @@ def spawn(
         for number, limits in restore:
             resource.setrlimit(number, limits)
     if setup.nice:
-        os.setpriority(os.PRIO_PGRP, pid, setup.nice)
+        _be_nice(pid, setup.nice)
     if setup.memory_limit_mib:
         _prefer_for_oom(pid)
     return pid
@@ -241,6 +242,15 @@ def _within(soft: int, hard: int) -> int:
     return soft if hard == resource.RLIM_INFINITY else min(soft, hard)
 
 
+def _be_nice(pid: int, nice: int) -> None:
+    try:
+        os.setpriority(os.PRIO_PGRP, pid, nice)
+    except ProcessLookupError:
+        return  # over already
+    except PermissionError:  # a better priority than this user may give
+        print(f"event=priority_not_set pid={pid} nice={nice}", file=sys.stderr)
+
+
 def _prefer_for_oom(pid: int) -> None:
     """Under a memory bound the kernel picks a victim in the group: let it be the job, never the shepherd."""
     try:
@@ -248,3 +258,6 @@ def _prefer_for_oom(pid: int) -> None:
             file.write("500")
     except (FileNotFoundError, ProcessLookupError):
         return
+    except PermissionError:
+        # What has ended already, or runs a set-user-id program, belongs to root there: a user's own agent can't write.
+        print(f"event=oom_preference_not_set pid={pid}", file=sys.stderr)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agents.shepherd import start
 from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import Rlimit
 from tests.agents.hosts import Host, Place, blob, lines, stage
@@ -62,6 +63,25 @@ def test_commands_that_do_not_exist_end_as_in_a_shell(place: Place) -> None:
         assert "not found" in place.out().read_text()
 
     run(story())
+
+
+@needs_root
+def test_a_job_that_is_over_at_once_has_started(capfd: pytest.CaptureFixture[str]) -> None:
+    """An ended process is root's in /proc and has no better priority for its user: no reason to start it elsewhere."""
+    pid = os.posix_spawn("/bin/true", ["true"], {}, setsid=True)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    os.seteuid(65534)
+    try:
+        start._prefer_for_oom(pid)
+        start._be_nice(pid, -5)
+    finally:
+        os.seteuid(0)
+        os.waitpid(pid, 0)
+    start._prefer_for_oom(pid)
+    start._be_nice(pid, 5)
+    said = capfd.readouterr().err
+    assert f"event=oom_preference_not_set pid={pid}" in said
+    assert f"event=priority_not_set pid={pid} nice=-5" in said
 
 
 def test_a_script_without_a_first_line_runs_by_the_shell(place: Place) -> None:
