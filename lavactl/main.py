@@ -58,7 +58,7 @@ def load(name: str) -> "Callable[[list[str], Io], int]":
         CommandError: there is no such command.
     """
     if name not in COMMANDS and name not in SUBCOMMANDS:
-        raise CommandError(f"{name}: no such command.")
+        raise CommandError(f"{printable(name)}: no such command.")
     module = __import__(f"lavactl.commands.{name}", fromlist=["main"])
     main: Callable[[list[str], Io], int] = module.main
     return main
@@ -79,7 +79,7 @@ def _subcommand(argv: list[str], io: Io) -> tuple[str, list[str]]:
         io.flush()
         return "", []
     if name not in COMMANDS and name not in SUBCOMMANDS:
-        raise UsageError(f"lavactl: {name}: no such command.", usage())
+        raise UsageError(f"lavactl: {printable(name)}: no such command.", usage())
     return name, rest
 
 

@@ -265,6 +265,9 @@ def conclude(listing: Listing) -> int:
         for ref in listing.missing:
             io.error(not_found(ref, array="A" in options))
     if not listing.found and not listing.missing:
+        if unknown := unknown_name(listing):
+            io.error(unknown)
+            return FAILURE
         io.error(nothing_found(listing))
     if (io.setting("LSB_BJOBS_CONSISTENT_EXIT_CODE") or "N").upper() == "Y":
         return FAILURE if listing.missing or not listing.found else 0
@@ -276,17 +279,24 @@ def not_found(ref: messages.JobRef, *, array: bool = False) -> str:
     return f"Job {'array ' if array else ''}<{ref_text(ref)}> is not found"
 
 
-def nothing_found(listing: Listing) -> str:
-    """Why the list is empty: a name that does not exist, or simply no such job."""
+def unknown_name(listing: Listing) -> str:
+    """What to say when the list is empty because a name that was given does not exist; empty if they all do."""
     options, io = listing.options, listing.io
     for user in (options.last("u") or "").split():
         if user != "all" and io.home_of(user) is None:
             return f"{printable(user)}: Unknown user"
-    queue, host, name = options.last("q"), options.last("m"), options.last("J")
+    queue, host = options.last("q"), options.last("m")
     if queue and unknown_queue(queue, io):
         return f"{printable(queue)}: No such queue"
     if host and unknown_host(host, io):
         return f"{printable(host)}: Bad host name, host group name or cluster name"
+    return ""
+
+
+def nothing_found(listing: Listing) -> str:
+    """That there is no such job."""
+    options = listing.options
+    queue, host, name = options.last("q"), options.last("m"), options.last("J")
     if name:
         return f"Job <{printable(name)}> is not found"
     text = next((NOTHING[letter] for letter in SELECTIONS if listing.selects(letter)), "")

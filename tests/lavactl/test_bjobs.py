@@ -364,15 +364,26 @@ def test_json_has_one_record_a_job_and_an_error_for_an_unknown_id(desk: Desk) ->
         (["-r"], "No running job found"),
         (["-s"], "No suspended job found"),
         (["-d"], "No DONE/EXIT job found"),
-        (["-u", "carol"], "carol: Unknown user"),
-        (["-q", "nope"], "nope: No such queue"),
-        (["-m", "nope"], "nope: Bad host name, host group name or cluster name"),
     ],
 )
 def test_nothing_found_is_said_on_stderr(desk: Desk, options: list[str], sentence: str) -> None:
     """lsf.md 1.0 and 1.3: the message goes to stderr, stdout stays empty, the exit code is 0."""
     result = desk.type("bjobs", *options)
     assert (result.code, result.out, result.err) == (0, "", sentence + "\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["-u", "carol"], "carol: Unknown user"),
+        (["-q", "nope"], "nope: No such queue"),
+        (["-m", "nope"], "nope: Bad host name, host group name or cluster name"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_an_error(desk: Desk, options: list[str], sentence: str) -> None:
+    """Bad input, unlike an empty list, is no success."""
+    result = desk.type("bjobs", *options)
+    assert (result.code, result.out, result.err) == (255, "", sentence + "\n")
 
 
 def test_unknown_id(desk: Desk) -> None:

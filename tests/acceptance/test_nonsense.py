@@ -1,0 +1,62 @@
+"""Every command is fed nonsense against a real cluster: one sentence, a code that is not zero, no traceback."""
+
+import re
+
+import pytest
+
+from tests.acceptance.personal import Cluster
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+COMMON = (["-zzz"], ["--bogus"], ["-\x1b[2J"], ["\x1b[31mred\nline"])
+NONSENSE: dict[str, tuple[list[str], ...]] = {
+    "bsub": (
+        ["-n", "0", "true"], ["-n", "x", "true"], ["-n", "5,2", "true"], ["-W", "-1", "true"], ["-M", "lots", "true"],
+        ["-q", "nowhere", "true"], ["-m", "nohost", "true"], ["-R", "span[", "true"], ["-R", "rusage[mem=x]", "true"],
+        ["-J", "a[5-1]", "true"], ["-J", "a[1-99999999999]", "true"], ["-w", "done(", "true"], ["-b", "99:99", "true"],
+        ["-gpu", "num=-1", "true"], ["-o", "", "true"], ["-sp", "x", "true"], [""],
+    ),
+    "bjobs": (["notajob"], ["999999"], ["1["], ["0[1]x"], ["-o", "nosuchfield"], ["-q", "nowhere"]),
+    "bkill": (["notajob"], ["999999"], ["-s", "NOSUCH", "1"], ["1[2-1]"], []),
+    "bstop": (["notajob"], ["999999"], []),
+    "bresume": (["notajob"], ["999999"], []),
+    "bpeek": (["notajob"], ["999999"], ["1", "2"]),
+    "bhist": (["notajob"], ["999999"], ["-l", "-w"]),
+    "bqueues": (["nowhere"],),
+    "bhosts": (["nohost"],),
+    "lsload": (["nohost"],),
+    "lshosts": (["nohost"],),
+    "lsid": (),
+    "blaunch": (["true"], ["nohost", "true"], []),
+    "lavarun": (["true"], ["-n", "x", "true"], []),
+    "lavactl": (
+        ["up", "--hosts", "x"], ["up", "--slots", "0"], ["up", "--db", "mysql://x"], ["env", "x"], ["nonsense"], [],
+    ),
+}  # fmt: skip
+CASES = [
+    pytest.param(name, argv, id=f"{name} {' '.join(argv)!a}")
+    for name, several in NONSENSE.items()
+    for argv in (*several, *COMMON)
+    if (name, argv) != ("bsub", COMMON[-1])  # a shell may well make sense of it
+]
+
+
+@pytest.fixture(scope="module")
+def quiet_cluster(shared_cluster: Cluster) -> Cluster:
+    """The shared cluster; nothing here changes it."""
+    shared_cluster.up()
+    return shared_cluster
+
+
+@pytest.mark.parametrize(("name", "argv"), CASES)
+def test_nonsense_is_answered_with_a_sentence(quiet_cluster: Cluster, name: str, argv: list[str]) -> None:
+    """On standard error, with at most the usage after it."""
+    done = quiet_cluster.run(name, *argv, stdin="")
+    assert done.returncode != 0
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not re.search(r"unexpected \w+(Error|Exception)", done.stderr)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", done.stdout + done.stderr)
+    sentence, _, rest = done.stderr.partition("\n")
+    assert len(sentence) > 8
+    assert " " in sentence
+    assert not rest or "Usage:" in rest, done.stderr
