@@ -10,6 +10,7 @@ import time
 from typing import NamedTuple
 
 from agents.shepherd.messages import Finish
+from protos import endings
 
 RULE = "-" * 60
 COMMAND_LINES_MAX = 50
@@ -26,28 +27,6 @@ USAGE = """\
     Run time :                                   %.0f sec.
     Turnaround time :                            %.0f sec.
 """
-
-# What each termination reason means, as LSF prints it behind the word.
-SENTENCES = {
-    "TERM_PREEMPT": "job killed after preemption",
-    "TERM_WINDOW": "job killed after queue run window closed",
-    "TERM_LOAD": "job killed after load exceeded threshold",
-    "TERM_RUNLIMIT": "job killed after reaching LSF run time limit",
-    "TERM_DEADLINE": "job killed after reaching deadline",
-    "TERM_PROCESSLIMIT": "job killed after reaching LSF process limit",
-    "TERM_FORCE_OWNER": "job killed by owner without time for cleanup",
-    "TERM_FORCE_ADMIN": "job killed by root or LSF administrator without time for cleanup",
-    "TERM_REQUEUE_OWNER": "job killed and requeued by owner",
-    "TERM_REQUEUE_ADMIN": "job killed and requeued by root or LSF administrator",
-    "TERM_CPULIMIT": "job killed after reaching LSF CPU usage limit",
-    "TERM_OWNER": "job killed by owner",
-    "TERM_ADMIN": "job killed by root or LSF administrator",
-    "TERM_MEMLIMIT": "job killed after reaching LSF memory usage limit",
-    "TERM_EXTERNAL_SIGNAL": "job killed by a signal external to LSF",
-    "TERM_SWAP": "job killed after reaching LSF swap usage limit",
-    "TERM_THREADLIMIT": "job killed after reaching LSF thread limit",
-    "TERM_CWD_NOTEXIST": "current working directory is not accessible or does not exist on the execution host",
-}
 
 
 class Heading(NamedTuple):
@@ -122,8 +101,7 @@ The output (if any) is above this job summary.
 def _result(finish: Finish) -> str:
     lines = ""
     if finish.reason:
-        sentence = SENTENCES.get(finish.reason)
-        lines = f"{finish.reason}: {sentence}.\n" if sentence else f"{finish.reason}\n"
+        lines = f"{endings.sentence(finish.reason)}\n"
     if finish.detail:
         lines += f"{finish.detail}\n"
     if finish.status == 0:

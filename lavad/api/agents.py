@@ -21,7 +21,7 @@ from lavad.engine import Engine
 from lavad.links import WINDOW_S, AgentLinks, Outbox
 from lavad.settings import Settings
 from protos import agents_pb2 as pb
-from protos import agents_pb2_grpc, cluster_pb2, common_pb2
+from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
 from protos.failpoints import reach
 from protos.wire import PROTOCOL
 
@@ -162,8 +162,9 @@ def _report(host: str, report: pb.Report) -> Any:
 
 def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
     end = report.finished
+    reason = endings.explained(end.reason, end.detail if end.status else "")
     return c.ReportFinished(
-        host, key, end.status, end.time or time.time(), end.reason, end.cpu_s, end.memory_mib_max, end.pid, end.started,
+        host, key, end.status, end.time or time.time(), reason, end.cpu_s, end.memory_mib_max, end.pid, end.started,
         end.detail, end.exec_home, end.exec_cwd, report.also_released,
     )  # fmt: skip
 
