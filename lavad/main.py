@@ -14,6 +14,7 @@ from pathlib import Path
 import grpc
 
 from lavad.api import agents, cluster, enrolment, jobs
+from lavad.api.guard import Guard
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
 from lavad.clock import SystemClock
@@ -112,7 +113,7 @@ class Master:
     async def _serve(self, identity: tls.Identity) -> None:
         self._assemble()
         ticket_key = peektickets.new_key()
-        server = grpc.aio.server(options=SERVER_OPTIONS)
+        server = grpc.aio.server(interceptors=[Guard()], options=SERVER_OPTIONS)
         agent_service = agents.AgentService(
             self.engine, self.links, self.settings, peektickets.public_bytes(ticket_key)
         )

@@ -59,7 +59,11 @@ def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
         cluster=f"personal-{user}"[:39] if user.isascii() and user.isalnum() else "personal",
         administrators=user,
         database=wishes.database or "",
-        more={"LAVA_SOCKET": str(cluster.socket(login)), "LAVA_LOGIN_HOSTS": login},
+        more={
+            "LAVA_SOCKET": str(cluster.socket(login)),
+            "LAVA_LOGIN_HOSTS": login,
+            "LAVA_ADMIN_HOSTS": " ".join((login, *cluster.hosts)),  # one user's own machine: jobs may submit jobs
+        },
         **addresses(cluster),
     )
     files.create(directory, settings)

@@ -14,6 +14,7 @@ import grpc.aio
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from lavad.api.guard import Guard
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, tickets
 from protos.authority import Authority, check_identity, is_near_expiry, serial_of
@@ -75,7 +76,7 @@ async def start_enrolment_server(directory: Path, identity: Identity, listen: st
     """A running server on ADDR:PORT for hosts that have only a ticket; TrustError when the address cannot be used."""
     split_address(listen)
     options = [*SERVER_OPTIONS, ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX)]
-    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=_CALLS_MAX)
+    server = grpc.aio.server(interceptors=[Guard()], options=options, maximum_concurrent_rpcs=_CALLS_MAX)
     register(server, directory)
     try:
         server.add_secure_port(channel_target(listen), enrolment_server_credentials(identity))

@@ -15,6 +15,9 @@ from lavad.settings import Settings
 from protos.tls import Kind, TrustError, peer_role
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
 
+UID_MAX = (1 << 32) - 2
+USER_NAME_MAX = 256
+
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -29,8 +32,12 @@ async def agent_host(context: Context) -> str:
     return role.host
 
 
-async def caller(context: Context, settings: Settings) -> Caller:
-    """The user an agent vouches for; the call is ended when there is none."""
+async def caller(context: Context, settings: Settings, starts_jobs: bool = False) -> Caller:
+    """The user an agent vouches for; the call is ended when there is none.
+
+    With ``starts_jobs`` root is believed only from the hosts listed for administrators: an agent that has fallen into
+    wrong hands must not become root on all the others.
+    """
     host = await agent_host(context)
     metadata = dict(context.invocation_metadata() or ())
     try:
@@ -38,7 +45,9 @@ async def caller(context: Context, settings: Settings) -> Caller:
         uid, gid = int(str(metadata[CALLER_UID])), int(str(metadata[CALLER_GID]))
     except (KeyError, ValueError):
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "The agent did not say for whom it calls.")
-    if not user or uid < 0:
+    if not user or not 0 <= uid <= UID_MAX or not 0 <= gid <= UID_MAX or len(user) > USER_NAME_MAX:
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "The agent named no user.")
+    if starts_jobs and uid == 0 and host not in settings.administration_hosts:
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"Root may not submit or modify jobs from {host}.")
     is_administrator = user in settings.administrators and host in settings.administration_hosts
     return Caller(user, uid, is_administrator, gid, host)

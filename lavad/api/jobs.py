@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from lavad.api import identity, listing, translate
+from lavad.api import checks, guard, identity, listing, translate
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
 from lavad.core import commands as c
@@ -26,6 +26,7 @@ from protos import jobs_pb2 as pb
 
 SPEC_BYTES_MAX = 4 << 20
 DEFAULT_PROJECT = "default"
+FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # by the master, whatever a caller says
 
 
 class JobService(jobs_pb2_grpc.JobServiceServicer):
@@ -53,18 +54,20 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 
     async def Submit(self, request_iterator: Any, context: identity.Context) -> None:
         """Batches are answered in order; the next one is read while the last is being made durable."""
-        caller = await identity.caller(context, self.settings)
+        caller = await identity.caller(context, self.settings, starts_jobs=True)
         answers: asyncio.Queue[asyncio.Future[pb.SubmitReplies] | None] = asyncio.Queue(maxsize=16)
         writer = asyncio.create_task(_answer_in_order(answers, context))
         try:
             while isinstance(batch := await context.read(), pb.SubmitBatch):
                 await answers.put(await self._submit_batch(batch, caller))
+            guard.check_readable(batch)
         finally:
             await answers.put(None)
             await writer
 
     async def _submit_batch(self, batch: pb.SubmitBatch, caller: c.Caller) -> "asyncio.Future[pb.SubmitReplies]":
         future: asyncio.Future[pb.SubmitReplies] = asyncio.get_running_loop().create_future()
+        checks.check_batch(batch)
         results = [pb.SubmitResult(request_id=item.request_id) for item in batch.items]
         commands, places = [], []
         for place, item in enumerate(batch.items):
@@ -178,7 +181,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:
         """The present state at once, then every change, until all watched jobs have ended."""
         await identity.caller(context, self.settings)
-        jobs = [ref.job for ref in request.refs]
+        checks.check_refs(request.refs)
+        jobs = list(dict.fromkeys(ref.job for ref in request.refs))
         if request.only_end:
             await self.watchers.until_over(jobs)
             for job in jobs:
@@ -219,6 +223,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def Signal(self, request: pb.SignalRequest, context: identity.Context) -> pb.SignalReply:
         """bkill, bstop, bresume: each named job, or all that the filter admits, or the newest of them."""
         caller = await identity.caller(context, self.settings)
+        checks.check_signal(request)
         targets = self._targets(request, caller)
         if not targets:
             return pb.SignalReply(error="No unfinished job found")
@@ -250,7 +255,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 
     async def Modify(self, request: pb.ModifyRequest, context: identity.Context) -> pb.ModifyReply:
         """bmod: the named fields of a waiting job take new values."""
-        caller = await identity.caller(context, self.settings)
+        caller = await identity.caller(context, self.settings, starts_jobs=True)
+        checks.check_refs(request.refs)
         results = []
         for ref in request.refs:
             result = pb.SignalResult(job=ref.job)
@@ -267,20 +273,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             raise Refused("No matching job found")
         spec = pb.JobSpec()
         spec.CopyFrom(await self.shelf.spec(target.job))
-        for name in request.fields:
-            if name not in pb.JobSpec.DESCRIPTOR.fields_by_name:
-                raise Refused(f"{name}: not a parameter of a job")
-            spec.ClearField(name)
-            part = pb.JobSpec()
-            part.CopyFrom(request.spec)
-            for other in pb.JobSpec.DESCRIPTOR.fields_by_name:
-                if other != name:
-                    part.ClearField(other)
-            spec.MergeFrom(part)
+        _take_over(spec, request)
         owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
         packed = self.shelf.pack(spec, record.shared.user)
         new = translate.new_job(spec, packed, b"", owner, self.engine.cluster.policy)
-        await self.engine.execute(c.ModifyJob(target, new, caller, ", ".join(request.fields)))
+        await self.engine.execute(c.ModifyJob(target, new, caller, ", ".join(dict.fromkeys(request.fields))))
         self.links.spec_changed(target.job)
 
     # -- output -------------------------------------------------------------------------------------------------
@@ -323,6 +320,19 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 async def _answer_in_order(answers: Any, context: identity.Context) -> None:
     while (future := await answers.get()) is not None:
         await context.write(await future)
+
+
+def _take_over(spec: pb.JobSpec, request: pb.ModifyRequest) -> None:
+    """The named fields of a spec as the request has them."""
+    known = set(pb.JobSpec.DESCRIPTOR.fields_by_name)
+    wanted = set(request.fields)
+    if unknown := wanted - (known - FILLED_IN):
+        raise Refused(f"{min(unknown)[:80]}: not a parameter of a job")
+    part = pb.JobSpec()
+    part.CopyFrom(request.spec)
+    for name in known:
+        (spec if name in wanted else part).ClearField(name)
+    spec.MergeFrom(part)
 
 
 def _past_change(old: pb.JobRecord) -> pb.JobChange:

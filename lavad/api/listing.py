@@ -4,7 +4,7 @@ nobody."""
 import fnmatch
 from collections.abc import Iterator
 
-from lavad.api import translate
+from lavad.api import checks, translate
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
 from lavad.core.model import FINAL, Allocation, JobState
@@ -19,13 +19,14 @@ Item = tuple[Job | ArrayRecord, int, Job | None]
 
 
 class Selection:
-    """A job filter, ready to be asked."""
+    """A job filter, ready to be asked. Refused when it is out of bounds."""
 
     def __init__(self, request: jobs_pb2.JobFilter, caller: Caller, cluster: Cluster) -> None:
+        checks.check_filter(request)
         self.cluster = cluster
         self.user = "" if request.user == "all" else request.user or caller.user
         self.queue, self.host, self.project, self.name = request.queue, request.host, request.project, request.name
-        self.states = frozenset(JobState(state) for state in request.states if state)
+        self.states = checks.states_of(request)
         self.finished_too = request.finished_too
         self.refs = [ref for ref in request.refs if ref.job]
         if self.refs and not request.user:

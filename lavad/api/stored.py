@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from lavad.api import listing, translate
+from lavad.api import checks, listing, translate
 from lavad.core.commands import Caller
 from lavad.core.model import JobState
 from lavad.core.ranges import Ranges
@@ -59,14 +59,14 @@ class Stored:
 
 
 def _range(ref: common_pb2.JobRef) -> JobRange:
-    indices = translate.ranges_of(ref.indices)
-    return JobRange(ref.job, Ranges(indices) if indices else None)
+    return JobRange(ref.job, checks.indices_of(ref))
 
 
 def _filter(request: pb.JobFilter, caller: Caller, now: float) -> HistoryFilter:
+    checks.check_filter(request)
     refs = [ref for ref in request.refs if ref.job]
     user = "" if request.user == "all" else request.user or ("" if refs else caller.user)
-    states = frozenset(JobState(state) for state in request.states if state)
+    states = checks.states_of(request)
     if not states and not refs and not request.finished_too:
         states = frozenset(JobState) - {JobState.DONE, JobState.EXIT}
     return HistoryFilter(

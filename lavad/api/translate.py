@@ -1,17 +1,15 @@
 """Messages to core values, and back. The -R text is parsed here, by the core's own parser; nothing is decided."""
 
-from collections.abc import Iterable
 from typing import cast
 
+from lavad.api import checks
 from lavad.core import requirement
 from lavad.core.commands import Caller, Target
 from lavad.core.events import NewJob
 from lavad.core.model import HostFacts, JobState, Launch, Policy, Request, RoleRequest, Shared, pack_text
-from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
-NAME_MAX = 4094
 COMMAND_SHOWN_MAX = 4096  # of a longer script only the beginning is kept in memory for lists
 SLOTS_MAX = 1_000_000
 
@@ -57,20 +55,14 @@ def new_job(spec: jobs_pb2.JobSpec, stored: bytes, request_id: bytes, caller: Ca
         spec=stored,
         request_id=request_id,
         hold=spec.hold,
-        indices=ranges_of(spec.array),
+        indices=checks.ranges_of(spec.array),
         array_limit=spec.array_limit,
         priority=spec.priority,
     )
 
 
 def _check_spec(spec: jobs_pb2.JobSpec) -> None:
-    if not spec.command.strip():
-        raise Refused("No command is specified")
-    if len(spec.name) > NAME_MAX:
-        raise Refused(f"Bad job name: longer than {NAME_MAX} characters")
-    for label, value in (("-cwd", spec.cwd), ("-o", spec.output), ("-e", spec.error), ("-i", spec.input)):
-        if "\0" in value:
-            raise Refused(f"{label}: a file name can't hold a NUL character")
+    checks.check_spec(spec)
     if spec.cwd and not spec.cwd.startswith("/"):
         raise Refused("-cwd: the working directory must be an absolute path")
     if spec.dependency:
@@ -97,20 +89,6 @@ def text_of(spec: jobs_pb2.JobSpec) -> bytes:
         error=spec.error,
         description=spec.description,
     )
-
-
-def ranges_of(array: Iterable[common_pb2.IndexRange]) -> tuple[range, ...]:
-    """Index list of a job array.
-
-    Raises:
-        Refused: an empty or backward range.
-    """
-    parts = []
-    for part in array:
-        if not 1 <= part.first <= part.last:
-            raise Refused("Job array index error: an index range must ascend and start at 1 or above")
-        parts.append(range(part.first, part.last + 1, part.step or 1))
-    return tuple(parts)
 
 
 def request_of(spec: jobs_pb2.JobSpec) -> Request:
@@ -156,9 +134,7 @@ def state_message(state: JobState) -> common_pb2.JobState:
 
 def target_of(ref: common_pb2.JobRef) -> Target:
     """A job, or some elements of it."""
-    if not ref.indices:
-        return Target(ref.job)
-    return Target(ref.job, Ranges(ranges_of(ref.indices)))
+    return Target(ref.job, checks.indices_of(ref))
 
 
 def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:

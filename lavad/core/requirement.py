@@ -24,6 +24,9 @@ _TOKEN = re.compile(
 _DEPTH_MAX = 64
 _UNIT_MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
 _TEXT_MAX = 4094
+# Far above what hosts have, and far below where sums over hosts and tasks would not fit 64 bits.
+_MEMORY_MAX_MIB = 1 << 40
+_COUNT_MAX = 1_000_000
 
 Vector = NDArray[Any]
 Scalar = np.float64 | np.str_
@@ -98,9 +101,9 @@ def _rusage(wanted: Requirement, body: str, at: int) -> Requirement:
         if not equals or not value:
             raise _bad(at, f"rusage takes name=value, found {item.strip()!r}")
         if name == "mem":
-            wanted = replace(wanted, memory_mib=int(np.ceil(_size_mib(value, at))))
+            wanted = replace(wanted, memory_mib=_whole(_size_mib(value, at), _MEMORY_MAX_MIB, at))
         elif name in ("ngpus_physical", "ngpus_excl_p", "ngpus_shared"):
-            wanted = replace(wanted, gpus=int(_number(value, at)))
+            wanted = replace(wanted, gpus=_whole(_number(value, at), _COUNT_MAX, at))
         else:
             raise _bad(at, f"rusage can reserve mem and ngpus_physical; {name!r} is not known here")
     return wanted
@@ -110,7 +113,7 @@ def _span(wanted: Requirement, body: str, at: int) -> Requirement:
     name, equals, value = (part.strip() for part in body.partition("="))
     if name == "hosts" and equals and value in ("1", "-1"):
         return replace(wanted, one_host=value == "1", ptile=0)
-    if name == "ptile" and value.isdigit() and int(value) > 0:
+    if name == "ptile" and value.isascii() and value.isdigit() and 0 < float(value) <= _COUNT_MAX:
         return replace(wanted, ptile=int(value), one_host=False)
     raise _bad(at, f"span takes hosts=1 or ptile=n, found {body.strip()!r}")
 
@@ -139,6 +142,13 @@ def _number(text: str, at: int) -> float:
         return float(text)
     except ValueError:
         raise _bad(at, f"expected a number, found {text!r}") from None
+
+
+def _whole(value: float, most: int, at: int) -> int:
+    """Rounded up; scheduling counts in 64 bits, so what is absurd is refused here."""
+    if not 0 <= value <= most:
+        raise _bad(at, f"expected a number from 0 to {most}")
+    return int(np.ceil(value))
 
 
 def _size_mib(text: str, at: int) -> float:

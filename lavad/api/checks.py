@@ -1,0 +1,174 @@
+"""Whether a request is within bounds, before anything is done with it.
+
+Every caller's numbers and texts come through here, so that the core, the store and the agents may rely on them: no text
+holds a NUL character, numbers fit the columns they go into, and no request is so large that others wait for it.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from lavad.core.model import JobState
+from lavad.core.ranges import Ranges
+from lavad.core.reasons import Refused
+from protos import common_pb2, jobs_pb2
+
+TEXT_MAX = 4094
+ROLES_MAX = 100
+HOSTS_MAX = 10_000
+QUEUES_MAX = 100
+RLIMITS_MAX = 32
+REFS_MAX = 10_000
+BATCH_MAX = 1000
+INDICES_MAX = 1_000_000  # that are written out one by one
+GPUS_MAX = 10_000
+MEMORY_MAX_MIB = 1 << 40
+TIME_MAX = 1e11  # seconds since the epoch: the year 5138
+STORED_MAX = (1 << 63) - 1  # what a database's integer holds
+UMASK_MAX = 0o777
+SIGNAL_MAX = 64
+
+# Texts with a bound of their own: a script may be long, and a name has its own sentence.
+_OTHERWISE_BOUNDED = frozenset({"command", "name"})
+
+
+def check_spec(spec: jobs_pb2.JobSpec) -> None:
+    """Refuse a job that no part of the cluster could handle.
+
+    Raises:
+        Refused: one sentence says what is wrong.
+    """
+    check_texts(spec)
+    _check_command(spec)
+    _check_numbers(spec)
+    if any(b"\0" in entry for entry in spec.environment):
+        raise Refused("An environment variable can't hold a NUL character")
+    for what, values, most in (
+        ("roles", spec.roles, ROLES_MAX),
+        ("-m", spec.hosts, HOSTS_MAX),
+        ("-q", spec.queues, QUEUES_MAX),
+        ("limits", spec.rlimits, RLIMITS_MAX),
+    ):
+        if len(values) > most:
+            raise Refused(f"{what}: more than {most} were given")
+    for role in spec.roles:
+        check_texts(role)
+        if role.launch not in common_pb2.Launch.values():
+            raise Refused(f"Unknown way to launch a role: {role.launch}")
+        if role.gpu.num > GPUS_MAX:
+            raise Refused(f"-gpu: more than {GPUS_MAX} GPUs were requested")
+
+
+def check_texts(message: jobs_pb2.JobSpec | jobs_pb2.JobFilter | common_pb2.Role) -> None:
+    """Refuse texts with NUL characters, which end a text for everything below, and endless ones.
+
+    Raises:
+        Refused: names the field.
+    """
+    for field, value in message.ListFields():
+        if field.type != field.TYPE_STRING:
+            continue
+        for text in (value,) if isinstance(value, str) else value:
+            if "\0" in text and not (field.name == "command" and getattr(message, "is_script", False)):
+                raise Refused(f"Bad {field.name}: it can't hold a NUL character")
+            if len(text) > TEXT_MAX and field.name not in _OTHERWISE_BOUNDED:
+                raise Refused(f"Bad {field.name}: longer than {TEXT_MAX} characters")
+
+
+def _check_command(spec: jobs_pb2.JobSpec) -> None:
+    if not spec.command.strip():
+        raise Refused("No command is specified")
+    if spec.is_script and "\0" in spec.command.partition("\n")[0]:
+        raise Refused("Bad command: the first line of a script can't hold a NUL character")
+    if len(spec.name) > TEXT_MAX:
+        raise Refused(f"Bad job name: longer than {TEXT_MAX} characters")
+
+
+def _check_numbers(spec: jobs_pb2.JobSpec) -> None:
+    if spec.memory_limit_mib > MEMORY_MAX_MIB:
+        raise Refused("-M: more memory than any host could have")
+    if spec.umask_plus_one > UMASK_MAX + 1:
+        raise Refused(f"A umask is at most {UMASK_MAX:o}")
+    for what, moment in (("-t", spec.terminate_time), ("-b", spec.begin_time)):
+        if not (math.isfinite(moment) and 0 <= moment <= TIME_MAX):
+            raise Refused(f"{what}: not a time that can be reached")
+    if any(limit.soft > STORED_MAX for limit in spec.rlimits):
+        raise Refused("A process limit is too large")
+
+
+def check_batch(batch: jobs_pb2.SubmitBatch) -> None:
+    """Refuse a batch that would keep everybody else waiting while it is worked on."""
+    if len(batch.items) > BATCH_MAX:
+        raise Refused(f"More than {BATCH_MAX} jobs in one message")
+
+
+def check_refs(refs: Sequence[common_pb2.JobRef]) -> None:
+    """Refuse too many job ids, or ids that no store could hold.
+
+    Raises:
+        Refused: one sentence says what is wrong.
+    """
+    if len(refs) > REFS_MAX:
+        raise Refused(f"More than {REFS_MAX} jobs were named at once")
+    for ref in refs:
+        if ref.job > STORED_MAX:
+            raise Refused(f"Job <{ref.job}> is not found")
+    if sum(_size(part) for ref in refs for part in ref.indices) > INDICES_MAX:
+        raise Refused(f"More than {INDICES_MAX} array elements were named at once")
+
+
+def check_filter(wanted: jobs_pb2.JobFilter) -> None:
+    """Refuse a filter that means nothing or takes too long.
+
+    Raises:
+        Refused: one sentence says what is wrong.
+    """
+    check_texts(wanted)
+    check_refs(wanted.refs)
+    if len(wanted.name) > TEXT_MAX:
+        raise Refused(f"Bad job name: longer than {TEXT_MAX} characters")
+    unknown = [state for state in wanted.states if state not in common_pb2.JobState.values()]
+    if unknown:
+        raise Refused(f"Unknown job state: {unknown[0]}")
+
+
+def check_signal(request: jobs_pb2.SignalRequest) -> None:
+    """Refuse what no process could be told.
+
+    Raises:
+        Refused: one sentence says what is wrong.
+    """
+    check_filter(request.filter)
+    if request.action not in jobs_pb2.SignalAction.values():
+        raise Refused(f"Unknown action: {request.action}")
+    if request.action == jobs_pb2.SEND and not 1 <= request.signal <= SIGNAL_MAX:
+        raise Refused(f"Unknown signal: {request.signal}")
+
+
+def states_of(wanted: jobs_pb2.JobFilter) -> frozenset[JobState]:
+    """The states of a checked filter."""
+    return frozenset(JobState(state) for state in wanted.states if state)
+
+
+def ranges_of(array: Iterable[common_pb2.IndexRange]) -> tuple[range, ...]:
+    """An index list.
+
+    Raises:
+        Refused: an empty or backward range, or overlapping ones that would take too long to sort out.
+    """
+    parts = []
+    for part in array:
+        if not 1 <= part.first <= part.last:
+            raise Refused("Job array index error: an index range must ascend and start at 1 or above")
+        parts.append(range(part.first, part.last + 1, part.step or 1))
+    if len(parts) > 1 and sum(map(len, parts)) > INDICES_MAX:
+        raise Refused(f"Job array index error: more than {INDICES_MAX} indices in several ranges")
+    return tuple(parts)
+
+
+def indices_of(ref: common_pb2.JobRef) -> Ranges | None:
+    """The elements a reference names; None for the whole job."""
+    return Ranges(ranges_of(ref.indices)) if ref.indices else None
+
+
+def _size(part: common_pb2.IndexRange) -> int:
+    return len(range(part.first, part.last + 1, part.step or 1))

@@ -1,0 +1,112 @@
+"""What callers are told when a request can't be read, is refused as a whole, or meets a defect.
+
+One sentence each, never a traceback or the name of an exception; what is a defect goes to the log with its place.
+Requests that can't be read arrive at no method.
+"""
+
+import asyncio
+import functools
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from lavad.core.reasons import NotNow, Refused
+
+log = logging.getLogger(__name__)
+
+Method = Callable[[Any, Any], Any]
+Handler = Any  # grpc.RpcMethodHandler, which is generic in its type stubs only
+
+UNREADABLE = "The request can't be read: the program that sent it does not fit this master."
+DEFECT = "The master met an error of its own; its log has the details."
+
+
+class Unreadable:
+    """Stands for a message that was no message; a stream's reader takes anything but its own message for the end."""
+
+
+class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
+    """Wraps every method of a server."""
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """The method's handler with a cautious reader and a last resort."""
+        handler: Any = await continuation(handler_call_details)
+        if handler is None:  # no such method: the library says so
+            return None
+        name = str(handler_call_details.method)
+        read = _cautious(handler.request_deserializer)
+        if handler.unary_unary:
+            one = _guarded_one(handler.unary_unary, name)
+            return grpc.unary_unary_rpc_method_handler(one, read, handler.response_serializer)
+        if handler.unary_stream:
+            many = _guarded_many(handler.unary_stream, name)
+            return grpc.unary_stream_rpc_method_handler(many, read, handler.response_serializer)
+        both = _guarded_one(handler.stream_stream, name)
+        return grpc.stream_stream_rpc_method_handler(both, read, handler.response_serializer)
+
+
+def _cautious(read: Any) -> Callable[[bytes], Any]:
+    def reading(data: bytes) -> Any:
+        try:
+            return read(data)
+        except DecodeError:
+            return Unreadable()
+
+    return reading
+
+
+def _guarded_one(method: Method, name: str) -> Method:
+    """A method that returns its answer, or writes its answers itself."""
+
+    @functools.wraps(method)
+    async def guarded(request: Any, context: Any) -> Any:
+        try:
+            check_readable(request)
+            return await method(request, context)
+        except Exception as error:
+            await _end(error, name, context)
+
+    return guarded
+
+
+def _guarded_many(method: Method, name: str) -> Method:
+    @functools.wraps(method)
+    async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+        try:
+            check_readable(request)
+            async for answer in method(request, context):
+                yield answer
+        except Exception as error:
+            await _end(error, name, context)
+
+    return guarded
+
+
+def check_readable(message: Any) -> None:
+    """For methods that read a stream themselves, about what they took for its end.
+
+    Raises:
+        Refused: it was a message, but not one that can be read.
+    """
+    if isinstance(message, Unreadable):
+        raise Refused(UNREADABLE)
+
+
+async def _end(error: Exception, name: str, context: Any) -> None:
+    """End a call that failed as a whole. What ended on purpose, or has nobody listening any more, goes on as it is."""
+    if isinstance(error, Refused):
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+    if isinstance(error, NotNow):
+        await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+    if isinstance(error, grpc.aio.AbortError | grpc.aio.UsageError | asyncio.InvalidStateError):
+        raise error
+    log.error("call=failed method=%s", name, exc_info=error)
+    await context.abort(grpc.StatusCode.INTERNAL, DEFECT)

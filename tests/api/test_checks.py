@@ -1,0 +1,87 @@
+"""Requests out of bounds are refused with a sentence before anything is done with them."""
+
+from typing import Any
+
+import pytest
+
+from lavad.api import checks
+from lavad.core.reasons import Refused
+from protos import jobs_pb2
+from protos.common_pb2 import GpuRequest, IndexRange, JobRef, Role
+from protos.jobs_pb2 import JobFilter, JobSpec, Rlimit, SignalRequest
+
+TEXT_FIELDS = [
+    field.name for field in JobSpec.DESCRIPTOR.fields if field.type == field.TYPE_STRING and not field.is_repeated
+]
+
+
+@pytest.mark.parametrize("field", TEXT_FIELDS)
+def test_no_text_holds_a_nul_character(field: str) -> None:
+    """It would end the text for every program below, and the words of a job for every list."""
+    spec = JobSpec(command="true")
+    setattr(spec, field, "a\0b")
+    with pytest.raises(Refused, match="NUL"):
+        checks.check_spec(spec)
+
+
+def test_a_script_may_hold_anything_below_its_first_line() -> None:
+    """Self-extracting scripts carry what they like; the first line names the interpreter."""
+    checks.check_spec(JobSpec(command="#!/bin/sh\nexit\n\0\0", is_script=True))
+    with pytest.raises(Refused, match="first line"):
+        checks.check_spec(JobSpec(command="#!/bin/s\0h\n", is_script=True))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"memory_limit_mib": 2**64 - 1},
+        {"umask_plus_one": 2**32 - 1},
+        {"terminate_time": float("nan")},
+        {"terminate_time": float("inf")},
+        {"terminate_time": -1.0},
+        {"rlimits": [Rlimit(name="core", soft=2**64 - 1)]},
+        {"roles": [Role(launch=77)]},  # type: ignore[arg-type]
+        {"roles": [Role(gpu=GpuRequest(num=2**32 - 1))]},
+        {"roles": [Role()] * 1000},
+        {"roles": [Role(command="a\0b")]},
+        {"hosts": ["n"] * 20_000},
+        {"queues": ["normal"] * 1000},
+        {"project": "p" * 100_000},
+        {"environment": [b"A=\0"]},
+    ],
+)
+def test_absurd_jobs(fields: dict[str, Any]) -> None:
+    """Each alone is enough."""
+    with pytest.raises(Refused):
+        checks.check_spec(JobSpec(command="true", **fields))
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        JobFilter(states=[99]),  # type: ignore[list-item]
+        JobFilter(name="[a*?" * 500_000),
+        JobFilter(queue="\0"),
+        JobFilter(refs=[JobRef(job=2**64 - 1)]),
+        JobFilter(refs=[JobRef(job=1)] * 20_000),
+        JobFilter(refs=[JobRef(job=1, indices=[IndexRange(first=1, last=2**32 - 1)])]),
+    ],
+)
+def test_absurd_filters(wanted: JobFilter) -> None:
+    """They would keep everybody else waiting, or break the store's query."""
+    with pytest.raises(Refused):
+        checks.check_filter(wanted)
+
+
+def test_overlapping_ranges_are_bounded() -> None:
+    """They are written out to be sorted: a million of a million would take for ever."""
+    with pytest.raises(Refused, match="several ranges"):
+        checks.ranges_of([IndexRange(first=1, last=1_000_000)] * 100)
+    assert checks.ranges_of([IndexRange(first=1, last=1_000_000)]) == (range(1, 1_000_001),)
+
+
+@pytest.mark.parametrize("request_", [SignalRequest(action=jobs_pb2.SEND, signal=2**31), SignalRequest(action=77)])  # type: ignore[arg-type]
+def test_signals_that_do_not_exist(request_: SignalRequest) -> None:
+    """Neither numbers nor actions."""
+    with pytest.raises(Refused, match="Unknown"):
+        checks.check_signal(request_)
