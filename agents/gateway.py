@@ -54,6 +54,7 @@ class Limits:
     connections: int = 4096
     connections_per_user: int = 1024
     calls_per_connection: int = 2048
+    calls_per_user: int = 4096
     waiting_bytes: int = 512 << 20
     waiting_bytes_per_user: int = 64 << 20
     first_frame_s: float = 10.0  # a new connection says something
@@ -89,6 +90,7 @@ class Gateway:
         self._names = names or UserNames()
         self._connections: dict[asyncio.Task[None], int] = {}
         self._by_user: defaultdict[int, int] = defaultdict(int)
+        self._calls_by_user: defaultdict[int, int] = defaultdict(int)
         self._server: asyncio.Server | None = None
         self._inode = 0
         self._connections_max = self.limits.connections
@@ -143,6 +145,22 @@ class Gateway:
             raise CallFailed(frames.RESOURCE_EXHAUSTED, text)
         self._connections[task] = uid
         self._by_user[uid] += 1
+
+    def count_call(self, uid: int) -> None:
+        """One more call of this user is under way: each costs memory here and in the master.
+
+        Raises:
+            FrameError: too many are.
+        """
+        if self._calls_by_user[uid] >= self.limits.calls_per_user:
+            raise frames.FrameError(f"uid {uid} has {self.limits.calls_per_user} calls under way, which is the limit")
+        self._calls_by_user[uid] += 1
+
+    def call_ended(self, uid: int) -> None:
+        """One call less."""
+        self._calls_by_user[uid] -= 1
+        if not self._calls_by_user[uid]:
+            del self._calls_by_user[uid]
 
     async def _refuse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, failure: CallFailed) -> None:
         """Answer the first call of a connection that is not served, so that the command can say why."""
@@ -301,11 +319,12 @@ class Connection:
         return False
 
     def _open(self, number: int, plain: bool, payload: bytes) -> bool:
+        method, message = frames.unpack_open(payload)
         if number in self._calls:
             raise frames.FrameError(f"call {number} is open already")
         if len(self._calls) >= self._gateway.limits.calls_per_connection:
             raise frames.FrameError("too many calls on one connection")
-        method, message = frames.unpack_open(payload)
+        self._gateway.count_call(self._caller.uid)
         call = Call(number, method, self._caller, self._write, self._gateway.budget)
         call.deliver(message, len(payload))
         if plain:
@@ -318,6 +337,7 @@ class Connection:
     def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
         """Runs for every call, also for one cancelled before its first step."""
         del self._calls[call.number]
+        self._gateway.call_ended(self._caller.uid)
         call.drop()
         if task.cancelled():
             if not self._writer.is_closing():

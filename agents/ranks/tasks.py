@@ -25,6 +25,7 @@ INPUT_WAITING_MAX = 1 << 20
 # A process that a task left behind may still write for so long after the task's end.
 LINGER_S = 1.0
 KILL_AFTER_S = 2.0
+SIGNAL_MAX = 64
 
 Send = Callable[[TaskOutput], Awaitable[None]]
 
@@ -93,6 +94,8 @@ async def _start_and_close(
 
 
 def _argv(start: TaskStart) -> tuple[bytes, ...]:
+    if any(b"\0" in text for text in (start.command, start.cwd, *start.argv, *start.environment)):
+        raise TaskRefused("a command, a directory or a variable with a NUL character means nothing")
     if start.command:
         return (b"/bin/sh", b"-c", start.command)
     if not start.argv:
@@ -189,7 +192,7 @@ class _Streams:
     async def _feed(self, handle: TaskHandle, inputs: AsyncIterator[TaskInput]) -> None:
         """Pass on what the caller says; the end of its words is the end of the task's input."""
         async for message in inputs:
-            if message.signal:
+            if 0 < message.signal <= SIGNAL_MAX:
                 handle.signal(message.signal)
             if message.pmi and self._pmi is not None:
                 await self._pmi[1].write(message.pmi)

@@ -35,6 +35,8 @@ POST_EXEC_MAX_S = 600.0
 KILLED = int(signal.SIGKILL)  # as a wait status
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 ABORT_EXIT = 99  # of a pre-execution command: the job must not be tried again
+# How Python refuses what no system call would take: a NUL character, a number out of range.
+UNUSABLE = (ValueError, OverflowError)
 
 HELD, PRE, RUNNING, ENDING, POST, OVER = "held", "pre", "running", "ending", "post", "over"
 
@@ -110,7 +112,7 @@ class Work:
                 self._tasks[pid] = serial
                 if self._sample_at == NEVER:  # on a host where only tasks run they are all there is to count
                     self._sample_at = time.monotonic() + FIRST_SAMPLE_S
-        except (StartFailure, HostFailure, OSError) as failure:
+        except (StartFailure, HostFailure, OSError, *UNUSABLE) as failure:
             error = str(failure)
         self._send(messages.TASK_STARTED, serial, pid, error)
 
@@ -221,6 +223,9 @@ class Work:
         except StartFailure as failure:
             self._detail, self._reason = str(failure), failure.reason or self._reason
             self._end(failure.status)
+        except UNUSABLE as error:
+            self._detail = f"The job cannot be started as it was submitted: {error}."
+            self._end(start.exit_status(126))
         except HostFailure as failure:
             self._refuse(str(failure))
         except OSError as error:  # of a call that should not fail: this host is not well
