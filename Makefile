@@ -7,12 +7,13 @@ READY := .venv/.ready
 STUBS := $(patsubst %.proto,%,$(wildcard protos/*.proto))
 PROTOC = $(BIN)/python -m grpc_tools.protoc -I . --python_out=$(1) --pyi_out=$(1) --grpc_python_out=$(1) $(wildcard protos/*.proto)
 
-.PHONY: help setup demo test lint format protos bench docs sim package lock clean
+.PHONY: help setup demo test mutants lint format protos bench docs sim package lock clean
 
 help:
 	@echo "make setup    a virtual environment in .venv with exact versions"
 	@echo "make demo     three hosts on this machine, three jobs, everything checked and taken down"
 	@echo "make test     all tests this machine can run (TESTS=path to choose)"
+	@echo "make mutants  plants known bugs in a copy and shows that the tests see each"
 	@echo "make lint     format, lint, types, import contracts, generated code"
 	@echo "make format   rewrite the sources in the one format"
 	@echo "make protos   generate the wire's stubs"
@@ -34,6 +35,9 @@ demo: $(READY)
 test: $(READY)
 	@packaging/test-prerequisites.sh
 	@$(BIN)/python -m pytest $(TESTS)
+
+mutants: $(READY)
+	@$(BIN)/python -m tests.mutants.run $(ARGS)
 
 lint: $(READY)
 	@$(BIN)/ruff format --check --quiet .

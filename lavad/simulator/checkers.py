@@ -49,10 +49,11 @@ class History:
 
     processes: list[Process] = field(default_factory=list)
     submitted: dict[bytes, set[int]] = field(default_factory=dict)  # request id -> the jobs it was told
-    killed: list[tuple[float, int, int]] = field(default_factory=list)  # acknowledged: when, job, index (-1: all)
+    killed: list[tuple[int, int, int]] = field(default_factory=list)  # acknowledged: job, index, its attempts till then
     elements: dict[int, tuple[int, ...]] = field(default_factory=dict)  # job -> its indices, (0,) for a plain job
     rerunnable: dict[int, bool] = field(default_factory=dict)
     limits: dict[int, int] = field(default_factory=dict)  # array -> how many elements may run at once
+    staged: set[tuple[Key, str]] = field(default_factory=set)  # hosts that were made ready for an attempt
     forced: set[tuple[int, int]] = field(default_factory=set)  # ended by bkill -r, whatever the hosts said
     running: dict[str, list[Process]] = field(default_factory=lambda: defaultdict(list))
 
@@ -75,6 +76,17 @@ class History:
         gpus = [gpu for one in held.values() for gpu in one.gpus]
         if len(gpus) != len(set(gpus)) or any(gpu >= limit_gpus for gpu in gpus):
             raise Violation(f"{process.host}: {key} shares a GPU or has one that is not there: {gpus}")
+
+    def check_launch(self, key: Key, hosts: tuple[str, ...], order_age_s: float, order_validity_s: float) -> None:
+        """Look at what an order starts.
+
+        Raises:
+            Violation: not all hosts of the attempt were made ready for it, or the order is too old.
+        """
+        if len(hosts) > 1 and any((key, host) not in self.staged for host in hosts):
+            raise Violation(f"{key} is launched before all of {hosts} have staged")
+        if order_age_s > order_validity_s:
+            raise Violation(f"{key} is started by an order that is {order_age_s:.1f} s old")
 
     def _check_first_start(self, process: Process) -> None:
         if any(one.key == process.key and one.host == process.host and one.is_command for one in self.processes):
@@ -166,14 +178,10 @@ def _runs_once(history: History) -> Iterator[str]:
 def _killed_stays_killed(history: History) -> Iterator[str]:
     """After an acknowledged kill no further attempt begins."""
     processes = _by_job(history)
-    for at, job, index in history.killed:
-        for (number, element), started in processes.items():
-            if number != job or index not in (-1, element):
-                continue
-            before = {one.key.attempt for one in started if one.started <= at}
-            later = {one.key.attempt for one in started if one.started > at} - before
-            if (before and later) or len(later) > 1:
-                yield f"job {job}[{element}] was killed at {at:.3f}, yet attempts {sorted(later)} began"
+    for job, index, attempts in history.killed:
+        later = {one.key.attempt for one in processes[job, index] if one.key.attempt > attempts}
+        if later:
+            yield f"job {job}[{index}] was killed in attempt {attempts}, yet attempts {sorted(later)} began"
 
 
 def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
@@ -197,7 +205,7 @@ def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
 
 def _was_to_be_repeated(history: History, one: Ended) -> bool:
     """Killed while it waited for the last host of a failed attempt: the failed attempt's status is not the job's."""
-    killed = any(job == one.key.job and index in (-1, one.key.index) for _, job, index in history.killed)
+    killed = any((job, index) == one.key[:2] for job, index, _ in history.killed)
     return killed and history.rerunnable[one.key.job] and one.end.status == EXIT_STATUS_KILLED
 
 

@@ -87,6 +87,7 @@ class Entry:
     is_releasing: bool = False
     last: c.AgentReport | None = None
     serials: set[int] = field(default_factory=set)
+    age_s: float = 0.0  # of the order that lets it start, when it came
 
 
 class SimulatedHost:
@@ -232,17 +233,18 @@ class SimulatedHost:
 
     def take_orders(self, orders: list[Order], echo: float) -> None:
         """One message of the master's; ``echo`` is this agent's own clock as the master last heard it."""
-        is_stale = self.own_clock() - echo > self.world.order_validity_s
+        age_s = self.own_clock() - echo
         for order in orders:
-            self._take(order, is_stale)
+            self._take(order, age_s)
 
-    def _take(self, order: Order, is_stale: bool) -> None:
+    def _take(self, order: Order, age_s: float) -> None:
+        is_stale = age_s > self.world.order_validity_s
         entry = self.journal.get(order.key)
         match order:
             case StageOrder():
-                self._stage(order, entry, is_stale)
+                self._stage(order, entry, is_stale, age_s)
             case LaunchOrder():
-                self._launch(order, entry, is_stale)
+                self._launch(order, entry, is_stale, age_s)
             case SignalOrder():
                 self._signal(order, entry)
             case ReleaseOrder():
@@ -254,7 +256,7 @@ class SimulatedHost:
                     self.exit_log.pop(order.key, None)
                     self.start_log.discard(order.key)
 
-    def _stage(self, order: StageOrder, entry: Entry | None, is_stale: bool) -> None:
+    def _stage(self, order: StageOrder, entry: Entry | None, is_stale: bool, age_s: float) -> None:
         if entry is not None:
             if entry.last is not None:
                 self.world.say(self, [entry.last])
@@ -262,7 +264,7 @@ class SimulatedHost:
         if is_stale:
             self.world.say(self, [c.ReportRefused(self.name, order.key, "the order is too old")])
             return
-        entry = self.journal[order.key] = Entry(order, order.launch_now)
+        entry = self.journal[order.key] = Entry(order, order.launch_now, age_s=age_s)
         self._later(self.world.rng.uniform(0.005, 0.3), lambda: self._hold(order, entry))
 
     def _hold(self, order: StageOrder, entry: Entry) -> None:
@@ -275,13 +277,14 @@ class SimulatedHost:
         hosts = tuple(share.host for share in order.allocation)
         shepherd = Shepherd(order.key, share, hosts[0] == self.name, hosts)
         self.shepherds[order.key] = shepherd
+        self.world.history.staged.add((order.key, self.name))
         entry.state = "held"
         if entry.is_launched:
             self._start(shepherd)
         else:
             self._keep(order.key, c.ReportStaged(self.name, order.key))
 
-    def _launch(self, order: LaunchOrder, entry: Entry | None, is_stale: bool) -> None:
+    def _launch(self, order: LaunchOrder, entry: Entry | None, is_stale: bool, age_s: float) -> None:
         if entry is None:
             self.world.say(self, [c.ReportRefused(self.name, order.key, "the attempt is not staged on this host")])
         elif entry.is_launched or entry.is_releasing or entry.state == "over":
@@ -291,7 +294,7 @@ class SimulatedHost:
             self.shepherds.pop(order.key, None)
             self._over(order.key, c.ReportRefused(self.name, order.key, "the order is too old"))
         else:
-            entry.is_launched = True
+            entry.is_launched, entry.age_s = True, age_s
             if entry.state == "held":
                 shepherd = self.shepherds[order.key]
                 self.world.after(self.world.rng.uniform(0.001, 0.02), lambda: self._start(shepherd))
@@ -326,6 +329,8 @@ class SimulatedHost:
         behaviour = self.world.behaviour(shepherd.key)
         if not (behaviour.each or shepherd.is_lead):
             return
+        age_s = self.journal[shepherd.key].age_s
+        self.world.history.check_launch(shepherd.key, shepherd.peers, age_s, self.world.order_validity_s)
         self._begin_process(shepherd, is_command=shepherd.is_lead)
         shepherd.is_timed = True
         length = 1.0 if shepherd.is_lead else self.world.rng.uniform(0.5, 1.5)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lavad.core import commands as c
+from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.model import SUSPENDED, JobState, Launch, Request, RoleRequest, Shared, pack_text
 from lavad.core.ranges import Ranges
@@ -34,6 +35,13 @@ class Verdict:
     digest: str
     processes: int
     steps: int
+
+
+def _attempts_of(cluster: Cluster, job: int, index: int) -> int:
+    element, record = cluster.element(job, index), cluster.jobs[job]
+    if element is not None:
+        return element.attempts
+    return record.attempts.get(index, 0) if isinstance(record, ArrayRecord) else record.attempts
 
 
 class Users:
@@ -143,7 +151,9 @@ class Users:
             self._close_a_host()
 
     def _kill(self, command: c.Command, job: int, index: int) -> None:
-        self._ask(command, lambda _: self.world.history.killed.append((self.world.now, job, index)))
+        cluster, killed = self.world.master.cluster, self.world.history.killed
+        elements = self.world.history.elements[job] if index < 0 else (index,)
+        self._ask(command, lambda _: killed.extend((job, one, _attempts_of(cluster, job, one)) for one in elements))
 
     def _force(self, target: c.Target, job: int, index: int) -> None:
         elements = self.world.history.elements[job] if index < 0 else (index,)

@@ -11,6 +11,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -18,10 +19,14 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
+from lavad.core.indexes.pending import Bucket
 from lavad.core.model import FINAL, HostFacts, JobState, Key, Policy
 from lavad.core.orders import Order
+from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord, JobEnd
 from lavad.core.scheduling.cycle import Agenda, slice_pass
+from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.room import Room
 from lavad.core.step import Outcome, step
 from lavad.simulator.checkers import Alone, Ended, History
 from lavad.simulator.fleet import Behaviour, SimulatedHost
@@ -209,12 +214,34 @@ class Master:
             self._later(self.world.rng.uniform(0.0, 0.005), self._plan)
 
     def _plan(self) -> None:
+        if self.world.faults and self.world.rng.random() < 0.1:
+            self._plan_besides()
         plan = slice_pass(self.cluster, self.agenda, self.world.rng.choice((1, 2, 8, 64, 1024)), self.world.now)
         lag_s = self.world.rng.uniform(0.0, 0.5) if self.world.faults and self.world.rng.random() < 0.1 else 0.0
         if lag_s:
             self._later(lag_s, lambda: self._apply_plan(plan, True))
         else:
             self._apply_plan(plan, False)
+
+    def _plan_besides(self) -> None:
+        """A careless scheduler's plan, made of the state now and applied when that is history: starts are verified."""
+        starts = [start for bucket in self.cluster.pending.buckets.values() for start in self._careless(bucket)]
+
+        def apply() -> None:
+            self.execute(c.ApplyPlan(Plan(tuple(starts))), lambda _: None)
+            self.agenda.look_at_everything(self.cluster)
+            self.wake()
+
+        self._later(self.world.rng.uniform(0.0, 0.5), apply)
+
+    def _careless(self, bucket: Bucket) -> Iterable[Start]:
+        """Starts of a bucket's first job, or the first elements of an array, as if each were alone in the cluster."""
+        record = self.cluster.jobs[bucket.head().job]
+        indices = islice(record.pending, 3) if isinstance(record, ArrayRecord) else (0,)
+        for index in indices:
+            allocation = place(Room(self.cluster.table), bucket.key.request)
+            if allocation is not None:
+                yield Start(record.id, index, allocation, "careless")
 
     def _apply_plan(self, plan: Any, is_late: bool) -> None:
         def applied(dropped: int) -> None:

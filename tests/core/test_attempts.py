@@ -332,3 +332,13 @@ def test_a_wrong_clock_makes_no_negative_time(story: Story) -> None:
     end = story.job(key.job).end
     assert end is not None
     assert end.at >= end.started_at
+
+
+def test_the_end_names_who_brought_it(story: Story) -> None:
+    """An administrator's SIGKILL is not the owner's."""
+    key = story.run(a_job())
+    story.do(c.SignalJob(story.target(key.job), 9, ROOT))
+    story.finished("n1", key, 9)
+    end = story.job(key.job).end
+    assert end is not None
+    assert end.reason.startswith("TERM_FORCE_ADMIN")

@@ -77,15 +77,19 @@ def _why_nothing(record: Job | ArrayRecord, indices: Ranges | None) -> str:
     return "Job has already finished" if record.is_over else "Operation is in progress"
 
 
+def _reason(cluster: Cluster, command: c.KillJob | c.SignalJob, is_forced: bool) -> str:
+    """The TERM_ word: who ends the job, and whether it gets time."""
+    record = cluster.jobs.get(command.target.job)
+    if record is not None and is_owner(record, command.caller):
+        return r.TERM_FORCE_OWNER if is_forced else r.TERM_OWNER
+    return r.TERM_FORCE_ADMIN if is_forced else r.TERM_ADMIN
+
+
 def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
     """bkill. What waits ends at once; what runs gets the terminate sequence; ``remove`` ends the record whatever
     happens."""
-    record = cluster.jobs.get(command.target.job)
-    owns = record is not None and is_owner(record, command.caller)
     by = command.caller.user
-    reason = r.TERM_OWNER if owns else r.TERM_ADMIN
-    if command.remove:
-        reason = r.TERM_FORCE_OWNER if owns else r.TERM_FORCE_ADMIN
+    reason = _reason(cluster, command, command.remove)
 
     def end_waiting(job: int, indices: Ranges) -> e.Event:
         return e.PendingEnded(now, job, indices, by, reason)
@@ -122,11 +126,11 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
         return stop(cluster, c.StopJob(command.target, command.caller), now)
     if command.signal == CONT:
         return resume(cluster, c.ResumeJob(command.target, command.caller), now)
-    reason = r.TERM_FORCE_OWNER if command.signal == SIGKILL else ""
+    ending = _reason(cluster, command, command.signal == SIGKILL)
 
     def refuse(job: int, indices: Ranges) -> e.Event:
         if command.signal in _ENDING:
-            return e.PendingEnded(now, job, indices, by, r.TERM_OWNER)
+            return e.PendingEnded(now, job, indices, by, ending)
         raise Refused("Job has not started yet")
 
     def send(job: Job) -> list[e.Event]:
@@ -134,7 +138,8 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
             raise Refused("Unable to contact execution host")
         assert job.attempt is not None
         if command.signal in _ENDING and not job.attempt.launched:
-            return kill_attempt(cluster, job, job.attempt, now, by, reason or r.TERM_OWNER)
+            return kill_attempt(cluster, job, job.attempt, now, by, ending)
+        reason = ending if command.signal == SIGKILL else ""
         return [e.JobSignalled(now, job.key, command.signal, by, reason)]
 
     return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), refuse, send)

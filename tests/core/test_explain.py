@@ -1,0 +1,97 @@
+"""Why a job waits: every cause that holds, the hosts it rules out, and nothing once it could start."""
+
+import pytest
+
+from lavad.core import commands as c
+from lavad.core.model import Policy, Queue
+from lavad.core.scheduling.explain import explain
+from tests.builders import ROOT, Story, a_cluster, a_host, a_job
+
+
+def reasons(story: Story, job: int, index: int = 0) -> list[tuple[str, tuple[str, ...]]]:
+    """(sentence, hosts) of each reason."""
+    return [(one.text, one.hosts) for one in explain(story.cluster, story.cluster.jobs[job], index)]
+
+
+@pytest.fixture
+def story() -> Story:
+    """n1 with four slots, n2 with two slots and a GPU."""
+    return a_cluster(a_host("n1", 4, memory_mib=4000), a_host("n2", 2, memory_mib=2000, gpus=1))
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (a_job(3, one_host=True, hosts=("n2",)), ("Not specified in job submission", ("n1",))),
+        (a_job(3, one_host=True, hosts=("n2",)), ("Job slot limit reached", ("n2",))),
+        (a_job(memory_mib=3000, hosts=("n2",)), ("Job's requirements for reserving resource (mem)", ("n2",))),
+        (a_job(gpus=1, memory_mib=3000), ("Not enough GPUs on the hosts", ("n1",))),
+        (a_job(select="maxslots > 9"), ("Job's resource requirements not satisfied", ("n1", "n2"))),
+    ],
+)
+def test_each_cause_names_its_hosts(story: Story, job: object, expected: tuple[str, tuple[str, ...]]) -> None:
+    """A host is ruled out by the first cause that holds there."""
+    number = story.submit(job)  # type: ignore[arg-type]
+    story.plan()
+    assert any(text.startswith(expected[0]) and hosts == expected[1] for text, hosts in reasons(story, number))
+
+
+def test_full_hosts(story: Story) -> None:
+    """Slots that others hold."""
+    story.run(a_job(6))
+    assert reasons(story, story.submit(a_job())) == [("Not enough job slot(s)", ("n1", "n2"))]
+
+
+def test_too_few_in_all(story: Story) -> None:
+    """Each host has room, all together have not; the advice says how many are missing."""
+    number = story.submit(a_job(7))
+    first = explain(story.cluster, story.cluster.jobs[number], 0)[0]
+    assert first.text == "Not enough job slot(s)"
+    assert "7" in first.advice
+    assert "6" in first.advice
+
+
+def test_closed_unreachable_avoided(story: Story) -> None:
+    """What is wrong with the hosts themselves."""
+    job = story.submit(a_job())
+    story.do(c.CloseHost("n1", ROOT))
+    story.do(c.AgentGone("n2", story.incarnations["n2"]))
+    assert reasons(story, job) == [
+        ("Closed by LSF administrator", ("n1",)),
+        ("Unable to reach slave batch server", ("n2",)),
+    ]
+
+
+def test_held_and_started(story: Story) -> None:
+    """A held job waits for its user only; one that has started waits for nothing."""
+    held = story.submit(a_job(hold=True))
+    assert reasons(story, held) == [("The job was suspended by the user while pending", ())]
+    assert reasons(story, story.run(a_job()).job) == []
+
+
+def test_a_fresh_job(story: Story) -> None:
+    """It could start, and nobody has looked at it yet."""
+    assert reasons(story, story.submit(a_job())) == [("New job is waiting for scheduling", ())]
+
+
+def test_why_the_last_attempt_came_to_nothing(story: Story) -> None:
+    """Told beside what holds now."""
+    job = story.submit(a_job())
+    story.plan()
+    story.refused("n1", story.key(job))
+    assert "n1: no" in reasons(story, job)[0][0]
+
+
+def test_an_inactive_queue() -> None:
+    """It takes jobs and starts none."""
+    story = a_cluster(policy=Policy(queues=(Queue("normal", active=False),)))
+    job = story.submit(a_job())
+    story.plan()
+    assert story.where(job) == []
+    assert reasons(story, job)[0][0] == "The queue is inactivated by the administrator"
+
+
+def test_no_host_at_all() -> None:
+    """A cluster that nobody has joined."""
+    story = Story()
+    assert reasons(story, story.submit(a_job())) == [("No host has joined the cluster yet", ())]

@@ -1,0 +1,100 @@
+"""The engine says nothing that rests on what is not durable yet: no order, no reply, no word to a listener."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.events import Event
+from lavad.core.model import Key, Policy
+from lavad.core.reasons import Refused
+from lavad.engine import Engine
+from tests.builders import ANN, a_host, a_job
+
+
+class Disk:
+    """A store that writes when the test says so, in order."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.waiting: list[Callable[[], None]] = []
+        self.sent: list[Any] = []
+        self.heard: list[Event] = []
+        self.engine = Engine(Cluster(Policy()), self.append, self.sent.extend, lambda: 1000.0)
+        self.engine.listeners.append(self.heard.extend)
+
+    def append(self, events: list[Event], durable: Callable[[], None]) -> None:
+        """Takes a batch."""
+        self.events.extend(events)
+        self.waiting.append(durable)
+
+    def write(self) -> None:
+        """All that waits is on disk."""
+        waiting, self.waiting = self.waiting, []
+        for durable in waiting:
+            durable()
+
+
+def in_a_loop(body: Callable[[Disk], Any]) -> None:
+    """Futures want a running loop."""
+
+    async def run() -> None:
+        await body(Disk())
+
+    asyncio.run(run())
+
+
+def test_a_reply_waits_for_its_events() -> None:
+    """A submit is acknowledged when its job can't be lost any more."""
+
+    async def body(disk: Disk) -> None:
+        future = disk.engine.execute(c.SubmitJob(a_job(), ANN))
+        assert disk.events
+        await asyncio.sleep(0)
+        assert not future.done()
+        assert not disk.heard
+        disk.write()
+        assert (await future).job == 1
+        assert disk.heard == disk.events
+
+    in_a_loop(body)
+
+
+def test_an_order_waits_for_its_events() -> None:
+    """An agent forgets a job's end only after the master can't forget it."""
+
+    async def body(disk: Disk) -> None:
+        disk.engine.post([c.AgentHello(a_host("n1"), 1, (c.HeldAttempt(Key(7, 0, 1)),))])
+        assert not disk.sent
+        disk.write()
+        assert [order.host for order in disk.sent] == ["n1"]
+
+    in_a_loop(body)
+
+
+def test_what_changes_nothing_still_waits_its_turn() -> None:
+    """A retry of a submit that is not durable yet is no sooner acknowledged than the first."""
+
+    async def body(disk: Disk) -> None:
+        first = disk.engine.execute(c.SubmitJob(a_job(request_id=b"one"), ANN))
+        second = disk.engine.execute(c.SubmitJob(a_job(request_id=b"one"), ANN))
+        await asyncio.sleep(0)
+        assert not second.done()
+        disk.write()
+        assert (await first).job == (await second).job
+
+    in_a_loop(body)
+
+
+def test_a_refusal_comes_at_once() -> None:
+    """It rests on nothing, and nothing is written."""
+
+    async def body(disk: Disk) -> None:
+        with pytest.raises(Refused):
+            disk.engine.execute(c.KillJob(c.Target(7), ANN))
+        assert not disk.waiting
+
+    in_a_loop(body)

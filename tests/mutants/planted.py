@@ -1,0 +1,172 @@
+"""Bugs to be planted, one at a time: each a small change that a tired author could make.
+
+``by`` says which suite must see it: "history" the seeds of tests/simulation, where a bug shows only in what happens
+over time; "any" whatever sees it first.
+"""
+
+from dataclasses import dataclass
+
+CORE = "lavad/core"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """In ``file`` the text ``old``, which is there just once, becomes ``new``."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    by: str = "any"
+
+
+MUTANTS = (
+    Mutant(
+        "an old attempt's report is believed",
+        f"{CORE}/decide/reports.py",
+        "    attempt = cluster.attempts.get(key)\n    return attempt if",
+        "    job = cluster.element(key.job, key.index)\n"
+        "    attempt = (job.attempt if job is not None else None) or cluster.attempts.get(key)\n    return attempt if",
+        "history",
+    ),
+    Mutant(
+        "a plan is not verified again",
+        f"{CORE}/decide/plans.py",
+        "        return share.slots <= slots and share.memory_mib <= memory and wanted & gpus == wanted",
+        "        return True",
+        "history",
+    ),
+    Mutant(
+        "a start is not looked at again",
+        f"{CORE}/decide/plans.py",
+        "        if start.index not in record.pending or record.room() <= len(before):",
+        "        if start.index not in record.pending:",
+        "history",
+    ),
+    Mutant(
+        "launched before every host has staged",
+        f"{CORE}/decide/reports.py",
+        "    if attempt.staged | {command.host} == {share.host for share in attempt.allocation}:",
+        "    if command.host == attempt.lead:",
+        "history",
+    ),
+    Mutant(
+        "spoken before it is durable",
+        "lavad/engine.py",
+        "        self._append(outcome.events, speak)",
+        "        self._append(outcome.events, lambda: None)\n        speak()",
+    ),
+    Mutant(
+        "a share is taken for free although a launch was sent",
+        f"{CORE}/decide/hosts.py",
+        "    if not attempt.launched:\n        return give_up_staging",
+        "    if len(attempt.allocation) > 1 or job.shared.rerunnable:\n        return give_up_staging",
+        "history",
+    ),
+    Mutant(
+        "shares are free when the job ends, not when the host says so",
+        f"{CORE}/apply.py",
+        "    _note_finished(cluster, job)\n\n\ndef _host_released",
+        "    _note_finished(cluster, job)\n    for share in attempt.allocation:\n"
+        "        if share.host in attempt.unreleased:\n            _give_share_back(cluster, attempt, share.host)\n\n\n"
+        "def _host_released",
+        "history",
+    ),
+    Mutant(
+        "staging is given up twice",
+        f"{CORE}/decide/ticks.py",
+        '    return [event for event in events if getattr(event, "key", None) not in given_up]',
+        "    return events",
+    ),
+    Mutant(
+        "a kill during staging is only a signal",
+        f"{CORE}/decide/control.py",
+        "    if not attempt.launched or attempt.lead not in attempt.unreleased:",
+        "    if attempt.lead not in attempt.unreleased:",
+    ),
+    Mutant(
+        "a refused order brings a killed job back",
+        f"{CORE}/decide/reports.py",
+        "    if attempt.kill_reason:\n        decision.events.append(e.JobFinished(now, key, r.EXIT_STATUS_KILLED",
+        "    if False:\n        decision.events.append(e.JobFinished(now, key, r.EXIT_STATUS_KILLED",
+    ),
+    Mutant(
+        "an array runs one element too many",
+        f"{CORE}/records.py",
+        "min(len(self.pending), self.limit - len(self.live))",
+        "min(len(self.pending), self.limit - len(self.live) + 1)",
+        "history",
+    ),
+    Mutant(
+        "a GPU is given to two jobs",
+        f"{CORE}/indexes/hosts.py",
+        "            self._gpu_held[row] |= _bits(share.gpus)",
+        "            self._gpu_held[row] |= _bits(share.gpus[1:])",
+    ),
+    Mutant(
+        "a failed job is repeated beside what is left of it",
+        f"{CORE}/decide/reports.py",
+        "    elif host == attempt.lead and not (job.shared.rerunnable and not attempt.kill_reason):",
+        "    elif host == attempt.lead:",
+        "history",
+    ),
+    Mutant(
+        "a job that may not be repeated is",
+        f"{CORE}/decide/reports.py",
+        "    if (job.shared.rerunnable or again) and not attempt.kill_reason:",
+        "    if not attempt.kill_reason:",
+    ),
+    Mutant(
+        "a retried submit makes a second job",
+        f"{CORE}/decide/submission.py",
+        "    if known is not None:",
+        "    if known is not None and known == 1:",
+        "history",
+    ),
+    Mutant(
+        "the newest signal is sent again, whatever it was",
+        f"{CORE}/apply.py",
+        "    if reason or (not attempt.kill_reason and (is_state or not had_state)):",
+        "    if True:",
+    ),
+    Mutant(
+        "a missed launch is not repeated",
+        f"{CORE}/decide/hosts.py",
+        "        decision.orders.append(LaunchOrder(name, attempt.key, attempt.version))",
+        "        pass",
+    ),
+    Mutant(
+        "a missed stage order is not repeated",
+        f"{CORE}/decide/hosts.py",
+        "        return Decision(_adopted(cluster, name, attempt, now), list(again))",
+        "        return Decision(_adopted(cluster, name, attempt, now))",
+        "history",
+    ),
+    Mutant(
+        "part of a job is left alone when another part is lost",
+        f"{CORE}/decide/hosts.py",
+        "    if len(attempt.allocation) > 1 and not attempt.doomed:",
+        "    if len(attempt.allocation) > 9 and not attempt.doomed:",
+        "history",
+    ),
+    Mutant(
+        "room that appears wakes nobody",
+        f"{CORE}/scheduling/cycle.py",
+        "        self.grown |= changed\n",
+        "        pass\n",
+        "history",
+    ),
+    Mutant(
+        "the simulated agent carries out orders of any age",
+        "lavad/simulator/fleet.py",
+        "        is_stale = age_s > self.world.order_validity_s",
+        "        is_stale = False",
+        "history",
+    ),
+    Mutant(
+        "the real agent carries out orders of any age",
+        "agents/ledger.py",
+        "        if too_old:\n            return [Say(refused(",
+        "        if False:\n            return [Say(refused(",
+    ),
+)
