@@ -96,6 +96,8 @@ def cpu_seconds(cluster: PersonalCluster, job: str) -> float:
     return float(found.group(1)) if found else 0.0
 
 
+# Not openmpi5: prterun of PRRTE 3.0.14 stops for ever in every second abort over two hosts, with any remote agent.
+@pytest.mark.parametrize("mpi", ["openmpi4", "mpich4", "mpich5"], indirect=True)
 def test_a_rank_that_fails_ends_the_job_with_its_code(cluster: PersonalCluster, mpi: Mpi) -> None:
     """The others do not wait for it."""
     name = f"fail-{mpi.name}"
