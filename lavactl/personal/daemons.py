@@ -82,6 +82,7 @@ def _passage(directory: Path, cluster: Cluster, table: Table, one: Awaited) -> P
     groups = []
     if one.name != MASTER:
         environment |= {"LAVA_BINDIR": str(cluster.commands), "LAVA_ENVDIR": str(directory)}
+        environment["LAVA_HOSTS_OF_MACHINE"] = str(len(cluster.hosts))
         groups = cells.make(cluster.id, host)
     return Passage(argv, environment, enter_pid=pid, enter=kinds, groups=groups, log=str(one.log))
 
