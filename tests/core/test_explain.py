@@ -95,3 +95,20 @@ def test_no_host_at_all() -> None:
     """A cluster that nobody has joined."""
     story = Story()
     assert reasons(story, story.submit(a_job())) == [("No host has joined the cluster yet", ())]
+
+
+def test_room_enough_rules_nothing_out(story: Story) -> None:
+    """An array at its own limit waits for that only, whatever its other hosts lack."""
+    story.run(a_job(4, hosts=("n1",)))
+    number = story.submit(a_job(array="1-3", limit=1))
+    story.plan()
+    assert [text for text, _ in reasons(story, number, 2)] == ["The job array has reached its running element limit"]
+
+
+def test_a_span_that_does_not_fit(story: Story) -> None:
+    """Slots enough, on too few hosts."""
+    story.run(a_job(4, hosts=("n1",)))
+    assert reasons(story, story.submit(a_job(2, ptile=1))) == [
+        ("Not enough hosts to meet the job's spanning requirement", ()),
+        ("Not enough job slot(s)", ("n1",)),
+    ]

@@ -40,8 +40,10 @@ def _host_reasons(cluster: Cluster, request: Request) -> list[PendingReason]:
         return [PendingReason(r.NO_SLOTS[0], "No host has joined the cluster yet")]
     by_cause: dict[tuple[int, str], list[str]] = {}
     free_slots = free_hosts = 0
+    has_room = True
     for role in request.roles:
         mask = select_mask(role.select, cluster.table)
+        room = 0
         for name, host in cluster.hosts.items():
             if not host.facts.server:
                 continue
@@ -49,8 +51,13 @@ def _host_reasons(cluster: Cluster, request: Request) -> list[PendingReason]:
             if cause is not None:
                 by_cause.setdefault(cause, []).append(name)
             else:
-                free_slots += int(cluster.table.slots_free[host.row])
+                free = int(cluster.table.slots_free[host.row])
+                free_slots += free
                 free_hosts += 1
+                room += min(free // role.slots_per_task, role.ptile or role.tasks_min)
+        has_room = has_room and room >= role.tasks_min
+    if has_room:
+        return []
     found = [PendingReason(code, text, tuple(names)) for (code, text), names in by_cause.items()]
     if free_hosts and free_slots < request.slots_min:
         advice = f"it needs {request.slots_min} slots; {free_slots} are free on hosts it could use"
