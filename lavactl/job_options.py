@@ -89,7 +89,7 @@ def date(option: str, text: str, now: float) -> float:
 def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:
     """(name, array ranges, limit of running elements) of -J; no ranges for a plain job.
 
-    ``name[1-10:2,15]%5`` is an array; brackets anywhere else belong to the name.
+    ``name[1-10:2,15]%5`` is an array; closed brackets anywhere else belong to the name.
     """
     if not text.isprintable() or len(text) > NAME_MAX or not text:
         raise CommandError("Bad job name: it must be printable and of 1 to 4094 characters.")
@@ -98,6 +98,8 @@ def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:
     if percent and head.endswith("]") and units.is_digits(tail):
         body, limit = head, int(tail)
     if not body.endswith("]") or "[" not in body:
+        if text.count("[") != text.count("]"):
+            raise CommandError(f"{printable(text)}: Job array index error.")
         return text, [], 0
     name, _, indices = body[:-1].rpartition("[")
     try:
@@ -151,7 +153,10 @@ def _gpu_pair(request: messages.GpuRequest, key: str, value: str) -> None:
         number, _, per = value.partition("/")
         if per not in ("", "task", "host"):
             raise bad("gpu", f"num={value}", "num=N, num=N/task or num=N/host")
-        request.num = count("gpu num", number, 1024)
+        try:
+            request.num = units.read_count(number, 1, 1024)
+        except ValueError:
+            raise bad("gpu", f"num={value}", "num=N with N from 1 to 1024") from None
         request.per_task = per == "task"
     elif key == "j_exclusive" and word in ("yes", "no"):
         request.j_exclusive = word == "yes"

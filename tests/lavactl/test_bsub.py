@@ -234,6 +234,8 @@ class TestScriptFile:
         (["-M", "lots", "x"],
          "-M lots: expected a number, optionally followed by K, M, G or T, such as 4G. Job not submitted."),
         (["-J", "a[0-3]", "x"], "a[0-3]: Job array index error. Job not submitted."),
+        (["-J", "a[1-3", "x"], "a[1-3: Job array index error. Job not submitted."),
+        (["-gpu", "num=x", "x"], "-gpu num=x: expected num=N with N from 1 to 1024. Job not submitted."),
         (["-b", "25:00", "x"], "-b 25:00: Bad time specification. Job not submitted."),
         (["-gpu", "num=1:gmodel=H100", "x"], "-gpu gmodel=H100: not supported. Job not submitted."),
         (["-I", "bash"], "bsub -I: interactive jobs are not supported yet. Job not submitted."),
