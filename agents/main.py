@@ -100,7 +100,7 @@ def run_agent(options: argparse.Namespace) -> int:
         bin_dir=bin_dir(),
         env_dir=os.environ.get("LAVA_ENVDIR", ""),
         has_gpus=bool(facts.gpus),
-        oversubscribed=facts.slots * _hosts_of_machine() > (os.cpu_count() or 1),
+        oversubscribed=facts.slots * hosts_of_machine() > (os.cpu_count() or 1),
     )
     local = Local(context, options.state.absolute(), facts.slots, with_groups=not options.no_cgroups)
     facts.cgroups = local.base.version > 0
