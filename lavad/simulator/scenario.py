@@ -18,7 +18,7 @@ from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 from lavad.simulator.checkers import Violation, check
-from lavad.simulator.fleet import Behaviour
+from lavad.simulator.fleet import Behaviour, SimulatedHost
 from lavad.simulator.world import World
 
 TROUBLE_S = 150.0  # users submit and things go wrong
@@ -209,7 +209,11 @@ class Trouble:
             if chosen:
                 self.world.after(self.rng.uniform(1, TROUBLE_S), self.rng.choice(chosen))
 
-    def _a_host(self) -> Any:
+    def _a_host(self) -> SimulatedHost:
+        """Mostly one of a job on several hosts: that is where half of something can be left."""
+        wide = [one for one in self.world.master.cluster.attempts.values() if len(one.allocation) > 1]
+        if wide and self.rng.random() < 0.6:
+            return self.world.hosts[self.rng.choice(self.rng.choice(wide).allocation).host]
         return self.world.hosts[self.rng.choice(sorted(self.world.hosts))]
 
     def _crash_master(self) -> None:
@@ -230,7 +234,7 @@ class Trouble:
         self.world.after(self.rng.choice((3.0, 30.0)), lambda: self._bring_up(host))
 
     @staticmethod
-    def _bring_up(host: Any) -> None:
+    def _bring_up(host: SimulatedHost) -> None:
         if not host.is_agent_up:
             host.start_agent()
 
@@ -246,7 +250,7 @@ class Trouble:
             self.world.after(self.rng.choice((1.0, 10.0, 13.0, 40.0)), lambda: self._continue(host, incarnation))
 
     @staticmethod
-    def _continue(host: Any, incarnation: int) -> None:
+    def _continue(host: SimulatedHost, incarnation: int) -> None:
         if host.is_agent_up and host.incarnation == incarnation:
             host.continue_agent()
 

@@ -304,7 +304,7 @@ class Master:
 class World:
     """Virtual time, the network, the hosts, the users, and what goes wrong."""
 
-    def __init__(self, seed: int, hosts: int = 4, faults: bool = True, check_every: int = 1) -> None:
+    def __init__(self, seed: int, hosts: int = 5, faults: bool = True, check_every: int = 1) -> None:
         self.seed = seed
         self.rng = Random(seed)
         self.began = self.now = BEGIN

@@ -175,14 +175,18 @@ def test_a_repeated_job_waits_for_what_is_left_of_it(story: Story) -> None:
     assert story.state(key.job) is S.PEND
 
 
-def test_a_job_that_waits_for_its_last_host_can_be_killed(story: Story) -> None:
+@pytest.mark.parametrize("number", [0, 9, 15])
+def test_a_job_that_waits_for_its_last_host_can_be_killed(story: Story, number: int) -> None:
     """It is over at once; the host is told when it comes back."""
     key = running(story, rerunnable=True)
     story.now += 20
     story.hear("n1")
     story.do(c.Tick())
     story.finished("n1", key, 9)
-    story.kill(key.job)
+    if number:
+        story.do(c.SignalJob(story.target(key.job), number, ROOT))
+    else:
+        story.kill(key.job)
     assert story.state(key.job) is S.EXIT
     held = story.runs_there("n2", key)
     assert kinds(story.back("n2", held)) == [("release", "n2")]
@@ -322,6 +326,19 @@ def test_a_forced_kill_does_not_wait_for_hosts(story: Story) -> None:
     assert story.kill(key.job, remove=True).orders == [ReleaseOrder("n1", key, story.job(key.job).end.reason)]  # type: ignore[union-attr]
     assert story.state(key.job) is S.EXIT
     assert story.cluster.table.slots_free[story.cluster.hosts["n1"].row] == 0
+
+
+@pytest.mark.parametrize(
+    ("rerunnable", "state"), [(True, S.PEND), (False, S.EXIT)], ids=["rerunnable", "not rerunnable"]
+)
+def test_an_end_that_nobody_saw_is_no_end_of_a_rerunnable_job(story: Story, rerunnable: bool, state: S) -> None:
+    """Its host went down, or what kept it there was killed: it is run again, unless it was being killed anyway."""
+    key, killed = story.run(a_job(rerunnable=rerunnable)), story.run(a_job(rerunnable=rerunnable))
+    story.kill(killed.job)
+    for lost in (key, killed):
+        story.do(c.ReportFinished("n1", lost, 9, story.now, "supervisor lost", also_released=True, lost=True))
+    assert story.state(key.job) is state
+    assert story.state(killed.job) is S.EXIT
 
 
 def test_a_wrong_clock_makes_no_negative_time(story: Story) -> None:

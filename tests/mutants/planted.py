@@ -81,8 +81,8 @@ MUTANTS = (
     Mutant(
         "a kill during staging is only a signal",
         f"{CORE}/decide/control.py",
-        "    if not attempt.launched or attempt.lead not in attempt.unreleased:",
-        "    if attempt.lead not in attempt.unreleased:",
+        "    return not attempt.launched or attempt.lead not in attempt.unreleased",
+        "    return attempt.lead not in attempt.unreleased",
     ),
     Mutant(
         "a refused order brings a killed job back",

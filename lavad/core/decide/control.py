@@ -105,11 +105,16 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
 
 def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
     """Events that end one attempt: at once when nothing was launched, by signal else, or when its host returns."""
-    if not attempt.launched or attempt.lead not in attempt.unreleased:  # no end will be told: nothing runs on the lead
+    if _is_without_command(attempt):
         return [e.JobSignalled(now, attempt.key, 0, by, reason), *end_at_once(attempt, now, reason)]
     if job.state in (S.UNKWN, S.ZOMBI):
         return [e.JobAbandoned(now, attempt.key, by, reason)]
     return [e.JobSignalled(now, attempt.key, 0, by, reason)]
+
+
+def _is_without_command(attempt: Attempt) -> bool:
+    """Nothing runs on the lead host, not yet or not any more, so no end will be told."""
+    return not attempt.launched or attempt.lead not in attempt.unreleased
 
 
 def end_at_once(attempt: Attempt, now: float, reason: str) -> list[e.Event]:
@@ -137,7 +142,7 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
         if job.state in (S.UNKWN, S.ZOMBI):
             raise Refused("Unable to contact execution host")
         assert job.attempt is not None
-        if command.signal in _ENDING and not job.attempt.launched:
+        if command.signal in _ENDING and _is_without_command(job.attempt):
             return kill_attempt(cluster, job, job.attempt, now, by, ending)
         reason = ending if command.signal == SIGKILL else ""
         return [e.JobSignalled(now, job.key, command.signal, by, reason)]
