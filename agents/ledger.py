@@ -301,7 +301,7 @@ class Ledger:
         if finish is not None:
             return self.finished(finish._replace(released=True), "", "")
         detail = "The process that kept this job was killed, and the job with it."
-        finished = Finished(status=KILLED, time=now, reason=SUPERVISOR_LOST, detail=detail)
+        finished = Finished(status=KILLED, time=now, reason=SUPERVISOR_LOST, detail=detail, lost=True)
         if entry.last is not None and entry.last.HasField("started"):
             finished.pid, finished.started = entry.last.started.pid, entry.last.started.time
         return [self._over(entry, Report(finished=finished, also_released=True))]

@@ -124,7 +124,7 @@ class Started(_message.Message):
     def __init__(self, pid: _Optional[int] = ..., time: _Optional[float] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ...) -> None: ...
 
 class Finished(_message.Message):
-    __slots__ = ("status", "time", "cpu_s", "memory_mib_max", "reason", "pid", "started", "detail", "exec_home", "exec_cwd", "memory_mib_mean", "processes_max")
+    __slots__ = ("status", "time", "cpu_s", "memory_mib_max", "reason", "pid", "started", "detail", "exec_home", "exec_cwd", "memory_mib_mean", "processes_max", "lost")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     CPU_S_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +137,7 @@ class Finished(_message.Message):
     EXEC_CWD_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_MEAN_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_MAX_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
     status: int
     time: float
     cpu_s: float
@@ -149,7 +150,8 @@ class Finished(_message.Message):
     exec_cwd: str
     memory_mib_mean: float
     processes_max: int
-    def __init__(self, status: _Optional[int] = ..., time: _Optional[float] = ..., cpu_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ..., reason: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., detail: _Optional[str] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., processes_max: _Optional[int] = ...) -> None: ...
+    lost: bool
+    def __init__(self, status: _Optional[int] = ..., time: _Optional[float] = ..., cpu_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ..., reason: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., detail: _Optional[str] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., processes_max: _Optional[int] = ..., lost: _Optional[bool] = ...) -> None: ...
 
 class Released(_message.Message):
     __slots__ = ()

@@ -165,7 +165,7 @@ def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
     reason = endings.explained(end.reason, end.detail if end.status else "")
     return c.ReportFinished(
         host, key, end.status, end.time or time.time(), reason, end.cpu_s, end.memory_mib_max, end.pid, end.started,
-        end.detail, end.exec_home, end.exec_cwd, report.also_released,
+        end.detail, end.exec_home, end.exec_cwd, report.also_released, end.lost,
     )  # fmt: skip
 
 

@@ -147,6 +147,7 @@ class ReportFinished:
     exec_home: str = ""
     exec_cwd: str = ""
     also_released: bool = False
+    lost: bool = False  # how it ended is not known
 
 
 @dataclass(frozen=True, slots=True)

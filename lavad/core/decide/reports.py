@@ -135,7 +135,8 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
     if attempt is None:
         return Decision(orders=[ForgetOrder(command.host, command.key)])
     job = cluster.holder(command.key)
-    if job is not None and not (attempt.launched and command.host == attempt.lead and not _is_repeated(job, attempt)):
+    is_leads = attempt.launched and command.host == attempt.lead
+    if job is not None and not (is_leads and not _is_repeated(job, attempt, command)):
         return _part_ended(job, attempt, command, now)
     decision = Decision([] if job is None else [_end(attempt, command, now)])
     if command.also_released:
@@ -143,9 +144,9 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
     return decision
 
 
-def _is_repeated(job: Job, attempt: Attempt) -> bool:
-    """The attempt has failed as a whole, and the job may be run again."""
-    return bool(attempt.doomed) and job.shared.rerunnable and not attempt.kill_reason
+def _is_repeated(job: Job, attempt: Attempt, command: c.ReportFinished) -> bool:
+    """The attempt has failed as a whole, or was lost with its host, and the job may be run again."""
+    return (bool(attempt.doomed) or command.lost) and job.shared.rerunnable and not attempt.kill_reason
 
 
 def _part_ended(job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:

@@ -1,0 +1,169 @@
+"""Daemons and hosts that go and come back while jobs run: what must go on, what must be told, and when."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance import markers
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+RUN_LIMIT_S = int(os.environ.get("LAVA_RUN_LIMIT_S", "8"))
+# -W counts minutes; the field behind it counts seconds.
+SUBMIT = """
+import sys
+from lavactl.commands import bsub
+from lavactl.io import Io
+from lavactl.submission import read_submission
+submission = read_submission(sys.argv[2:], Io())
+submission.spec.run_limit_s = int(sys.argv[1])
+print(bsub.submit(submission, Io()).job)
+"""
+
+
+@pytest.fixture(scope="module")
+def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster to break: two hosts, quick to call one silent."""
+    settings = {"LAVA_SILENT_AFTER": "3", "LAVA_HEARTBEAT": "1", "LAVA_TERMINATE_INTERVAL": "1"}
+    with a_cluster(tmp_path_factory.mktemp("fragile") / "cluster", 2, 4, **settings) as cluster:
+        yield cluster
+
+
+def _state(cluster: Cluster, job: int) -> str:
+    return cluster.states(job).get(0, ("", 0))[0]
+
+
+def _started(path: Path, count: int) -> bool:
+    return path.exists() and sum(mark.what == "start" for mark in markers.read(path)) >= count
+
+
+def test_every_daemon_is_restarted_in_turn_and_no_job_minds(fragile: Cluster, tmp_path: Path) -> None:
+    """SIGTERM and ``up`` for the master and each agent, with a job on one host, one on two, and one on hold."""
+    path = tmp_path / "marks"
+    text = markers.script(path, "15", "5")
+    single = fragile.submit("-o", "/dev/null", text)
+    wide = fragile.submit("-n", "2", "-R", "span[ptile=1]", "-o", "/dev/null", text)
+    waiting = fragile.submit("-H", "true")
+    wait_for(lambda: _started(path, 2), 30, "both jobs to run")
+    for daemon in ("lavad", "agent-lava1", "agent-lava2"):
+        fragile.kill(daemon, signal.SIGTERM)
+        wait_for(lambda daemon=daemon: not fragile.is_running(daemon), 20, f"{daemon} to end")
+        fragile.up()
+    for job in (single, wide):
+        wait_for(lambda job=job: _state(fragile, job) == "EXIT", 60, "the job to end")
+        assert fragile.states(job)[0] == ("EXIT", 5)
+    assert markers.starts(markers.read(path)) == {(single, 0): 1, (wide, 0): 1}
+    assert _state(fragile, waiting) == "PSUSP"
+    assert fragile.run("bkill", str(waiting)).returncode == 0
+
+
+def test_limits_are_kept_and_ends_recorded_while_nobody_watches(fragile: Cluster, tmp_path: Path) -> None:
+    """Master and agents are dead from start to end: the run limit ends one job, the other ends by itself."""
+    path = tmp_path / "marks"
+    endless = _submit_limited(fragile, "-o", "/dev/null", markers.script(path, "600", "0"))
+    short = fragile.submit("-o", "/dev/null", markers.script(path, "3", "9"))
+    wait_for(lambda: _started(path, 2), 30, "both jobs to run")
+    daemons = ["lavad", *(f"agent-{host}" for host in fragile.hosts())]
+    for daemon in daemons:
+        fragile.kill(daemon)
+    began = next(mark.at for mark in markers.read(path) if mark.job == endless)
+    wait_for(lambda: not _processes_of(endless), RUN_LIMIT_S + 30, "the run limit to be kept", 0.5)
+    lasted_s = time.time() - began
+    assert RUN_LIMIT_S - 2 < lasted_s < RUN_LIMIT_S + 15
+    assert not any(fragile.is_running(daemon) for daemon in daemons)
+    fragile.up()
+    wait_for(lambda: (_state(fragile, endless), _state(fragile, short)) == ("EXIT", "EXIT"), 30, "the ends to be known")
+    assert fragile.states(short)[0] == ("EXIT", 9)
+    assert "TERM_RUNLIMIT" in fragile.history(endless)
+    ended = re.search(r"(\d\d):(\d\d):(\d\d)(?: \d{4})?: Exited", fragile.history(endless))
+    assert ended, fragile.history(endless)
+    told = time.localtime(began + RUN_LIMIT_S)
+    apart_s = sum(
+        (int(said) - known) * weight
+        for said, known, weight in zip(
+            ended.groups(), (told.tm_hour, told.tm_min, told.tm_sec), (3600, 60, 1), strict=True
+        )
+    )
+    assert -2 <= apart_s % 86400 < 15 or apart_s % 86400 >= 86398  # when it ended, not when that became known
+
+
+def _submit_limited(cluster: Cluster, *words: str) -> int:
+    """bsub with a run limit of so many seconds."""
+    done = subprocess.run(
+        [sys.executable, "-c", SUBMIT, str(RUN_LIMIT_S), *words],
+        env=cluster.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def _processes_of(job: int) -> list[str]:
+    """Processes of a job in this machine, dead ones not counted."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if f"LAVA_JOB_KEY={job}.0.1\0".encode() in (entry / "environ").read_bytes():
+                    found.append(entry.name)
+            except OSError:
+                continue
+    return found
+
+
+def test_a_crashed_host_loses_its_jobs_and_only_those(fragile: Cluster, tmp_path: Path) -> None:
+    """UNKWN while it is away; then the rerunnable job runs again, the other one has ended with a reason."""
+    path = tmp_path / "marks"
+    text = markers.script(path, "20", "4")
+    other = fragile.submit("-m", "lava1", "-o", "/dev/null", text)
+    plain = fragile.submit("-m", "lava2", "-o", "/dev/null", text)
+    again = fragile.submit("-m", "lava2", "-r", "-o", "/dev/null", text)
+    wait_for(lambda: _started(path, 3), 30, "all jobs to run")
+    _crash(fragile, "lava2")
+    wait_for(
+        lambda: [_state(fragile, job) for job in (plain, again)] == ["UNKWN", "UNKWN"], 30, "the host to be missed"
+    )
+    assert "unreach" in fragile.run("bhosts", "lava2").stdout
+    fragile.up()
+    wait_for(lambda: _state(fragile, plain) == "EXIT", 30, "the loss to be known")
+    assert "TERM_" in fragile.history(plain), fragile.history(plain)
+    wait_for(lambda: _state(fragile, again) == "EXIT", 60, "the second run to end")
+    assert fragile.states(again)[0] == ("EXIT", 4)
+    assert fragile.states(other)[0] == ("EXIT", 4)
+    marks = markers.read(path)
+    assert markers.starts(marks) == {(other, 0): 1, (plain, 0): 1, (again, 0): 2}
+    attempts = {mark.attempt for mark in marks if mark.job == again}
+    assert attempts == {f"{again}.0.1", f"{again}.0.2"}
+
+
+def _crash(cluster: Cluster, host: str) -> None:
+    """Kill everything that lives in a host's network, the process that holds it included."""
+    network = os.stat(f"/proc/{cluster.pid(f'agent-{host}')}/ns/net").st_ino
+
+    def living() -> list[int]:
+        found = []
+        for name in os.listdir("/proc"):
+            try:
+                if name.isdigit() and os.stat(f"/proc/{name}/ns/net").st_ino == network:
+                    found.append(int(name))
+            except OSError:
+                continue
+        return found
+
+    def sweep() -> bool:
+        pids = living()
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        return not pids
+
+    wait_for(sweep, 10, "the host to be dead", 0.05)
