@@ -35,6 +35,8 @@ LOCAL_PREFIX = "/lava.local/"
 # A connection, the pipes of a task it starts, and as much again for everything else the agent has open.
 DESCRIPTORS_EACH = 10
 DESCRIPTORS_WANTED = 65536
+# Commands that come at once wait here; those that find no room fail. The kernel may allow fewer.
+BACKLOG = 4096
 
 # How gRPC's library speaks of connections that cannot be made or have broken.
 _LIBRARY_PHRASES = (
@@ -104,7 +106,7 @@ class Gateway:
         self._connections_max = min(self.limits.connections, descriptors() // DESCRIPTORS_EACH)
         listener = listen(self.path)
         self._inode = os.stat(self.path).st_ino
-        self._server = await asyncio.start_unix_server(self._accept, sock=listener)
+        self._server = await asyncio.start_unix_server(self._accept, sock=listener, backlog=BACKLOG)
 
     async def stop(self) -> None:
         """Close the socket and every connection; calls in flight are cancelled."""
@@ -423,7 +425,7 @@ def listen(path: str) -> socket.socket:
             os.unlink(temporary)
         listener.bind(temporary)
         os.chmod(temporary, 0o666)
-        listener.listen(1024)
+        listener.listen(BACKLOG)
         os.rename(temporary, path)
     except OSError as error:
         listener.close()

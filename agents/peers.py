@@ -17,6 +17,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from agents.callers import CallFailed
 from agents.ranks.contract import Attempts, HeldAttempt
@@ -83,7 +84,11 @@ class Peers(PeerServiceServicer):
         self, request_iterator: AsyncIterator[TaskInput], context: "grpc.aio.ServicerContext[TaskInput, TaskOutput]"
     ) -> None:
         """Start a task for an agent of the same allocation and stay with it."""
-        first = await anext(request_iterator, TaskInput())
+        try:
+            first = await anext(request_iterator, TaskInput())
+        except DecodeError:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the request cannot be read")
+            raise AssertionError("abort returned") from None
         caller = await self._calling_host(context)
         start = first.start
         held = self._attempts.find(start.key.job, start.key.index, start.key.attempt)

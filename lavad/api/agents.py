@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 
-from lavad.api import identity, translate
+from lavad.api import checks, identity, translate
 from lavad.core import commands as c
 from lavad.core.model import Key
 from lavad.core.reasons import Refused
@@ -72,6 +72,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             )
         if first.hello.facts.name != host:
             return f"The certificate is for {host}, but the agent calls itself {first.hello.facts.name}."
+        try:
+            checks.check_facts(first.hello.facts)
+        except Refused as error:
+            return str(error)
         return ""
 
     def _welcome(self, first: pb.Reports) -> pb.Orders:
@@ -164,14 +168,17 @@ def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
     end = report.finished
     reason = endings.explained(end.reason, end.detail if end.status else "")
     return c.ReportFinished(
-        host, key, end.status, end.time or time.time(), reason, end.cpu_s, end.memory_mib_max, end.pid, end.started,
+        host, key, end.status, checks.moment_of(end.time, time.time()), reason, checks.amount_of(end.cpu_s),
+        min(end.memory_mib_max, checks.MEMORY_MAX_MIB), end.pid, checks.amount_of(end.started),
         end.detail, end.exec_home, end.exec_cwd, report.also_released, end.lost,
     )  # fmt: skip
 
 
 def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:
     begin = report.started
-    return c.ReportStarted(host, key, begin.pid, begin.time, begin.exec_home, begin.exec_cwd)
+    return c.ReportStarted(
+        host, key, begin.pid, checks.moment_of(begin.time, time.time()), begin.exec_home, begin.exec_cwd
+    )
 
 
 _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from lavad.core.model import JobState
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
-from protos import common_pb2, jobs_pb2
+from protos import cluster_pb2, common_pb2, jobs_pb2
 
 TEXT_MAX = 4094
 ROLES_MAX = 100
@@ -22,6 +22,9 @@ BATCH_MAX = 1000
 INDICES_MAX = 1_000_000  # that are written out one by one
 GPUS_MAX = 10_000
 MEMORY_MAX_MIB = 1 << 40
+HOST_SLOTS_MAX = 100_000
+HOST_GPUS_MAX = 1000
+AMOUNT_MAX = 1e12
 TIME_MAX = 1e11  # seconds since the epoch: the year 5138
 STORED_MAX = (1 << 63) - 1  # what a database's integer holds
 UMASK_MAX = 0o777
@@ -93,6 +96,29 @@ def _check_numbers(spec: jobs_pb2.JobSpec) -> None:
             raise Refused(f"{what}: not a time that can be reached")
     if any(limit.soft > STORED_MAX for limit in spec.rlimits):
         raise Refused("A process limit is too large")
+
+
+def check_facts(facts: cluster_pb2.HostFacts) -> None:
+    """Refuse a host that says of itself what no host can be: sums over hosts must fit 64 bits.
+
+    Raises:
+        Refused: one sentence says what is wrong.
+    """
+    sizes = (facts.memory_mib, facts.swap_mib, facts.tmp_mib)
+    if max(sizes) > MEMORY_MAX_MIB or facts.slots > HOST_SLOTS_MAX or len(facts.gpus) > HOST_GPUS_MAX:
+        raise Refused("The host says that it is larger than any host can be.")
+    if not (math.isfinite(facts.cpu_factor) and facts.cpu_factor >= 0):
+        raise Refused("The host's CPU factor is no number.")
+
+
+def moment_of(said: float, now: float) -> float:
+    """A time as an agent said it; now, where that is none."""
+    return said if math.isfinite(said) and 0 < said <= TIME_MAX else now
+
+
+def amount_of(said: float, most: float = AMOUNT_MAX) -> float:
+    """An amount as an agent said it, kept within what can be stored."""
+    return min(max(said, 0.0), most) if math.isfinite(said) else 0.0
 
 
 def check_batch(batch: jobs_pb2.SubmitBatch) -> None:

@@ -75,7 +75,8 @@ def register(server: grpc.aio.Server, directory: Path) -> None:
 async def start_enrolment_server(directory: Path, identity: Identity, listen: str) -> grpc.aio.Server:
     """A running server on ADDR:PORT for hosts that have only a ticket; TrustError when the address cannot be used."""
     split_address(listen)
-    options = [*SERVER_OPTIONS, ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX)]
+    # Of an option that is given twice the first counts.
+    options = [("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX), *SERVER_OPTIONS]
     server = grpc.aio.server(interceptors=[Guard()], options=options, maximum_concurrent_rpcs=_CALLS_MAX)
     register(server, directory)
     try:

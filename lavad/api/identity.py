@@ -45,7 +45,13 @@ async def caller(context: Context, settings: Settings, starts_jobs: bool = False
         uid, gid = int(str(metadata[CALLER_UID])), int(str(metadata[CALLER_GID]))
     except (KeyError, ValueError):
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "The agent did not say for whom it calls.")
-    if not user or not 0 <= uid <= UID_MAX or not 0 <= gid <= UID_MAX or len(user) > USER_NAME_MAX:
+    if (
+        not user.isprintable()
+        or not user
+        or not 0 <= uid <= UID_MAX
+        or not 0 <= gid <= UID_MAX
+        or len(user) > USER_NAME_MAX
+    ):
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "The agent named no user.")
     if starts_jobs and uid == 0 and host not in settings.administration_hosts:
         await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"Root may not submit or modify jobs from {host}.")

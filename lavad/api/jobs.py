@@ -130,23 +130,35 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         """Jobs of memory first; ids that memory has forgotten come from the store."""
         caller = await identity.caller(context, self.settings)
         selection = listing.Selection(request.filter, caller, self.engine.cluster)
-        page = pb.JobPage()
         missing: list[common_pb2.JobRef] = []
-        if request.arrays:
-            page.jobs.extend(listing.array_message(record) for record in selection.arrays())
-        else:
-            for item in selection.items(missing):
-                page.jobs.append(await self._record(item, request))
-                if len(page.jobs) >= listing.PAGE_JOBS:
-                    yield page
-                    page = pb.JobPage()
-                    await asyncio.sleep(0)
-        for ref in missing:
-            found = await self.stored.records(ref)
-            page.jobs.extend(found)
-            if not found:
-                page.missing.append(ref)
+        page, size = pb.JobPage(), 0
+        async for record in self._records(request, selection, missing):
+            page.jobs.append(record)
+            size += record.ByteSize()
+            if len(page.jobs) >= listing.PAGE_JOBS or size >= listing.PAGE_BYTES:
+                yield page
+                page, size = pb.JobPage(), 0
+                await asyncio.sleep(0)
+        page.missing.extend(missing)
         yield page
+
+    async def _records(
+        self, request: pb.ListJobsRequest, selection: listing.Selection, missing: list[common_pb2.JobRef]
+    ) -> AsyncIterator[pb.JobRecord]:
+        """What was asked for, one by one; ids that nobody knows are put into ``missing``."""
+        forgotten: list[common_pb2.JobRef] = []
+        if request.arrays:
+            for array in selection.arrays():
+                yield listing.array_message(array)
+        else:
+            for item in selection.items(forgotten):
+                yield await self._record(item, request)
+        for ref in forgotten:
+            found = await self.stored.records(ref)
+            for old in found:
+                yield old
+            if not found:
+                missing.append(ref)
 
     async def _record(self, item: listing.Item, request: pb.ListJobsRequest) -> pb.JobRecord:
         message = listing.record_message(self.engine.cluster, item, request.details, request.reasons)

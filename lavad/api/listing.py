@@ -13,6 +13,8 @@ from lavad.core.scheduling.explain import explain
 from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500
+# A reader that stands still holds a few pages in its agent, and a page must fit a frame of the local socket.
+PAGE_BYTES = 256 << 10
 
 # One job or element, as lists see it: its record, its index, and the Job object if it has one.
 Item = tuple[Job | ArrayRecord, int, Job | None]

@@ -46,7 +46,16 @@ class Stored:
     async def history(self, request: pb.HistoryRequest, caller: Caller) -> AsyncIterator[pb.HistoryPage]:
         """All pages of bhist's answer."""
         async for page in self._pages(_filter(request.filter, caller, self._clock())):
-            yield pb.HistoryPage(jobs=[_history(one, request.details) for one in page.jobs])
+            answer, size = pb.HistoryPage(), 0
+            for one in page.jobs:
+                message = _history(one, request.details)
+                answer.jobs.append(message)
+                size += message.ByteSize()
+                if size >= listing.PAGE_BYTES:
+                    yield answer
+                    answer, size = pb.HistoryPage(), 0
+            if answer.jobs:
+                yield answer
 
     async def _pages(self, wanted: HistoryFilter) -> AsyncIterator[HistoryPage]:
         """All pages of an answer of the store."""

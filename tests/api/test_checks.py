@@ -7,6 +7,7 @@ import pytest
 from lavad.api import checks
 from lavad.core.reasons import Refused
 from protos import jobs_pb2
+from protos.cluster_pb2 import Gpu, HostFacts
 from protos.common_pb2 import GpuRequest, IndexRange, JobRef, Role
 from protos.jobs_pb2 import JobFilter, JobSpec, Rlimit, SignalRequest
 
@@ -85,3 +86,27 @@ def test_signals_that_do_not_exist(request_: SignalRequest) -> None:
     """Neither numbers nor actions."""
     with pytest.raises(Refused, match="Unknown"):
         checks.check_signal(request_)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        HostFacts(memory_mib=2**64 - 1),
+        HostFacts(slots=2**32 - 1),
+        HostFacts(cpu_factor=float("nan")),
+        HostFacts(gpus=[Gpu()] * 2000),
+    ],
+)
+def test_absurd_hosts(facts: HostFacts) -> None:
+    """One host with a wrong idea of itself must not break the sums over all."""
+    with pytest.raises(Refused):
+        checks.check_facts(facts)
+    checks.check_facts(HostFacts(memory_mib=1 << 20, slots=512, cpu_factor=1.0))
+
+
+def test_what_agents_measure_is_kept_storable() -> None:
+    """Times that are none become now, amounts stay within bounds."""
+    assert checks.moment_of(float("nan"), 7.0) == checks.moment_of(0.0, 7.0) == checks.moment_of(1e300, 7.0) == 7.0
+    assert checks.moment_of(1000.5, 7.0) == 1000.5
+    assert checks.amount_of(float("inf")) == checks.amount_of(-1.0) == 0.0
+    assert checks.amount_of(1e300) == checks.AMOUNT_MAX

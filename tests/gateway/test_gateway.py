@@ -430,3 +430,34 @@ def test_a_file_in_the_place_of_the_socket_is_left_alone(tmp_path: Path) -> None
     with pytest.raises(OSError, match="exists and is not a socket"), Site(tmp_path, "n1"):
         pass
     assert (tmp_path / "n1" / "agent.sock").read_text() == "precious"
+
+
+async def never(requests: AsyncIterator[bytes], context: Context) -> None:
+    """A master that thinks for ever."""
+    await asyncio.Event().wait()
+
+
+def test_the_calls_of_one_user_are_bounded_over_all_connections(tmp_path: Path) -> None:
+    """Each costs memory in the agent and in the master; the connection that goes too far is closed."""
+    with Site(tmp_path, "n1", limits=Limits(calls_per_user=3)) as site:
+        site.master.methods[LIST] = never
+        path = site.agents["n1"].socket
+        with socket.socket(socket.AF_UNIX) as first, socket.socket(socket.AF_UNIX) as second:
+            for connection, calls in ((first, 2), (second, 2)):
+                connection.settimeout(TIMEOUT_S)
+                connection.connect(path)
+                for number in range(calls):
+                    connection.sendall(frames.pack(number, frames.CALL, frames.pack_open(LIST, b"")))
+            assert second.recv(1) == b""
+            site.master.methods[LIST] = echo
+            first.close()
+            deadline = time.monotonic() + TIMEOUT_S
+            while not _answers(site):
+                assert time.monotonic() < deadline
+
+
+def _answers(site: Site) -> bool:
+    try:
+        return list(site.dial().answers(LIST, b"again", TIMEOUT_S)) == [b"<again>"]
+    except LostError:
+        return False

@@ -1,0 +1,64 @@
+"""Whom the master believes: root only from the hosts listed for administrators, and nobody without a proper name."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from lavad.api import identity
+from lavad.core.commands import Caller
+from lavad.settings import Settings
+from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
+
+SETTINGS = Settings(
+    Path("/"), "c", "", "", "", Path("/"), frozenset({"root", "ann"}), frozenset({"login"}), master_host="m"
+)
+
+
+class Aborted(Exception):
+    """What a call was ended with."""
+
+
+class Context:
+    """A call from an agent that vouches for somebody."""
+
+    def __init__(self, host: str, user: str, uid: str) -> None:
+        self.host = host
+        self.metadata = ((CALLER_USER, user), (CALLER_UID, uid), (CALLER_GID, "0"))
+
+    def auth_context(self) -> dict[str, list[bytes]]:
+        return {"x509_subject_alternative_name": [f"lava://agent/{self.host}".encode()]}
+
+    def invocation_metadata(self) -> Any:
+        return self.metadata
+
+    async def abort(self, code: grpc.StatusCode, text: str) -> None:
+        raise Aborted(code, text)
+
+
+def caller(host: str, user: str, uid: str, starts_jobs: bool = True) -> Caller:
+    """Who is believed to call."""
+    context: Any = Context(host, user, uid)
+    return asyncio.run(identity.caller(context, SETTINGS, starts_jobs))
+
+
+def test_root_starts_jobs_from_listed_hosts_only() -> None:
+    """One agent in wrong hands must not become root on all other hosts."""
+    assert caller("login", "root", "0").is_administrator
+    with pytest.raises(Aborted, match="Root may not submit"):
+        caller("node7", "root", "0")
+    with pytest.raises(Aborted, match="Root may not submit"):
+        caller("node7", "toor", "0")
+    assert not caller("node7", "root", "0", starts_jobs=False).is_administrator
+    assert not caller("node7", "ann", "1000").is_administrator
+
+
+@pytest.mark.parametrize(
+    ("user", "uid"), [("", "5"), ("%00", "5"), ("a%0Ab", "5"), ("x" * 5000, "5"), ("eve", "-1"), ("eve", "9" * 30)]
+)
+def test_users_without_a_proper_name_or_number(user: str, uid: str) -> None:
+    """They would break lists and tables."""
+    with pytest.raises(Aborted, match="named no user"):
+        caller("login", user, uid)
