@@ -242,7 +242,7 @@ class Work:
         self._close()
 
     def _environment(self) -> dict[bytes, bytes]:
-        job, index, _ = self.key
+        job, index, attempt = self.key
         setup = self.setup
         label = b"%d[%d]" % (job, index) if index else b"%d" % job
         environment = {
@@ -254,6 +254,8 @@ class Work:
         }
         if index:
             environment[b"LSB_JOBNAME"] = f"{setup.name}[{index}]".encode("utf-8", "surrogateescape")
+        if attempt > 1:
+            environment[b"LSB_RESTART"] = b"Y"
         if setup.output:
             environment[b"LSB_OUTPUTFILE"] = os.fsencode(start.expand(setup.output, self.key))
         if setup.error:
