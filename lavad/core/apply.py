@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core.indexes.pending import Entry
-from lavad.core.model import FINAL, HostShare, JobState, serial_of
+from lavad.core.model import FINAL, Allocation, HostShare, JobState, Key, serial_of
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Attempt, Host, Job, JobEnd
 
@@ -33,11 +33,30 @@ def _move(cluster: "Cluster", job: Job, event: object, target: JobState) -> None
 
 def take_share(cluster: "Cluster", attempt: Attempt, share: HostShare) -> None:
     """Book one host share of an attempt."""
-    host = cluster.hosts[share.host]
-    host.attempts[attempt.key] = share
+    _take_shares(cluster, attempt, (share,))
+
+
+def _take_shares(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
     record = cluster.jobs.get(attempt.key.job)
     attempt.takes_whole_hosts = record is not None and record.shared.request.exclusive
-    cluster.table.take(host.row, share, attempt.takes_whole_hosts)
+    key, hosts, rows = attempt.key, cluster.hosts, []
+    for share in shares:
+        host = hosts[share.host]
+        host.attempts[key] = share
+        rows.append(host.row)
+    cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
+
+
+def give_back_all(cluster: "Cluster", key: Key) -> None:
+    """What the releases of all hosts that still hold a share of an attempt come to, at once."""
+    attempt = cluster.attempts[key]
+    names, attempt.unreleased = attempt.unreleased, set()
+    cluster.touched.add(key)
+    hosts = [cluster.hosts[name] for name in names]
+    shares = tuple([host.attempts.pop(key) for host in hosts])
+    cluster.table.give_back_all([host.row for host in hosts], shares, attempt.takes_whole_hosts)
+    if attempt.over:
+        cluster.attempts.pop(key, None)
 
 
 def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
@@ -208,8 +227,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     cluster.touched.add(key)
     attempt.launch_due = event.at + cluster.policy.staging_timeout_s
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
-    for share in event.allocation:
-        take_share(cluster, attempt, share)
+    _take_shares(cluster, attempt, event.allocation)
 
 
 def _element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> Job:

@@ -84,7 +84,8 @@ def _check_buckets(cluster: Cluster) -> None:
     assert len(listed) == len(set(listed)), "a job is in two buckets"
     for record in cluster.jobs.values():
         waits = record.room() > 0 if isinstance(record, ArrayRecord) else record.state is JobState.PEND
-        bucket = cluster.pending.buckets.get(cluster.pending.key_of(record.shared))
+        key = cluster.pending.key_of(record.shared)
+        bucket = cluster.pending.buckets[key] if key is not None else None
         inside = bucket is not None and any(entry.job == record.id for entry in bucket)
         assert waits == inside, f"job {record.id}: waits {waits}, in its bucket {inside}"
 

@@ -24,5 +24,13 @@ class Tally:
 
     def move(self, shared: Shared, old: JobState, new: JobState, count: int = 1) -> None:
         """``count`` jobs went from one state to another."""
-        self.add(shared, old, -count)
-        self.add(shared, new, count)
+        if not count:
+            return
+        slots, queue, user = shared.request.slots_min * count, shared.queue, shared.user
+        self.slots_by_queue[queue, old] -= slots
+        self.slots_by_user[user, old] -= slots
+        self.jobs_by_user[user, old] -= count
+        if new not in FINAL:  # ended jobs are counted by the store
+            self.slots_by_queue[queue, new] += slots
+            self.slots_by_user[user, new] += slots
+            self.jobs_by_user[user, new] += count

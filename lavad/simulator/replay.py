@@ -1,7 +1,8 @@
 """A trace through the master's own core in virtual time: the event heap, and agents that never fail and take no time.
 
-Invariants: at each moment first everything that ends, then everything that arrives, then one scheduling pass; nothing
-but ``step`` changes the cluster; the same trace under the same policy gives the same schedule.
+Invariants: at each moment first everything that ends, then everything that arrives, then one scheduling pass; ``step``
+decides everything; the same trace under the same policy gives the same schedule. What the other hosts of a parallel job
+report (staged, released) is applied as what it always leads to here.
 """
 
 import heapq
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lavad.core import commands as c
+from lavad.core.apply import give_back_all
 from lavad.core.cluster import Cluster
-from lavad.core.events import NewJob
+from lavad.core.events import AttemptLaunched, NewJob
 from lavad.core.model import Allocation, HostFacts, Key, Policy, Request, RoleRequest, Shared
 from lavad.core.reasons import Refused
 from lavad.core.scheduling.cycle import Agenda, slice_pass
@@ -22,6 +24,9 @@ from lavad.simulator.swf import TraceJob
 
 SLICE_STEPS = 1_000_000  # nobody waits for a reply between slices here
 TICK_EVERY = 1000  # ends between ticks, which let the cluster forget what has ended
+
+
+_NOBODY = c.Caller("trace", 0)
 
 
 class Overrun(Enum):
@@ -78,6 +83,7 @@ class Replay:
         self._queue = policy.default_queue
         self._ends: list[tuple[int, int, Key, Allocation]] = []  # (when, number in the trace, attempt, where)
         self._numbers: dict[int, int] = {}  # the cluster's job -> place in the trace
+        self._kinds: dict[tuple[int, int, int, int], Shared] = {}
         self._requests: dict[int, Request] = {}
         self._ended = 0
 
@@ -122,9 +128,7 @@ class Replay:
     def _submit(self, at: int, now: int) -> None:
         job = self._jobs[at]
         run, estimate = times_of(job, self._overrun)
-        user = f"user{job.user}"
-        shared = Shared(user, job.user, job.group, self._queue, "default", self._request(job.processors), "", estimate)
-        submit = c.SubmitJob(NewJob(0, shared, b"", b"", b""), c.Caller(user, job.user))
+        submit = c.SubmitJob(NewJob(0, self._shared(job, estimate), b"", b"", b""), _NOBODY)
         try:
             reply = step(self.cluster, submit, now, has_agents=False).reply
         except Refused as refusal:
@@ -133,6 +137,15 @@ class Replay:
         self._numbers[reply.job] = at
         self._runs[at] = run
 
+    def _shared(self, job: TraceJob, estimate_s: int) -> Shared:
+        kind = (job.user, job.group, job.processors, estimate_s)
+        known = self._kinds.get(kind)
+        if known is None:
+            user, request = f"user{job.user}", self._request(job.processors)
+            known = Shared(user, job.user, job.group, self._queue, "default", request, run_limit_s=estimate_s)
+            self._kinds[kind] = known
+        return known
+
     def _request(self, slots: int) -> Request:
         known = self._requests.get(slots)
         if known is None:
@@ -140,15 +153,21 @@ class Replay:
         return known
 
     def _schedule(self, now: int) -> None:
-        while self.agenda.has_work(self.cluster):
+        is_complete = not self.agenda.has_work(self.cluster)
+        while not is_complete:
             plan = slice_pass(self.cluster, self.agenda, SLICE_STEPS, now)
+            is_complete = plan.is_complete
             if plan.starts:
-                step(self.cluster, c.ApplyPlan(plan), now, has_agents=False)
+                dropped = step(self.cluster, c.ApplyPlan(plan), now, has_agents=False).reply
+                assert not dropped, f"{dropped} starts of a fresh plan do not hold"
             for start in plan.starts:
                 number = self._numbers[start.job]
                 self._starts[number] = now
                 end = now + self._runs[number]
-                heapq.heappush(self._ends, (end, number, Key(start.job, start.index, 1), start.allocation))
+                key = Key(start.job, start.index, 1)
+                heapq.heappush(self._ends, (end, number, key, start.allocation))
+                if len(start.allocation) > 1:
+                    self.cluster.apply(AttemptLaunched(now, key))
 
     def _end(self, now: int) -> None:
         """An agent that stages, starts and clears in no time tells everything in its last report."""
@@ -156,8 +175,8 @@ class Replay:
         del self._numbers[key.job]
         lead = allocation[0].host
         step(self.cluster, c.ReportFinished(lead, key, 0, now, also_released=True), now, has_agents=False)
-        for share in allocation[1:]:
-            step(self.cluster, c.ReportReleased(share.host, key), now, has_agents=False)
+        if len(allocation) > 1:
+            give_back_all(self.cluster, key)
         self._ended += 1
         if self._ended % TICK_EVERY == 0:
             step(self.cluster, c.Tick(), now, has_agents=False)

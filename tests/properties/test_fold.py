@@ -24,7 +24,7 @@ def state_of(cluster: Cluster) -> dict[str, Any]:
         "finished": {key: _fields(job) for key, job in cluster.finished.items()},
         "requests": dict(cluster.request_ids),
         "hosts": {name: (host.facts, host.closed_by, dict(host.attempts)) for name, host in cluster.hosts.items()},
-        "buckets": {key: list(bucket) for key, bucket in cluster.pending.buckets.items()},
+        "buckets": {key.kind: list(bucket) for key, bucket in cluster.pending.buckets.items()},
         "tally": {key: count for key, count in cluster.tally.slots_by_user.items() if count},
     }
 

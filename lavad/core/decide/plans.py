@@ -14,43 +14,61 @@ class _Room:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.left: dict[str, tuple[int, int, int, int]] = {}  # slots, memory, gpu bits, attempts
+        self.left: dict[str, _Left] = {}
 
     def fits(self, start: Start, exclusive: bool) -> bool:
         """Is every host of the start usable and wide enough? Nothing is taken."""
-        return all(self._share_fits(share, exclusive) for share in start.allocation)
+        known = self.left
+        for share in start.allocation:
+            left = known.get(share.host) or self._look_up(share.host)
+            if share.slots > left.slots or (exclusive and left.attempts):
+                return False
+            if (share.memory_mib or share.gpus) and not left.holds(share):
+                return False
+        return True
 
-    def _share_fits(self, share: HostShare, exclusive: bool) -> bool:
+    def _look_up(self, host: str) -> "_Left":
         table = self.cluster.table
-        row = table.rows.get(share.host)
-        if row is None or not table.usable[row] or table.taken_whole[row]:
-            return False
-        slots, memory, gpus, attempts = self._left_on(share.host, row)
-        wanted = sum(1 << gpu for gpu in share.gpus)
-        if exclusive and attempts:
-            return False
-        return share.slots <= slots and share.memory_mib <= memory and wanted & gpus == wanted
-
-    def _left_on(self, host: str, row: int) -> tuple[int, int, int, int]:
-        left = self.left.get(host)
-        if left is None:
-            table = self.cluster.table
-            left = (
-                int(table.slots_free[row]),
-                int(table.memory_free_mib[row]),
-                table.gpu_free[row],
-                int(table.attempts[row]),
-            )
-            self.left[host] = left
+        row = table.rows.get(host)
+        if row is None or not table.is_open(row):
+            return _NOTHING
+        slots, memory, _ = table.room_of(row)
+        left = self.left[host] = _Left(slots, memory, table.gpu_free[row], int(table.attempts[row]))
         return left
 
     def take(self, start: Start, exclusive: bool) -> None:
         """Book the start."""
         for share in start.allocation:
-            slots, memory, gpus, attempts = self.left[share.host]
-            wanted = sum(1 << gpu for gpu in share.gpus)
-            slots_left = 0 if exclusive else slots - share.slots
-            self.left[share.host] = (slots_left, memory - share.memory_mib, gpus & ~wanted, attempts + 1)
+            left = self.left[share.host]
+            left.slots = 0 if exclusive else left.slots - share.slots
+            left.attempts += 1
+            left.memory_mib -= share.memory_mib
+            if share.gpus:
+                left.gpus &= ~_bits(share)
+
+
+class _Left:
+    """What a host still has."""
+
+    __slots__ = ("attempts", "gpus", "memory_mib", "slots")
+
+    def __init__(self, slots: int, memory_mib: int, gpus: int, attempts: int) -> None:
+        self.slots = slots
+        self.memory_mib = memory_mib
+        self.gpus = gpus
+        self.attempts = attempts
+
+    def holds(self, share: HostShare) -> bool:
+        """Has it the memory and the very devices of the share?"""
+        wanted = _bits(share)
+        return share.memory_mib <= self.memory_mib and wanted & self.gpus == wanted
+
+
+_NOTHING = _Left(-1, -1, 0, 0)  # of a host that may take nothing now
+
+
+def _bits(share: HostShare) -> int:
+    return sum(1 << gpu for gpu in share.gpus)
 
 
 def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:

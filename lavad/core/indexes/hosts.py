@@ -10,9 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.model import HostFacts, HostShare
+from lavad.core.model import Allocation, HostFacts, HostShare
 
 _GROWTH = 64
+_COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole", "_open")
+_MANY = 6  # so many shares are booked at once: fewer are faster one by one
 _PLAIN_SHARES_MAX = 100_000  # kept for the next job; what is not kept is made again
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 
@@ -41,6 +43,7 @@ class HostTable:
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
         self.slots_open = 0  # free slots of all hosts that may take anything now
         self._is_open: list[bool] = []
+        self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
 
     def __len__(self) -> int:
         return len(self.names)
@@ -83,7 +86,7 @@ class HostTable:
         return rows[np.argsort(place[rows])].tolist()  # type: ignore[no-any-return]
 
     def _grow(self) -> None:
-        for name in ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole"):
+        for name in _COLUMNS:
             column = getattr(self, name)
             setattr(self, name, np.concatenate([column, np.zeros(len(column), column.dtype)]))
         self.load = np.concatenate([self.load, np.zeros_like(self.load)])
@@ -113,7 +116,7 @@ class HostTable:
     def _set_open(self, row: int) -> None:
         is_open = bool(self.usable[row]) and not self.taken_whole[row]
         if is_open is not self._is_open[row]:
-            self._is_open[row] = is_open
+            self._is_open[row] = self._open[row] = is_open
             self.slots_open += int(self.slots_free[row]) if is_open else -int(self.slots_free[row])
 
     def set_load(self, row: int, load: Sequence[float]) -> None:
@@ -134,6 +137,30 @@ class HostTable:
         if whole:
             self.taken_whole[row] = True
             self._set_open(row)
+
+    def take_all(self, rows: list[int], shares: Allocation, whole: bool) -> None:
+        """Book host shares, each on its row; a host has one at most."""
+        if whole or len(rows) < _MANY or not _are_slots(shares):
+            for row, share in zip(rows, shares, strict=True):
+                self.take(row, share, whole)
+            return
+        self._move_slots(rows, [-share.slots for share in shares], 1)
+
+    def give_back_all(self, rows: list[int], shares: Allocation, whole: bool) -> None:
+        """Undo ``take_all``."""
+        if whole or len(rows) < _MANY or not _are_slots(shares):
+            for row, share in zip(rows, shares, strict=True):
+                self.give_back(row, share, whole)
+            return
+        self._move_slots(rows, [share.slots for share in shares], -1)
+        self.changed.update(rows)
+
+    def _move_slots(self, rows: list[int], slots: list[int], attempts: int) -> None:
+        at = np.array(rows)
+        self.slots_free[at] += slots
+        self.attempts[at] += attempts
+        is_open = self._is_open
+        self.slots_open += sum([more for row, more in zip(rows, slots, strict=True) if is_open[row]])
 
     def give_back(self, row: int, share: HostShare, whole: bool) -> None:
         """Undo ``take``."""
@@ -170,13 +197,17 @@ class HostTable:
 
     def open_rows(self) -> NDArray[np.bool_]:
         """Which hosts may take anything now, over the rows in use."""
-        used = len(self.names)
-        return self.usable[:used] & ~self.taken_whole[:used]
+        return self._open[: len(self.names)]
 
 
 def natural(name: str) -> list[tuple[int, str]]:
     """Sort key under which numbers in names count as numbers."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _are_slots(shares: Allocation) -> bool:
+    """Nothing but slots?"""
+    return not any([share.memory_mib or share.gpus for share in shares])
 
 
 def _bits(gpus: tuple[int, ...]) -> int:

@@ -13,7 +13,7 @@ from lavad.core.model import Request, Shared
 _COMPACT_AT = 1024  # dead entries at the front before the list is shortened
 
 
-class BucketKey(NamedTuple):
+class Kind(NamedTuple):
     """What makes two waiting jobs alike."""
 
     queue: str
@@ -21,6 +21,25 @@ class BucketKey(NamedTuple):
     user_group: str
     request: Request
     run_limit_s: int = 0  # only in queues whose jobs wait by their run limits; elsewhere it makes no difference
+
+
+class BucketKey:
+    """Names a bucket for as long as it lives. One object each, compared by identity: the scheduler asks that often."""
+
+    __slots__ = ("kind", "number", "queue", "request", "run_limit_s")
+
+    def __init__(self, kind: Kind, number: int) -> None:
+        self.kind = kind
+        self.queue = kind.queue
+        self.request = kind.request
+        self.run_limit_s = kind.run_limit_s
+        self.number = number
+
+    def __lt__(self, other: "BucketKey") -> bool:
+        return self.number < other.number
+
+    def __repr__(self) -> str:
+        return repr(self.kind)
 
 
 class Entry(NamedTuple):
@@ -34,11 +53,10 @@ class Entry(NamedTuple):
 class Bucket:
     """Entries in scheduling order. Taking the head is O(1); anything else is a binary search and a move of memory."""
 
-    __slots__ = ("_entries", "_head", "key", "number")
+    __slots__ = ("_entries", "_head", "key")
 
-    def __init__(self, key: BucketKey, number: int) -> None:
+    def __init__(self, key: BucketKey) -> None:
         self.key = key
-        self.number = number
         self._entries: list[Entry] = []
         self._head = 0
 
@@ -82,20 +100,27 @@ class PendingIndex:
         self.left: set[BucketKey] = set()  # lost a job since the last pass: reservations may have lost their holder
         self._timed_queues = timed_queues
         self._eager_queues = eager_queues  # where a job matters to others as soon as it waits, wherever it stands
+        self._keys: dict[Kind, BucketKey] = {}
         self._made = 0
 
-    def key_of(self, shared: Shared) -> BucketKey:
-        """The bucket of all jobs submitted like this one."""
+    def kind_of(self, shared: Shared) -> Kind:
+        """All jobs submitted like this one are alike."""
         run_limit_s = shared.run_limit_s if shared.queue in self._timed_queues else 0
-        return BucketKey(shared.queue, shared.user, shared.user_group, shared.request, run_limit_s)
+        return Kind(shared.queue, shared.user, shared.user_group, shared.request, run_limit_s)
+
+    def key_of(self, shared: Shared) -> BucketKey | None:
+        """The bucket of all jobs submitted like this one, or None when none of them waits."""
+        return self._keys.get(self.kind_of(shared))
 
     def add(self, shared: Shared, entry: Entry) -> None:
         """A job or array may start from now on."""
-        key = self.key_of(shared)
-        bucket = self.buckets.get(key)
-        if bucket is None:
+        kind = self.kind_of(shared)
+        key = self._keys.get(kind)
+        if key is None:
             self._made += 1
-            bucket = self.buckets[key] = Bucket(key, self._made)
+            key = self._keys[kind] = BucketKey(kind, self._made)
+            self.buckets[key] = Bucket(key)
+        bucket = self.buckets[key]
         was_head = bucket.head() if len(bucket) else None
         bucket.add(entry)
         # Behind a head that waits for room there is nothing new to look at, unless it is to hold a reservation.
@@ -105,13 +130,13 @@ class PendingIndex:
     def remove(self, shared: Shared, entry: Entry) -> None:
         """A job or array may no longer start."""
         key = self.key_of(shared)
-        bucket = self.buckets.get(key)
-        if bucket is None:
+        if key is None:
             return
+        bucket = self.buckets[key]
         self.left.add(key)
         bucket.remove(entry)
         if not len(bucket):
-            del self.buckets[key]
+            del self.buckets[key], self._keys[key.kind]
             self.fresh.discard(key)
 
     def __len__(self) -> int:

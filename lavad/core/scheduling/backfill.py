@@ -36,7 +36,7 @@ class Refusal(Enum):
 
 
 class Gate:
-    """Of one slice. ``refusal`` tells why the last job that was refused can't start."""
+    """Of one slice. ``refusal`` tells why the last job that was refused can't start; ``slots_open`` is what is left."""
 
     def __init__(self, cluster: Cluster, book: Book, blocked: BlockedBuckets, room: Room, now: float) -> None:
         self.refusal = Refusal.NO_ROOM
@@ -52,7 +52,7 @@ class Gate:
         self._depth_left: dict[str, int] = {}  # of queues that have made a reservation
         self._next_blocked: list[tuple[Rank, Cursor]] | None = None
         self._barred: set[str] = set()  # queues in order whose head is blocked
-        self._free = cluster.table.slots_open
+        self.slots_open = cluster.table.slots_open
         self._planned: list[tuple[float, int]] = []  # ends and slots of what this slice starts
         self._profile: PoolProfile | None = None
 
@@ -70,9 +70,9 @@ class Gate:
         self.refusal = Refusal.NO_ROOM
         if queue.name in self._barred:
             self.refusal = Refusal.OUT_OF_TURN
-        elif request.slots_min <= self._free:
+        elif request.slots_min <= self.slots_open:
             allocation = self._place(request, candidate.run_limit_s)
-        if allocation is None and (queue.backfill_depth or queue.in_order):
+        if allocation is None and self._makes_more(queue):
             self._reserve(queue, Reservation(candidate.place, candidate.key, candidate.job))
         return allocation
 
@@ -82,11 +82,12 @@ class Gate:
 
     def close(self) -> None:
         """Write down who holds a reservation."""
-        self._carry(_LAST)
-        if self._book.full:
-            self._promote(_LAST[0])
-        exhausted = {name for name, left in self._depth_left.items() if not left}
-        self._book.write(self._made, frozenset(exhausted | self._barred))
+        if self._carried:
+            self._carry(_LAST)
+        full = {name for name, left in self._depth_left.items() if not left} | self._barred
+        if len(self._blocked):
+            full |= self._book.full  # whoever may move up is only looked for when it matters
+        self._book.write(self._made, frozenset(full))
 
     # -- reservations ------------------------------------------------------------------------------------------------
 
@@ -99,7 +100,10 @@ class Gate:
 
     def _promote(self, rank: Rank) -> None:
         """More jobs were blocked than could hold a reservation, and one of those has started: the next ones do."""
-        if not any(self._depth_left.get(name, self._queues[name].backfill_depth) for name in self._book.full):
+        for name in self._book.full:
+            if self._depth_left.get(name, self._queues[name].backfill_depth):
+                break
+        else:
             return
         if self._next_blocked is None:
             self._next_blocked = self._blocked_in_order()
@@ -121,6 +125,11 @@ class Gate:
                     found.append((cursor.rank, cursor))
         heapq.heapify(found)
         return found
+
+    def _makes_more(self, queue: Queue) -> bool:
+        if queue.in_order:
+            return queue.name not in self._barred
+        return self._depth_left.get(queue.name, queue.backfill_depth) > 0
 
     def _reserve(self, queue: Queue, one: Reservation) -> None:
         if queue.in_order:
@@ -149,7 +158,7 @@ class Gate:
         return allocation
 
     def _take(self, slots: int, run_limit_s: int) -> None:
-        self._free -= slots
+        self.slots_open -= slots
         duration = run_limit_s or NEVER
         if self._profile is None:
             self._planned.append((self._now + duration, slots))
@@ -160,7 +169,7 @@ class Gate:
         """The profile with every reservation so far in its place."""
         profile = self._profile
         if profile is None:
-            profile = self._profile = PoolProfile(self._now, self._free, self._ends())
+            profile = self._profile = PoolProfile(self._now, self.slots_open, self._ends())
         for one in self._made[self._computed :]:
             slots, duration = one.key.request.slots_min, one.key.run_limit_s or NEVER
             one.start_at = profile.earliest(slots, duration)

@@ -15,20 +15,25 @@ from lavad.core.scheduling.ordering import Rank
 from lavad.core.scheduling.placement import Need
 
 _GROWTH = 256
-_FEW = 8  # so many are compared one by one: arrays would take longer
-_NEVER = np.iinfo(np.int64).max
+_FEW = 32  # so many are compared one by one: arrays would take longer
+_NEVER = int(np.iinfo(np.int64).max)
 _FIELDS = len(Need._fields)
+_NO_NEED = Need(*[_NEVER] * _FIELDS)
 
 
 class BlockedBuckets:
     """Which buckets wait for room, for how much, and with which rank. A bucket's place is a column number."""
 
     def __init__(self) -> None:
-        self._needs: NDArray[np.int64] = np.full((_FIELDS, _GROWTH), _NEVER, np.int64)
-        self._ranks: NDArray[np.float64] = np.zeros((3, _GROWTH), np.float64)
+        self._needs: list[Need] = []
+        self._ranks: list[tuple[float, float, float]] = []
         self._keys: list[BucketKey | None] = []
         self._places: dict[BucketKey, int] = {}
         self._spare: list[int] = []
+        # The same as columns, for many at once; what has changed since is entered when they are next asked.
+        self._need_columns: NDArray[np.int64] = np.full((_FIELDS, _GROWTH), _NEVER, np.int64)
+        self._rank_columns: NDArray[np.float64] = np.zeros((3, _GROWTH), np.float64)
+        self._stale: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -42,13 +47,13 @@ class BlockedBuckets:
         if place is None:
             place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
             self._keys[place] = key
-        self._needs[:, place] = need
-        self._ranks[:, place] = rank[:3]
+        self._needs[place] = need
+        self._ranks[place] = rank[:3]
+        self._stale.add(place)
 
     def _new_place(self) -> int:
-        if len(self._keys) == self._needs.shape[1]:
-            self._needs = np.concatenate([self._needs, np.full_like(self._needs, _NEVER)], axis=1)
-            self._ranks = np.concatenate([self._ranks, np.zeros_like(self._ranks)], axis=1)
+        self._needs.append(_NO_NEED)
+        self._ranks.append((0.0, 0.0, 0.0))
         self._keys.append(None)
         return len(self._keys) - 1
 
@@ -57,7 +62,8 @@ class BlockedBuckets:
         place = self._places.pop(key, None)
         if place is not None:
             self._keys[place] = None
-            self._needs[:, place] = _NEVER
+            self._needs[place] = _NO_NEED
+            self._stale.add(place)
             self._spare.append(place)
 
     def key(self, place: int) -> BucketKey | None:
@@ -66,48 +72,60 @@ class BlockedBuckets:
 
     def need(self, place: int) -> Need:
         """What the bucket at a place waits for."""
-        return Need(*self._needs[:, place].tolist())
+        return self._needs[place]
 
     def rank(self, place: int) -> tuple[float, float, float]:
         """(queue, job priority, position) of the bucket's first job when it was blocked."""
-        queue, job_priority, position = self._ranks[:, place].tolist()
-        return queue, job_priority, position
+        return self._ranks[place]
+
+    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        used = len(self._keys)
+        while used > self._need_columns.shape[1]:
+            self._need_columns = np.concatenate([self._need_columns, np.full_like(self._need_columns, _NEVER)], axis=1)
+            self._rank_columns = np.concatenate([self._rank_columns, np.zeros_like(self._rank_columns)], axis=1)
+        if self._stale:
+            places = list(self._stale)
+            self._need_columns[:, places] = np.array([self._needs[place] for place in places]).T
+            self._rank_columns[:, places] = np.array([self._ranks[place] for place in places]).T
+            self._stale.clear()
+        return self._need_columns[:, :used], self._rank_columns[:, :used]
 
     def of_queues(self, queues: Container[str]) -> list[int]:
         """Places of all blocked buckets of these queues, the one that goes first at the end."""
-        found = np.array([place for key, place in self._places.items() if key.queue in queues], dtype=np.intp)
-        queue, job_priority, position = self._ranks[:, found]
-        return found[np.lexsort((position, job_priority, queue))[::-1]].tolist()  # type: ignore[no-any-return]
+        found = [place for key, place in self._places.items() if key.queue in queues]
+        return sorted(found, key=self.rank, reverse=True)
 
     def woken_by(self, table: HostTable, rows: set[int]) -> list[int]:
         """Places of the buckets whose need fits one of these hosts now, the one that goes first at the end."""
         if not self._places or not rows:
             return []
-        rooms = _distinct_rooms(table, rows)
         if len(self._places) <= _FEW:
-            found = [place for place in self._places.values() if self._wakes(place, rooms, table.slots_open)]
-            return sorted(found, key=self.rank, reverse=True)
-        needs = self._needs[:, : len(self._keys)]
+            return self._few_woken_by(table, rows)
+        needs, ranks = self._columns()
+        rooms = _distinct_rooms(table, rows)
         hit = np.zeros(needs.shape[1], dtype=bool)
         for slots, memory, gpus in rooms:
             hit |= (needs[0] <= slots) & (needs[1] <= memory) & (needs[2] <= gpus)
         hit &= needs[3] <= table.slots_open
         places = self._without_hopeless_gangs(table, np.flatnonzero(hit))
-        queue, job_priority, position = self._ranks[:, places]
+        queue, job_priority, position = ranks[:, places]
         return places[np.lexsort((position, job_priority, queue))[::-1]].tolist()  # type: ignore[no-any-return]
 
-    def _wakes(self, place: int, rooms: set[tuple[int, int, int]], slots_open: int) -> bool:
-        need = self.need(place)
-        return need.slots_in_all <= slots_open and any(
-            need.slots <= slots and need.memory_mib <= memory and need.gpus <= gpus for slots, memory, gpus in rooms
-        )
+    def _few_woken_by(self, table: HostTable, rows: set[int]) -> list[int]:
+        needs, slots_open = self._needs, table.slots_open
+        hopeful = [place for place in self._places.values() if needs[place].slots_in_all <= slots_open]
+        if not hopeful:
+            return []
+        rooms = _distinct_rooms(table, rows)
+        found = [place for place in hopeful if _fits_one(needs[place], rooms)]
+        return sorted(found, key=self.rank, reverse=True)
 
     def _without_hopeless_gangs(self, table: HostTable, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Leave out those that need more tasks than all open hosts together have slots for.
 
         Many gangs share slots per task and tasks per host, so the count is made once for each such pair.
         """
-        tasks, slots, most = self._needs[4:7, places]
+        tasks, slots, most = self._need_columns[4:7, places]
         keep = tasks <= 1
         pairs = set(zip(slots[~keep].tolist(), most[~keep].tolist(), strict=True))
         free = table.slots_free[: len(table)][table.open_rows()]
@@ -116,6 +134,10 @@ class BlockedBuckets:
             keep |= (slots == slots_per_task) & (most == tasks_per_host) & (tasks <= capacity)
         hopeful: NDArray[np.intp] = places[keep]
         return hopeful
+
+
+def _fits_one(need: Need, rooms: set[tuple[int, int, int]]) -> bool:
+    return any(need.slots <= slots and need.memory_mib <= memory and need.gpus <= gpus for slots, memory, gpus in rooms)
 
 
 def _distinct_rooms(table: HostTable, rows: set[int]) -> set[tuple[int, int, int]]:

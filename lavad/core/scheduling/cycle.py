@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
+from lavad.core.model import Request
 from lavad.core.plan import Plan, Start
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Rank, rank_of
-from lavad.core.scheduling.placement import is_single_host, smallest_need
+from lavad.core.scheduling.placement import Need, is_single_host, smallest_need
 from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
 
 _LAST = (2.0**62, 0.0, 0.0)
+_NEEDS_KEPT = 10_000
 
 
 class Agenda:
@@ -40,6 +42,7 @@ class Agenda:
         self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
         self.blocked = BlockedBuckets()
         self.book = Book()
+        self._needs: dict[Request, Need] = {}
 
     def gather(self, cluster: Cluster, now: float) -> None:
         """Take over what has changed since the last look."""
@@ -49,7 +52,7 @@ class Agenda:
         if changed:
             self.vain.clear()
         for key in fresh:
-            self._add(cluster, key)
+            self._add_fresh(cluster, key)
         self._gather_promised(cluster, bool(changed), now)
 
     def _gather_promised(self, cluster: Cluster, has_room: bool, now: float) -> None:
@@ -71,9 +74,17 @@ class Agenda:
         if refusal is Refusal.PROMISED:
             self.book.held.add(key)
         elif refusal is Refusal.NO_ROOM:
-            self.blocked.add(key, smallest_need(key.request), rank)
+            self.blocked.add(key, self._need_of(key.request), rank)
         else:
             heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
+
+    def _need_of(self, request: Request) -> Need:
+        need = self._needs.get(request)
+        if need is None:
+            if len(self._needs) >= _NEEDS_KEPT:
+                self._needs.clear()
+            need = self._needs[request] = smallest_need(request)
+        return need
 
     def call_next(self, cluster: Cluster, queue: str) -> None:
         """The head of a queue in order has started or is gone: it is the next one's turn."""
@@ -83,6 +94,16 @@ class Agenda:
             if key in cluster.pending.buckets and key not in self.due:
                 self._add(cluster, key)
                 return
+
+    def _add_fresh(self, cluster: Cluster, key: BucketKey) -> None:
+        """A bucket that came or changed; one that asks for more slots than there are is blocked without another look."""
+        if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
+            rank = rank_of(cluster.policy, key, cluster.pending.buckets[key].head())
+            if rank is not None and self.book.is_behind(cluster.policy.by_name[key.queue], rank):
+                self.book.held.discard(key)
+                self.blocked.add(key, self._need_of(key.request), rank)
+                return
+        self._add(cluster, key)
 
     def _add(self, cluster: Cluster, key: BucketKey) -> None:
         """The bucket is to be looked at, unless its queue starts nothing."""
@@ -108,11 +129,11 @@ class Agenda:
             bucket = cluster.pending.buckets.get(key)
             if key not in self.due:
                 continue  # noted twice and served already
+            if bucket is not None and noted[1:] == bucket.head():  # its rank is still what was noted
+                return noted, bucket
             rank = rank_of(cluster.policy, key, bucket.head()) if bucket is not None else None
             if bucket is None or rank is None:
                 self.due.discard(key)
-            elif rank == noted:
-                return rank, bucket
             else:
                 heapq.heappush(self.order, (rank, key))
         return None
@@ -135,7 +156,7 @@ class _Slice:
     and blocked buckets that one of the grown hosts might fit.
     """
 
-    def __init__(self, cluster: Cluster, agenda: Agenda, steps: int, now: float) -> None:
+    def __init__(self, cluster: Cluster, agenda: Agenda, woken: list[int], steps: int, now: float) -> None:
         self.cluster = cluster
         self.agenda = agenda
         self.steps = steps
@@ -145,8 +166,7 @@ class _Slice:
         self.under_way: list[tuple[Rank, BucketKey, Cursor]] = []
         self.begun: set[BucketKey] = set()
         self.refused: set[BucketKey] = set()
-        woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
-        self.woken = [place for place in woken if agenda.blocked.key(place) not in agenda.vain]
+        self.woken = woken
 
     def run(self) -> Plan:
         """Until so many hosts were looked at, or nothing is due."""
@@ -166,7 +186,15 @@ class _Slice:
     def _next(self) -> tuple[BucketKey, Cursor] | None:
         """The bucket that goes first, with its cursor on its first job; None when there is none."""
         while True:
-            self._drop_vain_wakes()
+            if self.woken:
+                self._drop_vain_wakes()
+            if not self.woken and not self.under_way:
+                if not self.agenda.order:
+                    return None
+                found = self._take_due()
+                if found is not None:
+                    return found
+                continue
             source = min(self._ranks(), default=None)
             if source is None:
                 return None
@@ -185,15 +213,21 @@ class _Slice:
 
     def _drop_vain_wakes(self) -> None:
         """Pass over blocked buckets that none of the grown hosts fits any more: they stay blocked."""
-        grown = [self.room.free(row) for row in self.agenda.grown] if self.woken else []
-        while self.woken:
-            need = self.agenda.blocked.need(self.woken[-1])
-            if self.agenda.blocked.key(self.woken[-1]) is not None and any(
-                free.slots >= need.slots and free.memory_mib >= need.memory_mib and free.gpus.bit_count() >= need.gpus
-                for free in grown
-            ):
-                return
+        while self.woken and not self._may_fit(self.woken[-1]):
             self.woken.pop()
+
+    def _may_fit(self, place: int) -> bool:
+        blocked, room = self.agenda.blocked, self.room
+        need = blocked.need(place)
+        if blocked.key(place) is None or need.slots_in_all > self.gate.slots_open:
+            return False
+        if not need.memory_mib and not need.gpus:
+            return any(room.slots(row) >= need.slots for row in self.agenda.grown)
+        grown = [room.free(row) for row in self.agenda.grown]
+        return any(
+            free.slots >= need.slots and free.memory_mib >= need.memory_mib and free.gpus.bit_count() >= need.gpus
+            for free in grown
+        )
 
     def _take_under_way(self) -> tuple[BucketKey, Cursor]:
         _, key, cursor = heapq.heappop(self.under_way)
@@ -229,7 +263,7 @@ class _Slice:
 
     def _serve(self, key: BucketKey, cursor: Cursor) -> None:
         """Start jobs of one bucket until another goes first, nothing fits, or it is empty."""
-        limit = min(self._ranks(), default=(_LAST, 0))[0]
+        limit = self._next_rank()
         while cursor.rank[:3] <= limit and self.room.work < self.steps:
             self.room.work += 1
             allocation = self.gate.place(cursor)
@@ -240,11 +274,16 @@ class _Slice:
             self.starts.append(Start(cursor.job, cursor.index, allocation, "in order"))
             if self.agenda.barred:
                 self.agenda.call_next(self.cluster, key.queue)
-                limit = min(self._ranks(), default=(_LAST, 0))[0]
+                limit = self._next_rank()
             if not cursor.advance():
                 self.agenda.due.discard(key)
                 return
         heapq.heappush(self.under_way, (cursor.rank, key, cursor))
+
+    def _next_rank(self) -> tuple[float, ...]:
+        if not self.woken and not self.under_way:
+            return self.agenda.order[0][0][:3] if self.agenda.order else _LAST
+        return min(self._ranks(), default=(_LAST, 0))[0]
 
     def _goes_on(self, key: BucketKey, cursor: Cursor) -> bool:
         """A job of the bucket was refused: is its next one to be asked for, only to be given a reservation?"""
@@ -268,4 +307,11 @@ _TAKE: tuple[Callable[[_Slice], tuple[BucketKey, Cursor] | None], ...] = (
 def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan:
     """Say which jobs to start, as far as ``steps`` hosts looked at. The plan must be applied before the next slice."""
     agenda.gather(cluster, now)
-    return _Slice(cluster, agenda, steps, now).run()
+    woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
+    if agenda.vain:
+        woken = [place for place in woken if agenda.blocked.key(place) not in agenda.vain]
+    if not woken and not agenda.order:
+        agenda.grown.clear()
+        agenda.vain.clear()
+        return Plan()
+    return _Slice(cluster, agenda, woken, steps, now).run()

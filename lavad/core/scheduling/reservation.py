@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.ends import ExpectedEnd, ExpectedEnds, expected_end
 from lavad.core.indexes.pending import BucketKey
-from lavad.core.model import Key
+from lavad.core.model import Key, Queue
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.ordering import Rank
 
@@ -60,6 +60,16 @@ class Book:
         self.reservations = reservations
         self.full = full
         self._keys = {one.key for one in reservations}
+
+    def is_behind(self, queue: Queue, rank: Rank) -> bool:
+        """Would a blocked job of this rank hold no reservation? Its queue makes none, or all go to jobs before it."""
+        if queue.in_order:
+            return False
+        if not queue.backfill_depth:
+            return True
+        return queue.name in self.full and any(
+            one.key.queue == queue.name and one.place[0] < rank for one in reversed(self.reservations)
+        )
 
     def concerns(self, buckets: Iterable[BucketKey]) -> bool:
         """Does one of these buckets have a job that holds a reservation?"""

@@ -5,7 +5,6 @@ cluster.
 """
 
 from collections.abc import Iterable
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +52,7 @@ class Room:
     def __init__(self, table: HostTable) -> None:
         self.table = table
         self.work = 0
+        self._open = table.open_rows()
         self._free: dict[int, Free] = {}
         self._slots_taken: dict[int, int] = {}  # by plain requests, from hosts that are in no other way of interest
         self._plain: Candidates | None = None
@@ -72,19 +72,19 @@ class Room:
             )
         return found
 
-    @cached_property
-    def _open(self) -> NDArray[np.bool_]:
-        return self.table.open_rows()
-
     def plain(self, request: Request) -> Candidates:
         """Hosts with free slots, for requests that ask for nothing else; one list serves all of them."""
         found = self._candidates.get((request, 0)) or self._plain
         if found is None:
-            table = self.table
-            self.work += 1 + len(table) // 256
-            rows = np.flatnonzero(self._open & (table.slots_free[: len(table)] > 0))
-            found = self._plain = Candidates(table.in_place(rows))
+            found = self._plain = Candidates(self._rows_with_slots())
         return found
+
+    def _rows_with_slots(self) -> list[int]:
+        table, hosts = self.table, len(self.table)
+        self.work += 1 + hosts // 256
+        if hosts == 1:
+            return [0] if table.is_open(0) and table.slots_free[0] > 0 else []
+        return table.in_place(np.flatnonzero((table.slots_free[:hosts] > 0) & self._open))
 
     def slots(self, row: int) -> int:
         """The host's free slots as of now."""
