@@ -14,6 +14,7 @@ help:
 	@echo "make demo     three hosts on this machine, three jobs, everything checked and taken down"
 	@echo "make test     all tests this machine can run (TESTS=path to choose)"
 	@echo "make mutants  plants known bugs in a copy and shows that the tests see each"
+	@echo "make acceptance  those with real daemons, kills and cut-off hosts, in full size (about half an hour)"
 	@echo "make lint     format, lint, types, import contracts, generated code"
 	@echo "make format   rewrite the sources in the one format"
 	@echo "make protos   generate the wire's stubs"
@@ -38,6 +39,12 @@ test: $(READY)
 
 mutants: $(READY)
 	@$(BIN)/python -m tests.mutants.run $(ARGS)
+
+# The sizes that `make test` has no time for. A test that takes minutes is not a hanging one.
+acceptance: $(READY)
+	@packaging/test-prerequisites.sh
+	@LAVA_GANG_ROUNDS=50 LAVA_KILL_JOBS=500 LAVA_KILLS=20 LAVA_CRASH_HITS=5 LAVA_RUN_LIMIT_S=60 \
+	    $(BIN)/python -m pytest -o faulthandler_timeout=1800 --durations=0 --durations-min=1 tests/acceptance tests/mpi
 
 lint: $(READY)
 	@$(BIN)/ruff format --check --quiet .

@@ -17,7 +17,7 @@ from tests.acceptance.personal import Cluster, a_cluster, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
-ROUNDS = int(os.environ.get("LAVA_GANG_ROUNDS", "6"))
+ROUNDS = int(os.environ.get("LAVA_GANG_ROUNDS", "4"))
 SEED = int(os.environ.get("LAVA_GANG_SEED", "7"))
 PART_LEFT_S = 30.0
 
