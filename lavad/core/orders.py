@@ -129,11 +129,16 @@ def signal_again(attempt: "Attempt", host: str) -> Iterator[SignalOrder]:
 
 
 def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder]:
-    """End an attempt that has failed as a whole, wherever it can be reached."""
+    """End an attempt that has failed as a whole, wherever it can be reached; the others hear it when they are back."""
     for share in attempt.allocation:
         host = cluster.hosts.get(share.host)
         if share.host in attempt.unreleased and host is not None and not host.is_silent:
-            yield SignalOrder(share.host, attempt.key, TERMINATE, attempt.doomed, serial_of(attempt.dispatched_at, 99))
+            yield doom_order(attempt, share.host)
+
+
+def doom_order(attempt: "Attempt", host: str) -> SignalOrder:
+    """End one host's part of an attempt that has failed as a whole."""
+    return SignalOrder(host, attempt.key, TERMINATE, attempt.doomed, serial_of(attempt.dispatched_at, 99))
 
 
 def _release_orders(cluster: "Cluster", event: e.JobFinished | e.JobRequeued) -> Iterator[ReleaseOrder]:

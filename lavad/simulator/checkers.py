@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lavad.core.model import FINAL, JobState, Key
-from lavad.core.reasons import EXIT_STATUS_KILLED
+from lavad.core.reasons import EXIT_STATUS_KILLED, EXIT_STATUS_LOST
 from lavad.core.records import JobEnd
 
 PARTIAL_S_MAX = 30.0  # how long part of a job's tasks may be left alone, counted while their hosts can be reached
@@ -206,7 +206,7 @@ def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
 def _was_to_be_repeated(history: History, one: Ended) -> bool:
     """Killed while it waited for the last host of a failed attempt: the failed attempt's status is not the job's."""
     killed = any((job, index) == one.key[:2] for job, index, _ in history.killed)
-    return killed and history.rerunnable[one.key.job] and one.end.status == EXIT_STATUS_KILLED
+    return killed and history.rerunnable[one.key.job] and one.end.status in (EXIT_STATUS_KILLED, EXIT_STATUS_LOST)
 
 
 def _everything_ended(history: History, ended: list[Ended]) -> Iterator[str]:

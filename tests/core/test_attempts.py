@@ -359,3 +359,19 @@ def test_the_end_names_who_brought_it(story: Story) -> None:
     end = story.job(key.job).end
     assert end is not None
     assert end.reason.startswith("TERM_FORCE_ADMIN")
+
+
+@pytest.mark.parametrize("how", ["hello", "heard"])
+def test_a_doomed_job_is_ended_when_its_lead_host_comes_back(story: Story, how: str) -> None:
+    """The lead was silent when the other part was lost; it is told to end what it still runs."""
+    key = running(story)
+    story.now += 20
+    story.hear("n2")
+    story.do(c.Tick())
+    story.finished("n2", key, 2)
+    if how == "hello":
+        orders = story.back("n1", story.runs_there("n1", key))
+    else:
+        story.cluster.heard("n1", story.now)
+        orders = story.do(c.AgentHeard("n1")).orders
+    assert [order.signal for order in orders if isinstance(order, SignalOrder)] == [0]

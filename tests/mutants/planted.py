@@ -32,8 +32,8 @@ MUTANTS = (
     Mutant(
         "a plan is not verified again",
         f"{CORE}/decide/plans.py",
-        "        return share.slots <= slots and share.memory_mib <= memory and wanted & gpus == wanted",
-        "        return True",
+        "            if share.slots > left.slots or (exclusive and left.attempts):",
+        "            if left is _NOTHING or (exclusive and left.attempts):",
         "history",
     ),
     Mutant(

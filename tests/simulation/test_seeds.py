@@ -23,6 +23,7 @@ REGRESSIONS = {
     88: "a killed job was repeated when its order was refused as too old",
     123: "a job was repeated while another host still ran its earlier attempt",
     130: "part of a job was left running after another part was lost",
+    3190: "a doomed job was not told to end when its lead host came back from silence",
     349: "a job was repeated while a silent host still ran its earlier attempt",
 }
 

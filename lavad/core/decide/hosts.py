@@ -12,7 +12,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
 from lavad.core.decide.decision import Decision
 from lavad.core.model import JobState
-from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, doom_orders, launch_hosts, signal_again, stage_orders
+from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, doom_order, launch_hosts, signal_again, stage_orders
 from lavad.core.reasons import Refused
 from lavad.core.records import Attempt, Host, Job
 
@@ -93,7 +93,7 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
         return [ReleaseOrder(name, attempt.key, attempt.doomed)]
     again: list[Order] = list(signal_again(attempt, name))
     if attempt.doomed:
-        again.extend(order for order in doom_orders(cluster, attempt) if order.host == name)
+        again.append(doom_order(attempt, name))
     return again
 
 
