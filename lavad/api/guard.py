@@ -7,7 +7,7 @@ Requests that can't be read arrive at no method.
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -78,12 +78,14 @@ def _guarded_one(method: Method, name: str) -> Method:
 
 
 def _guarded_many(method: Method, name: str) -> Method:
+    """A method that yields its answers. They are written here, so that a reader who has gone is seen here."""
+
     @functools.wraps(method)
-    async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+    async def guarded(request: Any, context: Any) -> None:
         try:
             check_readable(request)
             async for answer in method(request, context):
-                yield answer
+                await context.write(answer)
         except Exception as error:
             await _end(error, name, context)
 
@@ -102,6 +104,9 @@ def check_readable(message: Any) -> None:
 
 async def _end(error: Exception, name: str, context: Any) -> None:
     """End a call that failed as a whole. What ended on purpose, or has nobody listening any more, goes on as it is."""
+    if context.done() or isinstance(error, grpc.aio.InternalError):  # how the library says that an answer can't leave
+        log.info("call=abandoned method=%s", name)
+        return
     if isinstance(error, Refused):
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
     if isinstance(error, NotNow):

@@ -63,3 +63,19 @@ def test_each_failure_has_its_status_and_its_sentence(method: str, messages: dic
 def test_an_unknown_method_is_said_to_be_one() -> None:
     """Nothing to guard."""
     assert call("Nothing", b"")[0] is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_reader_who_has_gone_is_no_defect(caplog: pytest.LogCaptureFixture) -> None:
+    """Any user can walk away from an answer: that fills no log with tracebacks."""
+
+    class Context:
+        """A call that is over."""
+
+        def done(self) -> bool:
+            return True
+
+    async def run() -> None:
+        await guard._end(ZeroDivisionError(), "List", Context())
+
+    asyncio.run(run())
+    assert not [record for record in caplog.records if record.exc_info]
