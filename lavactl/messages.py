@@ -146,8 +146,8 @@ else:
         "9 output s, 10 error s, 11 output_overwrite t, 12 error_overwrite t, 13 environment b*, 14 roles Role*, "
         "15 run_limit_s u, 16 memory_limit_mib u, 17 hosts s*, 18 hold t, 19 exclusive t, 20 rerunnable t, "
         "21 not_rerunnable t, 22 array IndexRange*, 23 array_limit u, 24 umask_plus_one u, 26 description s, "
-        "27 user_group s, 28 dependency s, 29 begin_time d, 30 terminate_time d, 31 priority u, 32 notify_end t, 33 shell s, "
-        "34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 40 runtime_estimate_s u, "
+        "27 user_group s, 28 dependency s, 29 begin_time d, 30 terminate_time d, 31 priority u, 32 notify_end t, "
+        "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 40 runtime_estimate_s u, "
         "41 job_group s, 42 reservation s, 43 requirement_text s",
         Role,
         IndexRange,
