@@ -96,7 +96,7 @@ class Agenda:
                 return
 
     def _add_fresh(self, cluster: Cluster, key: BucketKey) -> None:
-        """A bucket that came or changed; one that asks for more slots than there are is blocked without another look."""
+        """A bucket that came or changed; one that asks for more slots than there are is blocked at once."""
         if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
             rank = rank_of(cluster.policy, key, cluster.pending.buckets[key].head())
             if rank is not None and self.book.is_behind(cluster.policy.by_name[key.queue], rank):
