@@ -1,6 +1,7 @@
 """One cluster that the tests which do not break it share, and ordinary users of this machine."""
 
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,13 @@ def open_directory() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def shared_cluster(open_directory: Path, public_commands: Path) -> Iterator[Cluster]:
     """Two hosts with four slots and two simulated GPUs each, of an installation that every user can run."""
-    settings = {"LAVA_TERMINATE_INTERVAL": "1", "LAVA_HEARTBEAT": "1", "LAVA_SILENT_AFTER": "6"}
+    login = socket.gethostname().partition(".")[0]
+    settings = {
+        "LAVA_TERMINATE_INTERVAL": "1",
+        "LAVA_HEARTBEAT": "1",
+        "LAVA_SILENT_AFTER": "6",
+        "LAVA_ADMIN_HOSTS": login,  # as on real hosts; a personal cluster has all of its own
+    }
     directory = open_directory / "D"
     with a_cluster(directory, 2, 4, "--simulate-gpus", "2", commands=public_commands, **settings) as made:
         yield made

@@ -61,9 +61,10 @@ class Cluster:
         return subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False)
 
     def configure(self, **settings: str) -> None:
-        """Add lines to lava.conf; they count from the master's next start."""
-        with (self.directory / "lava.conf").open("a") as conf:
-            conf.writelines(f"{name}={value}\n" for name, value in settings.items())
+        """Set these in lava.conf; they count from the master's next start."""
+        conf = self.directory / "lava.conf"
+        kept = [line for line in conf.read_text().splitlines() if line.partition("=")[0] not in settings]
+        conf.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in settings.items()), ""]))
 
     def run(self, *words: str, stdin: str | None = None, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """A command as a user types it."""
