@@ -29,6 +29,8 @@ class Engine:
         self.clock = clock
         self.listeners: list[Callable[[list[Event]], None]] = []
         self.on_change: Callable[[], None] = lambda: None
+        self.on_defect: Callable[[str], None] = lambda why: None
+        self.is_broken = False
         self._append = append
         self._send = send
 
@@ -39,9 +41,22 @@ class Engine:
             Refused, NotNow: at once, nothing has changed.
         """
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        outcome = step(self.cluster, command, self.clock())
+        outcome = self._step(command, self.clock())
         self._commit(outcome, lambda: _resolve(future, outcome.reply))
         return future
+
+    def _step(self, command: Command, now: float) -> Outcome:
+        """One step. A defect of ours may leave memory half changed: the master must stop and start from its store."""
+        if self.is_broken:
+            raise NotNow("The master is stopping after a defect; its log says which")
+        try:
+            return step(self.cluster, command, now)
+        except (Refused, NotNow):
+            raise
+        except Exception as error:
+            self.is_broken = True
+            self.on_defect(f"{type(command).__name__} failed: {type(error).__name__}: {error}")
+            raise
 
     def post(self, commands: Iterable[Command]) -> None:
         """Carry out commands whose replies nobody waits for, as one batch.
@@ -68,7 +83,7 @@ class Engine:
         together, replies = Outcome(), []
         for command in commands:
             try:
-                outcome = step(self.cluster, command, now)
+                outcome = self._step(command, now)
             except (Refused, NotNow) as refusal:
                 replies.append(refusal)
                 if refusals is not None:

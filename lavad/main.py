@@ -69,7 +69,7 @@ class Master:
 
     def _lost(self, why: str) -> None:
         self.failure = why
-        log.error("store=lost reason=%r", why)
+        log.error("master=stops reason=%r", why)
         self.stopping.set()
 
     def _restore(self) -> None:
@@ -95,6 +95,7 @@ class Master:
         self.pacer = Pacer(self.engine)
         self.pacer.agenda.look_at_everything(self.cluster)
         self.engine.on_change = self.pacer.wake
+        self.engine.on_defect = self._lost
         self.links.on_lost_spec = self._give_up
         self.watchers = Watchers(self.cluster)
         self.engine.listeners.append(self.watchers.notify)
