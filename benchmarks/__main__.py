@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import array_jobs, latency, peer_hyperqueue, pending, schedule, spawn_rate
+from benchmarks import array_jobs, latency, peer_hyperqueue, pending, schedule, simulate, spawn_rate
 from benchmarks.figures import Figures
 
 
@@ -15,6 +15,7 @@ def main() -> int:
     latency.measure(figures)
     pending.measure(figures)
     schedule.measure(figures)
+    simulate.measure(figures)
     sys.stderr.write(f"kept in {figures.keep()}\n")
     return 0
 

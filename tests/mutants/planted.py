@@ -32,8 +32,8 @@ MUTANTS = (
     Mutant(
         "a plan is not verified again",
         f"{CORE}/decide/plans.py",
-        "            if share.slots > left.slots or (exclusive and left.attempts):",
-        "            if left is _NOTHING or (exclusive and left.attempts):",
+        "        if -1 in rows:\n            return False",
+        "        if -1 not in rows:\n            return True",
         "history",
     ),
     Mutant(

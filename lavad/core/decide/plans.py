@@ -1,5 +1,8 @@
 """A plan becomes dispatches. Every start is verified again: the plan may be older than the cluster."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
@@ -8,63 +11,77 @@ from lavad.core.model import HostShare, JobState, Key
 from lavad.core.plan import Start
 from lavad.core.records import ArrayRecord
 
+_MANY = 6  # shares: from so many on they are compared together
 
 class _Room:
     """What is left on each host as the plan's starts are accepted one after the other."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.left: dict[str, _Left] = {}
+        self.table = cluster.table
+        self.slots = self.table.slots_free[: len(self.table)].copy()
+        self.attempts = self.table.attempts[: len(self.table)].copy()
+        self.memory_mib: dict[int, int] = {}
+        self.gpus: dict[int, int] = {}
 
     def fits(self, start: Start, exclusive: bool) -> bool:
-        """Is every host of the start usable and wide enough? Nothing is taken."""
-        known = self.left
-        for share in start.allocation:
-            left = known.get(share.host) or self._look_up(share.host)
-            if share.slots > left.slots or (exclusive and left.attempts):
+        """Is every host of the start open and wide enough? Nothing is taken."""
+        rows = [self.table.rows.get(share.host, -1) for share in start.allocation]
+        if -1 in rows:
+            return False
+        if len(rows) < _MANY:
+            both = zip(rows, start.allocation, strict=True)
+            if not all([self._has_slots(row, share, exclusive) for row, share in both]):
                 return False
-            if (share.memory_mib or share.gpus) and not left.holds(share):
-                return False
-        return True
+        elif not self._have_slots(np.array(rows), [share.slots for share in start.allocation], exclusive):
+            return False
+        return all(
+            [
+                self._has_rest(row, share)
+                for row, share in zip(rows, start.allocation, strict=True)
+                if share.memory_mib or share.gpus
+            ]
+        )
 
-    def _look_up(self, host: str) -> "_Left":
-        table = self.cluster.table
-        row = table.rows.get(host)
-        if row is None or not table.is_open(row):
-            return _NOTHING
-        slots, memory, _ = table.room_of(row)
-        left = self.left[host] = _Left(slots, memory, table.gpu_free[row], int(table.attempts[row]))
-        return left
+    def _has_slots(self, row: int, share: HostShare, exclusive: bool) -> bool:
+        return bool(
+            self.table.is_open(row) and share.slots <= self.slots[row] and not (exclusive and self.attempts[row])
+        )
+
+    def _have_slots(self, rows: NDArray[np.int64], slots: list[int], exclusive: bool) -> bool:
+        return bool(
+            self.table.open_rows()[rows].all()
+            and (self.slots[rows] >= slots).all()
+            and not (exclusive and self.attempts[rows].any())
+        )
+
+    def _has_rest(self, row: int, share: HostShare) -> bool:
+        wanted = _bits(share)
+        return share.memory_mib <= self._memory_on(row) and wanted & self._gpus_on(row) == wanted
+
+    def _memory_on(self, row: int) -> int:
+        return self.memory_mib.get(row, int(self.table.memory_free_mib[row]))
+
+    def _gpus_on(self, row: int) -> int:
+        return self.gpus.get(row, self.table.gpu_free[row])
 
     def take(self, start: Start, exclusive: bool) -> None:
         """Book the start."""
-        for share in start.allocation:
-            left = self.left[share.host]
-            left.slots = 0 if exclusive else left.slots - share.slots
-            left.attempts += 1
-            left.memory_mib -= share.memory_mib
+        rows = [self.table.rows[share.host] for share in start.allocation]
+        if len(rows) < _MANY:
+            for row, share in zip(rows, start.allocation, strict=True):
+                self.slots[row] -= share.slots
+                self.attempts[row] += 1
+        else:
+            at = np.array(rows)
+            self.slots[at] -= [share.slots for share in start.allocation]
+            self.attempts[at] += 1
+        if exclusive:
+            self.slots[rows] = 0
+        for row, share in zip(rows, start.allocation, strict=True):
+            if share.memory_mib:
+                self.memory_mib[row] = self._memory_on(row) - share.memory_mib
             if share.gpus:
-                left.gpus &= ~_bits(share)
-
-
-class _Left:
-    """What a host still has."""
-
-    __slots__ = ("attempts", "gpus", "memory_mib", "slots")
-
-    def __init__(self, slots: int, memory_mib: int, gpus: int, attempts: int) -> None:
-        self.slots = slots
-        self.memory_mib = memory_mib
-        self.gpus = gpus
-        self.attempts = attempts
-
-    def holds(self, share: HostShare) -> bool:
-        """Has it the memory and the very devices of the share?"""
-        wanted = _bits(share)
-        return share.memory_mib <= self.memory_mib and wanted & self.gpus == wanted
-
-
-_NOTHING = _Left(-1, -1, 0, 0)  # of a host that may take nothing now
+                self.gpus[row] = self._gpus_on(row) & ~_bits(share)
 
 
 def _bits(share: HostShare) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Allocation, HostShare, Request, RoleRequest
-from lavad.core.scheduling.room import Free, Room, chunk_of
+from lavad.core.scheduling.room import Candidates, Free, Room, chunk_of
 
 
 class Need(NamedTuple):
@@ -83,6 +83,9 @@ def place(room: Room, request: Request) -> Allocation | None:
 def _place_plain(room: Room, request: Request) -> Allocation | None:
     """Any free slots will do: first come, first taken. What most jobs ask for, so it goes the short way."""
     candidates = room.plain(request)
+    slots_now = room.slots_of(candidates)
+    if slots_now is not None:
+        return _place_in_list(room, request, candidates, slots_now)
     wanted = left = request.roles[0].tasks_max
     chosen: list[tuple[int, int]] = []
     rows, at = candidates.rows, candidates.start
@@ -102,6 +105,28 @@ def _place_plain(room: Room, request: Request) -> Allocation | None:
     for row, slots in chosen:
         room.take_slots(row, slots)
     return tuple([room.table.plain_share(row, slots) for row, slots in chosen])
+
+
+def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_now: list[int]) -> Allocation | None:
+    """The same where nothing but slots was taken so far, so that free slots stand in a list."""
+    left = request.roles[0].tasks_max
+    first = last = candidates.start
+    hosts = len(slots_now)
+    while left > 0 and last < hosts:
+        left -= slots_now[last]
+        last += 1
+    room.work += 1 + last - first
+    if left > request.roles[0].tasks_max - request.roles[0].tasks_min:
+        return None
+    rows, chosen = candidates.rows[first:last], slots_now[first:last]
+    if left < 0:  # the last host gives only a part
+        chosen[-1] += left
+        slots_now[last - 1] = -left
+        last -= 1
+    candidates.start = last
+    room.note_taken(rows, chosen)
+    share = room.table.plain_share
+    return tuple([share(row, slots) for row, slots in zip(rows, chosen, strict=True) if slots])
 
 
 def _place_role(

@@ -56,6 +56,7 @@ class Room:
         self._free: dict[int, Free] = {}
         self._slots_taken: dict[int, int] = {}  # by plain requests, from hosts that are in no other way of interest
         self._plain: Candidates | None = None
+        self._plain_slots: list[int] | None = None
         self._candidates: dict[tuple[Request, int], Candidates] = {}
         self._masks: dict[str, NDArray[np.bool_]] = {}
 
@@ -74,10 +75,12 @@ class Room:
 
     def plain(self, request: Request) -> Candidates:
         """Hosts with free slots, for requests that ask for nothing else; one list serves all of them."""
-        found = self._candidates.get((request, 0)) or self._plain
-        if found is None:
-            found = self._plain = Candidates(self._rows_with_slots())
-        return found
+        narrowed = self._candidates.get((request, 0)) if self._candidates else None
+        if narrowed is not None:
+            return narrowed
+        if self._plain is None:
+            self._plain = Candidates(self._rows_with_slots())
+        return self._plain
 
     def _rows_with_slots(self) -> list[int]:
         table, hosts = self.table, len(self.table)
@@ -86,13 +89,28 @@ class Room:
             return [0] if table.is_open(0) and table.slots_free[0] > 0 else []
         return table.in_place(np.flatnonzero((table.slots_free[:hosts] > 0) & self._open))
 
+    def slots_of(self, candidates: Candidates) -> list[int] | None:
+        """Free slots of all these hosts, kept by whoever takes some; None where each host has to be asked."""
+        if self._free or candidates is not self._plain:
+            return None
+        if self._plain_slots is None and not self._slots_taken:
+            self._plain_slots = self.table.slots_free[candidates.rows].tolist()
+        return self._plain_slots
+
     def slots(self, row: int) -> int:
         """The host's free slots as of now."""
         free = self._free.get(row)
         return free.slots if free is not None else int(self.table.slots_free[row]) - self._slots_taken.get(row, 0)
 
+    def note_taken(self, rows: list[int], slots: list[int]) -> None:
+        """Slots were taken from these hosts in the list of free slots."""
+        taken = self._slots_taken
+        for row, more in zip(rows, slots, strict=True):
+            taken[row] = taken.get(row, 0) + more
+
     def take_slots(self, row: int, slots: int) -> None:
         """Take slots and nothing else."""
+        self._plain_slots = None
         free = self._free.get(row)
         if free is None:
             self._slots_taken[row] = self._slots_taken.get(row, 0) + slots
