@@ -11,6 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no defect of a strategy, and examples that were slow once are no failure.
+settings.register_profile("lava", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lava")
 
 POSTGRES_HOMES = "/usr/lib/postgresql"
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -20,7 +21,7 @@ def somebody() -> Iterator[pwd.struct_passwd]:
     if os.geteuid() != 0:
         yield pwd.getpwuid(os.geteuid())
         return
-    name = f"lt{os.getpid()}"
+    name = f"lt{secrets.token_hex(4)}"
     subprocess.run(["groupadd", f"{name}g"], check=True)
     try:
         subprocess.run(["useradd", "-M", "-d", "/nonexistent", "-s", "/bin/sh", "-G", f"{name}g", name], check=True)

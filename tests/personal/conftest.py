@@ -5,6 +5,7 @@ Whatever cluster a test brings up is taken down when it ends, also when it faile
 
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 import sys
@@ -81,7 +82,7 @@ def account() -> Iterator[str]:
     if os.geteuid() != 0:
         yield pwd.getpwuid(os.geteuid()).pw_name
         return
-    name = f"lava{os.getpid()}"
+    name = f"lava{secrets.token_hex(4)}"
     subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
     uid = pwd.getpwnam(name).pw_uid
     try:

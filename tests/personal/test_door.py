@@ -65,8 +65,9 @@ def test_a_daemon_inherits_nothing(tmp_path: Path) -> None:
     assert seen["fds"] == [0, 1, 2]
     assert seen["environment"] == ["LC_CTYPE", "PATH"]
     assert (seen["cwd"], seen["umask"], seen["leader"]) == ("/", 0o022, True)
-    # Python itself ignores SIGPIPE and SIGXFSZ.
-    assert int(str(seen["ignored"]), 16) & ~(1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1) == 0
+    # Python itself ignores SIGPIPE and SIGXFSZ; 32 and 33 are glibc's own, which its posix_spawn may leave ignored.
+    harmless = sum(1 << number - 1 for number in (signal.SIGPIPE, signal.SIGXFSZ, 32, 33))
+    assert int(str(seen["ignored"]), 16) & ~harmless == 0
     assert int(str(seen["blocked"]), 16) == 0
 
 
