@@ -5,7 +5,7 @@ changed by ``Cluster.apply`` alone. Memory is in MiB, times in seconds since the
 """
 
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 
@@ -179,6 +179,13 @@ class HostFacts:
     gpu_model: str = ""
 
 
+class JobOrder(Enum):
+    """In which order the jobs of a queue are considered, among those of equal priority."""
+
+    SUBMISSION = "submission"
+    SLOWDOWN = "slowdown"  # the one whose wait is longest for its run limit goes first
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """A queue as configured; numbers 0 mean no limit."""
@@ -192,12 +199,13 @@ class Queue:
     rerunnable: bool = False
     nice: int = 0
     in_order: bool = False  # no job starts before one that is ahead of it in the queue
+    order: JobOrder = JobOrder.SUBMISSION
     backfill_depth: int = 0  # so many blocked jobs hold a reservation; others start early if they delay none of them
 
     @property
     def is_timed(self) -> bool:
         """Do run limits matter to the scheduler here?"""
-        return self.backfill_depth > 0
+        return self.backfill_depth > 0 or self.order is not JobOrder.SUBMISSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ class Tally:
         self.slots_by_queue: Counter[tuple[str, JobState]] = Counter()
         self.slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self.jobs_by_user: Counter[tuple[str, JobState]] = Counter()
+        self.work_by_queue: Counter[tuple[str, JobState]] = Counter()  # slots times run limit, of what waits
 
     def add(self, shared: Shared, state: JobState, count: int = 1) -> None:
         """``count`` jobs submitted like this one came into (or, negative, left) a state."""
@@ -21,6 +22,8 @@ class Tally:
         self.slots_by_queue[shared.queue, state] += slots
         self.slots_by_user[shared.user, state] += slots
         self.jobs_by_user[shared.user, state] += count
+        if state is JobState.PEND:
+            self.work_by_queue[shared.queue, state] += slots * shared.run_limit_s
 
     def move(self, shared: Shared, old: JobState, new: JobState, count: int = 1) -> None:
         """``count`` jobs went from one state to another."""
@@ -30,7 +33,11 @@ class Tally:
         self.slots_by_queue[queue, old] -= slots
         self.slots_by_user[user, old] -= slots
         self.jobs_by_user[user, old] -= count
+        if old is JobState.PEND:
+            self.work_by_queue[queue, old] -= slots * shared.run_limit_s
         if new not in FINAL:  # ended jobs are counted by the store
             self.slots_by_queue[queue, new] += slots
             self.slots_by_user[user, new] += slots
             self.jobs_by_user[user, new] += count
+            if new is JobState.PEND:
+                self.work_by_queue[queue, new] += slots * shared.run_limit_s

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from lavad.core.model import Policy
+from lavad.core.model import JobOrder, Policy
 from lavad.settings import read_settings
 from lavad.simulator import plain
 from lavad.simulator.plot import draw
@@ -39,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("lavactl simulate", description="Replay a trace in virtual time.")
     parser.add_argument("trace", type=Path, help="a trace in the Standard Workload Format, plain or gzipped")
     parser.add_argument("--policy", choices=POLICIES, default="lava", help="lava is the cluster's own (default)")
+    parser.add_argument("--order", choices=[order.value for order in JobOrder], help="order of every queue's jobs")
     parser.add_argument("--conf", type=Path, metavar="DIR", help="configuration whose rules apply with --policy lava")
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument("--procs", type=_count, metavar="P", help="one host of P slots (default: what the trace says)")
@@ -78,8 +79,10 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 def _policy(arguments: argparse.Namespace) -> Policy:
     if arguments.policy != "lava":
-        return plain.policy(arguments.policy)
-    return plain.without_deadlines(read_settings(arguments.conf).policy() if arguments.conf else Policy())
+        rules = plain.policy(arguments.policy)
+    else:
+        rules = plain.without_deadlines(read_settings(arguments.conf).policy() if arguments.conf else Policy())
+    return plain.in_order(rules, JobOrder(arguments.order)) if arguments.order else rules
 
 
 def _say_what_was_dropped(trace: Trace, replay: Replay) -> None:

@@ -178,6 +178,11 @@ class HostTable:
             self._set_open(row)
         self.changed.add(row)
 
+    def slots_usable(self) -> int:
+        """Slots of all hosts that are up and open, whether they are free or not."""
+        used = len(self.names)
+        return int(self.slots_max[:used] @ self.usable[:used])
+
     def is_open(self, row: int) -> bool:
         """May this host take anything now?"""
         return self._is_open[row]

@@ -13,11 +13,10 @@ import heapq
 from collections.abc import Iterator
 from enum import Enum
 
-from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.model import Allocation, Queue, Request
 from lavad.core.scheduling.blocked import BlockedBuckets
-from lavad.core.scheduling.ordering import Rank
+from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.profile import NEVER, PoolProfile
 from lavad.core.scheduling.reservation import Book, Reservation
@@ -38,13 +37,14 @@ class Refusal(Enum):
 class Gate:
     """Of one slice. ``refusal`` tells why the last job that was refused can't start; ``slots_open`` is what is left."""
 
-    def __init__(self, cluster: Cluster, book: Book, blocked: BlockedBuckets, room: Room, now: float) -> None:
+    def __init__(self, ranking: Ranking, book: Book, blocked: BlockedBuckets, room: Room) -> None:
         self.refusal = Refusal.NO_ROOM
-        self._cluster = cluster
+        self._ranking = ranking
+        self._cluster = cluster = ranking.cluster
         self._book = book
         self._blocked = blocked
         self._room = room
-        self._now = now
+        self._now = ranking.now
         self._queues = cluster.policy.by_name
         self._carried = book.reservations[::-1]  # the first at the end
         self._made: list[Reservation] = []
@@ -120,7 +120,7 @@ class Gate:
             key = self._blocked.key(column)
             bucket = self._cluster.pending.buckets.get(key) if key is not None else None
             if bucket is not None:
-                cursor = Cursor(self._cluster, bucket)
+                cursor = Cursor(self._ranking, bucket)
                 if cursor.advance():
                     found.append((cursor.rank, cursor))
         heapq.heapify(found)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
-from lavad.core.model import Request
+from lavad.core.model import JobOrder, Request
 from lavad.core.plan import Plan, Start
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
-from lavad.core.scheduling.ordering import Rank, rank_of
+from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import Need, is_single_host, smallest_need
 from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.room import Room
@@ -43,11 +43,13 @@ class Agenda:
         self.blocked = BlockedBuckets()
         self.book = Book()
         self._needs: dict[Request, Need] = {}
+        self.ranking: Ranking
 
     def gather(self, cluster: Cluster, now: float) -> None:
         """Take over what has changed since the last look."""
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
+        self.ranking = Ranking(cluster, now)
         self.grown |= changed
         if changed:
             self.vain.clear()
@@ -68,6 +70,17 @@ class Agenda:
         if is_less:
             for queue in self.barred:
                 self.call_next(cluster, queue)
+        if (has_room or is_less or self.due) and cluster.table.slots_open:
+            self._gather_reordered(cluster)
+
+    def _gather_reordered(self, cluster: Cluster) -> None:
+        """Where ranks change as time goes by, everything that waits is looked at anew."""
+        names = {queue.name for queue in cluster.policy.queues if queue.order is not JobOrder.SUBMISSION}
+        if not names:
+            return
+        self.book.write([one for one in self.book.reservations if one.key.queue not in names], self.book.full - names)
+        for key in [key for key in cluster.pending.buckets if key.queue in names]:
+            self._add(cluster, key)
 
     def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank) -> None:
         """The bucket's first job can't start now."""
@@ -98,7 +111,7 @@ class Agenda:
     def _add_fresh(self, cluster: Cluster, key: BucketKey) -> None:
         """A bucket that came or changed; one that asks for more slots than there are is blocked at once."""
         if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
-            rank = rank_of(cluster.policy, key, cluster.pending.buckets[key].head())
+            rank = self.ranking.of(key, cluster.pending.buckets[key].head())
             if rank is not None and self.book.is_behind(cluster.policy.by_name[key.queue], rank):
                 self.book.held.discard(key)
                 self.blocked.add(key, self._need_of(key.request), rank)
@@ -110,7 +123,7 @@ class Agenda:
         self.blocked.discard(key)
         self.book.held.discard(key)
         bucket = cluster.pending.buckets.get(key)
-        rank = rank_of(cluster.policy, key, bucket.head()) if bucket is not None else None
+        rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if rank is not None:
             self.due.add(key)
             heapq.heappush(self.order, (rank, key))
@@ -119,6 +132,7 @@ class Agenda:
         """Forget what is known to be blocked: every bucket is due."""
         self.due, self.order, self.barred = set(), [], {}
         self.blocked, self.book = BlockedBuckets(), Book()
+        self.ranking = Ranking(cluster, 0.0)  # of no consequence: ranks are checked when their turn comes
         for key in cluster.pending.buckets:
             self._add(cluster, key)
 
@@ -131,9 +145,11 @@ class Agenda:
                 continue  # noted twice and served already
             if bucket is not None and noted[1:] == bucket.head():  # its rank is still what was noted
                 return noted, bucket
-            rank = rank_of(cluster.policy, key, bucket.head()) if bucket is not None else None
+            rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
             if bucket is None or rank is None:
                 self.due.discard(key)
+            elif rank == noted:
+                return rank, bucket
             else:
                 heapq.heappush(self.order, (rank, key))
         return None
@@ -161,7 +177,7 @@ class _Slice:
         self.agenda = agenda
         self.steps = steps
         self.room = Room(cluster.table)
-        self.gate = Gate(cluster, agenda.book, agenda.blocked, self.room, now)
+        self.gate = Gate(agenda.ranking, agenda.book, agenda.blocked, self.room)
         self.starts: list[Start] = []
         self.under_way: list[tuple[Rank, BucketKey, Cursor]] = []
         self.begun: set[BucketKey] = set()
@@ -255,7 +271,7 @@ class _Slice:
         if bucket.key in self.begun:  # noted twice: its cursor is under way
             return None
         self.begun.add(bucket.key)
-        cursor = Cursor(self.cluster, bucket)
+        cursor = Cursor(self.agenda.ranking, bucket)
         if not cursor.advance():
             self.agenda.due.discard(bucket.key)
             return None

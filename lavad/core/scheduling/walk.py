@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket
 from lavad.core.records import ArrayRecord
-from lavad.core.scheduling.ordering import Rank, rank_of
+from lavad.core.scheduling.ordering import Rank, Ranking
 
 
 class Cursor:
@@ -14,9 +13,9 @@ class Cursor:
 
     __slots__ = ("_walk", "index", "job", "key", "rank", "run_limit_s")
 
-    def __init__(self, cluster: Cluster, bucket: Bucket) -> None:
+    def __init__(self, ranking: Ranking, bucket: Bucket) -> None:
         self.key = bucket.key
-        self._walk = _walk(cluster, bucket)
+        self._walk = _walk(ranking, bucket)
 
     def advance(self) -> bool:
         """Step to the next job; False at the end, or where the queue starts nothing."""
@@ -32,9 +31,10 @@ class Cursor:
         return self.rank, self.index
 
 
-def _walk(cluster: Cluster, bucket: Bucket) -> Iterator[tuple[Rank, int, int, int]]:
+def _walk(ranking: Ranking, bucket: Bucket) -> Iterator[tuple[Rank, int, int, int]]:
+    cluster = ranking.cluster
     for entry in bucket:
-        rank = rank_of(cluster.policy, bucket.key, entry)
+        rank = ranking.of(bucket.key, entry)
         if rank is None:
             return
         record = cluster.jobs[entry.job]
