@@ -13,6 +13,7 @@ from lavad.core.records import ArrayRecord
 
 _MANY = 6  # shares: from so many on they are compared together
 
+
 class _Room:
     """What is left on each host as the plan's starts are accepted one after the other."""
 
