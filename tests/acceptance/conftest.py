@@ -1,6 +1,7 @@
 """One cluster that the tests which do not break it share, and ordinary users of this machine."""
 
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,14 @@ from tests.acceptance.personal import Cluster, a_cluster
 from tests.personal.conftest import account, public_commands
 
 __all__ = ["account", "public_commands"]  # fixtures
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ended_in_order() -> Iterator[None]:
+    """A run that is told to end (a time limit of make's, say) takes its clusters down like one that is interrupted."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="session")

@@ -136,8 +136,8 @@ def test_the_log_is_synced_before_a_submit_is_answered(cluster: Cluster, tmp_pat
     assert all(told[name] < answered[name] for name in names)
     # Replies are encrypted, but not their number: at no time were there more than what was durable by then.
     replies = _replies(master_calls)
-    sizes = [(call.began, _record_bytes(call)) for call in replies]
-    assert 3 <= len(replies) <= len(names), (sizes, told, answered)  # those that leave together may share a record
-    for number, reply in enumerate(replies, 1):
-        assert sum(moment < reply.began for moment in told.values()) >= number, (sizes, told)
+    seen = [(call.began, _record_bytes(call)) for call in replies]
+    assert len(replies) >= 3, seen  # those that leave together may share a record
+    for number, reply in enumerate(replies[: len(names)], 1):  # several ends of calls in one record may follow
+        assert sum(moment < reply.began for moment in told.values()) >= number, (seen, told)
     assert cluster.run("bkill", "0").returncode == 0
