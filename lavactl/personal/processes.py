@@ -6,6 +6,7 @@ stranger. A signal goes through a pidfd that was checked after it was opened, so
 
 import contextlib
 import fcntl
+import functools
 import os
 import select
 import signal
@@ -29,6 +30,7 @@ class Process:
     boot_id: str
 
 
+@functools.cache
 def boot_id() -> str:
     """What tells one boot of this machine from another."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -112,18 +114,41 @@ def _reap(pid: int) -> None:
 
 
 def sweep(find: Callable[[], Iterable[int]]) -> None:
-    """SIGKILL all that `find()` gives until it gives none; a round catches what the last one's victims forked."""
+    """SIGKILL all that `find()` gives until it gives none; a round catches what the last one's victims forked.
+
+    Newest first and each as soon as it is known: the head of a chain of forks has the highest number, and only who is
+    faster than it can end it.
+    """
     for _ in range(SWEEP_ROUNDS):
-        found = [process for pid in find() if (process := identify(pid)) is not None]
-        if not found:
+        if not _kill_all(find):
             return
-        opened = [(process.pid, descriptor) for process in found if (descriptor := _open(process)) is not None]
-        try:
-            _send(opened, signal.SIGKILL)
-            _gone_by(opened, time.monotonic() + 5)
-        finally:
-            for _, descriptor in opened:
-                os.close(descriptor)
+
+
+def _kill_all(find: Callable[[], Iterable[int]]) -> bool:
+    """Kill until a look finds nothing new, then wait for the dead; False when there was nothing to kill."""
+    hit: dict[int, Process] = {}
+    while True:
+        new = [process for pid in sorted(find(), reverse=True) if pid not in hit and (process := _kill_at_once(pid))]
+        if not new:
+            break
+        hit.update((process.pid, process) for process in new)
+    deadline = time.monotonic() + 5  # one in the middle of a system call that cannot be left must not hold us
+    while any(is_alive(process) for process in hit.values()) and time.monotonic() < deadline:
+        time.sleep(COLLECTED_PAUSE_S)
+    return bool(hit)
+
+
+def _kill_at_once(pid: int) -> Process | None:
+    """The process that was hit; None when it was over already."""
+    process = identify(pid)
+    descriptor = _open(process) if process is not None else None
+    if descriptor is None:
+        return None
+    try:
+        _send([(pid, descriptor)], signal.SIGKILL)
+    finally:
+        os.close(descriptor)
+    return process
 
 
 def wait_until_collected(processes: Iterable[Process], patience_s: float) -> None:
