@@ -17,7 +17,8 @@ from benchmarks.figures import Figures
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptDispatched, NewJob
-from lavad.core.model import HostFacts, Key, Policy, Request, RoleRequest, Shared, pack_text
+from lavad.core.model import HostFacts, Key, Request, RoleRequest, Shared, pack_text
+from lavad.core.policy import Policy
 from lavad.core.scheduling.cycle import Agenda, slice_pass
 from lavad.core.step import step
 

@@ -4,7 +4,7 @@ import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lavad.core.model import Policy
+from lavad.core.policy import Policy
 from protos import conffile
 
 

@@ -12,8 +12,9 @@ from lavad.core import invariants
 from lavad.core.cluster import Cluster
 from lavad.core.decide.submission import Submitted
 from lavad.core.events import Event, NewJob
-from lavad.core.model import HostFacts, JobState, Key, Launch, Policy, Request, RoleRequest, Shared, pack_text
+from lavad.core.model import HostFacts, JobState, Key, Launch, Request, RoleRequest, Shared, pack_text
 from lavad.core.orders import Order
+from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Job
 from lavad.core.scheduling.cycle import Agenda, slice_pass

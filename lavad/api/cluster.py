@@ -7,7 +7,8 @@ import grpc
 from lavad.api import identity
 from lavad.api.agents import AgentService
 from lavad.core.indexes.hosts import natural
-from lavad.core.model import JobState, Queue
+from lavad.core.model import JobState
+from lavad.core.policy import Queue
 from lavad.core.records import Host
 from lavad.engine import Engine
 from lavad.settings import Settings

@@ -6,7 +6,8 @@ from lavad.api import checks
 from lavad.core import requirement
 from lavad.core.commands import Caller, Target
 from lavad.core.events import NewJob
-from lavad.core.model import HostFacts, JobState, Launch, Policy, Request, RoleRequest, Shared, pack_text
+from lavad.core.model import HostFacts, JobState, Launch, Request, RoleRequest, Shared, pack_text
+from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
 

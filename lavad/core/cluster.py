@@ -10,7 +10,8 @@ from lavad.core import apply
 from lavad.core.events import Event
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import PendingIndex
-from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, Policy, Request, Shared
+from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, Request, Shared
+from lavad.core.policy import Policy
 from lavad.core.records import ArrayRecord, Attempt, Host, HostUsage, Job
 from lavad.core.tally import Tally
 

@@ -1,11 +1,11 @@
-"""The values of the domain: keys, states, requests, hosts, queues.
+"""The values of the domain: keys, states, requests, hosts.
 
 Everything here is frozen. The records that change (jobs, attempts, hosts in use) live in ``records.py`` and are
 changed by ``Cluster.apply`` alone. Memory is in MiB, times in seconds since the epoch.
 """
 
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import NamedTuple
 
 
@@ -177,61 +177,3 @@ class HostFacts:
     boot_id: str = ""
     peer_address: str = ""
     gpu_model: str = ""
-
-
-class JobOrder(Enum):
-    """In which order the jobs of a queue are considered, among those of equal priority."""
-
-    SUBMISSION = "submission"
-    SLOWDOWN = "slowdown"  # the one whose wait is longest for its run limit goes first
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A queue as configured; numbers 0 mean no limit."""
-
-    name: str
-    priority: int = 1
-    description: str = ""
-    open: bool = True
-    active: bool = True
-    run_limit_s: int = 0
-    rerunnable: bool = False
-    nice: int = 0
-    in_order: bool = False  # no job starts before one that is ahead of it in the queue
-    order: JobOrder = JobOrder.SUBMISSION
-    backfill_depth: int = 0  # so many blocked jobs hold a reservation; others start early if they delay none of them
-
-    @property
-    def is_timed(self) -> bool:
-        """Do run limits matter to the scheduler here?"""
-        return self.backfill_depth > 0 or self.order is not JobOrder.SUBMISSION
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The cluster's rules; the default is what runs when there is no file."""
-
-    queues: tuple[Queue, ...] = (
-        Queue("priority", 43, "Urgent work; goes before all other queues."),
-        Queue("short", 35, "Work of up to 15 minutes.", run_limit_s=900),
-        Queue("normal", 30, "For all work that needs nothing special."),
-        Queue("idle", 20, "Runs when nothing else wants the hosts."),
-    )
-    default_queue: str = "normal"
-    administrators: frozenset[str] = frozenset({"root"})
-    max_array_size: int = 1_000_000
-    clean_period_s: float = 3600.0
-    staging_timeout_s: float = 12.0
-    silent_after_s: float = 15.0
-    order_validity_s: float = 8.0
-    avoid_host_s: float = 60.0
-    login_hosts: frozenset[str] = field(default_factory=frozenset)
-    by_name: dict[str, Queue] = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {queue.name: queue for queue in self.queues})
-
-    def queue(self, name: str) -> Queue | None:
-        """The queue of that name, or None."""
-        return self.by_name.get(name)

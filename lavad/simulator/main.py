@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from lavad.core.model import JobOrder, Policy
+from lavad.core.policy import JobOrder, Policy
 from lavad.settings import read_settings
 from lavad.simulator import plain
 from lavad.simulator.plot import draw

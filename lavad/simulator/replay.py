@@ -15,7 +15,8 @@ from lavad.core import commands as c
 from lavad.core.apply import give_back_all
 from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptLaunched, NewJob
-from lavad.core.model import Allocation, HostFacts, Key, Policy, Request, RoleRequest, Shared
+from lavad.core.model import Allocation, HostFacts, Key, Request, RoleRequest, Shared
+from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from lavad.core.scheduling.cycle import Agenda, slice_pass
 from lavad.core.step import step

@@ -20,9 +20,10 @@ from lavad.core import events as e
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket
-from lavad.core.model import FINAL, HostFacts, JobState, Key, Policy
+from lavad.core.model import FINAL, HostFacts, JobState, Key
 from lavad.core.orders import Order
 from lavad.core.plan import Plan, Start
+from lavad.core.policy import Policy
 from lavad.core.records import ArrayRecord, JobEnd
 from lavad.core.scheduling.cycle import Agenda, slice_pass
 from lavad.core.scheduling.placement import place

@@ -3,7 +3,7 @@
 import pytest
 
 from lavad.core import commands as c
-from lavad.core.model import Policy, Queue
+from lavad.core.policy import Policy, Queue
 from lavad.core.scheduling.explain import explain
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job
 

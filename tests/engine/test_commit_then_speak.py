@@ -9,7 +9,8 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event
-from lavad.core.model import Key, Policy
+from lavad.core.model import Key
+from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from lavad.engine import Engine
 from tests.builders import ANN, a_host, a_job

@@ -10,18 +10,9 @@ from dataclasses import dataclass, field
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
-from lavad.core.model import (
-    HostFacts,
-    HostShare,
-    JobState,
-    Key,
-    Policy,
-    Request,
-    RoleRequest,
-    Shared,
-    pack_text,
-)
+from lavad.core.model import HostFacts, HostShare, JobState, Key, Request, RoleRequest, Shared, pack_text
 from lavad.core.plan import Plan, Start
+from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord, Attempt, Job

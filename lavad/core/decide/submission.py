@@ -7,7 +7,8 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
 from lavad.core.events import JobModified, JobSubmitted, NewJob
-from lavad.core.model import Queue, Request, Shared
+from lavad.core.model import Request, Shared
+from lavad.core.policy import Queue
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Job
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from enum import Enum
 
 from lavad.core.indexes.pending import BucketKey
-from lavad.core.model import Allocation, Queue, Request
+from lavad.core.model import Allocation, Request
+from lavad.core.policy import Queue
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import place

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
-from lavad.core.model import JobOrder, Request
+from lavad.core.model import Request
 from lavad.core.plan import Plan, Start
+from lavad.core.policy import JobOrder
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Rank, Ranking

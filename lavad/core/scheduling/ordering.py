@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import BucketKey, Entry
-from lavad.core.model import JobOrder, JobState, Queue
+from lavad.core.model import JobState
+from lavad.core.policy import JobOrder, Queue
 
 UNKNOWN_RUN_S = 86_400  # a job without a run limit counts as one of a day
 PATIENCE = 1.2  # times the work that waits in the queue, divided by the machine

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.ends import ExpectedEnd, ExpectedEnds, expected_end
 from lavad.core.indexes.pending import BucketKey
-from lavad.core.model import JobOrder, Key, Queue
+from lavad.core.model import Key
+from lavad.core.policy import JobOrder, Queue
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.ordering import Rank
 
