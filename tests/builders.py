@@ -10,6 +10,7 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
+from lavad.core.decide.moves import Moved
 from lavad.core.decide.submission import Submitted
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, JobState, Key, Launch, Request, RoleRequest, Shared, pack_text
@@ -23,6 +24,7 @@ from lavad.core.step import Outcome, step
 ROOT = c.Caller("root", 0, is_administrator=True)
 ANN = c.Caller("ann", 1000)
 BOB = c.Caller("bob", 1001)
+WITH_PRIORITIES = Policy(user_priority_max=10)  # a job that asks for none has 5
 BEGIN = 1_000_000.0
 SLICES_MAX = 2000  # of one pass; more means that it makes no progress
 
@@ -106,6 +108,12 @@ class Story:
     def kill(self, job: int, indices: str = "", caller: c.Caller = ANN, remove: bool = False) -> Outcome:
         """bkill."""
         return self.do(c.KillJob(self.target(job, indices), caller, remove))
+
+    def move(self, job: int, place: int, caller: c.Caller = ANN) -> int:
+        """btop or, with a negative place, bbot; the place reached."""
+        reply = self.do(c.MoveJob(c.Target(job), place, caller)).reply
+        assert isinstance(reply, Moved)
+        return reply.place
 
     @staticmethod
     def target(job: int, indices: str = "") -> c.Target:

@@ -70,17 +70,22 @@ def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
         cluster.attempts.pop(attempt.key, None)
 
 
-def entry(record: Job | ArrayRecord) -> Entry:
-    """Where a waiting job or array stands in its bucket."""
-    return Entry(-record.priority, record.position, record.id)
+def entry(cluster: "Cluster", record: Job | ArrayRecord) -> Entry:
+    """Where a waiting job or array stands in its bucket.
+
+    All priorities grow alike as jobs wait, so what each had at the beginning of time ranks them once and for all.
+    """
+    growth = cluster.policy.priority_growth
+    rank = round(growth * record.aged_from - record.priority, 6) if growth else -record.priority
+    return Entry(rank, record.position, record.id)
 
 
 def list_array(cluster: "Cluster", array: ArrayRecord) -> None:
     """Put the array into its bucket while elements of it may start, else take it out."""
     if array.room() > 0:
-        cluster.pending.add(array.shared, entry(array))
+        cluster.pending.add(array.shared, entry(cluster, array))
     else:
-        cluster.pending.remove(array.shared, entry(array))
+        cluster.pending.remove(array.shared, entry(cluster, array))
 
 
 def _leave_attempt(cluster: "Cluster", job: Job) -> Attempt:
@@ -131,7 +136,7 @@ def _job_submitted(cluster: "Cluster", event: e.JobSubmitted) -> None:
     cluster.jobs[new.id] = job
     cluster.tally.add(shared, job.state)
     if not new.hold:
-        cluster.pending.add(shared, entry(job))
+        cluster.pending.add(shared, entry(cluster, job))
 
 
 def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> None:
@@ -147,7 +152,7 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
     record = cluster.jobs[event.job.id]
     shared = cluster.intern(event.job.shared)
     waiting = isinstance(record, ArrayRecord) or record.state is S.PEND
-    cluster.pending.remove(record.shared, entry(record))
+    cluster.pending.remove(record.shared, entry(cluster, record))
     for state, count in _waiting_counts(record):
         cluster.tally.add(record.shared, state, -count)
         cluster.tally.add(shared, state, count)
@@ -160,7 +165,7 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
             job.shared = shared
         list_array(cluster, record)
     elif waiting:
-        cluster.pending.add(shared, entry(record))
+        cluster.pending.add(shared, entry(cluster, record))
 
 
 def _waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
@@ -169,10 +174,20 @@ def _waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
     return [(record.state, 1)]
 
 
+def _job_moved(cluster: "Cluster", event: e.JobMoved) -> None:
+    record = cluster.jobs[event.job]
+    is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.state is S.PEND
+    if is_listed:
+        cluster.pending.remove(record.shared, entry(cluster, record))
+    record.position, record.aged_from = event.position, event.aged_from
+    if is_listed:
+        cluster.pending.add(record.shared, entry(cluster, record))
+
+
 def _pending_ended(cluster: "Cluster", event: e.PendingEnded) -> None:
     record = cluster.jobs[event.job]
     if isinstance(record, Job):
-        cluster.pending.remove(record.shared, entry(record))
+        cluster.pending.remove(record.shared, entry(cluster, record))
         _move(cluster, record, event, S.EXIT)
         record.end = JobEnd(event.at, 0, event.reason)
         _note_finished(cluster, record)
@@ -201,7 +216,7 @@ def _shift_waiting(cluster: "Cluster", event: e.PendingHeld | e.PendingFreed, ol
     if isinstance(record, Job):
         _move(cluster, record, event, new)
         change = cluster.pending.add if new is S.PEND else cluster.pending.remove
-        change(record.shared, entry(record))
+        change(record.shared, entry(cluster, record))
         return
     source, goal = (record.pending, record.held) if old is S.PEND else (record.held, record.pending)
     moved = source.intersection(event.indices)
@@ -219,7 +234,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     record = cluster.jobs[key.job]
     job = _element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
     if job.array is None:
-        cluster.pending.remove(job.shared, entry(job))
+        cluster.pending.remove(job.shared, entry(cluster, job))
     _move(cluster, job, event, S.STAGING)
     job.attempts = key.attempt
     job.postponed_reason = ""
@@ -232,7 +247,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
 
 def _element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> Job:
     job = Job(array.id, index, array.shared, array.text, array.submitted_at, S.PEND)
-    job.array, job.priority, job.position = array, array.priority, array.position
+    job.array, job.priority, job.position, job.aged_from = array, array.priority, array.position, array.aged_from
     array.pending.discard(index)
     array.live[index] = job
     array.postponed.pop(index, None)
@@ -288,7 +303,7 @@ def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
     if job.array is None:
         job.postponed_reason = event.reason
         if not event.hold:
-            cluster.pending.add(job.shared, entry(job))
+            cluster.pending.add(job.shared, entry(cluster, job))
         return
     array, index = job.array, job.index
     del array.live[index]
@@ -438,6 +453,7 @@ def _finished_forgotten(cluster: "Cluster", event: e.FinishedForgotten) -> None:
 HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,
+    e.JobMoved: _job_moved,
     e.PendingEnded: _pending_ended,
     e.PendingHeld: _pending_held,
     e.PendingFreed: _pending_freed,

@@ -78,7 +78,7 @@ class Cluster:
         self.next_job = max(self.next_job, job.id + 1)
         self.tally.add(job.shared, job.state)
         if job.state is JobState.PEND:
-            self.pending.add(job.shared, apply.entry(job))
+            self.pending.add(job.shared, apply.entry(self, job))
         elif job.state in FINAL:
             self.finished[job.id, 0] = job
 

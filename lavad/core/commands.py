@@ -74,6 +74,19 @@ class ModifyJob:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveJob:
+    """btop, bbot: a place among the caller's own jobs of the queue or, for administrators, among all of them.
+
+    ``place`` counts from 1 at the top, or from -1 at the bottom. An array moves as a whole. The reply is the place that
+    was reached, in the same terms: there may be fewer jobs than that.
+    """
+
+    target: Target
+    place: int
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
 class HeldAttempt:
     """One attempt an agent says it knows: ``last`` is its newest report, or None."""
 
@@ -190,6 +203,7 @@ Command = (
     | StopJob
     | ResumeJob
     | ModifyJob
+    | MoveJob
     | AgentHello
     | AgentGone
     | AgentHeard

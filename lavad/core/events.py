@@ -199,6 +199,18 @@ class JobModified:
 
 
 @dataclass(frozen=True, slots=True)
+class JobMoved:
+    """A waiting job or array got another place among its like (btop, bbot)."""
+
+    at: float
+    job: int
+    position: float
+    aged_from: float
+    by: str
+    place: int  # from the top or, negative, from the bottom; 0: it only made room for another
+
+
+@dataclass(frozen=True, slots=True)
 class HostJoined:
     """An agent said hello. A changed boot id or incarnation is seen in ``facts`` and ``incarnation``."""
 
@@ -279,6 +291,7 @@ Event = (
     | PendingHeld
     | PendingFreed
     | JobModified
+    | JobMoved
     | HostJoined
     | HostSilenced
     | HostHeard

@@ -284,6 +284,11 @@ class Policy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {queue.name: queue for queue in self.queues})
 
+    @property
+    def priority_growth(self) -> float:
+        """By how much the priority of a waiting job grows in a second."""
+        return self.priority_step / self.priority_step_s if self.priority_step_s else 0.0
+
     def queue(self, name: str) -> Queue | None:
         """The queue of that name, or None."""
         return self.by_name.get(name)

@@ -104,6 +104,7 @@ class Job:
     """A job, or one element of an array that has started, ended or differs from its siblings."""
 
     __slots__ = (
+        "aged_from",
         "array",
         "attempt",
         "attempts",
@@ -130,6 +131,7 @@ class Job:
         self.submitted_at = submitted_at
         self.state = state
         self.position: float = job_id  # place among jobs of equal priority
+        self.aged_from = submitted_at  # since when its priority has grown, where priorities grow
         self.priority = 0
         self.attempts = 0
         self.attempt: Attempt | None = None
@@ -153,6 +155,7 @@ class ArrayRecord:
     """A job array: sets of indices; an element becomes a Job only when it starts."""
 
     __slots__ = (
+        "aged_from",
         "attempts",
         "done",
         "ended",
@@ -193,6 +196,7 @@ class ArrayRecord:
         self.attempts: dict[int, int] = {}  # of pending elements that were dispatched before
         self.postponed: dict[int, str] = {}
         self.position: float = job_id
+        self.aged_from = submitted_at
         self.priority = 0
 
     @property

@@ -43,7 +43,7 @@ def reborn(old: Cluster) -> Cluster:
 
 def _job(old: Job) -> Job:
     job = Job(old.id, old.index, old.shared, old.text, old.submitted_at, old.state)
-    for name in ("attempts", "priority", "position", "postponed_reason", "resume_state", "end"):
+    for name in ("attempts", "priority", "position", "aged_from", "postponed_reason", "resume_state", "end"):
         setattr(job, name, getattr(old, name))
     return job
 
@@ -52,7 +52,7 @@ def _array(old: ArrayRecord) -> ArrayRecord:
     array = ArrayRecord(old.id, old.shared, old.text, old.submitted_at, Ranges(old.indices.parts()), old.limit, False)
     array.pending, array.held, array.killed = old.pending.copy(), old.held.copy(), old.killed.copy()
     array.ended = bytearray(old.ended)
-    for name in ("done", "exited", "over_at", "position", "priority"):
+    for name in ("done", "exited", "over_at", "position", "aged_from", "priority"):
         setattr(array, name, getattr(old, name))
     array.attempts, array.postponed = dict(old.attempts), dict(old.postponed)
     array.live = {index: _job(job) for index, job in old.live.items()}

@@ -49,6 +49,7 @@ def job_of(row: Row[Any], texts: SharedTexts) -> Job:
     """The job of a row of ``select_jobs``, without its attempt."""
     job = Job(row.job, row.idx, texts.decode(row.shared), row.words, row.submitted_at, JobState(row.state))
     job.attempts, job.priority, job.position = row.attempts, row.priority, row.position
+    job.aged_from = row.aged_from
     job.postponed_reason = row.postponed
     job.resume_state = JobState(row.resume_state) if row.resume_state else None
     job.end = v.decode_end([getattr(row, name) for name in _END_COLUMNS])
@@ -69,6 +70,7 @@ def array_of(row: Row[Any], texts: SharedTexts) -> ArrayRecord:
     array.pending, array.held = Ranges.parse(row.pending), Ranges.parse(row.held)
     array.killed = Ranges.parse(row.killed)
     array.priority, array.position, array.over_at = row.priority, row.position, row.ended_at
+    array.aged_from = row.aged_from
     return array
 
 

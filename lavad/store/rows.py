@@ -104,6 +104,7 @@ def _job_row(job: Job) -> Row:
         job.attempts,
         job.priority,
         float(job.position),
+        job.aged_from,
         int(job.resume_state or 0),
         v.clean(job.postponed_reason),
         job.submitted_at,
@@ -121,6 +122,7 @@ def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
         array.attempts.get(index, 0),
         array.priority,
         float(array.position),
+        array.aged_from,
         0,
         v.clean(array.postponed.get(index, "")),
         array.submitted_at,
@@ -140,6 +142,7 @@ def _array_row(array: ArrayRecord) -> Row:
         array.exited,
         array.priority,
         float(array.position),
+        array.aged_from,
         array.submitted_at,
         array.over_at if array.is_over else 0.0,
     )
@@ -203,6 +206,12 @@ def _job_modified(turn: _Turn, event: e.JobModified) -> None:
     turn.batch.specs[new.id] = _spec_row(turn.cluster, new)
     _touch_record(turn, new.id)
     turn.tell(event.at, Key(new.id, 0, 0), "modified", v.detail(by=event.by, changes=event.changes))
+
+
+def _job_moved(turn: _Turn, event: e.JobMoved) -> None:
+    _touch_record(turn, event.job)
+    if event.place:
+        turn.tell(event.at, Key(event.job, 0, 0), "moved", v.detail(by=event.by, place=event.place))
 
 
 def _touch_record(turn: _Turn, job: int) -> None:
@@ -364,6 +373,7 @@ def _host_changed(turn: _Turn, name: str) -> None:
 _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,
+    e.JobMoved: _job_moved,
     e.PendingEnded: _pending_ended,
     e.PendingHeld: _pending_held,
     e.PendingFreed: _pending_freed,

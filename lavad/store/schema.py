@@ -76,6 +76,7 @@ jobs = _table(
     _number("attempts"),
     _number("priority"),
     _seconds("position"),
+    _seconds("aged_from"),
     Column("resume_state", SmallInteger, nullable=False),
     _words("postponed"),
     _seconds("submitted_at"),
@@ -103,6 +104,7 @@ arrays = _table(
     _number("exited"),
     _number("priority"),
     _seconds("position"),
+    _seconds("aged_from"),
     _seconds("submitted_at"),
     _seconds("ended_at"),
     Index("arrays_by_end", "ended_at"),
@@ -170,11 +172,13 @@ hosts = _table(
     _words("comment"),
 )
 
-# Use of each share account after decay, as of a moment.
+# What jobs of each share account used, after decay, as of a moment; times of slots and devices.
 shares = _table(
     "shares",
     Column("account", Text, primary_key=True),
-    _seconds("usage_slot_s"),
+    _seconds("cpu_s"),
+    _seconds("run_s"),
+    _seconds("gpu_s"),
     _seconds("as_of"),
 )
 

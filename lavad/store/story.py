@@ -187,6 +187,12 @@ def _requeued(detail: dict[str, Any]) -> list[str]:
     return [f"Pending: Job has been requeued{reason}"]
 
 
+def _moved(detail: dict[str, Any]) -> list[str]:
+    place = int(detail.get("place", 1))
+    where = f"position {abs(place)} from {'top' if place > 0 else 'bottom'}"
+    return [f"Job is moved to {where} by user or administrator <{detail.get('by', '')}>"]
+
+
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "dispatched": _dispatched,
     "started": _started,
@@ -202,5 +208,6 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "freed": lambda detail: [_asked_for("CONT", detail)],
     "doomed": lambda detail: [f"Failed as a whole: {detail.get('reason', '')}"],
     "abandoned": lambda detail: [_asked_for("KILL", detail), "Zombie; its host can't be reached"],
+    "moved": _moved,
     "modified": lambda detail: [f"Parameters of Job are changed: {detail.get('changes', '')}"],
 }

@@ -12,7 +12,7 @@ from lavad.core.model import Launch
 from lavad.core.plan import Start
 from lavad.core.reasons import Refused
 from lavad.core.scheduling.cycle import Agenda, slice_pass
-from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
+from tests.builders import ANN, BOB, ROOT, WITH_PRIORITIES, Story, a_host, a_job
 
 SLICES_MAX = 2000
 
@@ -34,8 +34,10 @@ class Player:
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = Random(seed)
-        self.story = Story(*(a_host(f"n{n}", rng.choice((1, 2, 4)), 4000, rng.choice((0, 2))) for n in range(1, 6)))
-        self.actions = [self.submit] * 5 + [self.end] * 4 + [self.kill, self.stop, self.silence, self.close, self.wait]
+        hosts = [a_host(f"n{n}", rng.choice((1, 2, 4)), 4000, rng.choice((0, 2))) for n in range(1, 6)]
+        self.story = Story(*hosts, policy=WITH_PRIORITIES)
+        self.actions = [self.submit] * 5 + [self.end] * 4
+        self.actions += [self.kill, self.stop, self.move, self.silence, self.close, self.wait]
 
     def play(self) -> None:
         """One thing."""
@@ -56,7 +58,7 @@ class Player:
                 limit=rng.choice((0, 2)),
                 hosts=rng.choice(((), (), (), ("n3", "n1"))),
                 exclusive=rng.random() < 0.1,
-                priority=rng.choice((0, 0, 5)),
+                priority=rng.choice((0, 0, 9)),
                 tasks_min=tasks,
                 tasks_max=tasks + rng.choice((0, 0, 2)),
                 memory_mib=rng.choice((0, 0, 1500)),
@@ -90,6 +92,10 @@ class Player:
         """bstop or bresume."""
         kind = self.rng.choice((c.StopJob, c.ResumeJob))
         self.story.do(kind(c.Target(self._some_job()), ROOT))
+
+    def move(self) -> None:
+        """btop or bbot."""
+        self.story.move(self._some_job(), self.rng.choice((1, 2, -1, -2)), self.rng.choice((ANN, ROOT)))
 
     def silence(self) -> None:
         """Some hosts say nothing for so long that they count as silent; one says hello again."""

@@ -20,6 +20,7 @@ from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.explain import explain
 from lavad.core.step import Outcome
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
+from tests.transcripts import rules
 
 HERE = Path(__file__).resolve().parent
 CALLERS = {"ann": ANN, "bob": BOB, "root": ROOT}
@@ -56,6 +57,17 @@ class Player:
         for name, slots, *gpus in described:
             self.story.join(a_host(name, int(slots), gpus=int(gpus[0]) if gpus else 0))
         yield from ()
+
+    def do_rules(self, *words: str) -> Iterator[str]:
+        """rules user_priority_max=100 slots.ann=2 ...: before the hosts; what can be said is in ``rules.py``."""
+        self.story = Story(policy=rules.policy(words))
+        yield from ()
+
+    def do_move(self, letter: str, place: str, *words: str) -> Iterator[str]:
+        """move A 1 (btop), move A -1 (bbot), move A 1 by root."""
+        caller = CALLERS[words[1]] if words[:1] == ("by",) else ANN
+        outcome = self.story.do(c.MoveJob(self._target(letter), int(place), caller))
+        yield f"moved to position {outcome.reply.place}"
 
     def do_submit(self, letter: str, *words: str) -> Iterator[str]:
         """submit A slots=4 queue=short user=bob array=1-9 each rerunnable ..."""

@@ -6,12 +6,13 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.decide import control, hosts, plans, reports, submission, ticks
+from lavad.core.decide import control, hosts, moves, plans, reports, submission, ticks
 from lavad.core.decide.decision import Decision
 
 DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.SubmitJob: submission.submit,
     c.ModifyJob: submission.modify,
+    c.MoveJob: moves.move,
     c.KillJob: control.kill,
     c.SignalJob: control.signal,
     c.StopJob: control.stop,

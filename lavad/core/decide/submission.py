@@ -32,6 +32,7 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     check_queue(cluster, new.shared.queue)
     check_request(cluster, new.shared.request)
     check_array(cluster, new)
+    priority = priority_of(cluster, new, command.caller)
     shared = with_queue_limits(new, cluster.policy.queue(new.shared.queue))
     job = NewJob(  # by hand: replace() takes as long as all the rest
         cluster.next_job,
@@ -42,7 +43,7 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
         new.hold,
         new.indices,
         new.array_limit,
-        new.priority,
+        priority,
     )
     return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
 
@@ -70,6 +71,18 @@ def check_request(cluster: Cluster, request: Request) -> None:
     unknown = [host for host in request.hosts if host not in cluster.hosts]
     if unknown:
         raise Refused(f"{unknown[0]}: Bad host name, host group name or cluster name")
+
+
+def priority_of(cluster: Cluster, new: NewJob, caller: c.Caller) -> int:
+    """The job's user priority: half of the highest where none is asked for; only administrators exceed that."""
+    highest = cluster.policy.user_priority_max
+    if not new.priority:
+        return highest // 2
+    if not highest:
+        raise Refused("Job priority control undefined")
+    if new.priority < 0 or (new.priority > highest and not caller.is_administrator):
+        raise Refused(f"Bad user priority: it is 1 to {highest} here")
+    return new.priority
 
 
 def check_array(cluster: Cluster, new: NewJob) -> None:
@@ -112,5 +125,6 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     check_queue(cluster, command.job.shared.queue)
     check_request(cluster, command.job.shared.request)
     queue = cluster.policy.queue(command.job.shared.queue)
-    job = replace(command.job, id=record.id, shared=with_queue_limits(command.job, queue))
+    priority = priority_of(cluster, command.job, command.caller)
+    job = replace(command.job, id=record.id, shared=with_queue_limits(command.job, queue), priority=priority)
     return Decision([JobModified(now, job, command.caller.user, command.changes)])

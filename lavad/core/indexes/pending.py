@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lavad.core.model import Request, Shared
 
+_LAST = float("inf")  # after all positions
 _COMPACT_AT = 1024  # dead entries at the front before the list is shortened
 
 
@@ -45,7 +46,7 @@ class BucketKey:
 class Entry(NamedTuple):
     """A job or array in its bucket; tuples compare in scheduling order."""
 
-    rank: int  # job priority, negated
+    rank: float  # job priority, negated
     position: float
     job: int
 
@@ -65,6 +66,15 @@ class Bucket:
 
     def __iter__(self) -> Iterator[Entry]:
         for at in range(self._head, len(self._entries)):
+            yield self._entries[at]
+
+    def of_rank(self, rank: float | None, backwards: bool) -> Iterator[Entry]:
+        """Its entries of one rank (None: all of them) from the first, or from the last to the first."""
+        low, high = self._head, len(self._entries)
+        if rank is not None:
+            low = bisect.bisect_left(self._entries, (rank,), lo=low)
+            high = bisect.bisect_left(self._entries, (rank, _LAST), lo=low)
+        for at in range(high - 1, low - 1, -1) if backwards else range(low, high):
             yield self._entries[at]
 
     def head(self) -> Entry:

@@ -27,7 +27,7 @@ class Rank(NamedTuple):
     """Smaller goes first. Queues of equal priority are served together."""
 
     queue: int
-    job_priority: int
+    job_priority: float
     position: float
     job: int
 
