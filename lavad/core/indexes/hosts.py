@@ -4,6 +4,7 @@ Kept current by ``apply``. A row belongs to one host for the life of the process
 held by an attempt, and ``usable`` says whether the host may take anything now.
 """
 
+import copy
 import re
 from collections.abc import Sequence
 
@@ -64,6 +65,14 @@ class HostTable:
         self.gpus_free[row] = facts.gpus
         self._is_open.append(False)
         return row
+
+    def copy(self) -> "HostTable":
+        """An independent table with the same hosts, to think about the future with."""
+        twin = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray | list | dict | set):
+                setattr(twin, name, value.copy())
+        return twin
 
     @property
     def place(self) -> NDArray[np.int64]:

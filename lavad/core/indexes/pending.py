@@ -81,6 +81,10 @@ class Bucket:
         """The first entry."""
         return self._entries[self._head]
 
+    def at(self, number: int) -> Entry:
+        """The entry with that number, from 0, in scheduling order."""
+        return self._entries[self._head + number]
+
     def add(self, entry: Entry) -> None:
         if not self._entries or entry > self._entries[-1]:
             self._entries.append(entry)
