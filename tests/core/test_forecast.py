@@ -1,6 +1,6 @@
 """When a waiting job should start, how sure that is, and who goes first."""
 
-from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -8,6 +8,9 @@ from lavad.core.policy import Policy, Queue
 from lavad.core.scheduling.forecast import Forecast, Sureness, forecast
 from lavad.core.scheduling.ordering import Ranking
 from tests.builders import BEGIN, BOB, Story, a_cluster, a_host, a_job
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 
 def ask(story: Story, job: int, index: int = 0) -> Forecast:
