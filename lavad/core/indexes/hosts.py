@@ -87,12 +87,13 @@ class HostTable:
             self._is_sorted = order == list(range(len(order)))
         return self._place
 
-    def in_place(self, rows: NDArray[np.intp]) -> list[int]:
-        """These rows in natural order of names."""
+    def sorted_rows(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Rows of the hosts for which ``chosen`` is true, in natural order of names."""
         place = self.place
         if self._is_sorted:
-            return rows.tolist()  # type: ignore[no-any-return]
-        return rows[np.argsort(place[rows])].tolist()  # type: ignore[no-any-return]
+            return np.flatnonzero(chosen)
+        rows = np.flatnonzero(chosen)
+        return rows[np.argsort(place[rows])]
 
     def _grow(self) -> None:
         for name in _COLUMNS:

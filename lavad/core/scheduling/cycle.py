@@ -7,7 +7,6 @@ test).
 """
 
 import heapq
-from collections.abc import Callable, Iterator
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
@@ -24,6 +23,7 @@ from lavad.core.scheduling.walk import Cursor
 
 _LAST = (2.0**62, 0.0, 0.0)
 _NEEDS_KEPT = 10_000
+_WORK_OF_A_START = 8  # hosts that could be looked at in the time that a start takes besides
 
 
 class Agenda:
@@ -137,22 +137,20 @@ class Agenda:
         for key in cluster.pending.buckets:
             self._add(cluster, key)
 
-    def next_due(self, cluster: Cluster) -> tuple[Rank, Bucket] | None:
-        """The due bucket that goes first, taken off the heap; None when there is none."""
-        while self.order:
-            noted, key = heapq.heappop(self.order)
-            bucket = cluster.pending.buckets.get(key)
-            if key not in self.due:
-                continue  # noted twice and served already
-            if bucket is not None and noted[1:] == bucket.head():  # its rank is still what was noted
-                return noted, bucket
-            rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
-            if bucket is None or rank is None:
-                self.due.discard(key)
-            elif rank == noted:
-                return rank, bucket
-            else:
-                heapq.heappush(self.order, (rank, key))
+    def due_bucket(self, cluster: Cluster, noted: Rank, key: BucketKey) -> Bucket | None:
+        """The bucket that was taken off the heap; None when it has no turn now: then it is noted anew if it is due."""
+        if key not in self.due:
+            return None  # noted twice and served already
+        bucket = cluster.pending.buckets.get(key)
+        if bucket is not None and noted[1:] == bucket.head():  # its rank is still what was noted
+            return bucket
+        rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
+        if bucket is None or rank is None:
+            self.due.discard(key)
+        elif rank == noted:
+            return bucket
+        else:
+            heapq.heappush(self.order, (rank, key))
         return None
 
     def has_work(self, cluster: Cluster) -> bool:
@@ -169,8 +167,9 @@ class Agenda:
 class _Slice:
     """One slice under way: its room, its starts, and how far each bucket has been walked.
 
-    The next job comes from three places, whichever goes first: buckets this slice has begun, due buckets of the agenda,
-    and blocked buckets that one of the grown hosts might fit.
+    The next job comes from two places, whichever goes first: due buckets of the agenda, and blocked buckets that one of
+    the grown hosts might fit. A bucket that has begun stands among the due ones with the rank of its next job, so that
+    the next slice finds it there; ``left`` is the one that was served last, not entered yet.
     """
 
     def __init__(self, cluster: Cluster, agenda: Agenda, woken: list[int], steps: int, now: float) -> None:
@@ -180,8 +179,8 @@ class _Slice:
         self.room = Room(cluster.table)
         self.gate = Gate(agenda.ranking, agenda.book, agenda.blocked, self.room)
         self.starts: list[Start] = []
-        self.under_way: list[tuple[Rank, BucketKey, Cursor]] = []
-        self.begun: set[BucketKey] = set()
+        self.left: tuple[Rank, BucketKey] | None = None
+        self.begun: dict[BucketKey, Cursor] = {}
         self.refused: set[BucketKey] = set()
         self.woken = woken
 
@@ -192,9 +191,9 @@ class _Slice:
             if found is None:
                 break
             self._serve(*found)
+        if self.left is not None:
+            heapq.heappush(self.agenda.order, self.left)
         self.gate.close()
-        for rank, key, _ in self.under_way:  # to be begun again in the next slice, after the starts were applied
-            heapq.heappush(self.agenda.order, (rank, key))
         if not self.woken:
             self.agenda.grown.clear()
             self.agenda.vain.clear()
@@ -202,31 +201,30 @@ class _Slice:
 
     def _next(self) -> tuple[BucketKey, Cursor] | None:
         """The bucket that goes first, with its cursor on its first job; None when there is none."""
+        order, ranks = self.agenda.order, self.agenda.blocked
         while True:
+            left, self.left = self.left, None
             if self.woken:
+                if left is not None:
+                    heapq.heappush(order, left)
                 self._drop_vain_wakes()
-            if not self.woken and not self.under_way:
-                if not self.agenda.order:
+                if self.woken and (not order or ranks.rank(self.woken[-1]) < order[0][0][:3]):
+                    found = self._take_woken()
+                    if found is not None:
+                        return found
+                    continue
+                if not order:
                     return None
-                found = self._take_due()
-                if found is not None:
-                    return found
-                continue
-            source = min(self._ranks(), default=None)
-            if source is None:
+                noted = heapq.heappop(order)
+            elif left is not None:
+                noted = heapq.heappushpop(order, left)
+            elif order:
+                noted = heapq.heappop(order)
+            else:
                 return None
-            found = _TAKE[source[1]](self)
+            found = self._begin(*noted)
             if found is not None:
                 return found
-
-    def _ranks(self) -> Iterator[tuple[tuple[float, ...], int]]:
-        """Rank of the first bucket of each of the three places, with the place's number in ``_TAKE``."""
-        if self.under_way:
-            yield self.under_way[0][0][:3], 0
-        if self.agenda.order:
-            yield self.agenda.order[0][0][:3], 1
-        if self.woken:
-            yield self.agenda.blocked.rank(self.woken[-1]), 2
 
     def _drop_vain_wakes(self) -> None:
         """Pass over blocked buckets that none of the grown hosts fits any more: they stay blocked."""
@@ -246,14 +244,6 @@ class _Slice:
             for free in grown
         )
 
-    def _take_under_way(self) -> tuple[BucketKey, Cursor]:
-        _, key, cursor = heapq.heappop(self.under_way)
-        return key, cursor
-
-    def _take_due(self) -> tuple[BucketKey, Cursor] | None:
-        found = self.agenda.next_due(self.cluster)
-        return self._begin(found[1]) if found is not None else None
-
     def _take_woken(self) -> tuple[BucketKey, Cursor] | None:
         key = self.agenda.blocked.key(self.woken.pop())
         bucket = self.cluster.pending.buckets.get(key) if key is not None else None
@@ -263,16 +253,23 @@ class _Slice:
             return None
         self.agenda.blocked.discard(key)
         self.agenda.due.add(key)
-        found = self._begin(bucket)
+        found = self._begin_bucket(bucket)
         if found is not None and is_single_host(key.request):
             self.room.narrow(key.request, self.agenda.grown)
         return found
 
-    def _begin(self, bucket: Bucket) -> tuple[BucketKey, Cursor] | None:
+    def _begin(self, noted: Rank, key: BucketKey) -> tuple[BucketKey, Cursor] | None:
+        """The due bucket, with its cursor where it was noted; None when that has changed, or was served already."""
+        cursor = self.begun.get(key)
+        if cursor is not None:
+            return (key, cursor) if cursor.rank == noted and key in self.agenda.due else None
+        bucket = self.agenda.due_bucket(self.cluster, noted, key)
+        return self._begin_bucket(bucket) if bucket is not None else None
+
+    def _begin_bucket(self, bucket: Bucket) -> tuple[BucketKey, Cursor] | None:
         if bucket.key in self.begun:  # noted twice: its cursor is under way
             return None
-        self.begun.add(bucket.key)
-        cursor = Cursor(self.agenda.ranking, bucket)
+        cursor = self.begun[bucket.key] = Cursor(self.agenda.ranking, bucket)
         if not cursor.advance():
             self.agenda.due.discard(bucket.key)
             return None
@@ -281,26 +278,30 @@ class _Slice:
     def _serve(self, key: BucketKey, cursor: Cursor) -> None:
         """Start jobs of one bucket until another goes first, nothing fits, or it is empty."""
         limit = self._next_rank()
-        while cursor.rank[:3] <= limit and self.room.work < self.steps:
-            self.room.work += 1
-            allocation = self.gate.place(cursor)
+        room, gate = self.room, self.gate
+        while True:
+            room.work += _WORK_OF_A_START
+            allocation = gate.place(cursor)
             if allocation is None:
                 if not self._goes_on(key, cursor):
                     return
-                continue
-            self.starts.append(Start(cursor.job, cursor.index, allocation, "in order"))
-            if self.agenda.barred:
-                self.agenda.call_next(self.cluster, key.queue)
-                limit = self._next_rank()
-            if not cursor.advance():
-                self.agenda.due.discard(key)
+            else:
+                self.starts.append(Start(cursor.job, cursor.index, allocation, "in order"))
+                if self.agenda.barred:
+                    self.agenda.call_next(self.cluster, key.queue)
+                    limit = self._next_rank()
+                if not cursor.advance():
+                    self.agenda.due.discard(key)
+                    return
+            if cursor.rank[:3] > limit or room.work >= self.steps:
+                self.left = (cursor.rank, key)
                 return
-        heapq.heappush(self.under_way, (cursor.rank, key, cursor))
 
     def _next_rank(self) -> tuple[float, ...]:
-        if not self.woken and not self.under_way:
-            return self.agenda.order[0][0][:3] if self.agenda.order else _LAST
-        return min(self._ranks(), default=(_LAST, 0))[0]
+        """Rank of the first job of all other buckets."""
+        order = self.agenda.order
+        first = order[0][0][:3] if order else _LAST
+        return min(first, self.agenda.blocked.rank(self.woken[-1])) if self.woken else first
 
     def _goes_on(self, key: BucketKey, cursor: Cursor) -> bool:
         """A job of the bucket was refused: is its next one to be asked for, only to be given a reservation?"""
@@ -312,13 +313,6 @@ class _Slice:
             return True
         self.agenda.due.discard(key)
         return False
-
-
-_TAKE: tuple[Callable[[_Slice], tuple[BucketKey, Cursor] | None], ...] = (
-    _Slice._take_under_way,
-    _Slice._take_due,
-    _Slice._take_woken,
-)
 
 
 def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan:

@@ -63,6 +63,8 @@ def place(room: Room, request: Request) -> Allocation | None:
     """An allocation, taken from the room; or None, with the room as it was."""
     if request.is_plain:
         return _place_plain(room, request)
+    if not request.exclusive and is_single_host(request) and request.roles[0].tasks_max == 1:
+        return _place_one(room, request, request.roles[0])
     parts: list[_Part] = []
     cursors = [room.candidates(request, number).start for number in range(len(request.roles))]
     for number, role in enumerate(request.roles):
@@ -129,6 +131,26 @@ def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_n
     return tuple([share(row, slots) for row, slots in zip(rows, chosen, strict=True) if slots])
 
 
+def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
+    """One task: the first host with room for it. Most jobs have only one, so it goes a short way, too."""
+    candidates = room.candidates(request, 0)
+    slots, memory, gpus = chunk_of(role)
+    rows, first = candidates.rows, candidates.start
+    at = first
+    while at < len(rows) or candidates.grow():
+        free = room.free(rows[at])
+        if free.slots >= slots and free.memory_mib >= memory and (not gpus or free.gpus.bit_count() >= gpus):
+            break
+        at += 1
+    candidates.start = at
+    room.work += 1 + at - first
+    if at == len(rows):
+        return None
+    devices = _lowest_bits(free.gpus, gpus) if gpus else ()
+    free.take(slots, memory, devices)
+    return (HostShare(room.table.names[rows[at]], slots, memory, devices, (1,)),)
+
+
 def _place_role(
     room: Room, request: Request, role: RoleRequest, number: int, before: list[_Part]
 ) -> list[_Part] | None:
@@ -182,14 +204,16 @@ def _live_rows(room: Room, request: Request, role: RoleRequest, number: int) -> 
     """Candidates from the cursor on; the cursor passes rows that have become too full for even one chunk."""
     candidates = room.candidates(request, number)
     slots, memory, gpus = chunk_of(role)
+    rows, at = candidates.rows, candidates.start
     at_front = True
-    for at in range(candidates.start, len(candidates.rows)):
-        row = candidates.rows[at]
+    while at < len(rows) or candidates.grow():
+        row = rows[at]
+        at += 1
         free = room.free(row)
         room.work += 1
         if free.slots < slots or free.memory_mib < memory or free.gpus.bit_count() < gpus:
             if at_front:
-                candidates.start = at + 1
+                candidates.start = at
             continue
         at_front = False
         yield row, free
@@ -221,11 +245,7 @@ def _take(free: Free, role: RoleRequest, number: int, row: int, tasks: int) -> _
     wanted = role.gpus * tasks if role.gpus_per_task else role.gpus
     gpus = _lowest_bits(free.gpus, wanted)
     part = _Part(row, number, tasks, tasks * role.slots_per_task, role.memory_mib, gpus)
-    free.slots -= part.slots
-    free.memory_mib -= part.memory_mib
-    free.attempts += 1
-    for gpu in gpus:
-        free.gpus &= ~(1 << gpu)
+    free.take(part.slots, part.memory_mib, gpus)
     return part
 
 

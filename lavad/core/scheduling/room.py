@@ -4,7 +4,7 @@ Values of a host are fetched when it is first looked at, so a slice that touches
 cluster.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Request, RoleRequest
 from lavad.core.requirement import select_mask
 
+_FIRST_BLOCK = 8  # candidates looked for at first
 
 class Free:
     """One host's free figures; ``gpus`` has a bit for each free device."""
@@ -25,15 +26,35 @@ class Free:
         self.gpus = gpus
         self.attempts = attempts
 
+    def take(self, slots: int, memory_mib: int, gpus: tuple[int, ...]) -> None:
+        """Book one share."""
+        self.slots -= slots
+        self.memory_mib -= memory_mib
+        self.attempts += 1
+        for gpu in gpus:
+            self.gpus &= ~(1 << gpu)
+
 
 class Candidates:
-    """Rows with a cursor: rows before it have no room for one chunk any more, and room only shrinks in a slice."""
+    """Rows with a cursor: rows before it have no room for one chunk any more, and room only shrinks in a slice.
 
-    __slots__ = ("rows", "start")
+    Rows are found as far as somebody walks: most jobs fit on the first host that has room at all.
+    """
 
-    def __init__(self, rows: list[int]) -> None:
+    __slots__ = ("_blocks", "rows", "start")
+
+    def __init__(self, rows: list[int], blocks: Iterator[list[int]] = iter(())) -> None:
         self.rows = rows
         self.start = 0
+        self._blocks = blocks
+
+    def grow(self) -> bool:
+        """Find more rows; False when there are no more."""
+        for block in self._blocks:
+            if block:
+                self.rows += block
+                return True
+        return False
 
 
 def chunk_of(role: RoleRequest) -> tuple[int, int, int]:
@@ -59,6 +80,7 @@ class Room:
         self._plain_slots: list[int] | None = None
         self._candidates: dict[tuple[Request, int], Candidates] = {}
         self._masks: dict[str, NDArray[np.bool_]] = {}
+        self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
 
     def free(self, row: int) -> Free:
         """The host's figures as of now; change them to take something."""
@@ -87,7 +109,7 @@ class Room:
         self.work += 1 + hosts // 256
         if hosts == 1:
             return [0] if table.is_open(0) and table.slots_free[0] > 0 else []
-        return table.in_place(np.flatnonzero((table.slots_free[:hosts] > 0) & self._open))
+        return self._rows_with(0).tolist()  # type: ignore[no-any-return]
 
     def slots_of(self, candidates: Candidates) -> list[int] | None:
         """Free slots of all these hosts, kept by whoever takes some; None where each host has to be asked."""
@@ -122,8 +144,7 @@ class Room:
         """Hosts that could take a chunk of that role when the slice began, in natural order of names."""
         found = self._candidates.get((request, number))
         if found is None:
-            self.work += 1 + len(self.table) // 256
-            found = self._candidates[request, number] = Candidates(self._candidate_rows(request, number))
+            found = self._candidates[request, number] = Candidates([], self._blocks(request, request.roles[number]))
         return found
 
     def narrow(self, request: Request, rows: Iterable[int]) -> None:
@@ -146,28 +167,55 @@ class Room:
             and (not role.select or self._mask(role.select)[row])
         )
 
-    def _candidate_rows(self, request: Request, number: int) -> list[int]:
-        table, used, role = self.table, len(self.table), request.roles[number]
-        slots, memory, gpus = chunk_of(role)
-        fits = self._open & (table.slots_free[:used] >= slots) & (table.memory_free_mib[:used] >= memory)
-        if gpus:
-            fits &= table.gpus_free[:used] >= gpus
-        if request.exclusive:
-            fits &= table.attempts[:used] == 0
-        if role.select:
-            fits &= self._mask(role.select)
+    def _blocks(self, request: Request, role: RoleRequest) -> Iterator[list[int]]:
+        """Rows that may be candidates, a few at first and then more and more at a time."""
         if request.hosts:
-            named = (table.rows[name] for name in dict.fromkeys(request.hosts) if name in table.rows)
-            return [row for row in named if fits[row]]
-        rows = np.flatnonzero(fits)
-        if not self._is_enough(rows, role):
-            return []
-        return table.in_place(rows)
+            named = [self.table.rows[name] for name in dict.fromkeys(request.hosts) if name in self.table.rows]
+            yield self._fitting(np.array(named, np.intp), request, role).tolist()
+            return
+        rows = self._rows_with(chunk_of(role)[2])
+        if role.tasks_min > 1 and not role.one_host:
+            rows = self._fitting(rows, request, role)
+            if not self._is_enough(rows, role):
+                return
+        start, size = 0, _FIRST_BLOCK
+        while start < len(rows):
+            block = rows[start : start + size]
+            if start or role.select or request.exclusive:  # the first few are soon looked at one by one
+                block = self._fitting(block, request, role)
+            yield block.tolist()
+            start, size = start + size, size * 4
+
+    def _rows_with(self, gpus: int) -> NDArray[np.intp]:
+        """Open hosts with a free slot and so many free GPUs, in natural order of names."""
+        found = self._with_slots.get(gpus)
+        if found is None:
+            table, used = self.table, len(self.table)
+            self.work += 1 + used // 64
+            fits = self._open & (table.slots_free[:used] > 0)
+            if gpus:
+                fits &= table.gpus_free[:used] >= gpus
+            found = self._with_slots[gpus] = table.sorted_rows(fits)
+        return found
+
+    def _fitting(self, rows: NDArray[np.intp], request: Request, role: RoleRequest) -> NDArray[np.intp]:
+        """Those of the rows that could take a chunk of the role when the slice began."""
+        table = self.table
+        slots, memory, gpus = chunk_of(role)
+        self.work += 1 + len(rows) // 64
+        fits = self._open[rows] & (table.slots_free[rows] >= slots)
+        if memory:
+            fits &= table.memory_free_mib[rows] >= memory
+        if gpus:
+            fits &= table.gpus_free[rows] >= gpus
+        if request.exclusive:
+            fits &= table.attempts[rows] == 0
+        if role.select:
+            fits &= self._mask(role.select)[rows]
+        return rows[fits]
 
     def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:
         """Could these hosts together hold the role's minimum? If not, nobody need walk them."""
-        if role.tasks_min == 1 or role.one_host:
-            return True
         tasks = self.table.slots_free[rows] // role.slots_per_task
         if role.ptile:
             tasks = np.minimum(tasks, role.ptile)
