@@ -2,16 +2,16 @@
 event."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lavad.core.model import Allocation
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """Dispatch this job or element on this allocation, because of ``reason``."""
 
     job: int
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants of a start
     allocation: Allocation
     reason: str = ""
 

@@ -1,43 +1,78 @@
-"""Counts of slots by queue, user and state, kept as jobs move, so that nobody has to count."""
+"""Counts of slots by queue, user and state, kept as jobs move, so that nobody has to count.
+
+Moves are noted at once and entered when somebody looks: thousands of starts and ends come between two looks, and most
+of them are alike.
+"""
 
 from collections import Counter
 
 from lavad.core.model import FINAL, JobState, Shared
+
+_NOTED_MAX = 10_000  # moves that differ, before they are entered
 
 
 class Tally:
     """Slots and jobs by (queue, state) and by (user, state). A waiting job counts the slots it asks for at least."""
 
     def __init__(self) -> None:
-        self.slots_by_queue: Counter[tuple[str, JobState]] = Counter()
-        self.slots_by_user: Counter[tuple[str, JobState]] = Counter()
-        self.jobs_by_user: Counter[tuple[str, JobState]] = Counter()
-        self.work_by_queue: Counter[tuple[str, JobState]] = Counter()  # slots times run limit, of what waits
+        self._slots_by_queue: Counter[tuple[str, JobState]] = Counter()
+        self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
+        self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
+        self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
+        self._noted: dict[tuple[int, JobState, JobState], tuple[Shared, int]] = {}  # (shared's id, from, to) -> jobs
+
+    @property
+    def slots_by_queue(self) -> Counter[tuple[str, JobState]]:
+        """Slots of each queue's jobs by state."""
+        self._enter()
+        return self._slots_by_queue
+
+    @property
+    def slots_by_user(self) -> Counter[tuple[str, JobState]]:
+        """Slots of each user's jobs by state."""
+        self._enter()
+        return self._slots_by_user
+
+    @property
+    def jobs_by_user(self) -> Counter[tuple[str, JobState]]:
+        """Jobs of each user by state."""
+        self._enter()
+        return self._jobs_by_user
+
+    @property
+    def work_by_queue(self) -> Counter[tuple[str, JobState]]:
+        """Slots times run limit of each queue's jobs that wait."""
+        self._enter()
+        return self._work_by_queue
 
     def add(self, shared: Shared, state: JobState, count: int = 1) -> None:
         """``count`` jobs submitted like this one came into (or, negative, left) a state."""
         if not count or state in FINAL:
             return  # ended jobs are counted by the store
         slots = shared.request.slots_min * count
-        self.slots_by_queue[shared.queue, state] += slots
-        self.slots_by_user[shared.user, state] += slots
-        self.jobs_by_user[shared.user, state] += count
+        self._slots_by_queue[shared.queue, state] += slots
+        self._slots_by_user[shared.user, state] += slots
+        self._jobs_by_user[shared.user, state] += count
         if state is JobState.PEND:
-            self.work_by_queue[shared.queue, state] += slots * shared.run_limit_s
+            self._work_by_queue[shared.queue, state] += slots * shared.run_limit_s
 
     def move(self, shared: Shared, old: JobState, new: JobState, count: int = 1) -> None:
         """``count`` jobs went from one state to another."""
-        if not count:
+        kind = (id(shared), old, new)
+        noted = self._noted.get(kind)
+        if noted is None:
+            noted = (shared, 0)
+        elif noted[0] is not shared:  # in a copy of a tally ids are those of the original's
+            self._enter()
+            noted = (shared, 0)
+        self._noted[kind] = (shared, noted[1] + count)
+        if len(self._noted) > _NOTED_MAX:
+            self._enter()
+
+    def _enter(self) -> None:
+        if not self._noted:
             return
-        slots, queue, user = shared.request.slots_min * count, shared.queue, shared.user
-        self.slots_by_queue[queue, old] -= slots
-        self.slots_by_user[user, old] -= slots
-        self.jobs_by_user[user, old] -= count
-        if old is JobState.PEND:
-            self.work_by_queue[queue, old] -= slots * shared.run_limit_s
-        if new not in FINAL:  # ended jobs are counted by the store
-            self.slots_by_queue[queue, new] += slots
-            self.slots_by_user[user, new] += slots
-            self.jobs_by_user[user, new] += count
-            if new is JobState.PEND:
-                self.work_by_queue[queue, new] += slots * shared.run_limit_s
+        noted, self._noted = self._noted, {}
+        for (_, old, new), (shared, count) in noted.items():
+            self.add(shared, old, -count)
+            self.add(shared, new, count)

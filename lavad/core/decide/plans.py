@@ -1,5 +1,7 @@
 """A plan becomes dispatches. Every start is verified again: the plan may be older than the cluster."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,7 @@ from lavad.core.plan import Start
 from lavad.core.records import ArrayRecord
 
 _MANY = 6  # shares: from so many on they are compared together
+_MANY_STARTS = 32  # from so many on a plan is first looked at as a whole
 
 
 class _Room:
@@ -89,17 +92,52 @@ def _bits(share: HostShare) -> int:
     return sum(1 << gpu for gpu in share.gpus)
 
 
+def _fit_together(cluster: Cluster, starts: Sequence[Start]) -> bool:
+    """Do all starts of a plan hold together? One look at all of them is much cheaper than one at each.
+
+    False may also mean that one look does not tell.
+    """
+    table, jobs = cluster.table, cluster.jobs
+    rows: list[int] = []
+    slots: list[int] = []
+    memory_mib: list[int] = []
+    gpus: dict[int, int] = {}
+    for start in starts:
+        record = jobs.get(start.job)
+        if record is None or record.shared.request.exclusive:
+            return False
+        for share in start.allocation:
+            row = table.rows.get(share.host, -1)
+            rows.append(row)
+            slots.append(share.slots)
+            memory_mib.append(share.memory_mib)
+            if share.gpus:
+                bits, taken = _bits(share), gpus.get(row, 0)
+                if bits & taken or bits & ~table.gpu_free[row]:
+                    return False
+                gpus[row] = taken | bits
+    hosts = len(table)
+    return bool(
+        -1 not in rows
+        and table.open_rows()[rows].all()
+        and (np.bincount(rows, slots, hosts) <= table.slots_free[:hosts]).all()
+        and (np.bincount(rows, memory_mib, hosts) <= table.memory_free_mib[:hosts]).all()
+    )
+
+
 def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
     """Dispatch every start that still holds; the reply is how many did not."""
-    room = _Room(cluster)
+    starts = command.plan.starts
+    room = None if len(starts) >= _MANY_STARTS and _fit_together(cluster, starts) else _Room(cluster)
     taken: dict[int, set[int]] = {}
     decision = Decision(reply=0)
-    for start in command.plan.starts:
+    for start in starts:
         exclusive = _is_waiting(cluster, start, taken)
-        if exclusive is None or not room.fits(start, exclusive):
+        if exclusive is None or (room is not None and not room.fits(start, exclusive)):
             decision.reply += 1
             continue
-        room.take(start, exclusive)
+        if room is not None:
+            room.take(start, exclusive)
         taken.setdefault(start.job, set()).add(start.index)
         decision.events.append(_dispatch(cluster, start, now))
     return decision
