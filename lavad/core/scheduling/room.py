@@ -15,6 +15,7 @@ from lavad.core.requirement import select_mask
 
 _FIRST_BLOCK = 8  # candidates looked for at first
 
+
 class Free:
     """One host's free figures; ``gpus`` has a bit for each free device."""
 
