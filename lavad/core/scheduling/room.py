@@ -44,10 +44,10 @@ class Candidates:
 
     __slots__ = ("_blocks", "rows", "start")
 
-    def __init__(self, rows: list[int], blocks: Iterator[list[int]] = iter(())) -> None:
+    def __init__(self, rows: list[int], blocks: Iterable[list[int]] = ()) -> None:
         self.rows = rows
         self.start = 0
-        self._blocks = blocks
+        self._blocks = iter(blocks)
 
     def grow(self) -> bool:
         """Find more rows; False when there are no more."""
