@@ -34,7 +34,9 @@ class Player:
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = Random(seed)
-        hosts = [a_host(f"n{n}", rng.choice((1, 2, 4)), 4000, rng.choice((0, 2))) for n in range(1, 6)]
+        hosts = [
+            a_host(f"n{n}", rng.choice((1, 2, 4)), 4000, rng.choice((0, 2))) for n in range(1, rng.choice((6, 6, 20)))
+        ]
         self.story = Story(*hosts, policy=WITH_PRIORITIES)
         self.actions = [self.submit] * 5 + [self.end] * 4
         self.actions += [self.kill, self.stop, self.move, self.silence, self.close, self.wait]

@@ -3,16 +3,19 @@
 from collections.abc import Iterator
 from itertools import combinations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Allocation, HostFacts, HostShare, Request, RoleRequest
 from lavad.core.requirement import select_mask
+from lavad.core.scheduling import room as rooms
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 from tests.builders import a_host, a_role
 
+pytestmark = pytest.mark.usefixtures("short_blocks")
 SELECTS = ("", "fast", "maxmem > 1500", "!fast && slots > 1")
 
 hosts = st.lists(
@@ -44,6 +47,14 @@ roles = st.builds(
     ptile=st.sampled_from([0, 0, 1, 2, 3]),
     select=st.sampled_from(SELECTS),
 ).map(lambda role: role if not (role.one_host and role.ptile) else RoleRequest(role.tasks_min, role.tasks_max))
+
+
+@pytest.fixture(scope="module")
+def short_blocks() -> Iterator[None]:
+    """Hosts are looked for a few at a time, so that few hosts are enough to see it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rooms, "_FIRST_BLOCK", 1)
+        yield
 
 
 def a_table(described: list[tuple[HostFacts, int, bool]]) -> HostTable:

@@ -155,7 +155,8 @@ class Gate:
                 return None
             allocation = place(self._room, request)
         if allocation is not None:
-            self._take(sum(share.slots for share in allocation), run_limit_s)
+            slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
+            self._take(slots, run_limit_s)
         return allocation
 
     def _take(self, slots: int, run_limit_s: int) -> None:

@@ -21,6 +21,7 @@ from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
 
+_Turn = tuple[int, float, float, int, BucketKey]  # a rank and whose it is; flat, because heaps compare so often
 _LAST = (2.0**62, 0.0, 0.0)
 _NEEDS_KEPT = 10_000
 _WORK_OF_A_START = 8  # hosts that could be looked at in the time that a start takes besides
@@ -37,7 +38,7 @@ class Agenda:
 
     def __init__(self) -> None:
         self.due: set[BucketKey] = set()
-        self.order: list[tuple[Rank, BucketKey]] = []
+        self.order: list[_Turn] = []
         self.grown: set[int] = set()
         self.vain: set[BucketKey] = set()
         self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
@@ -127,7 +128,7 @@ class Agenda:
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if rank is not None:
             self.due.add(key)
-            heapq.heappush(self.order, (rank, key))
+            heapq.heappush(self.order, (*rank, key))
 
     def look_at_everything(self, cluster: Cluster) -> None:
         """Forget what is known to be blocked: every bucket is due."""
@@ -137,20 +138,21 @@ class Agenda:
         for key in cluster.pending.buckets:
             self._add(cluster, key)
 
-    def due_bucket(self, cluster: Cluster, noted: Rank, key: BucketKey) -> Bucket | None:
+    def due_bucket(self, cluster: Cluster, turn: _Turn) -> Bucket | None:
         """The bucket that was taken off the heap; None when it has no turn now: then it is noted anew if it is due."""
+        key = turn[4]
         if key not in self.due:
             return None  # noted twice and served already
         bucket = cluster.pending.buckets.get(key)
-        if bucket is not None and noted[1:] == bucket.head():  # its rank is still what was noted
+        if bucket is not None and turn[1:4] == bucket.head():  # its rank is still what was noted
             return bucket
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if bucket is None or rank is None:
             self.due.discard(key)
-        elif rank == noted:
+        elif rank == turn[:4]:
             return bucket
         else:
-            heapq.heappush(self.order, (rank, key))
+            heapq.heappush(self.order, (*rank, key))
         return None
 
     def has_work(self, cluster: Cluster) -> bool:
@@ -179,7 +181,7 @@ class _Slice:
         self.room = Room(cluster.table)
         self.gate = Gate(agenda.ranking, agenda.book, agenda.blocked, self.room)
         self.starts: list[Start] = []
-        self.left: tuple[Rank, BucketKey] | None = None
+        self.left: _Turn | None = None
         self.begun: dict[BucketKey, Cursor] = {}
         self.refused: set[BucketKey] = set()
         self.woken = woken
@@ -208,21 +210,21 @@ class _Slice:
                 if left is not None:
                     heapq.heappush(order, left)
                 self._drop_vain_wakes()
-                if self.woken and (not order or ranks.rank(self.woken[-1]) < order[0][0][:3]):
+                if self.woken and (not order or ranks.rank(self.woken[-1]) < order[0][:3]):
                     found = self._take_woken()
                     if found is not None:
                         return found
                     continue
                 if not order:
                     return None
-                noted = heapq.heappop(order)
+                turn = heapq.heappop(order)
             elif left is not None:
-                noted = heapq.heappushpop(order, left)
+                turn = heapq.heappushpop(order, left)
             elif order:
-                noted = heapq.heappop(order)
+                turn = heapq.heappop(order)
             else:
                 return None
-            found = self._begin(*noted)
+            found = self._begin(turn)
             if found is not None:
                 return found
 
@@ -258,12 +260,13 @@ class _Slice:
             self.room.narrow(key.request, self.agenda.grown)
         return found
 
-    def _begin(self, noted: Rank, key: BucketKey) -> tuple[BucketKey, Cursor] | None:
+    def _begin(self, turn: _Turn) -> tuple[BucketKey, Cursor] | None:
         """The due bucket, with its cursor where it was noted; None when that has changed, or was served already."""
+        key = turn[4]
         cursor = self.begun.get(key)
         if cursor is not None:
-            return (key, cursor) if cursor.rank == noted and key in self.agenda.due else None
-        bucket = self.agenda.due_bucket(self.cluster, noted, key)
+            return (key, cursor) if cursor.rank == turn[:4] and key in self.agenda.due else None
+        bucket = self.agenda.due_bucket(self.cluster, turn)
         return self._begin_bucket(bucket) if bucket is not None else None
 
     def _begin_bucket(self, bucket: Bucket) -> tuple[BucketKey, Cursor] | None:
@@ -294,13 +297,13 @@ class _Slice:
                     self.agenda.due.discard(key)
                     return
             if cursor.rank[:3] > limit or room.work >= self.steps:
-                self.left = (cursor.rank, key)
+                self.left = (*cursor.rank, key)
                 return
 
     def _next_rank(self) -> tuple[float, ...]:
         """Rank of the first job of all other buckets."""
         order = self.agenda.order
-        first = order[0][0][:3] if order else _LAST
+        first = order[0][:3] if order else _LAST
         return min(first, self.agenda.blocked.rank(self.woken[-1])) if self.woken else first
 
     def _goes_on(self, key: BucketKey, cursor: Cursor) -> bool:

@@ -63,7 +63,7 @@ def place(room: Room, request: Request) -> Allocation | None:
     """An allocation, taken from the room; or None, with the room as it was."""
     if request.is_plain:
         return _place_plain(room, request)
-    if not request.exclusive and is_single_host(request) and request.roles[0].tasks_max == 1:
+    if len(request.roles) == 1 and request.roles[0].tasks_max == 1 and not request.exclusive:
         return _place_one(room, request, request.roles[0])
     parts: list[_Part] = []
     cursors = [room.candidates(request, number).start for number in range(len(request.roles))]
@@ -134,7 +134,7 @@ def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_n
 def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
     """One task: the first host with room for it. Most jobs have only one, so it goes a short way, too."""
     candidates = room.candidates(request, 0)
-    slots, memory, gpus = chunk_of(role)
+    slots, memory, gpus = role.slots_per_task, role.memory_mib, role.gpus
     rows, first = candidates.rows, candidates.start
     at = first
     while at < len(rows) or candidates.grow():

@@ -82,6 +82,7 @@ class Room:
         self._candidates: dict[tuple[Request, int], Candidates] = {}
         self._masks: dict[str, NDArray[np.bool_]] = {}
         self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
+        self._first: dict[int, list[int]] = {}  # the first few of these
 
     def free(self, row: int) -> Free:
         """The host's figures as of now; change them to take something."""
@@ -145,7 +146,13 @@ class Room:
         """Hosts that could take a chunk of that role when the slice began, in natural order of names."""
         found = self._candidates.get((request, number))
         if found is None:
-            found = self._candidates[request, number] = Candidates([], self._blocks(request, request.roles[number]))
+            role = request.roles[number]
+            is_simple = role.tasks_max == 1 and not (request.hosts or role.select or request.exclusive)
+            if is_simple:
+                found = Candidates(self._first_with(role.gpus), self._blocks(request, role, _FIRST_BLOCK))
+            else:
+                found = Candidates([], self._blocks(request, role))
+            self._candidates[request, number] = found
         return found
 
     def narrow(self, request: Request, rows: Iterable[int]) -> None:
@@ -168,8 +175,15 @@ class Room:
             and (not role.select or self._mask(role.select)[row])
         )
 
-    def _blocks(self, request: Request, role: RoleRequest) -> Iterator[list[int]]:
-        """Rows that may be candidates, a few at first and then more and more at a time."""
+    def _first_with(self, gpus: int) -> list[int]:
+        """The first few open hosts with free slots and so many GPUs, which are soon looked at one by one."""
+        found = self._first.get(gpus)
+        if found is None:
+            found = self._first[gpus] = self._rows_with(gpus)[:_FIRST_BLOCK].tolist()
+        return found.copy()
+
+    def _blocks(self, request: Request, role: RoleRequest, start: int = 0) -> Iterator[list[int]]:
+        """Rows from that place on that may be candidates, a few at first and then more and more at a time."""
         if request.hosts:
             named = [self.table.rows[name] for name in dict.fromkeys(request.hosts) if name in self.table.rows]
             yield self._fitting(np.array(named, np.intp), request, role).tolist()
@@ -179,12 +193,9 @@ class Room:
             rows = self._fitting(rows, request, role)
             if not self._is_enough(rows, role):
                 return
-        start, size = 0, _FIRST_BLOCK
+        size = _FIRST_BLOCK
         while start < len(rows):
-            block = rows[start : start + size]
-            if start or role.select or request.exclusive:  # the first few are soon looked at one by one
-                block = self._fitting(block, request, role)
-            yield block.tolist()
+            yield self._fitting(rows[start : start + size], request, role).tolist()
             start, size = start + size, size * 4
 
     def _rows_with(self, gpus: int) -> NDArray[np.intp]:
