@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
+from lavad.core.apply import entry
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import HostTable
-from lavad.core.indexes.pending import Bucket, Entry
+from lavad.core.indexes.pending import Bucket
 from lavad.core.model import Allocation, JobState, Request
 from lavad.core.records import ArrayRecord, Job
 from lavad.core.scheduling.ordering import Rank, Ranking
@@ -80,7 +81,7 @@ def _sureness(future: "_Future", start_at: float | None, ahead: int, played: int
 
 
 def _place_of(ranking: Ranking, bucket: Bucket, record: Job | ArrayRecord) -> Rank | None:
-    return ranking.of(bucket.key, Entry(-record.priority, record.position, record.id))
+    return ranking.of(bucket.key, entry(ranking.cluster, record))
 
 
 def _count_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[None, None, int]:
