@@ -33,9 +33,11 @@ $(READY): requirements.lock setup.cfg pyproject.toml packaging/setup.sh
 demo: $(READY)
 	@$(BIN)/python -m examples.demo
 
+# Most of a run is waiting for real processes, so that three at a time keep two processors busy.
+WORKERS ?= 3
 test: $(READY)
 	@packaging/test-prerequisites.sh
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
 mutants: $(READY)
 	@$(BIN)/python -m tests.mutants.run $(ARGS)

@@ -305,4 +305,9 @@ def run(place: Place, listener: socket.socket) -> None:
     """Be a shepherd until it is time to go. The caller has just been forked and ends after this."""
     processes.become_subreaper()
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)  # see start.BEARABLE
-    Shepherd(place, listener).run()
+    try:
+        shepherd = Shepherd(place, listener)
+    except FileNotFoundError as error:  # the agent is being shut down, and its control groups are gone
+        print(f"event=shepherd_not_begun slot={place.slot} missing={error.filename}", file=sys.stderr)
+        return
+    shepherd.run()

@@ -55,5 +55,6 @@ async def caller(context: Context, settings: Settings, starts_jobs: bool = False
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "The agent named no user.")
     if starts_jobs and uid == 0 and host not in settings.administration_hosts:
         await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"Root may not submit or modify jobs from {host}.")
-    is_administrator = user in settings.administrators and host in settings.administration_hosts
-    return Caller(user, uid, is_administrator, gid, host)
+    is_named = user in settings.administrators
+    is_listed = host in settings.administration_hosts
+    return Caller(user, uid, is_named and is_listed, gid, host, is_named and not is_listed)

@@ -17,6 +17,7 @@ class Caller:
     is_administrator: bool = False
     gid: int = 0
     host: str = ""
+    would_administer: bool = False  # an administrator by name, but not from this host
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
 from lavad.core.decide.decision import Decision
+from lavad.core.decide.ownership import denial
 from lavad.core.model import JobState
 from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, doom_order, launch_hosts, signal_again, stage_orders
 from lavad.core.reasons import Refused
@@ -179,6 +180,6 @@ def reopen(cluster: Cluster, command: c.OpenHost, now: float) -> Decision:
 
 def _check_administrator(cluster: Cluster, host: str, caller: c.Caller) -> None:
     if not caller.is_administrator:
-        raise Refused("User permission denied")
+        raise Refused(denial(caller))
     if host not in cluster.hosts:
         raise Refused(f"{host}: Bad host name, host group name or cluster name")

@@ -17,4 +17,11 @@ def check_owner(record: Job | ArrayRecord, caller: Caller) -> None:
         Refused: permission denied.
     """
     if not is_owner(record, caller) and not caller.is_administrator:
-        raise Refused("User permission denied")
+        raise Refused(denial(caller))
+
+
+def denial(caller: Caller) -> str:
+    """Why the caller may not, in a way that an administrator who sits at the wrong host understands."""
+    if caller.would_administer:
+        return f"User permission denied: {caller.host} is not a host that administrators are heeded from"
+    return "User permission denied"
