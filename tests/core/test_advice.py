@@ -1,0 +1,69 @@
+"""The smallest change that would help: it is tried, so it holds."""
+
+from typing import Any
+
+import pytest
+
+from lavad.core.events import NewJob
+from lavad.core.scheduling.advice import Advice, advise, options
+from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.room import Room
+from tests.builders import Story, a_cluster, a_host, a_job
+
+
+def ask(story: Story, job: NewJob) -> list[Advice]:
+    """All advice for a job that was not submitted."""
+    work = advise(story.cluster.table, job.shared.request)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def story() -> Story:
+    """n1: 4 slots, 4000 MiB, 2 GPUs; n2: 4 slots, 2000 MiB; n3: 2 slots, 8000 MiB, with something on it."""
+    story = a_cluster(a_host("n1", 4, 4000, gpus=2), a_host("n2", 4, 2000), a_host("n3", 3, 8000))
+    story.run(a_job(1, hosts=("n3",)))
+    return story
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (
+            a_job(4, memory_mib=5000, one_host=True),
+            {'-R "rusage[mem=4000] span[hosts=1]"', "-n 2"},
+        ),
+        (a_job(6, ptile=6), {'-R "span[ptile=4]"', "-n 4"}),
+        (a_job(5, one_host=True), {"-Rn", "-n 4"}),
+        (a_job(3, hosts=("n3",)), {"-mn", "-n 2"}),
+        (a_job(1, select="maxslots > 9", memory_mib=100), {'-R "rusage[mem=100]"'}),
+        (a_job(1, exclusive=True, hosts=("n3",)), {"-mn", "-xn"}),
+        (a_job(1, gpus=3), {'-gpu "num=2"'}),
+        (a_job(11), {"-n 10"}),
+        (a_job(1, memory_mib=9000), {'-R "rusage[mem=8000]"'}),
+    ],
+)
+def test_the_smallest_change_of_each_kind(story: Story, job: NewJob, expected: set[str]) -> None:
+    """As options of bmod."""
+    assert expected == {options(one) for one in ask(story, job)}
+
+
+def test_what_fits_needs_no_advice(story: Story) -> None:
+    """Nor does it get any."""
+    assert ask(story, a_job(4)) == []
+
+
+def test_two_things_wrong_at_once_have_no_single_cure(story: Story) -> None:
+    """Neither another host nor less memory alone would do."""
+    assert ask(story, a_job(5, hosts=("n2",), memory_mib=9000, one_host=True)) == []
+
+
+@pytest.mark.parametrize("words", [{"memory_mib": 7777}, {"ptile": 3}, {"one_host": True}, {"gpus": 1}])
+def test_no_advice_that_does_not_hold(story: Story, words: dict[str, Any]) -> None:
+    """Whatever is advised finds hosts, and a little less of a change does not."""
+    for slots in range(1, 14):
+        for one in ask(story, a_job(slots, **words)):
+            assert place(Room(story.cluster.table), one.request) is not None
