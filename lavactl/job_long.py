@@ -222,8 +222,24 @@ def reasons(job: "Job") -> list[str]:
         lines.append(f" {reason_text(one)}")
         if one.advice:
             lines.append(f"   ({clean(one.advice)})")
-    if job.estimated_start:
-        lines.append(f" Estimated start: {short_time(job.estimated_start)};")
+    return lines + outlook(job)
+
+
+def outlook(job: "Job") -> list[str]:
+    """Its place in the order, when it should start, and which single change would let it start now."""
+    if not job.HasField("outlook"):
+        return []
+    seen = job.outlook
+    lines = ["", " OUTLOOK:", f" Waiting jobs that go first: {seen.ahead};"]
+    if seen.is_hopeless:
+        lines.append(" It will never start as it is: all hosts together, idle, do not have what it asks for;")
+    elif job.estimated_start:
+        lines.append(f" Estimated start: {short_time(job.estimated_start)} ({clean(seen.sureness)});")
+    else:
+        lines.append(f" Estimated start: unknown ({clean(seen.sureness)});")
+    name = f"{job.job}[{job.index}]" if job.index else str(job.job)
+    when = "Could start" if seen.is_hopeless else "Would start now"
+    lines += [f" {when} after: bmod {change} {name};" for change in seen.changes]
     return lines
 
 

@@ -170,19 +170,22 @@ else:
     )
     PendingReason = _message("PendingReason", "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s")
     JobNote = _message("JobNote", "1 time d, 2 text s, 3 state u")
+    Outlook = _message("Outlook", "1 ahead u, 2 sureness s, 3 changes s*, 4 is_hopeless t")
     JobRecord = _message(
         "JobRecord",
         "1 job u, 2 index u, 3 user s, 4 state u, 5 queue s, 6 from_host s, 7 hosts HostShare*, 8 name s, "
         "9 submit_time d, 10 start_time d, 11 end_time d, 12 project s, 13 exit_status i, 14 exit_reason s, "
         "15 usage Usage, 16 usage_by_host Usage*, 17 attempt u, 18 pending_reasons PendingReason*, 19 spec JobSpec, "
         "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 25 notes JobNote*, "
-        "26 suspend_reason s, 27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s",
+        "26 suspend_reason s, 27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
+        "60 outlook Outlook",
         HostShare,
         Usage,
         PendingReason,
         JobSpec,
         ArrayCounts,
         JobNote,
+        Outlook,
     )
     JobPage = _message("JobPage", "1 jobs JobRecord*, 2 missing JobRef*", JobRecord, JobRef)
     SignalRequest = _message("SignalRequest", "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t", JobFilter)

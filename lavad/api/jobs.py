@@ -9,6 +9,7 @@ import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lavad.api import checks, guard, identity, listing, translate
+from lavad.api.outlook import OUTLOOKS_MAX, add_outlook
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
 from lavad.core import commands as c
@@ -151,8 +152,13 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             for array in selection.arrays():
                 yield listing.array_message(array)
         else:
+            wanted = OUTLOOKS_MAX if request.details and request.reasons else 0
             for item in selection.items(forgotten):
-                yield await self._record(item, request)
+                message = await self._record(item, request)
+                if wanted and message.state == common_pb2.PEND:
+                    await add_outlook(message, self.engine.cluster, item[0], item[1], self.engine.clock())
+                    wanted -= 1
+                yield message
         for ref in forgotten:
             found = await self.stored.records(ref)
             for old in found:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lavad.core.events import NewJob
-from lavad.core.scheduling.advice import Advice, advise, options
+from lavad.core.scheduling.advice import Advice, Counsel, advise, counsel, options
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 from tests.builders import Story, a_cluster, a_host, a_job
@@ -67,3 +67,27 @@ def test_no_advice_that_does_not_hold(story: Story, words: dict[str, Any]) -> No
     for slots in range(1, 14):
         for one in ask(story, a_job(slots, **words)):
             assert place(Room(story.cluster.table), one.request) is not None
+
+
+def hear(story: Story, job: NewJob) -> Counsel:
+    """What would help, now or ever."""
+    work = counsel(story.cluster, job.shared.request)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def test_a_job_that_can_never_start_is_told_so_when_the_hosts_are_full(story: Story) -> None:
+    """The change is the one that would do on idle hosts."""
+    story.run(a_job(10))
+    found = hear(story, a_job(5, one_host=True))
+    assert found.is_hopeless
+    assert {options(one) for one in found.changes} == {"-Rn", "-n 4"}
+
+
+def test_a_job_that_only_has_to_wait_is_not(story: Story) -> None:
+    """Full hosts are no reason to change anything."""
+    story.run(a_job(10))
+    assert hear(story, a_job(4, one_host=True)) == Counsel()

@@ -13,6 +13,7 @@ from enum import Enum
 
 import numpy as np
 
+from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Request, RoleRequest
 from lavad.core.scheduling.placement import place
@@ -20,6 +21,7 @@ from lavad.core.scheduling.room import Room
 
 STEPS_MAX = 4096
 SPANS_MAX = 64
+ATTEMPTS_A_PIECE = 1000
 
 
 class Change(Enum):
@@ -42,7 +44,41 @@ class Advice:
     request: Request
 
 
+@dataclass(frozen=True, slots=True)
+class Counsel:
+    """``is_hopeless``: it asks for more than there is when all hosts are up and idle; the changes are for that case."""
+
+    changes: tuple[Advice, ...] = ()
+    is_hopeless: bool = False
+
+
 Steps = Callable[[HostTable, Request], Sequence[Request]]
+
+
+def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Counsel]:
+    """What would help: now, or where nothing would help now and nothing ever will as it is, in general."""
+    now = yield from advise(cluster.table, request)
+    if now or place(Room(cluster.table), request) is not None:
+        return Counsel(tuple(now))
+    idle = yield from _idle(cluster)
+    if place(Room(idle), request) is not None:
+        return Counsel()
+    ever = yield from advise(idle, request)
+    return Counsel(tuple(ever), is_hopeless=True)
+
+
+def _idle(cluster: Cluster) -> Generator[None, None, HostTable]:
+    """The hosts as if all were up, open and free."""
+    table = cluster.table.copy()
+    for number, attempt in enumerate(list(cluster.attempts.values())):
+        if number % ATTEMPTS_A_PIECE == ATTEMPTS_A_PIECE - 1:
+            yield
+        for share in attempt.allocation:
+            if share.host in attempt.unreleased:
+                table.give_back(table.rows[share.host], share, attempt.takes_whole_hosts)
+    for row, facts in enumerate(table.facts):
+        table.set_usable(row, facts.server)
+    return table
 
 
 def advise(table: HostTable, request: Request) -> Generator[None, None, list[Advice]]:

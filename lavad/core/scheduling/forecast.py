@@ -29,6 +29,7 @@ NEVER = float("inf")
 AHEAD_MAX = 2_000  # jobs before this one that are played; with more of them the estimate is said to be rough
 PLACINGS_MAX = 20_000  # tries to place a job: what one answer may cost
 ENDS_A_PIECE = 2_000
+BUCKETS_A_PIECE = 256
 
 
 class Sureness(Enum):
@@ -88,7 +89,7 @@ def _count_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[No
     """How many entries of all buckets rank before this one: a binary search in each."""
     count = 0
     for number, bucket in enumerate(list(cluster.pending.buckets.values())):
-        if number % 256 == 255:
+        if number % BUCKETS_A_PIECE == BUCKETS_A_PIECE - 1:
             yield
         if bucket.key in cluster.pending.buckets:
             count += _ahead_in(ranking, bucket, mine)
@@ -117,19 +118,29 @@ class _Waiting:
 
 
 def _first_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[None, None, list[_Waiting]]:
-    """The first jobs and elements that rank before this one, in order."""
-    heads: list[tuple[Rank, int, Cursor]] = []
+    """The first jobs and elements that rank before this one, in order.
+
+    Buckets may change while others are served, so nothing but their ranks is kept over a pause. Each bucket gives one
+    job at least, so there is no need to look at more of them than jobs are wanted.
+    """
+    heads: list[tuple[Rank, int, Bucket]] = []
     for number, bucket in enumerate(list(cluster.pending.buckets.values())):
-        if number % 256 == 255:
+        if number % BUCKETS_A_PIECE == BUCKETS_A_PIECE - 1:
             yield
+        if bucket.key in cluster.pending.buckets:
+            rank = ranking.of(bucket.key, bucket.head())
+            if rank is not None and rank < mine:
+                heads.append((rank, number, bucket))
+    cursors = []
+    for _, number, bucket in heapq.nsmallest(AHEAD_MAX, heads):
         cursor = Cursor(ranking, bucket)
-        if cursor.advance() and cursor.rank < mine:
-            heads.append((cursor.rank, number, cursor))
-    heapq.heapify(heads)
-    return list(islice(_merge(heads, mine), AHEAD_MAX))
+        if bucket.key in cluster.pending.buckets and cursor.advance() and cursor.rank < mine:
+            cursors.append((cursor.rank, number, cursor))
+    return list(islice(_merge(cursors, mine), AHEAD_MAX))
 
 
 def _merge(heads: list[tuple[Rank, int, Cursor]], mine: Rank) -> Iterator[_Waiting]:
+    heapq.heapify(heads)
     while heads:
         rank, number, cursor = heads[0]
         yield _Waiting(rank, cursor.key.request, cursor.run_limit_s)

@@ -1,0 +1,51 @@
+"""What a waiting job may expect: its place in the order, its start, and what would help. Worked out between other work.
+
+The core's generators are driven in turns of a few milliseconds, so a question about one job delays no other caller.
+"""
+
+import asyncio
+import time
+from collections.abc import Generator
+from typing import TypeVar
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import JobState
+from lavad.core.records import ArrayRecord, Job
+from lavad.core.scheduling.advice import counsel, options
+from lavad.core.scheduling.forecast import forecast
+from lavad.core.scheduling.ordering import Ranking
+from protos import jobs_pb2
+
+TURN_S = 0.003
+OUTLOOKS_MAX = 20  # in one list: each may cost some hundred milliseconds of work on a large cluster
+
+Answer = TypeVar("Answer")
+
+
+async def in_turns(work: Generator[None, None, Answer]) -> Answer:
+    """The generator's value; others are served whenever it has worked for ``TURN_S``."""
+    began = time.monotonic()
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        if time.monotonic() - began > TURN_S:
+            await asyncio.sleep(0)
+            began = time.monotonic()
+
+
+async def add_outlook(
+    message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int, now: float
+) -> None:
+    """Enter the outlook of a job that waits for a place; nothing for any other."""
+    if cluster.present_state(record.id, index) is not JobState.PEND:
+        return
+    seen = await in_turns(forecast(cluster, Ranking(cluster, now), record, index))
+    message.outlook.ahead = seen.ahead
+    message.outlook.sureness = seen.sureness.value
+    if seen.start_at is not None and seen.start_at > now:
+        message.estimated_start = seen.start_at
+    found = await in_turns(counsel(cluster, record.shared.request))
+    message.outlook.is_hopeless = found.is_hopeless
+    message.outlook.changes.extend(options(one) for one in found.changes)
