@@ -132,6 +132,18 @@ class Client:
 
         return cluster_pb2.QueuesReply.FromString(self._one(CLUSTER + "Queues", request.SerializeToString()))
 
+    def configure(self, request: "cluster_pb2.ConfigureRequest") -> "cluster_pb2.ConfigureReply":
+        """Check the configuration, or let it take effect. Doing so twice is the same as once."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.ConfigureReply.FromString(self._one(CLUSTER + "Configure", request.SerializeToString()))
+
+    def control(self, request: "cluster_pb2.ControlRequest") -> "cluster_pb2.ControlReply":
+        """Open, close, activate or inactivate. Doing so twice is the same as once."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.ControlReply.FromString(self._one(CLUSTER + "Control", request.SerializeToString()))
+
     # How a call is made.
 
     def _one(self, method: str, message: bytes, repeat: int = ALWAYS) -> bytes:

@@ -20,7 +20,7 @@ OUTPUT_CLOSED = 141
 
 COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts",
-    "lsload", "lshosts", "lsid", "blaunch", "lavarun",
+    "lsload", "lshosts", "lsid", "blaunch", "lavarun", "badmin",
 )  # fmt: skip
 SUBCOMMANDS = ("up", "down", "env", "init", "simulate")
 
@@ -199,3 +199,8 @@ def blaunch() -> None:
 def lavarun() -> None:
     """Entry point."""
     enter("lavarun")
+
+
+def badmin() -> None:
+    """Entry point."""
+    enter("badmin")

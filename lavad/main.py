@@ -13,7 +13,7 @@ from pathlib import Path
 
 import grpc
 
-from lavad.api import agents, cluster, enrolment, jobs
+from lavad.api import agents, cluster, configuration, enrolment, jobs
 from lavad.api.guard import Guard
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
@@ -59,6 +59,7 @@ class Master:
     async def run(self) -> int:
         """Serve until told to stop, or until nothing can be made durable any more."""
         identity = enrolment.master_identity(self.settings.directory)
+        self.loaded = await asyncio.to_thread(configuration.policy_at_start, self.settings)
         self.store = await Store.open(self.settings.database, self._lost)
         try:
             self._restore()
@@ -73,7 +74,7 @@ class Master:
         self.stopping.set()
 
     def _restore(self) -> None:
-        self.cluster = Cluster(self.settings.policy(), self.settings.cluster, self.store.term)
+        self.cluster = Cluster(self.loaded.policy, self.settings.cluster, self.store.term)
         self.store.restore(self.cluster, self.clock())
         self.cluster.begin(self.clock())
         if self.check:
@@ -120,12 +121,16 @@ class Master:
         )
         agents.register(server, agent_service)
         stored = Stored(self.store, self.clock)
-        jobs.register(
-            server,
-            jobs.JobService(self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key),
+        job_service = jobs.JobService(
+            self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key
         )
+        jobs.register(server, job_service)
         enrolment.register(server, self.settings.directory)
-        cluster.register(server, cluster.ClusterService(self.engine, agent_service, self.settings))
+        configurator = configuration.Configurator(self.engine, self.settings, [agent_service, job_service])
+        cluster.register(server, cluster.ClusterService(self.engine, agent_service, configurator))
+        # Jobs may have been left in queues that the files have no more.
+        self.engine.post([c.Reconfigure(self.loaded.policy)])
+        configurator.admit()
         self._open_port(server, identity)
         await server.start()
         enrolling = await enrolment.start_enrolment_server(
@@ -163,6 +168,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--conf", default=os.environ.get("LAVA_ENVDIR", "/etc/lava"), help="directory of lava.conf")
     parser.add_argument("--pid-file", help="write the process id there")
     parser.add_argument("--check", action="store_true", help="check all invariants after every change (slow)")
+    parser.add_argument("--check-config", action="store_true", help="only check LSF's configuration files")
     parser.add_argument("--version", action="version", version=VERSION)
     return parser.parse_args(argv)
 
@@ -172,6 +178,15 @@ def _log_to_stderr() -> None:
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s level=%(levelname)s part=%(name)s %(message)s"
     )
     logging.getLogger("grpc").setLevel(logging.WARNING)
+
+
+def _check_config(settings: Settings) -> int:
+    """What ``badmin ckconfig`` says, for a master that can't start."""
+    loaded = configuration.read_policy(settings)
+    for complaint in loaded.complaints:
+        sys.stderr.write(f"{complaint}{'' if complaint.is_fatal else ' (warning)'}\n")
+    sys.stderr.write("There are fatal errors.\n" if loaded.errors else "No errors found.\n")
+    return 1 if loaded.errors else 0
 
 
 async def _run(arguments: argparse.Namespace) -> int:
@@ -202,6 +217,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parse(sys.argv[1:] if argv is None else argv)
     _log_to_stderr()
     try:
+        if arguments.check_config:
+            return _check_config(read_settings(Path(arguments.conf)))
         with _pid_file(arguments.pid_file):
             return asyncio.run(_run(arguments))
     except (ConfError, StoreRefused, tls.TrustError, CannotStart) as error:

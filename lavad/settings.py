@@ -24,10 +24,11 @@ class Settings:
     heartbeat_s: float = 5.0
     usage_interval_s: float = 5.0
     terminate_interval_s: float = 10.0
+    lsf_directory: str = ""  # LAVA_LSF_DIR: where LSF's files are, when not beside lava.conf
     extra: dict[str, str] = field(default_factory=dict)
 
     def policy(self) -> Policy:
-        """The rules when there are no LSF files: the built-in default."""
+        """The rules where LSF's files say nothing: the built-in default."""
         silent_after_s = self._seconds("LAVA_SILENT_AFTER", 15.0)
         return Policy(
             administrators=self.administrators,
@@ -78,5 +79,6 @@ def read_settings(directory: Path) -> Settings:
         heartbeat_s=_seconds(path, values, "LAVA_HEARTBEAT", 5.0),
         usage_interval_s=_seconds(path, values, "LAVA_USAGE_INTERVAL", 5.0),
         terminate_interval_s=_seconds(path, values, "LAVA_TERMINATE_INTERVAL", 10.0),
+        lsf_directory=values.get("LAVA_LSF_DIR", ""),
         extra=values,
     )

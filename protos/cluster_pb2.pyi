@@ -1,10 +1,28 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class ControlAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CONTROL_ACTION_UNSPECIFIED: _ClassVar[ControlAction]
+    OPEN_HOST: _ClassVar[ControlAction]
+    CLOSE_HOST: _ClassVar[ControlAction]
+    OPEN_QUEUE: _ClassVar[ControlAction]
+    CLOSE_QUEUE: _ClassVar[ControlAction]
+    ACTIVATE_QUEUE: _ClassVar[ControlAction]
+    INACTIVATE_QUEUE: _ClassVar[ControlAction]
+CONTROL_ACTION_UNSPECIFIED: ControlAction
+OPEN_HOST: ControlAction
+CLOSE_HOST: ControlAction
+OPEN_QUEUE: ControlAction
+CLOSE_QUEUE: ControlAction
+ACTIVATE_QUEUE: ControlAction
+INACTIVATE_QUEUE: ControlAction
 
 class InfoRequest(_message.Message):
     __slots__ = ()
@@ -147,7 +165,7 @@ class HostFacts(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ...) -> None: ...
 
 class HostRecord(_message.Message):
-    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use")
+    __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds")
     FACTS_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -161,6 +179,9 @@ class HostRecord(_message.Message):
     LAST_SEEN_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     GPU_USE_FIELD_NUMBER: _ClassVar[int]
+    PER_USER_FIELD_NUMBER: _ClassVar[int]
+    DISPATCH_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
     facts: HostFacts
     load: Load
     status: str
@@ -174,7 +195,20 @@ class HostRecord(_message.Message):
     last_seen: float
     comment: str
     gpu_use: _containers.RepeatedCompositeFieldContainer[GpuUse]
-    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ...) -> None: ...
+    per_user: int
+    dispatch_window: str
+    thresholds: _containers.RepeatedCompositeFieldContainer[ThresholdRecord]
+    def __init__(self, facts: _Optional[_Union[HostFacts, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., status: _Optional[str] = ..., slots_max: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., last_seen: _Optional[float] = ..., comment: _Optional[str] = ..., gpu_use: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., per_user: _Optional[int] = ..., dispatch_window: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ...) -> None: ...
+
+class ThresholdRecord(_message.Message):
+    __slots__ = ("index", "sched", "stop")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    SCHED_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    index: str
+    sched: float
+    stop: float
+    def __init__(self, index: _Optional[str] = ..., sched: _Optional[float] = ..., stop: _Optional[float] = ...) -> None: ...
 
 class GpuUse(_message.Message):
     __slots__ = ("index", "njobs", "run", "susp", "memory_reserved_mib")
@@ -209,8 +243,15 @@ class QueuesRequest(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ..., user: _Optional[str] = ..., host: _Optional[str] = ...) -> None: ...
 
 class QueueRecord(_message.Message):
-    __slots__ = ("name", "priority", "description", "open", "active", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters", "max", "per_user", "per_host", "per_processor", "comment")
+    __slots__ = ("name", "priority", "description", "open", "active", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "is_default", "parameters", "max", "per_user", "per_host", "per_processor", "comment", "status", "thresholds", "default_limits", "shares", "share_tree", "accept_interval_s")
     class ParametersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class DefaultLimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -235,6 +276,12 @@ class QueueRecord(_message.Message):
     PER_HOST_FIELD_NUMBER: _ClassVar[int]
     PER_PROCESSOR_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_LIMITS_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    SHARE_TREE_FIELD_NUMBER: _ClassVar[int]
+    ACCEPT_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
     name: str
     priority: int
     description: str
@@ -253,7 +300,37 @@ class QueueRecord(_message.Message):
     per_host: int
     per_processor: float
     comment: str
-    def __init__(self, name: _Optional[str] = ..., priority: _Optional[int] = ..., description: _Optional[str] = ..., open: _Optional[bool] = ..., active: _Optional[bool] = ..., njobs: _Optional[int] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., is_default: _Optional[bool] = ..., parameters: _Optional[_Mapping[str, str]] = ..., max: _Optional[int] = ..., per_user: _Optional[int] = ..., per_host: _Optional[int] = ..., per_processor: _Optional[float] = ..., comment: _Optional[str] = ...) -> None: ...
+    status: str
+    thresholds: _containers.RepeatedCompositeFieldContainer[ThresholdRecord]
+    default_limits: _containers.ScalarMap[str, str]
+    shares: _containers.RepeatedCompositeFieldContainer[GroupShare]
+    share_tree: _containers.RepeatedCompositeFieldContainer[ShareRecord]
+    accept_interval_s: float
+    def __init__(self, name: _Optional[str] = ..., priority: _Optional[int] = ..., description: _Optional[str] = ..., open: _Optional[bool] = ..., active: _Optional[bool] = ..., njobs: _Optional[int] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., is_default: _Optional[bool] = ..., parameters: _Optional[_Mapping[str, str]] = ..., max: _Optional[int] = ..., per_user: _Optional[int] = ..., per_host: _Optional[int] = ..., per_processor: _Optional[float] = ..., comment: _Optional[str] = ..., status: _Optional[str] = ..., thresholds: _Optional[_Iterable[_Union[ThresholdRecord, _Mapping]]] = ..., default_limits: _Optional[_Mapping[str, str]] = ..., shares: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., share_tree: _Optional[_Iterable[_Union[ShareRecord, _Mapping]]] = ..., accept_interval_s: _Optional[float] = ...) -> None: ...
+
+class ShareRecord(_message.Message):
+    __slots__ = ("path", "name", "shares", "priority", "started", "reserved", "cpu_s", "run_s", "gpu_run_s", "is_group")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_S_FIELD_NUMBER: _ClassVar[int]
+    GPU_RUN_S_FIELD_NUMBER: _ClassVar[int]
+    IS_GROUP_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    name: str
+    shares: int
+    priority: float
+    started: int
+    reserved: int
+    cpu_s: float
+    run_s: float
+    gpu_run_s: float
+    is_group: bool
+    def __init__(self, path: _Optional[str] = ..., name: _Optional[str] = ..., shares: _Optional[int] = ..., priority: _Optional[float] = ..., started: _Optional[int] = ..., reserved: _Optional[int] = ..., cpu_s: _Optional[float] = ..., run_s: _Optional[float] = ..., gpu_run_s: _Optional[float] = ..., is_group: _Optional[bool] = ...) -> None: ...
 
 class QueuesReply(_message.Message):
     __slots__ = ("queues", "missing")
@@ -262,3 +339,227 @@ class QueuesReply(_message.Message):
     queues: _containers.RepeatedCompositeFieldContainer[QueueRecord]
     missing: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, queues: _Optional[_Iterable[_Union[QueueRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class UsersRequest(_message.Message):
+    __slots__ = ("names", "everybody")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    EVERYBODY_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    everybody: bool
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., everybody: _Optional[bool] = ...) -> None: ...
+
+class UserRecord(_message.Message):
+    __slots__ = ("name", "is_group", "per_processor", "max", "njobs", "pend", "run", "ssusp", "ususp", "rsv", "pend_max", "pending_jobs", "pending_jobs_max")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    IS_GROUP_FIELD_NUMBER: _ClassVar[int]
+    PER_PROCESSOR_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    NJOBS_FIELD_NUMBER: _ClassVar[int]
+    PEND_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    SSUSP_FIELD_NUMBER: _ClassVar[int]
+    USUSP_FIELD_NUMBER: _ClassVar[int]
+    RSV_FIELD_NUMBER: _ClassVar[int]
+    PEND_MAX_FIELD_NUMBER: _ClassVar[int]
+    PENDING_JOBS_FIELD_NUMBER: _ClassVar[int]
+    PENDING_JOBS_MAX_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    is_group: bool
+    per_processor: float
+    max: int
+    njobs: int
+    pend: int
+    run: int
+    ssusp: int
+    ususp: int
+    rsv: int
+    pend_max: int
+    pending_jobs: int
+    pending_jobs_max: int
+    def __init__(self, name: _Optional[str] = ..., is_group: _Optional[bool] = ..., per_processor: _Optional[float] = ..., max: _Optional[int] = ..., njobs: _Optional[int] = ..., pend: _Optional[int] = ..., run: _Optional[int] = ..., ssusp: _Optional[int] = ..., ususp: _Optional[int] = ..., rsv: _Optional[int] = ..., pend_max: _Optional[int] = ..., pending_jobs: _Optional[int] = ..., pending_jobs_max: _Optional[int] = ...) -> None: ...
+
+class UsersReply(_message.Message):
+    __slots__ = ("users", "missing")
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    users: _containers.RepeatedCompositeFieldContainer[UserRecord]
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, users: _Optional[_Iterable[_Union[UserRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GroupsRequest(_message.Message):
+    __slots__ = ("names", "hosts", "flat")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    FLAT_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    hosts: bool
+    flat: bool
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., hosts: _Optional[bool] = ..., flat: _Optional[bool] = ...) -> None: ...
+
+class GroupRecord(_message.Message):
+    __slots__ = ("name", "members", "shares", "administrators")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    ADMINISTRATORS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    members: _containers.RepeatedScalarFieldContainer[str]
+    shares: _containers.RepeatedCompositeFieldContainer[GroupShare]
+    administrators: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., members: _Optional[_Iterable[str]] = ..., shares: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., administrators: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GroupShare(_message.Message):
+    __slots__ = ("name", "shares")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    shares: int
+    def __init__(self, name: _Optional[str] = ..., shares: _Optional[int] = ...) -> None: ...
+
+class GroupsReply(_message.Message):
+    __slots__ = ("groups", "missing")
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedCompositeFieldContainer[GroupRecord]
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ParametersRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ParameterRecord(_message.Message):
+    __slots__ = ("name", "value", "about", "is_set")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    ABOUT_FIELD_NUMBER: _ClassVar[int]
+    IS_SET_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    about: str
+    is_set: bool
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., about: _Optional[str] = ..., is_set: _Optional[bool] = ...) -> None: ...
+
+class ParametersReply(_message.Message):
+    __slots__ = ("parameters",)
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    parameters: _containers.RepeatedCompositeFieldContainer[ParameterRecord]
+    def __init__(self, parameters: _Optional[_Iterable[_Union[ParameterRecord, _Mapping]]] = ...) -> None: ...
+
+class LimitsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class LimitUsage(_message.Message):
+    __slots__ = ("users", "queues", "hosts", "projects", "used")
+    class UsedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    PROJECTS_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    users: str
+    queues: str
+    hosts: str
+    projects: str
+    used: _containers.ScalarMap[str, str]
+    def __init__(self, users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., projects: _Optional[str] = ..., used: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class LimitRecord(_message.Message):
+    __slots__ = ("name", "configured", "usage")
+    class ConfiguredEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURED_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    configured: _containers.ScalarMap[str, str]
+    usage: _containers.RepeatedCompositeFieldContainer[LimitUsage]
+    def __init__(self, name: _Optional[str] = ..., configured: _Optional[_Mapping[str, str]] = ..., usage: _Optional[_Iterable[_Union[LimitUsage, _Mapping]]] = ...) -> None: ...
+
+class LimitsReply(_message.Message):
+    __slots__ = ("limits",)
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    limits: _containers.RepeatedCompositeFieldContainer[LimitRecord]
+    def __init__(self, limits: _Optional[_Iterable[_Union[LimitRecord, _Mapping]]] = ...) -> None: ...
+
+class ConfigureRequest(_message.Message):
+    __slots__ = ("apply",)
+    APPLY_FIELD_NUMBER: _ClassVar[int]
+    apply: bool
+    def __init__(self, apply: _Optional[bool] = ...) -> None: ...
+
+class ConfigComplaint(_message.Message):
+    __slots__ = ("file", "line", "text", "fatal")
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    FATAL_FIELD_NUMBER: _ClassVar[int]
+    file: str
+    line: int
+    text: str
+    fatal: bool
+    def __init__(self, file: _Optional[str] = ..., line: _Optional[int] = ..., text: _Optional[str] = ..., fatal: _Optional[bool] = ...) -> None: ...
+
+class ConfigEntry(_message.Message):
+    __slots__ = ("file", "line", "name", "fate", "note")
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FATE_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    file: str
+    line: int
+    name: str
+    fate: str
+    note: str
+    def __init__(self, file: _Optional[str] = ..., line: _Optional[int] = ..., name: _Optional[str] = ..., fate: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
+
+class ConfigureReply(_message.Message):
+    __slots__ = ("applied", "files", "complaints", "entries")
+    APPLIED_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    COMPLAINTS_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    applied: bool
+    files: _containers.RepeatedScalarFieldContainer[str]
+    complaints: _containers.RepeatedCompositeFieldContainer[ConfigComplaint]
+    entries: _containers.RepeatedCompositeFieldContainer[ConfigEntry]
+    def __init__(self, applied: _Optional[bool] = ..., files: _Optional[_Iterable[str]] = ..., complaints: _Optional[_Iterable[_Union[ConfigComplaint, _Mapping]]] = ..., entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ...) -> None: ...
+
+class ControlRequest(_message.Message):
+    __slots__ = ("action", "names", "comment", "all")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    action: ControlAction
+    names: _containers.RepeatedScalarFieldContainer[str]
+    comment: str
+    all: bool
+    def __init__(self, action: _Optional[_Union[ControlAction, str]] = ..., names: _Optional[_Iterable[str]] = ..., comment: _Optional[str] = ..., all: _Optional[bool] = ...) -> None: ...
+
+class ControlResult(_message.Message):
+    __slots__ = ("name", "error")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    error: str
+    def __init__(self, name: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
+
+class ControlReply(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[ControlResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[ControlResult, _Mapping]]] = ...) -> None: ...

@@ -49,6 +49,36 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.QueuesRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.QueuesReply.FromString,
                 _registered_method=True)
+        self.Users = channel.unary_unary(
+                '/lava.v1.ClusterService/Users',
+                request_serializer=protos_dot_cluster__pb2.UsersRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.UsersReply.FromString,
+                _registered_method=True)
+        self.Groups = channel.unary_unary(
+                '/lava.v1.ClusterService/Groups',
+                request_serializer=protos_dot_cluster__pb2.GroupsRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.GroupsReply.FromString,
+                _registered_method=True)
+        self.Parameters = channel.unary_unary(
+                '/lava.v1.ClusterService/Parameters',
+                request_serializer=protos_dot_cluster__pb2.ParametersRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.ParametersReply.FromString,
+                _registered_method=True)
+        self.Limits = channel.unary_unary(
+                '/lava.v1.ClusterService/Limits',
+                request_serializer=protos_dot_cluster__pb2.LimitsRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.LimitsReply.FromString,
+                _registered_method=True)
+        self.Configure = channel.unary_unary(
+                '/lava.v1.ClusterService/Configure',
+                request_serializer=protos_dot_cluster__pb2.ConfigureRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.ConfigureReply.FromString,
+                _registered_method=True)
+        self.Control = channel.unary_unary(
+                '/lava.v1.ClusterService/Control',
+                request_serializer=protos_dot_cluster__pb2.ControlRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.ControlReply.FromString,
+                _registered_method=True)
 
 
 class ClusterServiceServicer:
@@ -72,6 +102,42 @@ class ClusterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Users(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Groups(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Parameters(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Limits(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Configure(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Control(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClusterServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -89,6 +155,36 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.Queues,
                     request_deserializer=protos_dot_cluster__pb2.QueuesRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.QueuesReply.SerializeToString,
+            ),
+            'Users': grpc.unary_unary_rpc_method_handler(
+                    servicer.Users,
+                    request_deserializer=protos_dot_cluster__pb2.UsersRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.UsersReply.SerializeToString,
+            ),
+            'Groups': grpc.unary_unary_rpc_method_handler(
+                    servicer.Groups,
+                    request_deserializer=protos_dot_cluster__pb2.GroupsRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.GroupsReply.SerializeToString,
+            ),
+            'Parameters': grpc.unary_unary_rpc_method_handler(
+                    servicer.Parameters,
+                    request_deserializer=protos_dot_cluster__pb2.ParametersRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.ParametersReply.SerializeToString,
+            ),
+            'Limits': grpc.unary_unary_rpc_method_handler(
+                    servicer.Limits,
+                    request_deserializer=protos_dot_cluster__pb2.LimitsRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.LimitsReply.SerializeToString,
+            ),
+            'Configure': grpc.unary_unary_rpc_method_handler(
+                    servicer.Configure,
+                    request_deserializer=protos_dot_cluster__pb2.ConfigureRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.ConfigureReply.SerializeToString,
+            ),
+            'Control': grpc.unary_unary_rpc_method_handler(
+                    servicer.Control,
+                    request_deserializer=protos_dot_cluster__pb2.ControlRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.ControlReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -172,6 +268,168 @@ class ClusterService:
             '/lava.v1.ClusterService/Queues',
             protos_dot_cluster__pb2.QueuesRequest.SerializeToString,
             protos_dot_cluster__pb2.QueuesReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Users(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Users',
+            protos_dot_cluster__pb2.UsersRequest.SerializeToString,
+            protos_dot_cluster__pb2.UsersReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Groups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Groups',
+            protos_dot_cluster__pb2.GroupsRequest.SerializeToString,
+            protos_dot_cluster__pb2.GroupsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Parameters(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Parameters',
+            protos_dot_cluster__pb2.ParametersRequest.SerializeToString,
+            protos_dot_cluster__pb2.ParametersReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Limits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Limits',
+            protos_dot_cluster__pb2.LimitsRequest.SerializeToString,
+            protos_dot_cluster__pb2.LimitsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Configure(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Configure',
+            protos_dot_cluster__pb2.ConfigureRequest.SerializeToString,
+            protos_dot_cluster__pb2.ConfigureReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Control(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Control',
+            protos_dot_cluster__pb2.ControlRequest.SerializeToString,
+            protos_dot_cluster__pb2.ControlReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,17 +14,19 @@ from lavactl.personal import census, daemons, life, making, record, toolbox
 from lavactl.personal import directory as files
 from lavactl.personal.network import HOSTS_MAX
 from lavactl.personal.options import cluster_directory, number, parse, value
+from lavactl.personal.options import directory as named_directory
 
 USAGE = """\
-Usage: lavactl up [--hosts N] [--slots M] [--dir D] [--db URL] [--simulate-gpus G]
+Usage: lavactl up [--hosts N] [--slots M] [--dir D] [--db URL] [--simulate-gpus G] [--conf-from D2]
 Makes a cluster of N hosts on this machine, or starts what does not run of the one in D, which keeps its size and state.
   --hosts N          hosts of a new cluster (2)
   --slots M          slots of each host (the number of processors)
   --dir D            where the cluster lives ($XDG_DATA_HOME/lava/personal)
   --db URL           database of a new cluster: sqlite:///PATH or postgresql+psycopg://... (SQLite in D)
   --simulate-gpus G  GPUs that each host pretends to have (0)
+  --conf-from D2     LSF's files (lsb.queues, lsb.params, ...) for a new cluster are copied from D2
 """
-KINDS = {"hosts": VALUE, "slots": VALUE, "dir": VALUE, "db": VALUE, "simulate-gpus": VALUE}
+KINDS = {"hosts": VALUE, "slots": VALUE, "dir": VALUE, "db": VALUE, "simulate-gpus": VALUE, "conf-from": VALUE}
 SLOTS_MAX = 100_000
 GPUS_MAX = 64
 DEFAULT_HOSTS = 2
@@ -43,7 +45,7 @@ def main(argv: list[str], io: Io) -> int:
     if options.words:
         raise UsageError(f"lavactl up: {options.words[0]!r} is not an option", USAGE)
     directory = cluster_directory(options, io)
-    wishes = _wishes(options)
+    wishes = _wishes(options, io)
     files.check_database(wishes.database)
     is_new = record.load(directory) is None
     with _made(directory), record.locked(directory):
@@ -55,12 +57,14 @@ def main(argv: list[str], io: Io) -> int:
     return 0
 
 
-def _wishes(options: Options) -> making.Wishes:
+def _wishes(options: Options, io: Io) -> making.Wishes:
+    source = value(options, "conf-from")
     return making.Wishes(
         hosts=number(options, "hosts", 1, HOSTS_MAX) or DEFAULT_HOSTS,
         slots=number(options, "slots", 1, SLOTS_MAX) or os.cpu_count() or 1,
         gpus=number(options, "simulate-gpus", 0, GPUS_MAX) or 0,
         database=value(options, "db"),
+        lsf_files=None if source is None else named_directory(source, io),
     )
 
 
@@ -88,6 +92,8 @@ def _say_what_is_ignored(options: Options, cluster: record.Cluster, io: Io) -> N
             io.error(f"The cluster exists and keeps its size: --{name} {present}, not {given}.")
     if value(options, "db") is not None:
         io.error("The cluster exists and keeps its database: --db is ignored.")
+    if value(options, "conf-from") is not None:
+        io.error("The cluster exists and keeps its configuration: --conf-from is ignored.")
 
 
 def _start(directory: Path, cluster: record.Cluster) -> record.Cluster:

@@ -31,6 +31,7 @@ class Wishes:
     slots: int
     gpus: int
     database: str | None
+    lsf_files: Path | None = None  # a directory whose LSF configuration is copied
 
 
 def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
@@ -67,6 +68,8 @@ def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
         **addresses(cluster),
     )
     files.create(directory, settings)
+    if wishes.lsf_files is not None:
+        files.copy_lsf_files(wishes.lsf_files, directory)
     for name, mode_bits in (("log", 0o755), ("hosts", 0o755)):
         files.make_directory(directory / name, mode_bits)
     save(directory, cluster)

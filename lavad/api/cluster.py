@@ -6,9 +6,12 @@ import grpc
 
 from lavad.api import identity
 from lavad.api.agents import AgentService
+from lavad.api.configuration import Configurator
+from lavad.api.control import control
 from lavad.core.indexes.hosts import natural
-from lavad.core.model import JobState
+from lavad.core.model import HostFacts, JobState
 from lavad.core.policy import Queue
+from lavad.core.reasons import Refused
 from lavad.core.records import Host
 from lavad.engine import Engine
 from lavad.settings import Settings
@@ -21,12 +24,17 @@ S = JobState
 
 
 class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
-    """Reads only."""
+    """What users see of the cluster, and what administrators do to it."""
 
-    def __init__(self, engine: Engine, agents: AgentService, settings: Settings) -> None:
+    def __init__(self, engine: Engine, agents: AgentService, configurator: Configurator) -> None:
         self.engine = engine
         self.agents = agents
-        self.settings = settings
+        self.configurator = configurator
+
+    @property
+    def settings(self) -> Settings:
+        """With the administrators as they are now."""
+        return self.agents.settings
 
     async def Info(self, request: pb.InfoRequest, context: identity.Context) -> pb.InfoReply:
         """lsid."""
@@ -66,6 +74,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             memory_reserved_mib=sum(share.memory_mib for share in host.attempts.values()),
         )
         record.facts.CopyFrom(self.agents.facts.get(name) or _known_facts(host))
+        _as_configured(record.facts, host.facts)
         if name in self.agents.loads:
             record.load.CopyFrom(self.agents.loads[name])
         self._count(record, host)
@@ -115,6 +124,26 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
                 reply.queues.append(self._queue(queue))
         return reply
 
+    async def Configure(self, request: pb.ConfigureRequest, context: identity.Context) -> pb.ConfigureReply:
+        """badmin ckconfig and badmin reconfig."""
+        caller = await identity.caller(context, self.settings)
+        if not caller.is_administrator:
+            raise Refused("User permission denied")
+        return await self.configurator.run(request.apply)
+
+    async def Control(self, request: pb.ControlRequest, context: identity.Context) -> pb.ControlReply:
+        """badmin hopen, hclose, qopen, qclose, qact, qinact. The core says who may."""
+        caller = await identity.caller(context, self.settings)
+        return await control(self.engine, request, caller)
+
+    def _default_queues(self) -> tuple[str, ...]:
+        policy = self.engine.cluster.policy
+        return policy.default_queues or (policy.default_queue,)
+
+    def _comment_on(self, queue: Queue) -> str:
+        state = self.engine.cluster.queue_states.get(queue.name)
+        return state.comment if state is not None else ""
+
     def _queue(self, queue: Queue) -> pb.QueueRecord:
         slots = self.engine.cluster.tally.slots_by_queue
         counts = {state: slots[queue.name, state] for state in JobState}
@@ -131,13 +160,21 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             run=run,
             ssusp=counts[S.SSUSP],
             ususp=counts[S.USUSP],
-            is_default=queue.name == self.engine.cluster.policy.default_queue,
+            is_default=queue.name in self._default_queues(),
+            comment=self._comment_on(queue),
         )
         if queue.run_limit_s:
             record.parameters["RUNLIMIT"] = f"{queue.run_limit_s / 60:.1f} min"
         if queue.rerunnable:
             record.parameters["RERUNNABLE"] = "yes"
         return record
+
+
+def _as_configured(told: pb.HostFacts, facts: HostFacts) -> None:
+    """What the files say instead of the agent."""
+    told.slots, told.server, told.cpu_factor = facts.slots, facts.server, facts.cpu_factor
+    told.type, told.model = facts.type, facts.model
+    told.resources[:] = sorted(facts.resources)
 
 
 def _known_facts(host: Host) -> pb.HostFacts:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
+from lavad.core.configured import as_configured
 from lavad.core.indexes.pending import Entry
-from lavad.core.model import FINAL, Allocation, HostShare, JobState, Key, serial_of
+from lavad.core.model import FINAL, Allocation, HostFacts, HostShare, JobState, Key, serial_of
 from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Attempt, Host, Job, JobEnd
+from lavad.core.records import ArrayRecord, Attempt, Host, Job, JobEnd, QueueState
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -381,12 +382,13 @@ def _holder(cluster: "Cluster", key: Any) -> Job:
 
 
 def _host_joined(cluster: "Cluster", event: e.HostJoined) -> None:
+    facts = as_configured(cluster.policy, event.facts)
     host = cluster.hosts.get(event.facts.name)
     if host is None:
-        host = cluster.hosts[event.facts.name] = Host(event.facts, cluster.table.add(event.facts))
-    elif host.facts != event.facts:
-        cluster.table.resize(host.row, host.facts, event.facts)
-        host.facts = event.facts
+        host = cluster.hosts[event.facts.name] = Host(facts, cluster.table.add(facts), event.facts)
+    else:
+        host.offered = event.facts
+        change_facts(cluster, host, facts)
     host.incarnation = event.incarnation
     host.is_connected, host.is_silent, host.seen_at = True, False, event.at
     host.avoid_until = 0.0
@@ -427,6 +429,25 @@ def _host_opened(cluster: "Cluster", event: e.HostOpened) -> None:
     host = cluster.hosts[event.host]
     host.closed_by, host.comment = "", event.comment
     refresh_host(cluster, host, event.at)
+
+
+def change_facts(cluster: "Cluster", host: Host, facts: HostFacts) -> None:
+    """Another number of slots, memory or GPUs counts from now on; what is held stays held."""
+    if host.facts != facts:
+        cluster.table.resize(host.row, host.facts, facts)
+        host.facts = facts
+
+
+def _policy_changed(cluster: "Cluster", event: e.PolicyChanged) -> None:
+    cluster.take_policy(event.policy)
+    for host in cluster.hosts.values():
+        change_facts(cluster, host, as_configured(cluster.policy, host.offered))
+        refresh_host(cluster, host, event.at)
+
+
+def _queue_ruled(cluster: "Cluster", event: e.QueueRuled) -> None:
+    cluster.queue_states[event.queue] = QueueState(event.is_open, event.is_active, event.by, event.at, event.comment)
+    cluster.take_queue_states()
 
 
 def refresh_host(cluster: "Cluster", host: Host, now: float) -> None:
@@ -479,4 +500,6 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.HostClosed: _host_closed,
     e.HostOpened: _host_opened,
     e.FinishedForgotten: _finished_forgotten,
+    e.PolicyChanged: _policy_changed,
+    e.QueueRuled: _queue_ruled,
 }

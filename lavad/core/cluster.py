@@ -5,14 +5,16 @@ Indexes by state and by host are kept from the first job on: nothing ever scans 
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lavad.core import apply
+from lavad.core.configured import as_configured
 from lavad.core.events import Event
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import PendingIndex
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, Request, Shared
-from lavad.core.policy import Policy
-from lavad.core.records import ArrayRecord, Attempt, Host, HostUsage, Job
+from lavad.core.policy import Policy, Queue
+from lavad.core.records import ArrayRecord, Attempt, Host, HostUsage, Job, QueueState
 from lavad.core.tally import Tally
 
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
@@ -32,10 +34,9 @@ class Cluster:
         self.staging: dict[Key, Attempt] = {}  # not all hosts have answered, or the launch is not yet confirmed
         self.hosts: dict[str, Host] = {}
         self.table = HostTable()
-        self.pending = PendingIndex(
-            frozenset(queue.name for queue in policy.queues if queue.is_timed),
-            frozenset(queue.name for queue in policy.queues if queue.backfill_depth > 1),
-        )
+        self.configured = policy  # as the files have it; ``policy`` is that with what administrators did to queues
+        self.queue_states: dict[str, QueueState] = {}
+        self.pending = _pending_index(policy)
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
         self.request_ids: OrderedDict[bytes, int] = OrderedDict()
@@ -63,11 +64,33 @@ class Cluster:
             known = self._interned[shared] = shared
         return known
 
+    # -- rules -----------------------------------------------------------------------------------------------------
+
+    def take_policy(self, policy: Policy) -> None:
+        """Other rules from now on. Whatever is derived from the rules is made anew here; jobs stay as they are."""
+        self.configured = policy
+        self.take_queue_states()
+        pending = _pending_index(policy)
+        if not pending.is_like(self.pending):
+            for bucket in self.pending.buckets.values():
+                for entry in bucket:
+                    pending.add(self.jobs[entry.job].shared, entry)
+            self.pending = pending
+
+    def take_queue_states(self) -> None:
+        """What administrators did to queues holds whatever the files say. A new object tells others to look again."""
+        self.policy = replace(self.configured, queues=tuple(map(self._ruled, self.configured.queues)))
+
+    def _ruled(self, queue: Queue) -> Queue:
+        state = self.queue_states.get(queue.name)
+        return queue if state is None else replace(queue, open=state.is_open, active=state.is_active)
+
     # -- what restore uses: rows are truth, so state is taken over without an event ------------------------------
 
     def adopt_host(self, facts: HostFacts, closed_by: str = "", comment: str = "") -> None:
-        """A host known from before the restart; unusable until its agent says hello."""
-        host = Host(facts, self.table.add(facts))
+        """A host known from before the restart, as its agent offered it; unusable until that says hello."""
+        counting = as_configured(self.policy, facts)
+        host = Host(counting, self.table.add(counting), facts)
         host.closed_by, host.comment = closed_by, comment
         self.hosts[facts.name] = host
 
@@ -171,6 +194,13 @@ class Cluster:
         if isinstance(job, ArrayRecord):
             return job.state_of(index)
         return job.state if job is not None and index == 0 else None
+
+
+def _pending_index(policy: Policy) -> PendingIndex:
+    return PendingIndex(
+        frozenset(queue.name for queue in policy.queues if queue.is_timed),
+        frozenset(queue.name for queue in policy.queues if queue.backfill_depth > 1),
+    )
 
 
 def _with_request(shared: Shared, request: Request) -> Shared:

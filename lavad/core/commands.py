@@ -1,10 +1,12 @@
 """Wishes, in the imperative. ``step`` turns one into events, or refuses it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
 from lavad.core.events import NewJob
 from lavad.core.model import HostFacts, Key
 from lavad.core.plan import Plan
+from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 
 
@@ -193,6 +195,32 @@ class OpenHost:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconfigure:
+    """badmin reconfig, after the files were read: the driver vouches for who asked."""
+
+    policy: Policy = field(repr=False)
+
+
+class QueueAction(Enum):
+    """What badmin does to a queue."""
+
+    OPEN = "opened"
+    CLOSE = "closed"
+    ACTIVATE = "activated"
+    INACTIVATE = "inactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleQueue:
+    """badmin qopen, qclose, qact, qinact."""
+
+    queue: str
+    action: QueueAction
+    caller: Caller
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Look at what is due: staging deadlines, silent hosts, old finished jobs."""
 
@@ -212,5 +240,7 @@ Command = (
     | ApplyPlan
     | CloseHost
     | OpenHost
+    | Reconfigure
+    | RuleQueue
     | Tick
 )

@@ -3,9 +3,10 @@
 Every event carries ``at``, the time it happened. Events are small: what a job was submitted with is in ``NewJob`` once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lavad.core.model import Allocation, HostFacts, JobState, Key, Shared
+from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 
 
@@ -264,6 +265,26 @@ class HostOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyChanged:
+    """Other rules hold from now on. The files are what is durable: a master that starts again reads them again."""
+
+    at: float
+    policy: Policy = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRuled:
+    """An administrator opened, closed, activated or inactivated a queue; this is what it is now."""
+
+    at: float
+    queue: str
+    is_open: bool
+    is_active: bool
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FinishedForgotten:
     """Ended jobs older than the clean period left memory; the store still has them."""
 
@@ -299,5 +320,7 @@ Event = (
     | HostTrusted
     | HostClosed
     | HostOpened
+    | PolicyChanged
+    | QueueRuled
     | FinishedForgotten
 )

@@ -154,12 +154,30 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class HostRule:
-    """A row of lsb.hosts, for one host. ``slots`` None: as many as the agent says."""
+    """What lsb.hosts and lsf.cluster say of one host. ``slots`` None, an empty model or type: as the agent says."""
 
     slots: int | None = None  # MXJ
     user_slots: int | None = None  # JL/U
     thresholds: tuple[Threshold, ...] = ()
     dispatch_windows: tuple[Window, ...] = ()
+    model: str = ""
+    type: str = ""
+    is_server: bool = True
+    resources: frozenset[str] = frozenset()  # Boolean ones, besides those the agent finds
+    exclusive_resources: frozenset[str] = frozenset()  # of those: only for jobs that ask for them by name
+
+
+_NO_RULE = HostRule()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group as its file has it, for people: members as written, inner groups with a slash behind them."""
+
+    name: str
+    members: tuple[str, ...]
+    shares: tuple[tuple[str, int], ...] = ()  # USER_SHARES
+    administrators: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +280,11 @@ class Policy:
     zone: tzinfo = UTC  # in which windows and begin times are meant
     user_groups: Mapping[str, Names] = field(default_factory=dict)  # members at any depth
     host_groups: Mapping[str, Names] = field(default_factory=dict)
-    host_rules: Mapping[str, HostRule] = field(default_factory=dict)  # "default": hosts without a row of their own
+    user_group_rows: tuple[GroupRow, ...] = ()
+    host_group_rows: tuple[GroupRow, ...] = ()
+    known_hosts: frozenset[str] = frozenset()  # those that lsf.cluster lists, whether they have joined or not
+    host_rules: Mapping[str, HostRule] = field(default_factory=dict)  # by host, model, type or "default"
+    cpu_factors: Mapping[str, float] = field(default_factory=dict)  # by host model
     user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # users, groups, "default"
     each_user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # group -> what ``group@`` says
     limits: tuple[Limit, ...] = ()
@@ -292,3 +314,10 @@ class Policy:
     def queue(self, name: str) -> Queue | None:
         """The queue of that name, or None."""
         return self.by_name.get(name)
+
+    def host_rule(self, name: str, model: str = "", type: str = "") -> HostRule:
+        """What the files say of a host: by its name, else its model, else its type, else by default."""
+        for key in (name, model, type, "default"):
+            if key and key in self.host_rules:
+                return self.host_rules[key]
+        return _NO_RULE

@@ -234,8 +234,20 @@ class ArrayRecord:
         return len(self.pending) if not self.limit else min(len(self.pending), self.limit - len(self.live))
 
 
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """What administrators have made of a queue; it outlives restarts and new configurations."""
+
+    is_open: bool = True
+    is_active: bool = True
+    by: str = ""
+    at: float = 0.0
+    comment: str = ""
+
+
 class Host:
-    """A host that has joined, and what is on it."""
+    """A host that has joined, and what is on it. ``offered`` is what its agent says, ``facts`` what counts: the files
+    may say otherwise."""
 
     __slots__ = (
         "attempts",
@@ -246,12 +258,14 @@ class Host:
         "incarnation",
         "is_connected",
         "is_silent",
+        "offered",
         "row",
         "seen_at",
     )
 
-    def __init__(self, facts: HostFacts, row: int) -> None:
+    def __init__(self, facts: HostFacts, row: int, offered: HostFacts | None = None) -> None:
         self.facts = facts
+        self.offered = offered or facts
         self.row = row  # in the host table
         self.attempts: dict[Key, HostShare] = {}
         self.is_connected = False  # a session is open

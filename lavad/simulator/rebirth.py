@@ -23,8 +23,10 @@ ATTEMPT_FIELDS = (
 def reborn(old: Cluster) -> Cluster:
     """A new cluster that shares nothing changeable with the old."""
     new = Cluster(old.policy, old.name, old.term)
+    new.queue_states.update(old.queue_states)
+    new.take_queue_states()
     for host in old.hosts.values():
-        new.adopt_host(host.facts, host.closed_by, host.comment)
+        new.adopt_host(host.offered, host.closed_by, host.comment)
     for record in old.jobs.values():
         if isinstance(record, Job):
             new.adopt_job(_job(record))

@@ -10,7 +10,7 @@ Value = int | float | str | bytes
 Row = tuple[Value, ...]
 
 # Tables in the order in which they are written, and so the order of their rows in a packed batch.
-UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts")
+UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues")
 INSERTS = ("requests", "accounting", "environments", "job_events")  # the first row of a key stays
 
 
@@ -26,6 +26,7 @@ class Batch:
         "hosts",
         "jobs",
         "next_job",
+        "queues",
         "requests",
         "specs",
     )
@@ -39,6 +40,7 @@ class Batch:
         self.allocations: dict[tuple[int, int, int], Row | None] = {}
         self.accounting: dict[tuple[int, int, int], Row] = {}
         self.hosts: dict[str, Row] = {}
+        self.queues: dict[str, Row] = {}
         self.environments: dict[bytes, Row] = {}
         self.next_job = 0  # 0: no job was submitted
 
@@ -48,6 +50,7 @@ class Batch:
             or self.jobs
             or self.allocations
             or self.hosts
+            or self.queues
             or self.environments
             or self.arrays
             or self.specs
@@ -63,6 +66,7 @@ class Batch:
         self.allocations.update(later.allocations)
         self.accounting.update(later.accounting)
         self.hosts.update(later.hosts)
+        self.queues.update(later.queues)
         self.environments.update(later.environments)
         for key, row in later.requests.items():
             self.requests.setdefault(key, row)
@@ -77,6 +81,7 @@ class Batch:
             list(self.arrays.values()),
             [row for row in self.allocations.values() if row is not None],
             list(self.hosts.values()),
+            list(self.queues.values()),
             list(self.requests.values()),
             list(self.accounting.values()),
             list(self.environments.values()),

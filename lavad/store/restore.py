@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, and_, or_, select
 from lavad.core.cluster import FINISHED_KEPT
 from lavad.core.model import FINAL, JobState, Shared
 from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Job
+from lavad.core.records import ArrayRecord, Job, QueueState
 from lavad.store import schema
 from lavad.store import values as v
 
@@ -78,6 +78,10 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
     """Fill an empty cluster from the database, in one reading transaction."""
     since = now - cluster.policy.clean_period_s
     texts = SharedTexts()
+    for row in connection.execute(select(schema.queues)):
+        state = QueueState(bool(row.is_open), bool(row.is_active), row.ruled_by, row.ruled_at, row.comment)
+        cluster.queue_states[row.name] = state
+    cluster.take_queue_states()
     for row in connection.execute(select(schema.hosts)):
         cluster.adopt_host(v.decode_facts(row.facts), row.closed_by, row.comment)
     found = _arrays(connection, since, texts)

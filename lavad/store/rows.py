@@ -369,7 +369,18 @@ def _host_changed(turn: _Turn, name: str) -> None:
     turn.batch.hosts[name] = v.host_row(turn.cluster.hosts[name])
 
 
-# Silence, hearing and forgetting are not here: they are found out anew after a restart.
+def _queue_ruled(turn: _Turn, event: e.QueueRuled) -> None:
+    turn.batch.queues[event.queue] = (
+        event.queue,
+        int(event.is_open),
+        int(event.is_active),
+        v.clean(event.by),
+        event.at,
+        v.clean(event.comment),
+    )
+
+
+# Silence, hearing, forgetting and new rules are not here: they are found out anew after a restart.
 _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,
@@ -394,4 +405,5 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.HostJoined: _host_joined,
     e.HostClosed: _host_worded,
     e.HostOpened: _host_worded,
+    e.QueueRuled: _queue_ruled,
 }

@@ -173,6 +173,17 @@ hosts = _table(
 )
 
 # What jobs of each share account used, after decay, as of a moment; times of slots and devices.
+# What administrators made of queues. A queue may be gone from the files and come back.
+queues = _table(
+    "queues",
+    Column("name", Text, primary_key=True),
+    Column("is_open", SmallInteger, nullable=False),
+    Column("is_active", SmallInteger, nullable=False),
+    _words("ruled_by"),
+    _seconds("ruled_at"),
+    _words("comment"),
+)
+
 shares = _table(
     "shares",
     Column("account", Text, primary_key=True),

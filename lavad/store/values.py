@@ -188,7 +188,7 @@ def _known(kind: type[Shared | Request | RoleRequest | HostFacts], values: dict[
 
 def host_row(host: Host) -> Row:
     """A host with the administrator's word about it."""
-    return (host.facts.name, _encode(_as_dict(host.facts)), clean(host.closed_by), clean(host.comment))
+    return (host.facts.name, _encode(_as_dict(host.offered)), clean(host.closed_by), clean(host.comment))
 
 
 def decode_facts(text: str) -> HostFacts:

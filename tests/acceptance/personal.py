@@ -8,8 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
@@ -65,6 +66,18 @@ class Cluster:
         conf = self.directory / "lava.conf"
         kept = [line for line in conf.read_text().splitlines() if line.partition("=")[0] not in settings]
         conf.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in settings.items()), ""]))
+
+    def write_lsf_files(self, files: Mapping[str, str]) -> None:
+        """Put LSF's configuration files into the cluster's directory, by name; they count from the next reconfig."""
+        for name, text in files.items():
+            (self.directory / name).write_text(textwrap.dedent(text))
+
+    def reconfigure(self, files: Mapping[str, str] | None = None) -> str:
+        """``badmin reconfig``, after writing these files; what it said."""
+        self.write_lsf_files(files or {})
+        done = self.run("badmin", "reconfig")
+        assert done.returncode == 0, f"badmin reconfig: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
 
     def run(self, *words: str, stdin: str | None = None, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """A command as a user types it."""
@@ -139,11 +152,24 @@ def _exports(text: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def a_cluster(
-    directory: Path, hosts: int, slots: int, *options: str, commands: Path = BIN, **settings: str
+    directory: Path,
+    hosts: int,
+    slots: int,
+    *options: str,
+    commands: Path = BIN,
+    lsf_files: Mapping[str, str] | None = None,
+    **settings: str,
 ) -> Iterator[Cluster]:
-    """A running cluster with some settings, taken down whatever happens."""
+    """A running cluster with some settings, taken down whatever happens.
+
+    ``lsf_files`` are LSF's configuration files by name, there from its start: ``{"lsb.queues": "Begin Queue ..."}``;
+    change them with ``Cluster.reconfigure``.
+    """
     cluster = Cluster(directory, commands)
     try:
+        if lsf_files:
+            directory.mkdir(parents=True, exist_ok=True)
+            cluster.write_lsf_files(lsf_files)
         cluster.up("--hosts", str(hosts), "--slots", str(slots), *options)
         if settings:
             cluster.configure(**settings)

@@ -29,6 +29,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "lsid": (),
     "blaunch": (["true"], ["nohost", "true"], []),
     "lavarun": (["true"], ["-n", "x", "true"], []),
+    "badmin": (["nonsense"], ["qopen", "nowhere"], ["hclose", "nohost"], ["reconfig", "x"], ["mbdrestart"], []),
     "lavactl": (
         ["up", "--hosts", "x"], ["up", "--slots", "0"], ["up", "--db", "mysql://x"], ["env", "x"], ["nonsense"], [],
     ),

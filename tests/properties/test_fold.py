@@ -23,7 +23,11 @@ def state_of(cluster: Cluster) -> dict[str, Any]:
         "staging": set(cluster.staging),
         "finished": {key: _fields(job) for key, job in cluster.finished.items()},
         "requests": dict(cluster.request_ids),
-        "hosts": {name: (host.facts, host.closed_by, dict(host.attempts)) for name, host in cluster.hosts.items()},
+        "hosts": {
+            name: (host.facts, host.offered, host.closed_by, dict(host.attempts))
+            for name, host in cluster.hosts.items()
+        },
+        "queues": (dict(cluster.queue_states), cluster.policy),
         "buckets": {key.kind: list(bucket) for key, bucket in cluster.pending.buckets.items()},
         "tally": {key: count for key, count in cluster.tally.slots_by_user.items() if count},
     }

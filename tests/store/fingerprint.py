@@ -15,7 +15,10 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
         "staging": {tuple(key) for key in cluster.staging},
         "finished": {key: _job(job) for key, job in cluster.finished.items()},
         "ended_arrays": sorted((at, job) for job, at in cluster.ended_arrays.items()),
-        "hosts": {name: (host.facts, host.closed_by, host.comment) for name, host in cluster.hosts.items()},
+        "hosts": {
+            name: (host.facts, host.offered, host.closed_by, host.comment) for name, host in cluster.hosts.items()
+        },
+        "queues": dict(cluster.queue_states),
         "shares": {name: {tuple(key): s for key, s in h.attempts.items()} for name, h in cluster.hosts.items()},
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.decide import control, hosts, moves, plans, reports, submission, ticks
+from lavad.core.decide import control, hosts, moves, plans, reports, rules, submission, ticks
 from lavad.core.decide.decision import Decision
 
 DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
@@ -28,5 +28,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ApplyPlan: plans.apply_plan,
     c.CloseHost: hosts.close,
     c.OpenHost: hosts.reopen,
+    c.Reconfigure: rules.reconfigure,
+    c.RuleQueue: rules.rule_queue,
     c.Tick: ticks.tick,
 }

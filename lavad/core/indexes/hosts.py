@@ -44,6 +44,7 @@ class HostTable:
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
         self.slots_open = 0  # free slots of all hosts that may take anything now
         self._is_open: list[bool] = []
+        self._overbooked: set[int] = set()  # hosts with fewer slots than their jobs hold
         self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
 
     def __len__(self) -> int:
@@ -106,8 +107,9 @@ class HostTable:
         self.facts[row] = new
         self.facts_version += 1
         self.slots_max[row] = new.slots
+        self._shut(row)
         self.slots_free[row] += new.slots - old.slots
-        self.slots_open += new.slots - old.slots if self._is_open[row] else 0
+        self._set_open(row)
         self.memory_free_mib[row] += new.memory_mib - old.memory_mib
         self._count_gpus(row)
         self.changed.add(row)
@@ -123,8 +125,17 @@ class HostTable:
         self.usable[row] = usable
         self._set_open(row)
 
+    def _shut(self, row: int) -> None:
+        """Out of the sum of open slots, until ``_set_open`` says otherwise."""
+        if self._is_open[row]:
+            self._is_open[row] = self._open[row] = False
+            self.slots_open -= int(self.slots_free[row])
+
     def _set_open(self, row: int) -> None:
-        is_open = bool(self.usable[row]) and not self.taken_whole[row]
+        """A host that has fewer slots now than its jobs hold is shut, so that its debt hides no other host's room."""
+        is_open = bool(self.usable[row] and not self.taken_whole[row] and self.slots_free[row] >= 0)
+        if self.slots_free[row] < 0:
+            self._overbooked.add(row)
         if is_open is not self._is_open[row]:
             self._is_open[row] = self._open[row] = is_open
             self.slots_open += int(self.slots_free[row]) if is_open else -int(self.slots_free[row])
@@ -171,6 +182,14 @@ class HostTable:
         self.attempts[at] += attempts
         is_open = self._is_open
         self.slots_open += sum([more for row, more in zip(rows, slots, strict=True) if is_open[row]])
+        if self._overbooked:
+            self._look_at_overbooked()
+
+    def _look_at_overbooked(self) -> None:
+        """Hosts that have paid their debt back open again."""
+        for row in [row for row in self._overbooked if self.slots_free[row] >= 0]:
+            self._overbooked.discard(row)
+            self._set_open(row)
 
     def give_back(self, row: int, share: HostShare, whole: bool) -> None:
         """Undo ``take``."""
@@ -186,6 +205,8 @@ class HostTable:
         if whole:
             self.taken_whole[row] = False
             self._set_open(row)
+        if self._overbooked:
+            self._look_at_overbooked()
         self.changed.add(row)
 
     def slots_usable(self) -> int:

@@ -117,6 +117,10 @@ class PendingIndex:
         self._keys: dict[Kind, BucketKey] = {}
         self._made = 0
 
+    def is_like(self, other: "PendingIndex") -> bool:
+        """Would both put the same jobs into the same buckets?"""
+        return self._timed_queues == other._timed_queues and self._eager_queues == other._eager_queues
+
     def kind_of(self, shared: Shared) -> Kind:
         """All jobs submitted like this one are alike."""
         run_limit_s = shared.run_limit_s if shared.queue in self._timed_queues else 0

@@ -12,7 +12,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.model import Request
 from lavad.core.plan import Plan, Start
-from lavad.core.policy import JobOrder
+from lavad.core.policy import JobOrder, Policy
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Rank, Ranking
@@ -46,9 +46,12 @@ class Agenda:
         self.book = Book()
         self._needs: dict[Request, Need] = {}
         self.ranking: Ranking
+        self.policy: Policy | None = None  # under which all this was found out
 
     def gather(self, cluster: Cluster, now: float) -> None:
-        """Take over what has changed since the last look."""
+        """Take over what has changed since the last look. Under other rules all that was known means nothing."""
+        if cluster.policy is not self.policy:
+            self.look_at_everything(cluster)
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
         self.ranking = Ranking(cluster, now)
@@ -132,6 +135,7 @@ class Agenda:
 
     def look_at_everything(self, cluster: Cluster) -> None:
         """Forget what is known to be blocked: every bucket is due."""
+        self.policy = cluster.policy
         self.due, self.order, self.barred = set(), [], {}
         self.blocked, self.book = BlockedBuckets(), Book()
         self.ranking = Ranking(cluster, 0.0)  # of no consequence: ranks are checked when their turn comes
@@ -160,6 +164,7 @@ class Agenda:
         has_room = bool(cluster.table.changed or self.grown)
         return bool(
             self.due
+            or cluster.policy is not self.policy
             or cluster.pending.fresh
             or (has_room and (len(self.blocked) or self.book.held))
             or self.book.concerns(cluster.pending.left)

@@ -1,0 +1,83 @@
+"""badmin: what administrators do to the batch system: its configuration, its hosts, its queues."""
+
+from lavactl.errors import FAILURE, UsageError
+from lavactl.options import FLAG, VALUE, Grammar, answered, printable
+from protos import cluster_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: badmin ckconfig [-v]
+       badmin reconfig [-v] [-f]
+       badmin hopen | hclose [-C comment] [host ... | host_group ... | all]
+       badmin qopen | qclose | qact | qinact [-C comment] [queue ... | all]
+       badmin -h | -V
+"""
+HOST_ACTIONS = {"hopen": ("Open", cluster_pb2.OPEN_HOST), "hclose": ("Close", cluster_pb2.CLOSE_HOST)}
+QUEUE_ACTIONS = {
+    "qopen": ("opened", cluster_pb2.OPEN_QUEUE),
+    "qclose": ("closed", cluster_pb2.CLOSE_QUEUE),
+    "qact": ("activated", cluster_pb2.ACTIVATE_QUEUE),
+    "qinact": ("inactivated", cluster_pb2.INACTIVATE_QUEUE),
+}
+NOT_YET = ("mbdrestart", "mbdhist", "qhist", "hhist", "hist", "hrestart", "hshutdown", "hstartup", "mbddebug",
+           "sbddebug", "mbdtime", "sbdtime", "showstatus", "perfmon", "diagnose", "security")  # fmt: skip
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run badmin."""
+    if answered(argv, USAGE, io):
+        return 0
+    if not argv:
+        raise UsageError("badmin: a subcommand is missing", USAGE)
+    name, rest = argv[0], argv[1:]
+    if name.startswith("-"):
+        raise UsageError(f"badmin: illegal option -- {printable(name[1:])}", USAGE)
+    if name in NOT_YET:
+        raise UsageError(f"badmin {name}: not supported yet.", USAGE)
+    run = SUBCOMMANDS.get(name)
+    if run is None:
+        raise UsageError(f"badmin: {printable(name)}: no such subcommand", USAGE)
+    return run(name, rest, io)
+
+
+def _configuration(name: str, argv: list[str], io: "Io") -> int:
+    from lavactl import configuration
+
+    options = Grammar(f"badmin {name}", USAGE, {"v": FLAG, "f": FLAG}).parse(argv)
+    if options.words:
+        raise UsageError(f"badmin {name}: takes no names", USAGE)
+    act = configuration.check if name == "ckconfig" else configuration.reconfigure
+    return act(io, "v" in options)
+
+
+def _control(name: str, argv: list[str], io: "Io") -> int:
+    """Open or close hosts, or open, close, activate or inactivate queues."""
+    options = Grammar(f"badmin {name}", USAGE, {"C": VALUE}).parse(argv)
+    word, action = (HOST_ACTIONS if name in HOST_ACTIONS else QUEUE_ACTIONS)[name]
+    request = cluster_pb2.ControlRequest(
+        action=action, names=options.words, comment=options.last("C") or "", all=options.words == ["all"]
+    )
+    reply = io.client().control(request)
+    failed = [result for result in reply.results if result.error]
+    for result in reply.results:
+        if name in HOST_ACTIONS:
+            io.error(f"{word} <{printable(result.name)}> ...... {result.error or 'done'}")
+        elif not result.error:
+            io.print(f"Queue <{result.name}> is {word}")
+    io.flush()
+    for result in failed if name in QUEUE_ACTIONS else ():
+        said = result.error if result.error.startswith(result.name) else f"{result.name}: {result.error}"
+        io.error(printable(said))
+    return FAILURE if failed or not reply.results else 0
+
+
+SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {
+    "ckconfig": _configuration,
+    "reconfig": _configuration,
+    **dict.fromkeys((*HOST_ACTIONS, *QUEUE_ACTIONS), _control),
+}

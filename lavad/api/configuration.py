@@ -1,0 +1,87 @@
+"""Reading LSF's files for a running master: at its start, to check them, and to let them take effect.
+
+The files are read in a thread: a directory service or an egroup program may take its time. Errors keep the present
+configuration in force.
+"""
+
+import asyncio
+import logging
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lavad.config.load import Loaded, find_directory, load
+from lavad.core.commands import Reconfigure
+from lavad.core.reasons import Refused
+from lavad.engine import Engine
+from lavad.settings import Settings
+from protos import cluster_pb2 as pb
+from protos.conffile import ConfError
+
+if TYPE_CHECKING:
+    from lavad.api.agents import AgentService
+    from lavad.api.jobs import JobService
+
+log = logging.getLogger(__name__)
+
+
+def read_policy(settings: Settings) -> Loaded:
+    """What the site's files come to, over the settings of lava.conf. Blocks."""
+    directory = find_directory(settings.directory, settings.lsf_directory, os.environ)
+    return load(directory, settings.policy(), settings.cluster)
+
+
+def policy_at_start(settings: Settings) -> Loaded:
+    """The same for a master that starts: it must not run under rules that nobody wrote.
+
+    Raises:
+        ConfError: every fatal complaint, a line each.
+    """
+    loaded = read_policy(settings)
+    if loaded.errors:
+        raise ConfError("\n".join(map(str, loaded.errors)))
+    for warning in loaded.warnings:
+        log.warning("configuration=warning file=%s line=%d reason=%r", warning.file, warning.line, warning.text)
+    return loaded
+
+
+class Configurator:
+    """Checks and applies, one at a time, for services that must know the administrators."""
+
+    def __init__(self, engine: Engine, settings: Settings, services: "list[AgentService | JobService]") -> None:
+        self.engine = engine
+        self.settings = settings  # with the administrators of lava.conf alone
+        self.services = services
+        self._turn = asyncio.Lock()
+
+    def admit(self) -> Settings:
+        """Let all services know who administers the cluster now."""
+        administrators = self.engine.cluster.policy.administrators
+        present = replace(self.settings, administrators=administrators)
+        for service in self.services:
+            service.settings = present
+        return present
+
+    async def run(self, apply: bool) -> pb.ConfigureReply:
+        """Check the files; with ``apply``, and when they have no errors, they hold from now on."""
+        async with self._turn:
+            try:
+                loaded = await asyncio.to_thread(read_policy, self.settings)
+            except ConfError as error:
+                raise Refused(str(error)) from error
+            reply = _reply(loaded)
+            if apply and not loaded.errors:
+                await self.engine.execute(Reconfigure(loaded.policy))
+                self.admit()
+                reply.applied = True
+                log.info("configuration=applied files=%d warnings=%d", len(loaded.files), len(loaded.warnings))
+            return reply
+
+
+def _reply(loaded: Loaded) -> pb.ConfigureReply:
+    reply = pb.ConfigureReply(files=loaded.files)
+    for complaint in loaded.complaints:
+        reply.complaints.add(file=complaint.file, line=complaint.line, text=complaint.text, fatal=complaint.is_fatal)
+    for entry in loaded.entries:
+        reply.entries.add(file=entry.file, line=entry.line, name=entry.name, fate=entry.fate.value, note=entry.note)
+    return reply

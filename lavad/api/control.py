@@ -1,0 +1,64 @@
+"""badmin hopen, hclose, qopen, qclose, qact, qinact: names to commands, one answer for each name."""
+
+import asyncio
+
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.indexes.hosts import natural
+from lavad.core.reasons import Refused
+from lavad.engine import Engine
+from protos import cluster_pb2 as pb
+
+COMMENT_MAX = 511
+NAMES_MAX = 10_000
+_QUEUES = {
+    pb.OPEN_QUEUE: c.QueueAction.OPEN,
+    pb.CLOSE_QUEUE: c.QueueAction.CLOSE,
+    pb.ACTIVATE_QUEUE: c.QueueAction.ACTIVATE,
+    pb.INACTIVATE_QUEUE: c.QueueAction.INACTIVATE,
+}
+
+
+async def control(engine: Engine, request: pb.ControlRequest, caller: c.Caller) -> pb.ControlReply:
+    """Carry out what an administrator asks; what is refused for one name is carried out for the others.
+
+    Raises:
+        Refused: the request as a whole makes no sense.
+    """
+    if len(request.comment) > COMMENT_MAX or "\0" in request.comment:
+        raise Refused(f"-C: a comment has at most {COMMENT_MAX} characters, and no NUL")
+    if len(request.names) > NAMES_MAX:
+        raise Refused(f"More than {NAMES_MAX} names were given at once")
+    if request.action in _QUEUES:
+        names, commands = _for_queues(engine.cluster, request, caller)
+    elif request.action in (pb.OPEN_HOST, pb.CLOSE_HOST):
+        names, commands = _for_hosts(engine.cluster, request, caller)
+    else:
+        raise Refused(f"Unknown action: {request.action}")
+    future: asyncio.Future[list[object]] = asyncio.get_running_loop().create_future()
+    engine.post_replying(commands, lambda replies: None if future.done() else future.set_result(replies))
+    reply = pb.ControlReply()
+    for name, answer in zip(names, await future, strict=True):
+        reply.results.add(name=name, error=str(answer) if isinstance(answer, Exception) else "")
+    return reply
+
+
+def _for_queues(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) -> tuple[list[str], list[c.Command]]:
+    names = [queue.name for queue in cluster.policy.queues] if request.all else list(request.names)
+    if not names:
+        names = [cluster.policy.default_queue]
+    action = _QUEUES[request.action]
+    return names, [c.RuleQueue(name, action, caller, request.comment) for name in names]
+
+
+def _for_hosts(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) -> tuple[list[str], list[c.Command]]:
+    names: list[str] = []
+    servers = sorted((name for name, host in cluster.hosts.items() if host.facts.server), key=natural)
+    wanted = [caller.host] if not request.names and not request.all else list(request.names)
+    for name in wanted:
+        members = cluster.policy.host_groups.get(name)
+        names += [name] if members is None else [host for host in servers if host in members]
+    if request.all:
+        names = servers
+    kind = c.OpenHost if request.action == pb.OPEN_HOST else c.CloseHost
+    return names, [kind(name, caller, request.comment) for name in names]

@@ -1,0 +1,110 @@
+"""lsf.conf: NAME=VALUE settings of the whole installation. Most are about LSF's own daemons."""
+
+import re
+
+from lavad.config.grammar import Document
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, sets
+from lavad.config.values import Wrong
+
+_UNIT = re.compile(r"([KMGTPEZ])B?\Z", re.IGNORECASE)
+
+
+def _unit(text: str) -> str:
+    found = _UNIT.match(text)
+    if not found:
+        raise Wrong("expected KB, MB, GB, TB, PB, EB or ZB")
+    return found[1].upper()
+
+
+def _by_commands(about: str) -> Honoured:
+    """Read by the commands themselves, on each host."""
+    return Honoured(lambda text, site: {}, about)
+
+
+_PORTS = Ignored("LAVA_LISTEN in lava.conf; agents need no fixed port")
+_DEBUG = Ignored("LSF's own logs")
+_PLACES = Ignored("lava's programs and state have places of their own")
+_MAIL = Ignored("lava sends no mail yet")
+_QUERY = Ignored("queries never wait for the scheduler")
+_GPU = Ignored("GPUs are always found and isolated")
+CONF: Table = {
+    "LSF_CONFDIR": sets("confdir", str, "where lsf.shared and lsf.cluster.NAME are; beside lsf.conf"),
+    "LSB_CONFDIR": sets("lsb_confdir", str, "where the lsb files are, or NAME/configdir with them; beside lsf.conf"),
+    "LSF_SERVERDIR": sets("serverdir", str, "where egroup is"),
+    "LSF_UNIT_FOR_LIMITS": sets("unit", _unit, "unit of memory and file limits: KB, MB, GB, ...; KB"),
+    "LSB_BSUB_PARSE_SCRIPT": _by_commands("which scripts bsub reads `#BSUB` lines of"),
+    "LSB_SHORT_HOSTLIST": _by_commands("bjobs shows `4*n001`"),
+    "LSB_NTRIES": _by_commands("how often a command tries to reach the master"),
+    "LSB_BJOBS_FORMAT": _by_commands("the default of `bjobs -o`"),
+    "LSB_BHOSTS_FORMAT": _by_commands("the default of `bhosts -o`"),
+    "LSB_BQUEUES_FORMAT": _by_commands("the default of `bqueues -o`"),
+    "LSB_BJOBS_CONSISTENT_EXIT_CODE": _by_commands("bjobs ends with 255 when nothing was found"),
+    **dict.fromkeys(("LSF_LIM_PORT", "LSF_RES_PORT", "LSB_MBD_PORT", "LSB_SBD_PORT", "LSB_QUERY_PORT",
+                     "LSF_NON_PRIVILEGED_PORTS"), _PORTS),
+    **dict.fromkeys(("LSB_SHAREDIR", "LSF_BINDIR", "LSF_LIBDIR", "LSF_ENVDIR", "LSF_LOGDIR", "LSF_TOP", "LSF_VERSION",
+                     "LSF_INCLUDEDIR", "LSF_MANDIR", "LSF_MISC", "XLSF_APPDIR", "XLSF_UIDDIR", "LSF_INDEP",
+                     "LSF_MACHDEP", "LSF_TMPDIR", "LSF_LICENSE_FILE", "LSF_ENTITLEMENT_FILE", "LSB_TSJOBS_CONFDIR"),
+                    _PLACES),
+    **dict.fromkeys(("LSF_LOG_MASK", "LSF_TIME_CMD", "LSB_CMD_LOG_MASK", "LSB_CMD_LOGDIR"), _DEBUG),
+    **dict.fromkeys(("LSF_MASTER_LIST", "LSF_SERVER_HOSTS"), Ignored("agents know the master by their ticket")),
+    "LSF_AUTH": Ignored("certificates and the kernel say who is who"),
+    "LSF_AUTH_DAEMONS": Ignored("certificates and the kernel say who is who"),
+    **dict.fromkeys(("LSB_MAILTO", "LSB_MAILPROG", "LSB_MAILSERVER", "LSB_MAILSIZE_LIMIT", "LSB_MAIL_FROM_DOMAIN"),
+                    _MAIL),
+    **dict.fromkeys(("LSB_JOB_CPULIMIT", "LSB_JOB_MEMLIMIT", "LSB_MEMLIMIT_ENFORCE", "LSB_RESOURCE_ENFORCE",
+                     "LSF_PROCESS_TRACKING", "LSF_LINUX_CGROUP_ACCT", "LSB_MEMLIMIT_ENF_CONTROL"),
+                    Ignored("limits are always the job's, and enforced by control groups")),
+    "LSB_MOD_ALL_JOBS": Ignored("what can be changed of running jobs is always allowed"),
+    "LSB_REQUEUE_TO_BOTTOM": Ignored("a requeued job keeps its place"),
+    "LSB_MIG2PEND": Ignored("no migration"),
+    "LSB_SIGSTOP": Ignored("jobs are stopped by SIGSTOP"),
+    "LSB_SET_TMPDIR": Ignored("TMPDIR is the user's"),
+    "LSB_UTMP": Ignored("jobs are not entered into utmp"),
+    "LSB_PTILE_PACK": Ignored("no such policy"),
+    "LSB_STDOUT_DIRECT": Ignored("output always goes directly to its file: as Y"),
+    "LSB_ARRAY_SCHED_ORDER": Ignored("elements start in order of their indices"),
+    **dict.fromkeys(("LSB_ESUB_METHOD", "LSF_ESUBDIR"), Ignored("no esub")),
+    **dict.fromkeys(("LSB_MAX_PACK_JOBS", "LSB_PACK_SKIP_ERROR"), Ignored("no bsub -pack")),
+    **dict.fromkeys(("LSB_API_CONNTIMEOUT", "LSB_API_RECVTIMEOUT", "LSF_API_CONNTIMEOUT", "LSF_API_RECVTIMEOUT"),
+                    Ignored("LSB_NTRIES bounds the wait")),
+    **dict.fromkeys(("LSB_INTERACT_MSG_ENH", "LSB_INTERACT_MSG_INTVAL"), Ignored("no interactive jobs yet")),
+    **dict.fromkeys(("LSB_QMBD_PORT", "LSB_QMBD_THREAD_NUM", "LSB_QMBD_ALIVE_TIME", "LSB_QMBD_MAX_TASK_NUM",
+                     "LSB_QMBD_JOB_SYNC_MODE", "NEWJOB_REFRESH"), _QUERY),
+    **dict.fromkeys(("LIM_NO_MIGRANT_HOSTS", "LSF_HOST_ADDR_RANGE", "LSF_DYNAMIC_HOST_WAIT_TIME",
+                     "LSF_DYNAMIC_HOST_TIMEOUT"), Ignored("a host joins with a ticket")),
+    **dict.fromkeys(("LIM_COMPUTE_ONLY", "LIM_RSYNC_CONFIG", "LIM_DEFINE_NCPUS", "EGO_DEFINE_NCPUS"),
+                    Ignored("options of lava-agent")),
+    "LSF_LSLOAD_FORMAT": Ignored("lsload has no -o yet"),
+    "LSB_BJOBS_PENDREASON_LEVEL": Ignored("all reasons are shown"),
+    **dict.fromkeys(("LSB_GPU_NEW_SYNTAX", "LSF_GPU_AUTOCONFIG", "LSF_GPU_RESOURCE_IGNORE"), _GPU),
+    "LSB_GPU_REQ": Ignored("GPU_REQ of a queue does it"),
+    "LSB_MAX_JOB_DISPATCH_PER_SESSION": Ignored("no bound is needed"),
+    "LSB_SUBK_SHOW_EXEC_HOST": Ignored("not shown"),
+    "LSF_HPC_EXTENSIONS": Ignored("no extensions to switch on"),
+    "LSF_STRICT_RESREQ": Ignored("requirements are always read strictly: as Y"),
+    "LSB_NCPU_ENFORCE": Ignored("fairshare always counts slots: as 1"),
+    "LSF_ROOT_USER": Ignored("root submits from LAVA_ADMIN_HOSTS"),
+    "LSB_DISPLAY_YEAR": Ignored("dates are shown without the year"),
+    "LSF_MQ_BROKER_HOSTS": Ignored("no message broker"),
+    **dict.fromkeys(("LSF_STRIP_DOMAIN", "LSF_DISABLE_LSRUN", "LSF_RSH", "LSF_DAEMONS_CPUS", "LSF_ENABLE_EGO",
+                     "LSF_EGO_DAEMON_CONTROL", "LSF_PAM_HOSTLIST_USE", "LSB_CHUNK_RUSAGE", "LSB_DEFAULT_JOBGROUP",
+                     "LSF_DATA_HOSTS", "LSF_LICENSE_ACCT_PATH"), Ignored("how LSF's own daemons work")),
+}  # fmt: skip
+# Families of names that only switch LSF's own diagnostics on.
+_PREFIXES = ("LSB_DEBUG_", "LSF_DEBUG_", "LSB_TIME_", "LSF_TIME_", "LSB_DEBUG", "LSF_DEBUG", "LSF_MQ_", "EGO_")
+
+
+def read_conf(document: Document, site: Site) -> Fields:
+    """Places and units into ``site``; fields confdir, lsb_confdir."""
+    for section in document.sections:
+        site.wrong(cell_of(section), f"Begin {section.name}: lsf.conf has NAME=VALUE lines only")
+    known = {**CONF, **{name: Ignored("LSF's own diagnostics") for name in document.settings if _is_diagnostic(name)}}
+    fields = site.read(document.settings, known)
+    site.unit = fields.get("unit", site.unit)
+    site.accounts.egroup_dir = fields.get("serverdir", "")
+    site.settings = {name: cell.text for name, cell in document.settings.items()}
+    return fields
+
+
+def _is_diagnostic(name: str) -> bool:
+    return name.startswith(_PREFIXES) and name not in CONF

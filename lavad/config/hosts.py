@@ -1,0 +1,131 @@
+"""lsb.hosts: what each host gives the batch system, and groups of hosts."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lavad.config import names, queues, users
+from lavad.config import values as v
+from lavad.config.grammar import Document, Row
+from lavad.config.site import Fields, Ignored, Site, Table, check_sections, required, sets
+from lavad.config.values import Wrong
+from lavad.core.policy import GroupRow, HostRule, Threshold
+
+
+def _slots(text: str) -> int | None:
+    return None if text == "!" else v.integer(text)
+
+
+HOST: Table = {
+    "HOST_NAME": sets("name", str, "host, range `h[1-64]`, host group, model, type, or `default`; required"),
+    "MXJ": sets("slots", _slots, "slots; `!`, `-` or nothing: as many as the agent offers (its processors)"),
+    "JL/U": sets("user_slots", v.integer, "slots of each user on the host"),
+    "DISPATCH_WINDOW": sets("dispatch_windows", v.windows, "when jobs may start there"),
+    "MIG": Ignored("no migration"),
+    "CHKPNT": Ignored("no checkpoints"),
+    "EXIT_RATE": Ignored("no exceptions are raised"),
+    "AFFINITY": Ignored("processors are always bound where a job asks for it"),
+}
+HOST_GROUP: Table = {
+    "GROUP_NAME": sets("name", str, "the group's name; required"),
+    "GROUP_MEMBER": sets(
+        "member_text", str, "hosts, groups, ranges, `(all)`, `~host`, or `(!)`: what `egroup -m` says"
+    ),
+    "CONDENSE": Ignored("hosts are always shown one by one"),
+    "GROUP_ADMIN": Ignored("only cluster administrators close hosts"),
+    "GROUP_SLOT": Ignored("a Limit section does it"),
+    "MAX_SLOTS": Ignored("a Limit section does it"),
+}
+SECTIONS: Mapping[str, Table | Ignored] = {
+    "Host": HOST,
+    "HostGroup": HOST_GROUP,
+    "HostPartition": Ignored("no fairshare by hosts; FAIRSHARE_QUEUES shares a tree between queues"),
+    "ComputeUnit": Ignored("no compute units"),
+}
+DEFAULT = "default"
+
+
+def read_hosts(document: Document, site: Site) -> Fields:
+    """Host groups into ``site``, and the policy's fields."""
+    check_sections(document, SECTIONS, site)
+    rows = _group_rows(document, site)
+    cells = {name: row["GROUP_MEMBER"] for name, row in rows.items()}
+    names.resolve_groups(cells, site.host_groups, lambda word: names.host_word(word, site), "-m", site)
+    for row in rows.values():
+        site.read(row, HOST_GROUP)
+    groups = tuple(
+        GroupRow(name, tuple(users.shown(word, cells) for word in cell.text.split())) for name, cell in cells.items()
+    )
+    return {"host_group_rows": groups, "host_rules": _rules(document, site)}
+
+
+def _group_rows(document: Document, site: Site) -> dict[str, Row]:
+    rows: dict[str, Row] = {}
+    for section in document.of("HostGroup"):
+        for row in section.rows:
+            name = required(row, "GROUP_NAME", section, site)
+            if name and required(row, "GROUP_MEMBER", section, site):
+                users.add_named(rows, name, row, row["GROUP_NAME"], "host group", site)
+    return rows
+
+
+def _rules(document: Document, site: Site) -> dict[str, HostRule]:
+    """Rules by host, model, type or ``default``. A host's own row wins over that of its group, whatever their order."""
+    by_group: dict[str, Fields] = {}
+    by_name: dict[str, Fields] = {}
+    for section in document.of("Host"):
+        for row in section.rows:
+            name = required(row, "HOST_NAME", section, site)
+            if not name:
+                continue
+            found = site.read(row, HOST, extra=lambda word: queues.threshold_of(word, site))
+            found.pop("name", None)
+            try:
+                members = _members(name, site)
+            except Wrong as error:
+                site.wrong(row["HOST_NAME"], f"HOST_NAME = {name}: {error}")
+                continue
+            target = by_group if name in site.host_groups else by_name
+            for member in members:
+                if member in target and target is by_name:
+                    site.wrong(row["HOST_NAME"], f"HOST_NAME = {name}: there is a row for {member} already")
+                target[member] = found
+    return _joined({**by_group, **by_name}, site)
+
+
+def _members(name: str, site: Site) -> list[str]:
+    if name == DEFAULT or name in site.cpu_factors or name in {rule.type for rule in site.hosts.values()}:
+        return [name]
+    found = names.host_word(name, site)
+    site.strangers = []
+    if found.is_all:
+        raise Wrong("expected a host, a range, a host group, a model, a type, or default")
+    return sorted(found.names)
+
+
+def _joined(said: Mapping[str, Fields], site: Site) -> dict[str, HostRule]:
+    """What lsb.hosts says joined with what lsf.cluster says of the same hosts."""
+    rules = {name: HostRule(**fields) for name, fields in said.items()}
+    for name, listed in site.hosts.items():
+        own = next((rules[key] for key in (name, listed.model, listed.type, DEFAULT) if key in rules), None)
+        rules[name] = listed if own is None else _merged(own, listed)
+    return rules
+
+
+def _merged(own: HostRule, listed: HostRule) -> HostRule:
+    """The rule of lsb.hosts with model, type, resources and windows of lsf.cluster."""
+    return replace(
+        own,
+        model=listed.model,
+        type=listed.type,
+        is_server=listed.is_server,
+        resources=listed.resources,
+        exclusive_resources=listed.exclusive_resources,
+        dispatch_windows=own.dispatch_windows or listed.dispatch_windows,
+        thresholds=_stricter(own.thresholds, listed.thresholds),
+    )
+
+
+def _stricter(one: tuple[Threshold, ...], other: tuple[Threshold, ...]) -> tuple[Threshold, ...]:
+    """Bounds of lsb.hosts, and of lsf.cluster for indices that lsb.hosts says nothing of."""
+    named = {threshold.index for threshold in one}
+    return one + tuple(threshold for threshold in other if threshold.index not in named)

@@ -1,0 +1,207 @@
+"""A directory of LSF's files to a ``Policy``, with every complaint about it at once.
+
+Where the files are: LAVA_LSF_DIR of lava.conf, else lava.conf's own directory if it holds any of them, else
+$LSF_ENVDIR. lsf.conf there may send on to others by LSF_CONFDIR and LSB_CONFDIR. Without any file the built-in policy
+stands.
+"""
+
+import os
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from functools import cache
+from pathlib import Path
+
+from lavad.config import cluster, conf, hosts, params, queues, resources, users
+from lavad.config.accounts import Accounts
+from lavad.config.grammar import Cell, Complaint, Document, read
+from lavad.config.site import Entry, Fields, Site
+from lavad.core.policy import Policy, Queue
+
+LSB_FILES = ("lsb.params", "lsb.users", "lsb.hosts", "lsb.queues", "lsb.resources")
+# Files of LSF that have no counterpart: named when they are there, so that nobody thinks they count.
+UNREAD_FILES = {
+    "lsb.applications": "no application profiles",
+    "lsb.serviceclasses": "no service classes; see capacity pools",
+    "lsb.modules": "no plug-ins",
+    "lsf.task": "no requirements by command name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What came of a directory; ``policy`` is only to be used without fatal complaints."""
+
+    policy: Policy
+    complaints: tuple[Complaint, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Complaint, ...]:
+        """Complaints with which the configuration can't be used."""
+        return tuple(complaint for complaint in self.complaints if complaint.is_fatal)
+
+    @property
+    def warnings(self) -> tuple[Complaint, ...]:
+        return tuple(complaint for complaint in self.complaints if not complaint.is_fatal)
+
+
+def find_directory(own: Path, named: str, environment: Mapping[str, str]) -> Path:
+    """The directory of LSF's files: as ``named``, else lava.conf's ``own``, else of $LSF_ENVDIR."""
+    if named:
+        return own / named
+    if any(own.glob("lsb.*")) or any(own.glob("lsf.cluster.*")) or (own / "lsf.shared").exists():
+        return own
+    elsewhere = environment.get("LSF_ENVDIR", "")
+    return Path(elsewhere) if elsewhere and (Path(elsewhere) / "lsf.conf").exists() else own
+
+
+def load(directory: Path, base: Policy, name: str = "", accounts: Accounts | None = None) -> Loaded:
+    """Read all files of a directory.
+
+    Args:
+        base: what holds where the files say nothing: settings of lava.conf.
+        name: the cluster's name; where no file fits it, that of the only lsf.cluster file is taken.
+    """
+    site = Site(accounts or Accounts())
+    reader = _Reader(directory, site)
+    reader.open_conf()
+    if not directory.is_dir():
+        site.wrong(Cell("", 0, str(directory)), "expected a directory with LSF's files")
+    fields = reader.read_cluster(name)
+    fields |= reader.read_batch()
+    fields["administrators"] = base.administrators | reader.administrators()
+    reader.tell_unread()
+    policy = _policy(replace(base, zone=local_zone()), fields, site)
+    complaints = tuple(sorted(site.complaints, key=lambda one: (one.file, one.line)))
+    return Loaded(policy, complaints, tuple(site.entries), tuple(reader.files))
+
+
+class _Reader:
+    """Opens each file where it is, and lets its own module read it; later files refer to earlier ones."""
+
+    def __init__(self, directory: Path, site: Site) -> None:
+        self.site = site
+        self.directory = directory
+        self.files: list[str] = []
+        self.confdir = self.lsb_confdir = directory
+        self.cluster_name = ""
+        self._cluster: Document | None = None
+
+    def open_conf(self) -> None:
+        """lsf.conf, which says where the rest is."""
+        document = self._read(self.directory / "lsf.conf")
+        if document is None:
+            return
+        fields = conf.read_conf(document, self.site)
+        self.confdir = self.directory / fields.get("confdir", "")
+        self.lsb_confdir = self.directory / fields.get("lsb_confdir", "")
+
+    def _read(self, path: Path) -> Document | None:
+        if not path.is_file():
+            return None
+        document = read(path)
+        self.files.append(str(path))
+        self.site.complaints += document.complaints
+        return document
+
+    def _find(self, name: str) -> Document | None:
+        """The first file of that name where LSF keeps such."""
+        places = [self.confdir, self.directory]
+        if name.startswith("lsb."):
+            under = Path(self.cluster_name, "configdir")
+            places = [self.lsb_confdir / under, self.lsb_confdir, self.confdir / "lsbatch" / under, *places]
+        return next((found for place in places if (found := self._read(place / name)) is not None), None)
+
+    def read_cluster(self, name: str) -> Fields:
+        """lsf.shared and lsf.cluster.NAME."""
+        shared = self._find("lsf.shared")
+        if shared is not None:
+            cluster.read_shared(shared, self.site)
+        self.cluster_name = self._choose(name, cluster.cluster_names(shared) if shared is not None else [])
+        self._cluster = self._find(f"lsf.cluster.{self.cluster_name}")
+        return cluster.read_cluster(self._cluster, self.site) if self._cluster is not None else {}
+
+    def _choose(self, name: str, listed: list[str]) -> str:
+        """Which cluster these files are about: the one of that name, else the one that lsf.shared names first."""
+        present = sorted({path.name.removeprefix("lsf.cluster.") for path in self.confdir.glob("lsf.cluster.*")})
+        if name in present or not present:
+            return name
+        return next((one for one in listed if one in present), present[0])
+
+    def read_batch(self) -> Fields:
+        """The lsb files, in the order in which they refer to one another."""
+        site, fields = self.site, Fields()
+        documents = {name: self._find(name) for name in LSB_FILES}
+        written = documents["lsb.params"]
+        rows = params.rows_of(written, site) if written is not None else []
+        if (document := documents["lsb.users"]) is not None:
+            fields |= users.read_users(document, site)
+        document = documents["lsb.hosts"] or Document("lsb.hosts")
+        fields |= hosts.read_hosts(document, site)
+        found, plain, texts = params.read_params(rows, site) if written is not None else ({}, {}, {})
+        fields |= found
+        fields["parameters"] = texts
+        if (document := documents["lsb.queues"]) is not None:
+            fields["queues"] = queues.read_queues(document, site, plain)
+        else:
+            site.queue_names = frozenset(queue.name for queue in Policy().queues)
+        if (document := documents["lsb.resources"]) is not None:
+            fields |= resources.read_resources(document, site)
+        _choose_default(fields, rows, site)
+        return fields
+
+    def administrators(self) -> frozenset[str]:
+        """ClusterAdmins, now that groups are known."""
+        return cluster.read_administrators(self._cluster, self.site) if self._cluster is not None else frozenset()
+
+    def tell_unread(self) -> None:
+        """Files that are there and do not count."""
+        places = (self.lsb_confdir / self.cluster_name / "configdir", self.lsb_confdir, self.confdir, self.directory)
+        for name, why in UNREAD_FILES.items():
+            path = next((place / name for place in places if (place / name).is_file()), None)
+            if path is not None:
+                self.site.warn(Cell("", 0, str(path)), f"not read: {why}")
+
+
+def _choose_default(fields: Fields, rows: list[dict[str, Cell]], site: Site) -> None:
+    """The default queue: as lsb.params says; where it says nothing LSF makes a queue named ``default``."""
+    named = fields.get("default_queues", ())
+    cell = next((row["DEFAULT_QUEUE"] for row in rows if "DEFAULT_QUEUE" in row), Cell("", 0))
+    for name in named:
+        if name not in site.queue_names:
+            site.wrong(cell, f"DEFAULT_QUEUE = {cell.text}: {name}: there is no such queue")
+    if named:
+        fields["default_queue"] = named[0]
+    elif "queues" in fields:
+        if queues.DEFAULT_QUEUE not in site.queue_names:
+            made = Queue(queues.DEFAULT_QUEUE, description="For jobs without -q.", is_exclusive_allowed=False)
+            fields["queues"] = (*fields["queues"], made)
+        fields["default_queue"] = queues.DEFAULT_QUEUE
+
+
+def _policy(base: Policy, fields: Fields, site: Site) -> Policy:
+    return replace(
+        base,
+        **fields,
+        user_groups=dict(site.user_groups),
+        host_groups=dict(site.host_groups),
+        known_hosts=frozenset(site.hosts),
+        cpu_factors=dict(site.cpu_factors),
+        resources=dict(site.resources),
+    )
+
+
+@cache
+def local_zone() -> tzinfo:
+    """The time zone of this machine: TZ, else /etc/localtime, else UTC."""
+    name = os.environ.get("TZ", "").lstrip(":")
+    try:
+        if name:
+            return zoneinfo.ZoneInfo(name)
+        with open("/etc/localtime", "rb") as file:
+            return zoneinfo.ZoneInfo.from_file(file, "localtime")
+    except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
+        return UTC

@@ -1,0 +1,210 @@
+"""Lists of users and hosts as sets of names: ``all ~u1``, ``g1 u2``, ``h1+2 others``, ``node[01-64]``, nested groups.
+
+A group's members are found once, at any depth. A host need not have joined yet; one that lsf.cluster does not list
+although it lists others is worth a warning.
+"""
+
+import fnmatch
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lavad.config.grammar import Cell
+from lavad.config.site import Site
+from lavad.config.values import Wrong
+from lavad.core.policy import ALL, Names
+
+NOBODY = Names(False)
+RESERVED = frozenset({"all", "default", "others", "none", "lost_and_found", "allremote"})
+NAME_MAX = 59
+_NAME = re.compile(r"[A-Za-z0-9_][\w.\-]*\Z")
+_RANGE = re.compile(r"([^\[\]]*)\[([\d,\-\s]+)\]([^\[\]]*)$")
+_RANGE_MAX = 100_000
+
+
+def union(one: Names, other: Names) -> Names:
+    """Everything in either."""
+    if one.is_all and other.is_all:
+        return Names(True, one.names & other.names)
+    if one.is_all or other.is_all:
+        wide, narrow = (one, other) if one.is_all else (other, one)
+        return Names(True, wide.names - narrow.names)
+    return Names(False, one.names | other.names)
+
+
+def minus(one: Names, other: Names) -> Names:
+    """What is in the first and not in the second."""
+    if other.is_all:
+        return Names(False, (other.names - one.names) if one.is_all else (one.names & other.names))
+    return Names(True, one.names | other.names) if one.is_all else Names(False, one.names - other.names)
+
+
+def check_name(name: str, what: str) -> None:
+    """Refuse a name for a queue or group that could not be told from LSF's own words.
+
+    Raises:
+        Wrong: it says why.
+    """
+    if not _NAME.match(name) or len(name) > NAME_MAX:
+        raise Wrong(f"expected the name of a {what}: up to {NAME_MAX} letters, digits, dots, dashes and underscores")
+    if name.lower() in RESERVED:
+        raise Wrong(f"{name} is a word of LSF's own and can't name a {what}")
+
+
+def expand_range(word: str) -> list[str]:
+    """``node[01-03,7]`` as names; any other word is itself. Numbers are as wide as they are written."""
+    found = _RANGE.match(word)
+    if not found:
+        return [word]
+    names: list[str] = []
+    for part in found[2].split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and (not last.isdigit() or int(last) < int(first))):
+            raise Wrong(f"{word}: expected a range such as node[1-64] or node[01-16,20]")
+        if int(last or first) - int(first) > _RANGE_MAX:
+            raise Wrong(f"{word}: more than {_RANGE_MAX} names")
+        width = len(first) if first.startswith("0") else 0
+        names += [f"{found[1]}{number:0{width}}{found[3]}" for number in range(int(first), int(last or first) + 1)]
+    return names
+
+
+def combine(text: str, of_word: Callable[[str], Names]) -> Names:
+    """A list's meaning: all that its words mean, without what stands behind a ``~``.
+
+    Raises:
+        Wrong: nothing is named, or something is left out of nothing.
+    """
+    words = text.split()
+    found, gone = NOBODY, NOBODY
+    for word in words:
+        if word.startswith("~"):
+            gone = union(gone, of_word(word[1:]))
+        else:
+            found = union(found, of_word(word))
+    if not words or all(word.startswith("~") for word in words):
+        raise Wrong("expected names, or all and behind it the names that are left out, each after a ~")
+    return minus(found, gone)
+
+
+def users(text: str, site: Site) -> Names:
+    """A list of users and groups of users."""
+    return combine(text, lambda word: user_word(word, site))
+
+
+def user_word(word: str, site: Site) -> Names:
+    """A user, or everybody in a group of lsb.users or of Unix. ``name/`` is a group and no user."""
+    name = word.removesuffix("/")
+    if name == "all":
+        return ALL
+    if name in ("none", ""):
+        return NOBODY
+    if name in site.user_groups:
+        return site.user_groups[name]
+    if word == name and site.accounts.is_user(name):
+        return Names(False, frozenset((name,)))
+    members = site.accounts.group(name)
+    if members is not None:
+        site.user_groups[name] = Names(False, members)
+        return site.user_groups[name]
+    if word != name:
+        raise Wrong(f"{word}: there is no such user group")
+    if not _NAME.match(name):
+        raise Wrong(f"{word}: expected the name of a user or group")
+    return Names(False, frozenset((name,)))  # accounts may exist on other hosts only
+
+
+def hosts(text: str, site: Site) -> Names:
+    """A list of hosts and host groups, without preferences."""
+    return combine(text, lambda word: host_word(word, site))
+
+
+@dataclass(frozen=True, slots=True)
+class Preferred:
+    """Hosts, and how much more than 0 some of them are preferred."""
+
+    hosts: Names
+    preference: tuple[tuple[str, int], ...]
+
+
+def preferred_hosts(text: str, site: Site) -> Preferred:
+    """A list of hosts in which each word may end in ``+n``: higher is taken first."""
+    levels: dict[str, int] = {}
+    plain = []
+    for word in text.split():
+        name, plus, level = word.partition("+")
+        plain.append(name)
+        if not plus:
+            continue
+        if level and not level.isdigit():
+            raise Wrong(f"{word}: expected a number after the +")
+        members = host_word(name, site)
+        if members.is_all:
+            raise Wrong(f"{word}: a preference takes hosts or host groups, not all hosts")
+        levels |= dict.fromkeys(members.names, int(level or 1))
+    preference = tuple(sorted((name, level) for name, level in levels.items() if level))
+    return Preferred(hosts(" ".join(plain), site), preference)
+
+
+def host_word(word: str, site: Site) -> Names:
+    """A host, all hosts of a group, or hosts by a range or pattern of names."""
+    name = word.removesuffix("/")
+    if name in ("all", "others"):
+        return ALL
+    if name in ("none", ""):
+        return NOBODY
+    if name in site.host_groups:
+        return site.host_groups[name]
+    if word != name:
+        raise Wrong(f"{word}: there is no such host group")
+    if "*" in name:
+        return _matching(name, site)
+    names = expand_range(name)
+    for one in names:
+        if not _NAME.match(one):
+            raise Wrong(f"{word}: expected the name of a host or host group")
+        if site.hosts and one not in site.hosts:
+            site.strangers.append(one)
+    return Names(False, frozenset(names))
+
+
+def _matching(pattern: str, site: Site) -> Names:
+    found = frozenset(fnmatch.filter(site.hosts, pattern))
+    if not found:
+        raise Wrong(f"{pattern}: no host of lsf.cluster has such a name")
+    return Names(False, found)
+
+
+def resolve_groups(
+    members: Mapping[str, Cell], known: dict[str, Names], of_word: Callable[[str], Names], external: str, site: Site
+) -> None:
+    """Members of nested groups at any depth, into ``known``; ``external`` is how egroup is asked for this kind."""
+    under_way: list[str] = []
+
+    def resolve(name: str) -> Names:
+        if name in under_way:
+            raise Wrong(f"{' contains '.join([*under_way[under_way.index(name) :], name])}: a circle")
+        if name not in known:
+            under_way.append(name)
+            try:
+                known[name] = _members(name, members[name].text, word, external, site)
+            finally:
+                under_way.pop()
+        return known[name]
+
+    def word(text: str) -> Names:
+        name = text.removesuffix("/")
+        return resolve(name) if name in members else of_word(text)
+
+    for name, cell in members.items():
+        try:
+            resolve(name)
+        except Wrong as error:
+            known[name] = NOBODY
+            site.wrong(cell, f"group {name}: {error}")
+        site.warn_of_strangers(cell)
+
+
+def _members(name: str, text: str, word: Callable[[str], Names], external: str, site: Site) -> Names:
+    if text.split() == ["!"]:
+        text = " ".join(site.accounts.external(external, name)) or "none"
+    return combine(text, word)

@@ -1,0 +1,108 @@
+"""lsb.params: what holds for the whole cluster."""
+
+from collections.abc import Mapping
+
+from lavad.config import queues
+from lavad.config import values as v
+from lavad.config.grammar import Document, Row
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, sets
+
+
+def _priority_over_time(text: str) -> Fields:
+    step, every_s = v.per_time(text)
+    return {"priority_step": step, "priority_step_s": every_s}
+
+
+_INTERNALS = "how LSF's own daemons work inside"
+_EVENTS = "history is kept in the database"
+PARAMETERS: Table = {
+    "DEFAULT_QUEUE": sets("default_queues", lambda text: tuple(text.split()), "queues for jobs without `-q`: the first "
+                          "that takes the job"),
+    "DEFAULT_PROJECT": sets("default_project", str.strip, "for jobs without `-P`"),
+    "MBD_SLEEP_TIME": Honoured(lambda text, site: {"turn_s": float(v.integer(text, 1))},
+                               "length of a dispatch turn, in which other parameters count; 60. "
+                               "Jobs start at once all the same"),
+    "JOB_ACCEPT_INTERVAL": Honoured(
+        lambda text, site: {"queue.accept_interval": v.integer(text) * site.turn_s},
+        "turns between two starts on one host; 0, not LSF's 1"),
+    "CLEAN_PERIOD": sets("clean_period_s", lambda text: float(v.integer(text, 1)),
+                         "seconds that ended jobs stay in `bjobs -a`; 3600"),
+    "MAX_JOBID": sets("max_job_id", lambda text: v.integer(text, 1000), "the largest job number"),
+    "MAX_JOB_ARRAY_SIZE": sets("max_array_size", lambda text: v.integer(text, 1), "largest index of an array; 1000"),
+    "JOB_DEP_LAST_SUB": sets("requires_last_dependency", v.switch, "Y: a name in `-w` is the newest job of that name"),
+    "MAX_USER_PRIORITY": sets("user_priority_max", lambda text: v.integer(text, 1), "the most that `-sp` takes"),
+    "JOB_PRIORITY_OVER_TIME": Honoured(lambda text, site: _priority_over_time(text), "`increment/minutes`"),
+    "RESOURCE_RESERVE_PER_TASK": sets("reserves_per_task", v.switch, "Y: `rusage` is for each task"),
+    "RESOURCE_RESERVE_PER_SLOT": sets("reserves_per_task", v.switch, "the older name of it"),
+    "SLOT_RESOURCE_RESERVE": sets("reserves_per_task", v.switch, "OpenLava's name of it"),
+    "MAX_PEND_JOBS": sets("pending_jobs", v.integer, "waiting jobs of the cluster"),
+    "MAX_PEND_SLOTS": sets("pending_slots", v.integer, "slots that waiting jobs ask for"),
+    "SUB_TRY_INTERVAL": sets("retry_submit_s", lambda text: float(v.integer(text, 1)),
+                             "seconds until `bsub` tries again after that limit; 60"),
+    "ABS_RUNLIMIT": Ignored("run limits are wall-clock time, never scaled: as Y"),
+    **queues.factors(),
+    "DEFAULT_LIMIT_IGNORE_USER_GROUP": Ignored("a default row of lsb.users is for users: as Y"),
+    "DEFAULT_HOST_SPEC": Ignored("limits are never scaled by CPU factors"),
+    "JOB_TERMINATE_INTERVAL": Ignored("LAVA_TERMINATE_INTERVAL in lava.conf"),
+    "SBD_SLEEP_TIME": Ignored("LAVA_USAGE_INTERVAL in lava.conf"),
+    "MAX_SBD_FAIL": Ignored("LAVA_SILENT_AFTER in lava.conf"),
+    **dict.fromkeys(("DEFAULT_APPLICATION", "DEFAULT_JOBGROUP", "DEFAULT_USER_GROUP"), Ignored("no such default")),
+    **dict.fromkeys(("DEFAULT_SLA_VELOCITY", "ENABLE_DEFAULT_EGO_SLA", "SIMPLIFIED_GUARANTEE"),
+                    Ignored("no service classes; see capacity pools")),
+    **dict.fromkeys(("NEW_JOB_SCHED_DELAY", "JOB_SCHEDULING_INTERVAL", "MAX_SCHED_STAY", "JOB_DISPATCH_PACK_SIZE",
+                     "RELAX_JOB_DISPATCH_ORDER", "MAX_CONCURRENT_QUERY"),
+                    Ignored("jobs are looked at as soon as something changes")),
+    **dict.fromkeys(("FRESH_PERIOD", "COND_CHECK_TIME", "RETRY_INTERVAL", "MAX_RETRY", "MAX_SBD_CONNS",
+                     "RUSAGE_UPDATE_RATE", "RUSAGE_UPDATE_PERCENT", "PRE_EXEC_DELAY", "SCHE_RAW_LOAD",
+                     "SHARED_RESOURCE_UPDATE_FACTOR", "MBD_REFRESH_TIME", "MBD_QUERY_CPUS", "MBD_USE_EGO_MXJ"),
+                    Ignored(_INTERNALS)),
+    **dict.fromkeys(("MAX_JOB_NUM", "MIN_SWITCH_PERIOD", "ACCT_ARCHIVE_AGE", "ACCT_ARCHIVE_SIZE", "ACCT_ARCHIVE_TIME",
+                     "MAX_ACCT_ARCHIVE_FILE", "MAX_EVENT_STREAM_SIZE", "EVENT_UPDATE_INTERVAL"), Ignored(_EVENTS)),
+    "CLEAN_PERIOD_DONE": Ignored("CLEAN_PERIOD counts for all ended jobs"),
+    "JOB_SPOOL_DIR": Ignored("job scripts travel with the job"),
+    "PG_SUSP_IT": Ignored("paging by itself suspends nothing"),
+    "DISABLE_UACCT_MAP": Ignored("accounts are not mapped"),
+    **dict.fromkeys(("PEND_REASON_UPDATE_INTERVAL", "CONDENSE_PENDING_REASONS", "PEND_REASON_MAX_JOBS"),
+                    Ignored("reasons are found when asked for")),
+    **dict.fromkeys(("ESTIMATED_RUNTIME", "RUNTIME_ESTIMATION", "ALLOCATION_PLANNER", "ESTIMATOR_CYCLE_TIME"),
+                    Ignored("starts are estimated when asked for")),
+    "JOB_INCLUDE_POSTPROC": Ignored("post-execution commands never count as the job's run"),
+    **dict.fromkeys(("PREEMPT_FOR", "PREEMPTABLE_RESOURCES", "PREEMPT_JOBTYPE", "PREEMPT_DELAY", "MAX_JOB_PREEMPT",
+                     "NO_PREEMPT_RUN_TIME", "NO_PREEMPT_FINISH_TIME", "NO_PREEMPT_INTERVAL"),
+                    Ignored("victims are chosen by lava's own rule")),
+    "PARALLEL_SCHED_BY_SLOT": Ignored("always by slots: as Y"),
+    "SECURE_JOB_INFO_LEVEL": Ignored("everybody sees all jobs"),
+    "EGROUP_UPDATE_INTERVAL": Ignored("egroup runs at start and at badmin reconfig"),
+    **dict.fromkeys(("GLOBAL_LIMITS", "MC_RUSAGE_UPDATE_INTERVAL", "MC_RECLAIM_DELAY"), Ignored("one cluster only")),
+    "FAIRSHARE_ADJUSTMENT_FACTOR": Ignored("no plug-ins"),
+    "ENABLE_GPU_HIST_RUN_TIME": Ignored("follows ENABLE_HIST_RUN_TIME"),
+    **dict.fromkeys(("EADMIN_TRIGGER_DURATION", "JOB_IDLE", "JOB_OVERRUN", "JOB_UNDERRUN"),
+                    Ignored("no exceptions are raised")),
+    **dict.fromkeys(("STRICT_UG_CONTROL", "ENFORCE_ONE_UG_LIMIT", "ENFORCE_UG_TREE"),
+                    Ignored("limits of all of a user's groups count")),
+}  # fmt: skip
+SECTIONS: Mapping[str, Table | Ignored] = {"Parameters": PARAMETERS}
+MAX_ARRAY_SIZE = 1000  # LSF's default, where there is an lsb.params
+
+
+def rows_of(document: Document, site: Site) -> list[Row]:
+    """The Parameters sections, and how long a dispatch turn is."""
+    check_sections(document, SECTIONS, site)
+    rows = [row for section in document.of("Parameters") for row in section.rows]
+    for row in rows:
+        cell = row.get("MBD_SLEEP_TIME")
+        if cell is not None and cell.text.isdigit() and int(cell.text):
+            site.turn_s = float(int(cell.text))
+    return rows
+
+
+def read_params(rows: list[Row], site: Site) -> tuple[Fields, Fields, dict[str, str]]:
+    """(fields of the policy, fields that every queue has unless it says otherwise, the texts as written)."""
+    fields: Fields = {"max_array_size": MAX_ARRAY_SIZE}
+    for row in rows:
+        fields |= site.read(row, PARAMETERS)
+    plain = {name: value for name, value in fields.items() if name.startswith("fairshare.")}
+    if "queue.accept_interval" in fields:
+        plain["accept_interval"] = fields["queue.accept_interval"]
+    written = {name: cell.text for row in rows for name, cell in row.items() if cell.text}
+    return {name: value for name, value in fields.items() if "." not in name and name != "turn_s"}, plain, written

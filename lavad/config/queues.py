@@ -1,0 +1,360 @@
+"""lsb.queues: the queues, their order, limits and policies."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lavad.config import names, shares
+from lavad.config import values as v
+from lavad.config.grammar import Cell, Document, Row
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
+from lavad.config.values import Wrong
+from lavad.core import requirement
+from lavad.core.policy import Fairshare, JobDefaults, JobOrder, Queue, ResourceKind
+from lavad.core.reasons import Refused
+
+_PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
+_RESERVE = re.compile(r"MAX_RESERVE_TIME\s*\[\s*(\d{1,9})\s*\]\s*$", re.IGNORECASE)
+_EXIT_VALUES = re.compile(r"(?:(?:all|~?\d{1,3}(?:-\d{1,3})?|EXCLUDE\([\d\s\-]*\))\s*)+$", re.IGNORECASE)
+INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
+ALIASES = {"cpu": "r1m", "idle": "it", "login": "ls", "swap": "swp"}
+DEFAULT_QUEUE = "default"
+
+
+def _requirement(text: str) -> str:
+    try:
+        requirement.parse(text)
+    except Refused as error:
+        raise Wrong(str(error)) from None
+    return text
+
+
+def _run_limit(text: str, site: Site) -> Fields:
+    default, most = v.default_and_most_s(text)
+    return {"run_limit_s": most, "defaults.run_limit_default_s": default}
+
+
+def _memory_limit(text: str, site: Site) -> Fields:
+    default, most = v.default_and_most_kib(text, site.unit)
+    return {
+        "defaults.memory_limit_mib": -(-most // 1024),
+        "defaults.memory_limit_default_mib": -(-default // 1024),
+    }
+
+
+def _task_limit(text: str, site: Site) -> Fields:
+    least, default, most = v.task_limit(text)
+    return {"defaults.tasks_min": least, "defaults.tasks_default": default, "defaults.tasks_max": most}
+
+
+def _size_limit(name: str) -> Honoured:
+    """A limit of each process, kept in bytes."""
+
+    def read(text: str, site: Site) -> Fields:
+        default, most = v.default_and_most_kib(text, site.unit)
+        return {f"rlimit.{name}": (default << 10, most << 10)}
+
+    return Honoured(read, "`[default] maximum`, in LSF_UNIT_FOR_LIMITS or with a unit")
+
+
+def _hosts(text: str, site: Site) -> Fields:
+    found = names.preferred_hosts(text, site)
+    return {"hosts": found.hosts, "host_preference": found.preference}
+
+
+def _administrators(text: str, site: Site) -> Fields:
+    found = names.users(text, site)
+    if found.is_all:
+        raise Wrong("expected users and groups; all can't administer a queue")
+    return {"administrators": found.names}
+
+
+def _interactive(text: str) -> str:
+    word = text.strip().lower()
+    if word in ("only", "yes", "no", "y", "n"):
+        return {"y": "yes", "n": "no"}.get(word, word)
+    raise Wrong("expected YES, NO or ONLY")
+
+
+def _exclusive(text: str) -> bool:
+    return True if text.strip().upper().startswith("CU") else v.switch(text)
+
+
+def _reserve(memory: bool) -> Honoured:
+    def read(text: str, site: Site) -> Fields:
+        found = _RESERVE.match(text.strip())
+        if not found:
+            raise Wrong("expected MAX_RESERVE_TIME[dispatch turns]")
+        fields: Fields = {"slot_reserve_s": int(found[1]) * site.turn_s}
+        return {**fields, "reserves_memory": True} if memory else fields
+
+    what = "slots and memory" if memory else "slots"
+    return Honoured(read, f"`MAX_RESERVE_TIME[n]`: a blocked parallel job keeps free {what} for n dispatch turns")
+
+
+def _exit_values(text: str) -> str:
+    if not _EXIT_VALUES.match(text.strip()):
+        raise Wrong("expected exit codes such as 30 99 EXCLUDE(20), or all ~0")
+    return text.strip()
+
+
+def _backfill(text: str, site: Site) -> Fields:
+    return {"backfill": v.switch(text)}
+
+
+def _preemption(text: str, site: Site) -> Fields:
+    at, fields = 0, {}
+    while at < len(text):
+        found = _PREEMPTION.match(text, at)
+        if not found:
+            raise Wrong("expected PREEMPTIVE[[queue+n ...]], PREEMPTABLE[[queue ...]] or both")
+        fields[found[1].lower()] = None if found[2] is None else _queue_levels(found[2], site)
+        at = found.end()
+    return {"preemption": fields}
+
+
+def _queue_levels(text: str, site: Site) -> tuple[tuple[str, int], ...]:
+    levels = []
+    for word in text.split():
+        name, plus, level = word.partition("+")
+        if plus and not level.isdigit():
+            raise Wrong(f"{word}: expected a number after the +")
+        levels.append((_queue(name, site), int(level or 0)))
+    return tuple(levels)
+
+
+def _queue(name: str, site: Site) -> str:
+    if name not in site.queue_names:
+        raise Wrong(f"{name}: there is no such queue")
+    return name
+
+
+def _queue_list(text: str, site: Site) -> Fields:
+    return {"fairshare.queues": tuple(_queue(name, site) for name in text.split())}
+
+
+def _order(text: str) -> JobOrder:
+    try:
+        return JobOrder(text.strip().lower().replace("_", " "))
+    except ValueError:
+        raise Wrong("expected submission, slowdown or round_robin") from None
+
+
+def _round_robin(text: str, site: Site) -> Fields:
+    return {"order": JobOrder.ROUND_ROBIN} if v.switch(text) else {}
+
+
+def _factor(field: str, about: str) -> Honoured:
+    return sets(f"fairshare.{field}", v.decimal, about)
+
+
+def _nice(text: str) -> int:
+    return v.integer(text, -20, 20)
+
+
+def factors() -> dict[str, Honoured]:
+    """Parameters of the dynamic priority, the same for a queue and (in lsb.params) for all queues."""
+    return {
+        "CPU_TIME_FACTOR": _factor("cpu_time_factor", "weight of CPU time in the dynamic priority"),
+        "RUN_TIME_FACTOR": _factor("run_time_factor", "weight of run time"),
+        "RUN_JOB_FACTOR": _factor("run_job_factor", "weight of slots in use"),
+        "COMMITTED_RUN_TIME_FACTOR": _factor("committed_run_time_factor", "weight of run limits still to be used"),
+        "GPU_RUN_TIME_FACTOR": _factor("gpu_run_time_factor", "weight of the run time of GPUs"),
+        "HIST_HOURS": _factor("hist_hours", "hours after which use counts a tenth; 0: it never fades"),
+        "ENABLE_HIST_RUN_TIME": sets("fairshare.is_run_time_historic", v.switch, "run time of ended jobs counts"),
+        "RUN_TIME_DECAY": sets("fairshare.does_run_time_decay", v.switch, "run time fades as CPU time does"),
+    }
+
+
+_LIMIT = "`[default] maximum`"
+QUEUE: Table = {
+    "QUEUE_NAME": sets("name", str, "the queue's name; required"),
+    "PRIORITY": sets("priority", lambda text: v.integer(text, 1), "higher goes first; 1"),
+    "DESCRIPTION": sets("description", lambda text: text[:4096], "shown by `bqueues -l`"),
+    "USERS": Honoured(lambda text, site: {"users": names.users(text, site)}, "who may submit: users, groups, `all ~u`"),
+    "HOSTS": Honoured(_hosts, "where jobs run: hosts, groups, ranges, `all ~h`; `name+n` is preferred"),
+    "ADMINISTRATORS": Honoured(_administrators, "users who may open and close it, and control its jobs"),
+    "NICE": sets("nice", _nice, "nice value of its jobs"),
+    "QJOB_LIMIT": sets("slot_limit", v.integer, "slots of all its jobs"),
+    "UJOB_LIMIT": sets("user_slot_limit", v.integer, "slots of each user"),
+    "PJOB_LIMIT": sets("processor_slot_limit", v.decimal, "slots for each processor of a host"),
+    "HJOB_LIMIT": sets("host_slot_limit", v.integer, "slots on each host"),
+    "PROCLIMIT": Honoured(_task_limit, "`[minimum [default]] maximum` of a job's size"),
+    "TASKLIMIT": Honoured(_task_limit, "the newer name of PROCLIMIT"),
+    "CPULIMIT": Honoured(
+        lambda text, site: {"rlimit.cpu": v.default_and_most_s(text)}, f"{_LIMIT}, `[hours:]minutes` of CPU time"
+    ),
+    "RUNLIMIT": Honoured(_run_limit, f"{_LIMIT}, `[hours:]minutes`; never scaled by CPU factors"),
+    "MEMLIMIT": Honoured(_memory_limit, f"{_LIMIT} of memory, in LSF_UNIT_FOR_LIMITS or with a unit"),
+    "DATALIMIT": _size_limit("data"),
+    "STACKLIMIT": _size_limit("stack"),
+    "FILELIMIT": _size_limit("fsize"),
+    "CORELIMIT": _size_limit("core"),
+    "PROCESSLIMIT": Honoured(lambda text, site: {"rlimit.nproc": v.counts(text)}, f"{_LIMIT} of processes"),
+    "RES_REQ": sets("defaults.requirement", _requirement, "joined with each job's `-R`"),
+    "GPU_REQ": sets("defaults.gpu_requirement", str.strip, "for jobs without `-gpu`"),
+    "STOP_COND": sets("stop_condition", str.strip, "a select expression: jobs on such hosts are suspended"),
+    "RESUME_COND": sets("resume_condition", str.strip, "a select expression: they go on"),
+    "RUN_WINDOW": sets("run_windows", v.windows, "when its jobs may run"),
+    "DISPATCH_WINDOW": sets("dispatch_windows", v.windows, "when its jobs may start"),
+    "EXCLUSIVE": sets("is_exclusive_allowed", _exclusive, "Y: `bsub -x` is allowed; N. `CU[...]` counts as Y"),
+    "INTERACTIVE": sets("interactive", _interactive, "YES, NO or ONLY interactive jobs"),
+    "BACKFILL": Honoured(_backfill, "Y: one blocked job holds a reservation, others start early if they end in time"),
+    "LAVA_BACKFILL_DEPTH": sets("backfill_depth", lambda text: v.integer(text, 0, 1_000_000),
+                                "lava's own: so many blocked jobs hold a reservation; BACKFILL = Y is 1"),
+    "LAVA_JOB_ORDER": sets("order", _order, "lava's own: `submission`, `slowdown` or `round_robin`"),
+    "LAVA_STRICT_ORDER": sets("in_order", v.switch, "lava's own: Y: no job starts before one ahead of it"),
+    "ROUND_ROBIN_POLICY": Honoured(_round_robin, "Y: the user with the fewest slots in use goes first"),
+    "SLOT_RESERVE": _reserve(memory=False),
+    "RESOURCE_RESERVE": _reserve(memory=True),
+    "SLOT_MEMORY_RESERVE": _reserve(memory=True),
+    "IGNORE_DEADLINE": sets("ignores_deadline", v.switch, "Y: jobs start even if a window ends before they would"),
+    "FAIRSHARE": Honoured(
+        lambda text, site: {"fairshare.shares": shares.queue_shares(text, site)}, "`USER_SHARES[[name,shares] ...]`"
+    ),
+    "USER_SHARES": Honoured(
+        lambda text, site: {"fairshare.shares": shares.share_list(text, site)}, "`[name,shares] ...` as OpenLava has it"
+    ),
+    "FAIRSHARE_QUEUES": Honoured(_queue_list, "queues that share this one's tree"),
+    **factors(),
+    "PREEMPTION": Honoured(_preemption, "`PREEMPTIVE[[queue+n ...]]`, `PREEMPTABLE[[queue ...]]`; no list: all"),
+    "REQUEUE_EXIT_VALUES": sets("defaults.requeue_exit_values", _exit_values, "exit codes that requeue a job"),
+    "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when their host is lost"),
+    "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command before each job"),
+    "POST_EXEC": sets("defaults.post_exec", str.strip, "a command after each job"),
+    "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place"),
+    "JOB_CONTROLS": sets("job_controls", v.job_controls, "`SUSPEND[...] RESUME[...] TERMINATE[...]`"),
+    "TERMINATE_WHEN": sets(
+        "terminate_when", lambda text: v.words(text, "WINDOW", "LOAD", "PREEMPT"), "WINDOW, LOAD, PREEMPT"
+    ),
+    "JOB_ACCEPT_INTERVAL": Honoured(
+        lambda text, site: {"accept_interval": v.integer(text) * site.turn_s}, "turns between two starts on one host"
+    ),
+    "DEFAULT_USER_GROUP": sets("user_group_default", str.strip, "for jobs without `-G`"),
+    **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT"), Ignored("not enforced")),
+    "DEFAULT_HOST_SPEC": Ignored("limits are never scaled by CPU factors"),
+    "NEW_JOB_SCHED_DELAY": Ignored("a new job is looked at at once"),
+    "PRE_POST_EXEC_USER": Ignored("pre- and post-execution commands run as the job's user"),
+    "DISPATCH_ORDER": Ignored("queues of equal priority are served together"),
+    **dict.fromkeys(("CHKPNT", "MIG"), Ignored("no checkpoints, no migration")),
+    **dict.fromkeys(("CHUNK_JOB_SIZE", "ENQUE_INTERACTIVE_AHEAD", "RELAX_JOB_DISPATCH_ORDER"),
+                    Ignored("starting a job is cheap enough without")),
+    **dict.fromkeys(("APS_PRIORITY", "USE_PRIORITY_IN_POOL", "SLA_GUARANTEES_IGNORE", "OWNERSHIP"),
+                    Ignored("no such policy; see capacity pools")),
+    **dict.fromkeys(("CONTAINER", "DOCKER_IMAGE_AFFINITY", "EXEC_DRIVER"), Ignored("no containers yet")),
+    **dict.fromkeys(("RESRSV_LIMIT", "MAX_JOB_REQUEUE", "MAX_JOB_PREEMPT", "JOB_SIZE_LIST", "NODELIST"),
+                    Ignored("no such policy")),
+    **dict.fromkeys(("JOB_OVERRUN", "JOB_IDLE", "JOB_UNDERRUN", "ELIGIBLE_PEND_TIME_LIMIT", "PEND_TIME_LIMIT"),
+                    Ignored("no exceptions are raised")),
+    "INTERRUPTIBLE_BACKFILL": Ignored("backfilled jobs are not killed"),
+    "SUCCESS_EXIT_VALUES": Ignored("only exit code 0 is success"),
+    **dict.fromkeys(("RC_HOSTS", "RC_ACCOUNT", "RC_DEMAND_POLICY"), Ignored("no hosts from clouds")),
+    **dict.fromkeys(("NQS_QUEUES", "SNDJOBS_TO", "RCVJOBS_FROM"), Ignored("one cluster only")),
+}  # fmt: skip
+SECTIONS: Mapping[str, Table | Ignored] = {"Queue": QUEUE}
+
+
+def threshold_of(name: str, site: Site) -> Honoured | None:
+    """The column or parameter of a load index, built in or the site's own."""
+    index = ALIASES.get(name.lower(), name.lower())
+    own = next((known for known in site.resources if known.lower() == index), None)
+    if own is not None and site.resources[own].kind is ResourceKind.NUMERIC:
+        index = own
+    elif index not in INDICES:
+        return None
+    return sets("thresholds", lambda text: (v.threshold(index, text),), "`loadSched/loadStop`")
+
+
+def read_queues(document: Document, site: Site, plain: Fields) -> tuple[Queue, ...]:
+    """The queues of the file. ``plain`` are fields that lsb.params sets for all of them."""
+    check_sections(document, SECTIONS, site)
+    rows = [(section, row) for section in document.of("Queue") for row in section.rows]
+    cells = [(row, required(row, "QUEUE_NAME", section, site)) for section, row in rows]
+    named = _named(cells, site)
+    site.queue_names = frozenset(named)
+    found = {name: site.read(row, QUEUE, extra=lambda word: threshold_of(word, site)) for name, row in named.items()}
+    queues = {name: _queue_of({**plain, **fields}) for name, fields in found.items()}
+    _share_trees(queues, found)
+    _preempt(queues, found, named, site)
+    return tuple(queues.values())
+
+
+def _named(cells: list[tuple[Row, str]], site: Site) -> dict[str, Row]:
+    """Rows by queue name, without those that can't be named."""
+    named: dict[str, Row] = {}
+    for row, name in cells:
+        if not name:
+            continue
+        try:
+            if name != DEFAULT_QUEUE:
+                names.check_name(name, "queue")
+        except Wrong as error:
+            site.wrong(row["QUEUE_NAME"], f"QUEUE_NAME = {name}: {error}")
+            continue
+        if name in named:
+            site.wrong(row["QUEUE_NAME"], f"QUEUE_NAME = {name}: there is a queue of this name already")
+            continue
+        named[name] = row
+    return named
+
+
+def _queue_of(fields: Fields) -> Queue:
+    """A queue from its fields; what LSF has otherwise than a queue of the built-in policy is set here."""
+    own = {name: value for name, value in fields.items() if "." not in name and name not in ("backfill", "preemption")}
+    own.setdefault("is_exclusive_allowed", False)
+    if fields.get("backfill") and "backfill_depth" not in own:
+        own["backfill_depth"] = 1
+    defaults = _part(fields, "defaults.")
+    rlimits = tuple((name, *limits) for name, limits in sorted(_part(fields, "rlimit.").items()))
+    fairshare = _part(fields, "fairshare.")
+    if "shares" in fairshare:
+        own["fairshare"] = Fairshare(**{**fairshare, "queues": (fields["name"], *fairshare.get("queues", ()))})
+    return Queue(**own, defaults=JobDefaults(**defaults, rlimits=rlimits))
+
+
+def _part(fields: Fields, prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def _share_trees(queues: dict[str, Queue], found: dict[str, Fields]) -> None:
+    """Queues that FAIRSHARE_QUEUES names share the tree of the queue that names them."""
+    for name in found:
+        fairshare = queues[name].fairshare
+        for other in fairshare.queues[1:] if fairshare is not None and "fairshare.queues" in found[name] else ():
+            queues[other] = replace(queues[other], fairshare=fairshare)
+
+
+def _preempt(queues: dict[str, Queue], found: dict[str, Fields], rows: dict[str, Row], site: Site) -> None:
+    """Who may preempt whom, from both ends: PREEMPTIVE of the higher queue and PREEMPTABLE of the lower one."""
+    pairs: dict[tuple[str, str], int] = {}
+    for name, fields in found.items():
+        said = fields.get("preemption", {})
+        cell = rows[name].get("PREEMPTION", Cell("", 0))
+        if "preemptive" in said:
+            for low, level in said["preemptive"] or _lower(queues, name):
+                _pair(pairs, queues, name, low, level, cell, site)
+        if "preemptable" in said:
+            for high, _ in said["preemptable"] or _higher(queues, name):
+                _pair(pairs, queues, high, name, pairs.get((high, name), 0), cell, site)
+    for high in queues:
+        below = tuple((low, level) for (one, low), level in pairs.items() if one == high)
+        above = frozenset(one for (one, low) in pairs if low == high)
+        queues[high] = replace(queues[high], preempts=below, is_preemptable=bool(above), preemptable_by=above)
+
+
+def _pair(
+    pairs: dict[tuple[str, str], int], queues: dict[str, Queue], high: str, low: str, level: int, cell: Cell, site: Site
+) -> None:
+    if queues[high].priority <= queues[low].priority:
+        site.warn(cell, f"PREEMPTION: {high} does not preempt {low}, whose PRIORITY is not below its own")
+        return
+    pairs[high, low] = level
+
+
+def _lower(queues: dict[str, Queue], name: str) -> list[tuple[str, int]]:
+    return [(other.name, 0) for other in queues.values() if other.priority < queues[name].priority]
+
+
+def _higher(queues: dict[str, Queue], name: str) -> list[tuple[str, int]]:
+    return [(other.name, 0) for other in queues.values() if other.priority > queues[name].priority]

@@ -1,0 +1,202 @@
+"""lsb.resources: Limit sections and capacity pools."""
+
+import re
+from collections.abc import Mapping
+
+from lavad.config import names
+from lavad.config import values as v
+from lavad.config.grammar import Document, Row, Section
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, check_sections, required, sets
+from lavad.config.values import Wrong
+from lavad.core.policy import ALL, Limit, Names, Pool
+
+_PAIR = re.compile(r"\s*\[\s*([^\[\],\s]+)\s*,\s*([^\[\],\s]+)\s*\]")
+_AMOUNT = re.compile(r"(slots|mem|gpus)\s*=\s*(\S+)\Z", re.IGNORECASE)
+
+
+def _memory(text: str, site: Site) -> Fields:
+    if text.endswith("%"):
+        raise Wrong("a share of a host's memory is not supported; expected a size")
+    return {"memory_mib": v.size_mib(text, site.unit)}
+
+
+def _space(name: str) -> Honoured:
+    return Honoured(
+        lambda text, site: {f"resource.{name}": (name, float(v.size_mib(text, site.unit)))}, f"{name} in use together"
+    )
+
+
+def _resource_list(text: str, site: Site) -> Fields:
+    found, at = [], 0
+    while text[at:].strip():
+        pair = _PAIR.match(text, at)
+        if not pair:
+            raise Wrong("expected [resource,amount] one after another")
+        if pair[1] not in site.resources:
+            raise Wrong(f"{pair[1]}: no resource of lsf.shared")
+        found.append((pair[1], v.decimal(pair[2])))
+        at = pair.end()
+    return {"resource.own": tuple(found)}
+
+
+def _users(name: str, about: str) -> Honoured:
+    return Honoured(lambda text, site: {name: names.users(text, site)}, about)
+
+
+def _hosts(name: str, about: str) -> Honoured:
+    return Honoured(lambda text, site: {name: names.hosts(text, site)}, about)
+
+
+def _queues(name: str, about: str) -> Honoured:
+    def read(text: str, site: Site) -> Fields:
+        found = names.combine(text, lambda word: ALL if word == "all" else Names(False, frozenset((word,))))
+        for queue in sorted(found.names - site.queue_names):
+            raise Wrong(f"{queue}: there is no such queue")
+        return {name: found}
+
+    return Honoured(read, about)
+
+
+def _projects(name: str, about: str) -> Honoured:
+    def of_word(word: str) -> Names:
+        return ALL if word == "all" else Names(False, frozenset((word,)))
+
+    return Honoured(lambda text, site: {name: names.combine(text, of_word)}, about)
+
+
+_TOGETHER, _EACH = "whom it counts, together", "whom it counts, each alone"
+LIMIT: Table = {
+    "NAME": sets("name", str, "the limit's name"),
+    "SLOTS": sets("slots", v.integer, "slots in use"),
+    "SLOTS_PER_PROCESSOR": sets("slots_per_processor", v.decimal, "slots for each processor of a host; takes PER_HOST"),
+    "JOBS": sets("jobs", v.integer, "jobs that have started"),
+    "MEM": Honoured(_memory, "reserved memory, in LSF_UNIT_FOR_LIMITS or with a unit"),
+    "TMP": _space("tmp"),
+    "SWP": _space("swp"),
+    "RESOURCE": Honoured(_resource_list, "`[resource,amount] ...` reserved"),
+    "USERS": _users("users", _TOGETHER),
+    "PER_USER": _users("per_user", _EACH),
+    "QUEUES": _queues("queues", _TOGETHER),
+    "PER_QUEUE": _queues("per_queue", _EACH),
+    "HOSTS": _hosts("hosts", "where, together"),
+    "PER_HOST": _hosts("per_host", "where, each host alone"),
+    "PROJECTS": _projects("projects", "projects, together"),
+    "PER_PROJECT": _projects("per_project", "projects, each alone"),
+    "LAVA_WINDOW": sets("windows", v.windows, "lava's own: when the limit holds; always"),
+    "ELIGIBLE_PEND_JOBS": Ignored("MAX_PEND_JOBS of lsb.users does it"),
+    "INELIGIBLE": Ignored("no eligible time is counted"),
+    "JOBS_PER_SCHED_CYCLE": Ignored("there are no cycles"),
+}
+# A limit for these would hold for everybody if the word were ignored: the whole section is left out.
+_NO_SUCH_CONSUMERS = ("APPS", "PER_APP", "LIC_PROJECTS", "PER_LIC_PROJECT", "CLUSTERS", "PER_CLUSTER")
+
+
+def _amounts(name: str, about: str) -> Honoured:
+    def read(text: str, site: Site) -> Fields:
+        found: dict[str, float] = {}
+        for word in text.replace(",", " ").split():
+            match = _AMOUNT.match(word)
+            if not match:
+                raise Wrong("expected slots=n, mem=size and gpus=n, those that matter")
+            key = match[1].lower()
+            found[key] = float(v.size_mib(match[2], "M")) if key == "mem" else v.decimal(match[2])
+        return {name: found}
+
+    return Honoured(read, about)
+
+
+POOL: Table = {
+    "NAME": sets("name", str, "the pool's name; required"),
+    "USERS": _users("users", "whose jobs belong to it; all"),
+    "QUEUES": _queues("queues", "jobs of which queues; all"),
+    "HOSTS": _hosts("hosts", "on which hosts it is; all"),
+    "GUARANTEED": _amounts("guaranteed", "`slots=40 mem=200G gpus=8`: always there for its jobs"),
+    "DESERVED": _amounts("deserved", "its fair part of what is not guaranteed: taken back when it needs it"),
+    "MAX": _amounts("largest", "the most it ever gets, loans included"),
+    "LOAN": sets("lends", v.switch, "Y: what it does not use is lent to others; Y"),
+    "TYPE": Ignored("GUARANTEED names slots, memory and GPUs"),
+    "DESCRIPTION": Ignored("not shown"),
+    **dict.fromkeys(("RES_SELECT", "SLOTS_PER_HOST", "ADMINISTRATORS", "RETAIN", "ADMIN"), Ignored("no such policy")),
+}
+# LSF's own words for what service classes get: without those classes they mean nothing.
+_OF_CLASSES = ("DISTRIBUTION", "LOAN_POLICIES")
+SECTIONS: Mapping[str, Table | Ignored] = {
+    "Limit": LIMIT,
+    "GuaranteedResourcePool": POOL,
+    "ReservationUsage": Ignored("RESOURCE_RESERVE_PER_TASK, or a rusage with /job, /task or /host"),
+    "HostExport": Ignored("one cluster only"),
+    "SharedResourceExport": Ignored("one cluster only"),
+    "ResourceReservation": Ignored("only administrators make advance reservations"),
+}
+
+
+def read_resources(document: Document, site: Site) -> Fields:
+    """The policy's limits and pools."""
+    check_sections(document, SECTIONS, site)
+    limits = [
+        limit
+        for section in document.of("Limit")
+        for row in section.rows
+        if (limit := _limit(row, section, site)) is not None
+    ]
+    _check_names([limit.name for limit in limits], document, "Limit", site)
+    pools = [
+        pool
+        for section in document.of("GuaranteedResourcePool")
+        for row in section.rows
+        if (pool := _pool(row, section, site)) is not None
+    ]
+    _check_names([pool.name for pool in pools], document, "GuaranteedResourcePool", site)
+    return {"limits": tuple(limits), "pools": tuple(pools)}
+
+
+def _check_names(found: list[str], document: Document, section: str, site: Site) -> None:
+    twice = sorted({name for name in found if found.count(name) > 1})
+    if twice:
+        site.wrong(cell_of(list(document.of(section))[-1]), f"{section}: the name {twice[0]} is there twice")
+
+
+def _limit(row: Row, section: Section, site: Site) -> Limit | None:
+    for name in _NO_SUCH_CONSUMERS:
+        cell = row.get(name)
+        if cell is not None and cell.text:
+            site.warn(cell, f"{name}: lava has no such consumers; the whole limit is left out")
+            return None
+    fields = site.read({name: cell for name, cell in row.items() if name not in _NO_SUCH_CONSUMERS}, LIMIT)
+    resources = [fields.pop(key) for key in list(fields) if key.startswith("resource.") and key != "resource.own"]
+    own = fields.pop("resource.own", ())
+    name = fields.pop("name", "") or f"limit{section.line}"
+    limit = Limit(name, **fields, resources=(*own, *resources))
+    where = next(iter(row.values()))
+    if not row_counts(limit):
+        site.wrong(where, f"Limit {name}: expected SLOTS, JOBS, MEM, TMP, SWP, SLOTS_PER_PROCESSOR or RESOURCE")
+    for one, other in (("users", "per_user"), ("queues", "per_queue"), ("hosts", "per_host")):
+        if getattr(limit, one) is not None and getattr(limit, other) is not None:
+            site.wrong(where, f"Limit {name}: expected {one.upper()} or {other.upper()}, not both")
+    if limit.slots_per_processor is not None and limit.per_host is None:
+        site.wrong(where, f"Limit {name}: SLOTS_PER_PROCESSOR takes PER_HOST")
+    return limit
+
+
+def row_counts(limit: Limit) -> bool:
+    """Does it limit anything?"""
+    amounts = (limit.slots, limit.jobs, limit.memory_mib, limit.slots_per_processor)
+    return any(amount is not None for amount in amounts) or bool(limit.resources)
+
+
+def _pool(row: Row, section: Section, site: Site) -> Pool | None:
+    name = required(row, "NAME", section, site)
+    for word in _OF_CLASSES:
+        cell = row.get(word)
+        if cell is not None and cell.text:
+            site.wrong(cell, f"{word}: there are no service classes; expected USERS or QUEUES, and GUARANTEED, "
+                       "DESERVED, MAX and LOAN")  # fmt: skip
+    fields = site.read({key: cell for key, cell in row.items() if key not in _OF_CLASSES}, POOL)
+    if not name:
+        return None
+    pool = Pool(**fields)
+    for key, most in pool.largest.items():
+        for word, amounts in (("GUARANTEED", pool.guaranteed), ("DESERVED", pool.deserved)):
+            if amounts.get(key, 0) > most:
+                site.wrong(row["NAME"], f"pool {name}: {word} {key} is above MAX")
+    return pool

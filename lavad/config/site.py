@@ -1,0 +1,171 @@
+"""What reading one directory of LSF files knows and finds: tables of parameters, groups and hosts so far, complaints.
+
+A table says of every parameter of a section whether it is honoured (and how it is read) or known and without effect
+(and why). What is in no table is unknown, and is reported with the name that may have been meant.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from lavad.config.accounts import Accounts
+from lavad.config.grammar import Cell, Complaint, Document, Row, Section
+from lavad.config.values import Wrong
+from lavad.core.policy import HostRule, Names, Resource, Share
+
+Fields = dict[str, Any]
+
+
+class Fate(Enum):
+    """What becomes of a parameter."""
+
+    HONOURED = "honoured"
+    IGNORED = "ignored"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Honoured:
+    """``read`` gives what the value sets, by field; ``about`` is its form or meaning, for people."""
+
+    read: Callable[[str, "Site"], Fields]
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Known, and without effect in lava; ``reason`` says why in a few words."""
+
+    reason: str
+
+
+Table = Mapping[str, Honoured | Ignored]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One setting as it was found, for ``badmin ckconfig -v``."""
+
+    file: str
+    line: int
+    name: str
+    fate: Fate
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Site:
+    """Everything that later files need of earlier ones. ``turn_s`` is the length of a dispatch turn."""
+
+    accounts: Accounts
+    unit: str = "K"  # LSF_UNIT_FOR_LIMITS
+    turn_s: float = 60.0  # MBD_SLEEP_TIME
+    settings: dict[str, str] = field(default_factory=dict)  # lsf.conf
+    complaints: list[Complaint] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    hosts: dict[str, HostRule] = field(default_factory=dict)  # Host section of lsf.cluster
+    cpu_factors: dict[str, float] = field(default_factory=dict)  # by host model
+    resources: dict[str, Resource] = field(default_factory=dict)
+    user_groups: dict[str, Names] = field(default_factory=dict)
+    group_shares: dict[str, tuple[Share, ...]] = field(default_factory=dict)
+    host_groups: dict[str, Names] = field(default_factory=dict)
+    queue_names: frozenset[str] = frozenset()
+    strangers: list[str] = field(default_factory=list)  # hosts named just now that lsf.cluster does not list
+
+    def wrong(self, cell: Cell, text: str) -> None:
+        """An error: this configuration can't be used."""
+        self.complaints.append(Complaint(cell.file, cell.line, text))
+
+    def warn(self, cell: Cell, text: str) -> None:
+        """Something the administrator should know; the configuration can be used."""
+        self.complaints.append(Complaint(cell.file, cell.line, text, is_fatal=False))
+
+    def warn_of_strangers(self, cell: Cell) -> None:
+        """Say which hosts the last list named that are in no Host section, where there is one."""
+        if self.strangers:
+            more = f" and {len(self.strangers) - 1} more" if len(self.strangers) > 1 else ""
+            self.warn(cell, f"{self.strangers[0]}{more}: no host of lsf.cluster; counts once such a host has joined")
+            self.strangers = []
+
+    def note(self, cell: Cell, name: str, fate: Fate, text: str = "") -> None:
+        """What became of a setting."""
+        self.entries.append(Entry(cell.file, cell.line, name, fate, text))
+
+    def unknown(self, cell: Cell, name: str, known: Mapping[str, Any], what: str = "parameter") -> None:
+        """A name that stands in no table: reported, and without effect."""
+        close = difflib.get_close_matches(name, list(known), 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        self.note(cell, name, Fate.UNKNOWN)
+        self.warn(cell, f"{name}: unknown {what}, it has no effect{hint}")
+
+    def read(self, row: Row, table: Table, *, extra: Callable[[str], Honoured | None] = lambda name: None) -> Fields:
+        """What the settings of a row come to, by field. Each wrong value is a complaint, and all are looked at.
+
+        Args:
+            extra: finds a parameter whose name is not fixed (a load index), or None.
+        """
+        fields: Fields = {}
+        for name, cell in row.items():
+            known = table.get(name) or extra(name)
+            if known is None:
+                self.unknown(cell, name, table)
+            elif isinstance(known, Ignored):
+                self.note(cell, name, Fate.IGNORED, known.reason)
+            else:
+                self.note(cell, name, Fate.HONOURED)
+                self._take(fields, name, cell, known)
+        return fields
+
+    def _take(self, fields: Fields, name: str, cell: Cell, known: Honoured) -> None:
+        if not cell.text:
+            return
+        try:
+            found = known.read(cell.text, self)
+        except Wrong as error:
+            self.wrong(cell, f"{name} = {_short(cell.text)}: {error}")
+            return
+        self.warn_of_strangers(cell)
+        for field_name, value in found.items():
+            before = fields.get(field_name)
+            fields[field_name] = before + value if isinstance(before, tuple) and field_name == "thresholds" else value
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def sets(name: str, read: Callable[[str], Any], about: str) -> Honoured:
+    """A parameter that fills one field by reading its text alone."""
+    return Honoured(lambda text, site: {name: read(text)}, about)
+
+
+def cell_of(section: Section) -> Cell:
+    """Where a section begins, for complaints about all of it."""
+    return Cell("", section.line, section.file)
+
+
+def required(row: Row, name: str, section: Section, site: Site) -> str:
+    """The text of a column that every row must have; empty after a complaint."""
+    cell = row.get(name)
+    if cell is None or not cell.text:
+        site.wrong(cell or cell_of(section), f"{section.name}: {name} is missing")
+        return ""
+    return cell.text
+
+
+def check_sections(document: Document, known: Mapping[str, Table | Ignored], site: Site) -> None:
+    """Complain about sections that a file does not have in LSF, and about settings outside any section."""
+    names = {name.lower(): name for name in known}
+    for section in document.sections:
+        name = names.get(section.name.lower())
+        cell = cell_of(section)
+        if name is None:
+            site.unknown(cell, section.name, known, "section")
+            continue
+        meaning = known[name]
+        if isinstance(meaning, Ignored):
+            site.note(cell, f"section {name}", Fate.IGNORED, meaning.reason)
+    for name, cell in document.settings.items():
+        site.wrong(cell, f"{name} stands outside any section; expected 'Begin SECTION' before it")

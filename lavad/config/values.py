@@ -1,0 +1,194 @@
+"""What one value in LSF's files means: numbers, switches, times, sizes, windows, thresholds. Text in, value out.
+
+Each reader raises ``Wrong`` with what was expected; who calls it knows the name, the file and the line.
+"""
+
+import re
+from fractions import Fraction
+
+from lavad.core.policy import Threshold, Window
+
+LARGEST = 2_147_483_647
+WEEK_MIN = 7 * 24 * 60
+MEMORY_MAX_MIB = 1 << 40
+_UNITS_KIB = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30, "P": 1 << 40, "E": 1 << 50, "Z": 1 << 60}
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGTPEZ]?)B?$", re.IGNORECASE)
+_TIME = re.compile(r"(?:(\d{1,7}):)?(\d{1,7})(?:/(\S+))?$")
+_MOMENT = re.compile(r"(?:([0-7]):)?(\d{1,2})(?::(\d{2}))?$")
+_SIGNAL_OR_COMMAND = re.compile(r"(SUSPEND|RESUME|TERMINATE)\s*\[([^\]]*)\]\s*", re.IGNORECASE)
+
+
+class Wrong(ValueError):
+    """The value makes no sense; the message says what was expected."""
+
+
+def integer(text: str, least: int = 0, most: int = LARGEST) -> int:
+    """A plain number within bounds."""
+    if not re.fullmatch(r"-?\d{1,18}", text) or not least <= int(text) <= most:
+        raise Wrong(f"expected a whole number from {least} to {most}")
+    return int(text)
+
+
+def decimal(text: str, least: float = 0.0, most: float = 1e9) -> float:
+    """A number that may have a fraction."""
+    if not re.fullmatch(r"\d{1,12}(\.\d{0,9})?|\.\d{1,9}", text) or not least <= float(text) <= most:
+        raise Wrong(f"expected a number from {least:g} to {most:g}")
+    return float(text)
+
+
+def switch(text: str) -> bool:
+    """Y or N, as LSF's files spell it."""
+    word = text.strip().lower()
+    if word in ("y", "yes", "1", "true", "on"):
+        return True
+    if word in ("n", "no", "0", "false", "off"):
+        return False
+    raise Wrong("expected Y or N")
+
+
+def minutes_s(text: str) -> tuple[int, str]:
+    """Seconds of ``[hours:]minutes[/host]``, and the host or model it is meant for."""
+    found = _TIME.match(text)
+    if not found:
+        raise Wrong("expected [hours:]minutes[/host]")
+    seconds = (int(found[1] or 0) * 60 + int(found[2])) * 60
+    if not 0 < seconds <= LARGEST:
+        raise Wrong("expected a time limit above 0")
+    return seconds, found[3] or ""
+
+
+def default_and_most_s(text: str) -> tuple[int, int]:
+    """``[default] maximum`` of a time limit, in seconds; a default of 0 means that none was given."""
+    words = text.split()
+    if not 1 <= len(words) <= 2:
+        raise Wrong("expected [default] maximum, each [hours:]minutes[/host]")
+    return _ordered([minutes_s(word)[0] for word in words])
+
+
+def _ordered(numbers: list[int]) -> tuple[int, int]:
+    if len(numbers) == 1:
+        return 0, numbers[0]
+    if numbers[0] > numbers[1]:
+        raise Wrong("expected the default before the maximum, and not above it")
+    return numbers[0], numbers[1]
+
+
+def size_kib(text: str, unit: str) -> int:
+    """KiB of a size, rounded up; ``unit`` is the letter meant where there is none."""
+    found = _SIZE.match(text)
+    if not found:
+        raise Wrong("expected a size: a number, or one with K, M, G or T after it")
+    kib = -int(-Fraction(found[1]) * _UNITS_KIB[(found[2] or unit).upper()] // 1)
+    if not 0 < kib <= MEMORY_MAX_MIB << 10:
+        raise Wrong("expected a size above 0 that a host could have")
+    return kib
+
+
+def size_mib(text: str, unit: str) -> int:
+    """MiB of a size, rounded up."""
+    return -(-size_kib(text, unit) // 1024)
+
+
+def default_and_most_kib(text: str, unit: str) -> tuple[int, int]:
+    """``[default] maximum`` of a size limit, in KiB; a default of 0 means that none was given."""
+    words = text.split()
+    if not 1 <= len(words) <= 2:
+        raise Wrong("expected [default] maximum, each a size")
+    return _ordered([size_kib(word, unit) for word in words])
+
+
+def counts(text: str) -> tuple[int, int]:
+    """``[default] maximum`` of a number of processes or threads."""
+    words = text.split()
+    if not 1 <= len(words) <= 2:
+        raise Wrong("expected [default] maximum")
+    return _ordered([integer(word, 1) for word in words])
+
+
+def task_limit(text: str) -> tuple[int, int, int]:
+    """``[minimum [default]] maximum`` of the size of a job."""
+    numbers = [integer(word, 1) for word in text.split()]
+    if not 1 <= len(numbers) <= 3:
+        raise Wrong("expected [minimum [default]] maximum")
+    least = numbers[0] if len(numbers) > 1 else 1
+    default = numbers[1] if len(numbers) == 3 else least
+    if not least <= default <= numbers[-1]:
+        raise Wrong("expected minimum, default and maximum in ascending order")
+    return least, default, numbers[-1]
+
+
+def windows(text: str) -> tuple[Window, ...]:
+    """Time windows separated by blanks; one without days is there every day."""
+    found: list[Window] = []
+    for word in text.split():
+        found += _window(word)
+    return tuple(found)
+
+
+def _window(word: str) -> list[Window]:
+    begin, dash, end = word.partition("-")
+    first, last = _MOMENT.match(begin), _MOMENT.match(end)
+    expected = "expected [day:]hour[:minute]-[day:]hour[:minute] with days 0 (Sunday) to 6"
+    if not dash or not first or not last:
+        raise Wrong(f"{word}: {expected}")
+    start, stop = _moment(word, begin), _moment(word, end)
+    if (start[0] is None) != (stop[0] is None):
+        raise Wrong(f"{word}: {expected}, a day at both ends or at none")
+    if start == stop:
+        raise Wrong(f"{word}: it begins when it ends")
+    if start[0] is not None and stop[0] is not None:
+        return [Window(start[0] * 1440 + start[1], stop[0] * 1440 + stop[1])]
+    after = stop[1] + (1440 if stop[1] < start[1] else 0)
+    return [Window(day * 1440 + start[1], (day * 1440 + after) % WEEK_MIN) for day in range(7)]
+
+
+def _moment(word: str, text: str) -> tuple[int | None, int]:
+    """Day of the week if one is given, and minute of the day. ``d:h``, as in 6:20, is an hour with minutes."""
+    parts = text.split(":")
+    day = int(parts[0]) % 7 if len(parts) == 3 else None
+    hour = int(parts[-2]) if len(parts) > 1 else int(parts[0])
+    minute = int(parts[-1]) if len(parts) > 1 else 0
+    if hour > 24 or minute > 59 or (hour == 24 and minute):
+        raise Wrong(f"{word}: expected hours from 0 to 23 and minutes from 0 to 59")
+    return day, hour * 60 + minute
+
+
+def threshold(index: str, text: str) -> Threshold:
+    """``loadSched/loadStop`` of a load index; either may be left out."""
+    sched, _, stop = text.partition("/")
+    try:
+        bounds = [decimal(part.strip()) if part.strip() else None for part in (sched, stop)]
+    except Wrong:
+        raise Wrong("expected loadSched/loadStop, each a number or nothing") from None
+    if index == "ut":
+        bounds = [bound / 100 if bound is not None and bound > 1 else bound for bound in bounds]
+    return Threshold(index, *bounds)
+
+
+def per_time(text: str) -> tuple[int, float]:
+    """``increment/minutes`` of a priority: the step, and after how many seconds it comes again."""
+    step, slash, every = text.partition("/")
+    if not slash:
+        raise Wrong("expected increment/minutes")
+    return integer(step.strip(), 1), 60.0 * integer(every.strip(), 1)
+
+
+def job_controls(text: str) -> tuple[tuple[str, str], ...]:
+    """``SUSPEND[signal or command] RESUME[...] TERMINATE[...]``."""
+    found, at = [], 0
+    while at < len(text):
+        match = _SIGNAL_OR_COMMAND.match(text, at)
+        if not match:
+            raise Wrong("expected SUSPEND[...], RESUME[...] or TERMINATE[...] with a signal or command inside")
+        found.append((match[1].upper(), match[2].strip()))
+        at = match.end()
+    return tuple(found)
+
+
+def words(text: str, *known: str) -> frozenset[str]:
+    """Words of a fixed set, in capitals."""
+    given = frozenset(text.upper().split())
+    unknown = sorted(given - set(known))
+    if unknown or not given:
+        raise Wrong(f"expected some of {' '.join(known)}")
+    return given

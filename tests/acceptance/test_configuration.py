@@ -1,0 +1,148 @@
+"""A cluster that runs by LSF's own files, and is given others while its jobs run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+PARAMS = """\
+Begin Parameters
+DEFAULT_QUEUE = day
+MAX_JOB_ARRAY_SIZE = 50
+End Parameters
+"""
+DAY = """\
+Begin Queue
+QUEUE_NAME  = day
+PRIORITY    = 30
+RUNLIMIT    = 10 60
+DESCRIPTION = work of the day
+End Queue
+"""
+GONE = """\
+Begin Queue
+QUEUE_NAME = gone
+PRIORITY   = 20
+End Queue
+"""
+HOSTS = """\
+Begin Host
+HOST_NAME   MXJ   JL/U
+default     {slots}     ()
+End Host
+"""
+
+
+@pytest.fixture(scope="module")
+def site(open_directory: Path) -> Iterator[Cluster]:
+    """One host whose agent offers four slots, of which lsb.hosts takes two."""
+    files = {"lsb.params": PARAMS, "lsb.queues": DAY + GONE, "lsb.hosts": HOSTS.format(slots=2)}
+    with a_cluster(open_directory / "C", 1, 4, lsf_files=files) as made:
+        yield made
+
+
+def _running(cluster: Cluster, job: int) -> bool:
+    return cluster.states(job).get(0, ("", 0))[0] == "RUN"
+
+
+def test_the_files_are_in_force_from_the_start(site: Cluster) -> None:
+    """Queues, limits and slots are those of the files."""
+    queues = site.run("bqueues", "-noheader").stdout
+    assert [line.split()[0] for line in queues.splitlines()] == ["day", "gone"]
+    assert site.run("bhosts", "-noheader", "-o", "max").stdout.split() == ["2"]
+    refused = site.run("bsub", "-W", "61", "true")
+    assert refused.returncode != 0
+    assert "RUNLIMIT: Cannot exceed queue's hard limit(s)" in refused.stderr
+
+
+def test_new_rules_reach_a_cluster_that_works(site: Cluster) -> None:
+    """A queue is removed and a limit raised while jobs run: none is lost, and what waited starts."""
+    running = [site.submit("-q", "gone", "sleep 300"), site.submit("sleep 300")]
+    waiting = site.submit("sleep 300")
+    wait_for(lambda: all(_running(site, job) for job in running), 30, "two jobs to run")
+    assert not _running(site, waiting)
+    said = site.reconfigure({"lsb.queues": DAY, "lsb.hosts": HOSTS.format(slots=3)})
+    assert "No errors found." in said
+    assert "Reconfiguration initiated" in said
+    wait_for(lambda: _running(site, waiting), 20, "the third job to run in the third slot")
+    assert all(_running(site, job) for job in running)
+    assert site.run("bsub", "-q", "gone", "true").returncode != 0
+    site.reconfigure({"lsb.hosts": HOSTS.format(slots=1)})
+    assert all(_running(site, job) for job in (*running, waiting))
+    assert site.run("bhosts", "-noheader", "-o", "max").stdout.split() == ["1"]
+    site.reconfigure({"lsb.queues": DAY + GONE, "lsb.hosts": HOSTS.format(slots=2)})
+    site.run("bkill", "0")
+    wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 30, "all jobs to end")
+
+
+def test_a_broken_file_changes_nothing(site: Cluster) -> None:
+    """Every error is told with file and line; the rules before it stay, also for a master that starts again."""
+    broken = DAY.replace("30", "high").replace("10 60", "60 10")
+    site.write_lsf_files({"lsb.queues": broken})
+    for verb in ("ckconfig", "reconfig"):
+        done = site.run("badmin", verb)
+        assert done.returncode == 255
+        path = site.directory / "lsb.queues"
+        assert f"{path}:3: PRIORITY = high: expected a whole number from 1 to 2147483647" in done.stderr
+        assert f"{path}:4: RUNLIMIT = 60 10: expected the default before the maximum" in done.stderr
+        assert "There are fatal errors." in done.stderr
+    assert "gone" in site.run("bqueues").stdout
+    site.write_lsf_files({"lsb.queues": DAY + GONE})
+    done = site.run("badmin", "ckconfig", "-v")
+    assert "settings are honoured:" in done.stdout
+    assert "lsb.params:2 DEFAULT_QUEUE" in done.stdout
+
+
+def test_an_unknown_parameter_is_reported(site: Cluster) -> None:
+    """It has no effect and is no error."""
+    said = site.reconfigure({"lsb.queues": DAY.replace("RUNLIMIT", "RUN_LIMIT") + GONE})
+    assert "RUN_LIMIT: unknown parameter, it has no effect; did you mean RUNLIMIT?" in said
+    assert "There are warning errors." in said
+    site.reconfigure({"lsb.queues": DAY + GONE})
+
+
+def test_queues_are_closed_and_inactivated_by_administrators(site: Cluster) -> None:
+    """A closed queue takes no jobs, an inactive one starts none; both survive new rules and a new master."""
+    done = site.run("badmin", "qclose", "-C", "until Monday", "gone")
+    assert (done.returncode, done.stdout) == (0, "Queue <gone> is closed\n")
+    assert site.run("badmin", "qinact", "gone").stdout == "Queue <gone> is inactivated\n"
+    refused = site.run("bsub", "-q", "gone", "true")
+    assert "gone: Queue has been closed" in refused.stderr
+    site.reconfigure()
+    site.kill("lavad")
+    site.up()
+    row = site.run("bqueues", "-noheader", "gone").stdout.split()
+    assert row[2] == "Closed:Inact"
+    assert site.run("badmin", "qopen", "gone").stdout == "Queue <gone> is opened\n"
+    job = site.submit("-q", "gone", "true")
+    assert not _running(site, job)
+    assert site.run("badmin", "qact", "gone").stdout == "Queue <gone> is activated\n"
+    wait_for(lambda: site.states(job).get(0, ("", 0))[0] == "DONE", 30, "the job to run")
+    nowhere = site.run("badmin", "qopen", "nowhere")
+    assert (nowhere.returncode, nowhere.stderr) == (255, "nowhere: No such queue\n")
+
+
+def test_hosts_are_closed_with_a_reason(site: Cluster) -> None:
+    """hclose and hopen say what they did on standard error, as LSF does."""
+    host = site.hosts()[0]
+    done = site.run("badmin", "hclose", "-C", "new disk", host)
+    assert (done.returncode, done.stderr) == (0, f"Close <{host}> ...... done\n")
+    assert "new disk" in site.run("bhosts", "-l", host).stdout
+    assert "closed_Adm" in site.run("bhosts", "-w", host).stdout
+    assert site.run("badmin", "hopen", "all").stderr == f"Open <{host}> ...... done\n"
+
+
+def test_a_master_does_not_start_under_broken_rules(site: Cluster) -> None:
+    """It says why, line by line, and ends; the same check is there without a master."""
+    site.write_lsf_files({"lsb.queues": "Begin Queue\nPRIORITY = 5\nEnd Queue\n"})
+    site.kill("lavad")
+    done = site._call("up")
+    assert done.returncode != 0
+    assert "QUEUE_NAME is missing" in done.stdout + done.stderr
+    site.write_lsf_files({"lsb.queues": DAY + GONE})
+    site.up()
+    assert "day" in site.run("bqueues").stdout

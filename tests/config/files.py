@@ -1,0 +1,53 @@
+"""Directories of LSF files for tests: written from texts, read with made-up accounts."""
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from lavad.config.accounts import Accounts
+from lavad.config.load import Loaded, load
+from lavad.config.values import Wrong
+from lavad.core.policy import Policy
+
+SITE = Path(__file__).resolve().parent / "site"
+
+
+class MadeUp(Accounts):
+    """Everybody exists; Unix has one group, and egroup knows another."""
+
+    def is_user(self, name: str) -> bool:
+        return name not in ("staff", "empty")
+
+    def group(self, name: str) -> frozenset[str] | None:
+        return frozenset({"gil", "hal"}) if name == "staff" else None
+
+    def external(self, kind: str, name: str) -> list[str]:
+        if name == "slow":
+            raise Wrong("egroup took longer than 10 seconds")
+        return ["ivy", "jan"] if kind == "-u" else ["h1", "h2"]
+
+
+def write(directory: Path, files: Mapping[str, str]) -> Path:
+    """Files of these texts in a directory."""
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+    return directory
+
+
+def loaded(directory: Path, files: Mapping[str, str] | None = None, base: Policy | None = None) -> Loaded:
+    """What these files come to."""
+    return load(write(directory, files or {}), base or Policy(), "c1", MadeUp())
+
+
+def policy_of(directory: Path, files: Mapping[str, str]) -> Policy:
+    """The policy of files that have no errors."""
+    found = loaded(directory, files)
+    assert not found.errors, "\n".join(map(str, found.errors))
+    return found.policy
+
+
+def said(found: Loaded) -> list[str]:
+    """All complaints, without the directory."""
+    return [str(one)[len(str(Path(one.file).parent)) + 1 :] for one in found.complaints]
