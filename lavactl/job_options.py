@@ -79,11 +79,14 @@ def count(option: str, text: str, most: int = 2**31 - 1) -> int:
 
 
 def date(option: str, text: str, now: float) -> float:
-    """Seconds since the epoch of -b and -t."""
+    """Seconds since the epoch of -b and -t: a time to come."""
     try:
-        return units.read_date(text, now)
+        moment = units.read_date(text, now)
     except (ValueError, OverflowError):
         raise CommandError(f"-{option} {printable(text)}: Bad time specification.") from None
+    if moment <= now:
+        raise CommandError(f"-{option} {printable(text)}: Bad time specification: the time has passed.")
+    return moment
 
 
 def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:

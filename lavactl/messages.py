@@ -148,7 +148,7 @@ else:
         "21 not_rerunnable t, 22 array IndexRange*, 23 array_limit u, 24 umask_plus_one u, 26 description s, "
         "27 user_group s, 28 dependency s, 29 begin_time d, 30 terminate_time d, 31 priority u, 32 notify_end t, "
         "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 40 runtime_estimate_s u, "
-        "41 job_group s, 42 reservation s, 43 requirement_text s",
+        "38 requeue_exit_values s, 41 job_group s, 42 reservation s, 43 requirement_text s, 46 ends_orphan t",
         Role,
         IndexRange,
         Rlimit,

@@ -22,7 +22,7 @@ Usage: bsub [options] command [arguments]
   -q "queue ..."  -n min[,max]  -R "requirement" (repeatable)  -W [h:]m  -We [h:]m  -M memory  -m "host ..."
   -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
   -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
-  -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"
+  -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
   -E command  -Ep command  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -u mail  -N  -B  -notify when  -h  -V
 """
 
@@ -35,7 +35,7 @@ KINDS: dict[str, int | str] = {
          "outdir", "env", "L", "gpu", "nnodes", "b", "t", "w", "E", "Ep", "c", "F", "D", "S", "C", "u", "notify"),
         VALUE,
     ),
-    **dict.fromkeys(("x", "H", "K", "r", "rn", "N", "B", "Ne"), FLAG),
+    **dict.fromkeys(("x", "H", "K", "r", "rn", "N", "B", "Ne", "ti"), FLAG),
     **dict.fromkeys(("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "tty"), INTERACTIVE),
     "g": "job groups are not supported yet.",
     "Q": "requeueing by exit code is not supported yet.",
@@ -50,7 +50,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("json", "yaml", "jsdl"), "job description files are not supported yet."),
     **dict.fromkeys(("v", "p", "T", "hl", "ul"), "this limit is not supported yet."),
     **dict.fromkeys(
-        ("ar", "rnc", "s", "wa", "wt", "ti", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
+        ("ar", "rnc", "s", "wa", "wt", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "clusters", "ext", "extsched", "hostfile",
          "step_cgroup", "core_isolation", "cn_mem", "cn_cu", "ln_mem", "ln_slots"),
         NOT_YET,
@@ -253,6 +253,7 @@ def describe(spec: messages.JobSpec, choices: Choices) -> None:
     spec.user_group = choices.value("G") or ""
     spec.reservation = choices.value("U") or ""
     spec.dependency = choices.value("w") or ""
+    spec.ends_orphan = "ti" in choices
     spec.shell = choices.value("L") or ""
     spec.pre_exec = choices.value("E") or ""
     spec.post_exec = choices.value("Ep") or ""

@@ -155,7 +155,7 @@ class Master:
     async def _tick(self) -> None:
         """What time alone brings about; a defect there must be seen, and must not end the watch over hosts."""
         while True:
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(min(TICK_S, max(0.0, self.cluster.wake_at() - self.clock())))
             try:
                 self.engine.post([c.Tick()])
                 self.pacer.wake()

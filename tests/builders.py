@@ -54,14 +54,21 @@ def a_job(
     name: str = "",
     roles: tuple[RoleRequest, ...] = (),
     run_limit_s: int = 0,
+    dependency: str = "",
+    begin_at: float = 0.0,
+    terminate_at: float = 0.0,
+    ends_orphan: bool = False,
+    requeue: str = "",
     **role: Any,
 ) -> NewJob:
     """A submission. ``array`` is an index list such as "1-10"; other words are those of its only role."""
     request = Request(roles or (a_role(slots, **role),), hosts, exclusive)
     shared = Shared(caller.user, caller.uid, caller.uid, queue, "default", request, rerunnable=rerunnable)
-    shared = replace(shared, run_limit_s=run_limit_s)
+    shared = replace(shared, run_limit_s=run_limit_s, terminate_at=terminate_at)
     indices = Ranges.parse(array).parts()
-    return NewJob(0, shared, pack_text(name=name), b"", request_id, hold, indices, limit, priority)
+    text = pack_text(name=name)
+    terms = (dependency, begin_at, ends_orphan)
+    return NewJob(0, shared, text, b"", request_id, hold, indices, limit, priority, *terms)
 
 
 def each(slots: int = 2, **job: Any) -> NewJob:

@@ -295,7 +295,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
         packed = self.shelf.pack(spec, record.shared.user)
         new = translate.new_job(spec, packed, b"", owner, self.engine.cluster.policy)
-        await self.engine.execute(c.ModifyJob(target, new, caller, ", ".join(dict.fromkeys(request.fields))))
+        changes = ", ".join(dict.fromkeys(request.fields))
+        await self.engine.execute(c.ModifyJob(target, new, caller, changes, frozenset(request.fields)))
         self.links.spec_changed(target.job)
 
     # -- output -------------------------------------------------------------------------------------------------

@@ -59,6 +59,9 @@ def new_job(spec: jobs_pb2.JobSpec, stored: bytes, request_id: bytes, caller: Ca
         indices=checks.ranges_of(spec.array),
         array_limit=spec.array_limit,
         priority=spec.priority,
+        dependency=spec.dependency,
+        begin_at=spec.begin_time,
+        ends_orphan=spec.ends_orphan,
     )
 
 
@@ -66,10 +69,8 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
     checks.check_spec(spec)
     if spec.cwd and not spec.cwd.startswith("/"):
         raise Refused("-cwd: the working directory must be an absolute path")
-    if spec.dependency:
-        raise Refused("-w: job dependencies are not honoured by this version")
-    if spec.begin_time:
-        raise Refused("-b: begin times are not honoured by this version")
+    if spec.begin_time and spec.terminate_time and spec.terminate_time <= spec.begin_time:
+        raise Refused("Start time is later than termination time")
     if spec.resizable:
         raise Refused("-ar: resizable jobs are not honoured by this version")
     if spec.reservation:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lavad.core import events as e
-from lavad.core import lifecycle
+from lavad.core import lifecycle, terms
 from lavad.core.configured import as_configured
 from lavad.core.indexes.pending import Entry
 from lavad.core.model import FINAL, Allocation, HostFacts, HostShare, JobState, Key, serial_of
 from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Attempt, Host, Job, JobEnd, QueueState
+from lavad.core.records import ArrayRecord, Attempt, Host, Job, JobEnd, QueueState, exit_code
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -29,7 +29,12 @@ def _move(cluster: "Cluster", job: Job, event: object, target: JobState) -> None
     lifecycle.check(job.state, event, target)
     if job.state is not target:
         cluster.tally.move(job.shared, job.state, target)
-        job.state = target
+        old, job.state = job.state, target
+        if job.array is not None:
+            job.array.counts[old] -= 1
+            job.array.counts[target] += 1
+        if cluster.dependants:
+            cluster.dependants.note(job.id, job.index, old, target)
 
 
 def take_share(cluster: "Cluster", attempt: Attempt, share: HostShare) -> None:
@@ -89,6 +94,14 @@ def list_array(cluster: "Cluster", array: ArrayRecord) -> None:
         cluster.pending.remove(array.shared, entry(cluster, array))
 
 
+def list_job(cluster: "Cluster", job: Job) -> None:
+    """Put a plain job into its bucket while it may start, else take it out."""
+    if job.may_start:
+        cluster.pending.add(job.shared, entry(cluster, job))
+    else:
+        cluster.pending.remove(job.shared, entry(cluster, job))
+
+
 def _leave_attempt(cluster: "Cluster", job: Job) -> Attempt:
     attempt = job.attempt
     assert attempt is not None, f"{job.key} holds no attempt"
@@ -104,9 +117,12 @@ def _leave_attempt(cluster: "Cluster", job: Job) -> Attempt:
 def _note_finished(cluster: "Cluster", job: Job) -> None:
     cluster.finished[job.id, job.index] = job
     array = job.array
-    if array is not None:
+    if array is None:
+        terms.leave(cluster, job)
+    else:
         del array.live[job.index]
-        array.note_end(job.index, job.state)
+        array.counts[job.state] -= 1
+        array.note_end(job.index, job.state, exit_code(job.end.status) if job.end else 0)
         array.attempts.pop(job.index, None)
         _close_array(cluster, array, job.end.at if job.end else 0.0)
         list_array(cluster, array)
@@ -116,6 +132,7 @@ def _close_array(cluster: "Cluster", array: ArrayRecord, at: float) -> None:
     if array.is_over:
         array.over_at = at
         cluster.ended_arrays[array.id] = at
+        terms.leave(cluster, array)
 
 
 # -- submission and waiting ----------------------------------------------------------------------------------------
@@ -125,6 +142,7 @@ def _job_submitted(cluster: "Cluster", event: e.JobSubmitted) -> None:
     new = event.job
     shared = cluster.intern(new.shared)
     cluster.next_job = max(cluster.next_job, new.id + 1)
+    cluster.names.add(shared.uid, new.text, new.id)
     if new.request_id:
         cluster.request_ids[new.request_id] = new.id
         if len(cluster.request_ids) > REQUEST_IDS_KEPT:
@@ -136,8 +154,9 @@ def _job_submitted(cluster: "Cluster", event: e.JobSubmitted) -> None:
     job.priority = new.priority
     cluster.jobs[new.id] = job
     cluster.tally.add(shared, job.state)
+    terms.begin(cluster, job, new, event.at)
     if not new.hold:
-        cluster.pending.add(shared, entry(cluster, job))
+        list_job(cluster, job)
 
 
 def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> None:
@@ -146,6 +165,7 @@ def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> 
     array.priority = new.priority
     cluster.jobs[new.id] = array
     cluster.tally.add(shared, S.PSUSP if new.hold else S.PEND, len(array.indices))
+    terms.begin(cluster, array, new, event.at)
     list_array(cluster, array)
 
 
@@ -157,7 +177,10 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
     for state, count in _waiting_counts(record):
         cluster.tally.add(record.shared, state, -count)
         cluster.tally.add(shared, state, count)
+    cluster.names.remove(record.shared.uid, record.text, record.id)
     record.shared, record.text, record.priority = shared, event.job.text, event.job.priority
+    cluster.names.add(shared.uid, record.text, record.id)
+    terms.change(cluster, record, event.job, event.at)
     if isinstance(record, ArrayRecord):
         record.limit = event.job.array_limit
         for job in record.live.values():
@@ -166,18 +189,18 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
             job.shared = shared
         list_array(cluster, record)
     elif waiting:
-        cluster.pending.add(shared, entry(cluster, record))
+        list_job(cluster, record)
 
 
 def _waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
     if isinstance(record, ArrayRecord):
-        return [(S.PEND, len(record.pending)), (S.PSUSP, len(record.held))]
+        return [(S.PEND, len(record.pending) + len(record.blocked)), (S.PSUSP, len(record.held))]
     return [(record.state, 1)]
 
 
 def _job_moved(cluster: "Cluster", event: e.JobMoved) -> None:
     record = cluster.jobs[event.job]
-    is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.state is S.PEND
+    is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
     if is_listed:
         cluster.pending.remove(record.shared, entry(cluster, record))
     record.position, record.aged_from = event.position, event.aged_from
@@ -193,13 +216,15 @@ def _pending_ended(cluster: "Cluster", event: e.PendingEnded) -> None:
         record.end = JobEnd(event.at, 0, event.reason)
         _note_finished(cluster, record)
         return
-    for waiting, state in ((record.pending, S.PEND), (record.held, S.PSUSP)):
+    for waiting, state in ((record.pending, S.PEND), (record.blocked, S.PEND), (record.held, S.PSUSP)):
         gone = waiting.intersection(event.indices)
         waiting.difference_update(gone)
         record.killed.update(gone)
         cluster.tally.move(record.shared, state, S.EXIT, len(gone))
         for index in gone:
             record.note_end(index, S.EXIT)
+    record.unmet.difference_update(event.indices)
+    cluster.dependants.note(record.id, 0, S.PEND, S.EXIT)
     _close_array(cluster, record, event.at)
     list_array(cluster, record)
 
@@ -216,15 +241,39 @@ def _shift_waiting(cluster: "Cluster", event: e.PendingHeld | e.PendingFreed, ol
     record = cluster.jobs[event.job]
     if isinstance(record, Job):
         _move(cluster, record, event, new)
-        change = cluster.pending.add if new is S.PEND else cluster.pending.remove
-        change(record.shared, entry(cluster, record))
+        list_job(cluster, record)
         return
-    source, goal = (record.pending, record.held) if old is S.PEND else (record.held, record.pending)
-    moved = source.intersection(event.indices)
-    source.difference_update(moved)
-    goal.update(moved)
+    if old is S.PEND:
+        moved = record.waiting().intersection(event.indices)
+        record.pending.difference_update(moved)
+        record.blocked.difference_update(moved)
+        record.held.update(moved)
+    else:
+        moved = record.held.intersection(event.indices)
+        record.held.difference_update(moved)
+        record.admit(moved)
     cluster.tally.move(record.shared, old, new, len(moved))
+    cluster.dependants.note(record.id, 0, old, new)
     list_array(cluster, record)
+
+
+def _dependency_met(cluster: "Cluster", event: e.DependencyMet) -> None:
+    record = cluster.jobs[event.job]
+    terms.met(cluster, record, event.indices)
+    _list(cluster, record)
+
+
+def _begin_time_reached(cluster: "Cluster", event: e.BeginTimeReached) -> None:
+    record = cluster.jobs[event.job]
+    terms.reached(record)
+    _list(cluster, record)
+
+
+def _list(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    if isinstance(record, ArrayRecord):
+        list_array(cluster, record)
+    elif record.state is S.PEND:
+        list_job(cluster, record)
 
 
 # -- the life of an attempt -----------------------------------------------------------------------------------------
@@ -249,6 +298,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
 def _element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> Job:
     job = Job(array.id, index, array.shared, array.text, array.submitted_at, S.PEND)
     job.array, job.priority, job.position, job.aged_from = array, array.priority, array.position, array.aged_from
+    array.counts[S.PEND] += 1
     array.pending.discard(index)
     array.live[index] = job
     array.postponed.pop(index, None)
@@ -301,16 +351,21 @@ def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
     if event.avoid_host and event.avoid_host in cluster.hosts:
         cluster.hosts[event.avoid_host].avoid_until = event.avoid_until
         refresh_host(cluster, cluster.hosts[event.avoid_host], event.at)
+    terms.watch_deadline(cluster, job)
     if job.array is None:
         job.postponed_reason = event.reason
         if not event.hold:
-            cluster.pending.add(job.shared, entry(cluster, job))
+            list_job(cluster, job)
         return
     array, index = job.array, job.index
     del array.live[index]
     array.attempts[index] = job.attempts
     array.postponed[index] = event.reason
-    (array.held if event.hold else array.pending).add(index)
+    if event.hold:
+        array.held.add(index)
+    else:
+        array.admit(Ranges.of(index))
+    array.counts[job.state] -= 1
     list_array(cluster, array)
 
 
@@ -462,19 +517,21 @@ def _finished_forgotten(cluster: "Cluster", event: e.FinishedForgotten) -> None:
             break
         del cluster.finished[key]
         if job.array is None and job.state in FINAL:
-            cluster.jobs.pop(job.id, None)
+            terms.forget(cluster, job.id)
     while cluster.ended_arrays:
         array_id, at = next(iter(cluster.ended_arrays.items()))
         if at >= event.before:
             break
         del cluster.ended_arrays[array_id]
-        cluster.jobs.pop(array_id, None)
+        terms.forget(cluster, array_id)
 
 
 HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,
     e.JobMoved: _job_moved,
+    e.DependencyMet: _dependency_met,
+    e.BeginTimeReached: _begin_time_reached,
     e.PendingEnded: _pending_ended,
     e.PendingHeld: _pending_held,
     e.PendingFreed: _pending_freed,

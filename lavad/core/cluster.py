@@ -7,10 +7,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lavad.core import apply
+from lavad.core import apply, terms
 from lavad.core.configured import as_configured
 from lavad.core.events import Event
+from lavad.core.indexes.dependants import Dependants
 from lavad.core.indexes.hosts import HostTable
+from lavad.core.indexes.names import Names
 from lavad.core.indexes.pending import PendingIndex
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, Request, Shared
 from lavad.core.policy import Policy, Queue
@@ -41,6 +43,10 @@ class Cluster:
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
         self.request_ids: OrderedDict[bytes, int] = OrderedDict()
         self.tally = Tally()
+        self.dependants = Dependants()
+        self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that somebody still waits for
+        self.names = Names()
+        self.alarms: list[tuple[float, int]] = []  # a heap: when to look at which job
         self._interned: dict[Shared, Shared] = {}
         self._requests: dict[Request, Request] = {}
 
@@ -100,23 +106,29 @@ class Cluster:
         self.jobs[job.id] = job
         self.next_job = max(self.next_job, job.id + 1)
         self.tally.add(job.shared, job.state)
-        if job.state is JobState.PEND:
-            self.pending.add(job.shared, apply.entry(self, job))
-        elif job.state in FINAL:
+        if job.state in FINAL:
             self.finished[job.id, 0] = job
+            return
+        terms.adopt(self, job)
+        if job.may_start:
+            self.pending.add(job.shared, apply.entry(self, job))
 
     def adopt_array(self, array: ArrayRecord) -> None:
         """An array as its rows have it: pending and held sets, ended elements, live elements in ``live``."""
         array.shared = self.intern(array.shared)
         self.jobs[array.id] = array
         self.next_job = max(self.next_job, array.id + 1)
-        self.tally.add(array.shared, JobState.PEND, len(array.pending))
+        array.divide()
+        self.tally.add(array.shared, JobState.PEND, len(array.pending) + len(array.blocked))
         self.tally.add(array.shared, JobState.PSUSP, len(array.held))
         for job in array.live.values():
             job.array, job.shared = array, array.shared
             self.tally.add(array.shared, job.state)
+            array.counts[job.state] += 1
         if array.is_over:
             self.ended_arrays[array.id] = array.over_at
+        else:
+            terms.adopt(self, array)
         apply.list_array(self, array)
 
     def adopt_ended_element(self, array: ArrayRecord, job: Job) -> None:
@@ -143,7 +155,8 @@ class Cluster:
                 apply.take_share(self, attempt, share)
 
     def begin(self, now: float) -> None:
-        """Restored: from now on hosts that stay away count as silent after the usual time."""
+        """Restored: from now on hosts that stay away count as silent after the usual time, and terms are looked at."""
+        self.dependants.stir_all()
         for host in self.hosts.values():
             host.seen_at = now
 
@@ -164,6 +177,14 @@ class Cluster:
             if attempt is not None:
                 attempt.usage[name] = usage
 
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def wake_at(self) -> float:
+        """When time alone will bring something about: the next tick should not be later than that."""
+        if self.dependants.stirred:
+            return 0.0
+        return self.alarms[0][0] if self.alarms else float("inf")
+
     # -- read ----------------------------------------------------------------------------------------------------
 
     def element(self, job_id: int, index: int) -> Job | None:
@@ -172,6 +193,10 @@ class Cluster:
         if isinstance(job, ArrayRecord):
             return job.live.get(index) or self.finished.get((job_id, index))
         return job if index == 0 else None
+
+    def adopt_remembered(self, record: Job | ArrayRecord) -> None:
+        """A job that was forgotten long ago, for those who wait for what became of it."""
+        self.remembered[record.id] = record
 
     def holder(self, key: Key) -> Job | None:
         """The job whose present attempt is this one, or None when the attempt is over."""

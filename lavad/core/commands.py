@@ -68,12 +68,16 @@ class ResumeJob:
 
 @dataclass(frozen=True, slots=True)
 class ModifyJob:
-    """New parameters for a waiting job; ``changes`` is the sentence for its history."""
+    """New parameters for a waiting job; ``changes`` is the sentence for its history.
+
+    ``fields`` are the parameters that were named: a dependency condition is read anew only if it is among them.
+    """
 
     target: Target
     job: NewJob
     caller: Caller
     changes: str
+    fields: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ class NewJob:
     indices: tuple[range, ...] = ()  # empty: not an array
     array_limit: int = 0
     priority: int = 0
+    dependency: str | None = ""  # -w; in an event with ids for names. None, when a job is modified: as it was
+    begin_at: float = 0.0
+    ends_orphan: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +215,21 @@ class JobMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class DependencyMet:
+    """The condition has been true for these elements (a plain job: indices (0,)): from now on it does not matter."""
+
+    at: float
+    job: int
+    indices: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTimeReached:
+    at: float
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostJoined:
     """An agent said hello. A changed boot id or incarnation is seen in ``facts`` and ``incarnation``."""
 
@@ -313,6 +331,8 @@ Event = (
     | PendingFreed
     | JobModified
     | JobMoved
+    | DependencyMet
+    | BeginTimeReached
     | HostJoined
     | HostSilenced
     | HostHeard

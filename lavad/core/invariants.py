@@ -17,6 +17,7 @@ def check(cluster: Cluster) -> None:
     _check_attempts(cluster)
     _check_arrays(cluster)
     _check_buckets(cluster)
+    _check_dependants(cluster)
     _check_tally(cluster)
 
 
@@ -71,7 +72,8 @@ def _check_arrays(cluster: Cluster) -> None:
             assert (record.end is not None) == (record.state in FINAL), f"{record.key}: end and state differ"
             continue
         ended = sum(1 for code in record.ended if code)
-        total = len(record.pending) + len(record.held) + len(record.live) + ended
+        total = len(record.pending) + len(record.blocked) + len(record.held) + len(record.live) + ended
+        _check_blocked(record)
         assert total == len(record.indices), f"array {record.id}: {total} of {len(record.indices)} elements"
         assert record.done + record.exited == ended, f"array {record.id}: ended elements do not add up"
         for index in record.live:
@@ -79,11 +81,30 @@ def _check_arrays(cluster: Cluster) -> None:
             assert index not in record.held, f"array {record.id}[{index}]: lives and is held"
 
 
+def _check_blocked(array: ArrayRecord) -> None:
+    is_early = array.terms is not None and array.terms.is_early
+    waiting = array.waiting()
+    expected = waiting if is_early else waiting.intersection(array.unmet)
+    assert array.blocked == expected, f"array {array.id}: blocked {array.blocked} is not {expected}"
+    assert not is_early or not array.pending, f"array {array.id}: may start before its time"
+    for index in (*array.live, *(index for index, code in enumerate(array.ended) if code)):
+        assert index not in array.unmet, f"array {array.id}[{index}]: started or ended, its condition unmet"
+    counts = Counter(job.state for job in array.live.values())
+    assert +array.counts == counts, f"array {array.id}: counts {array.counts} are not {counts}"
+
+
+def _check_dependants(cluster: Cluster) -> None:
+    waiting = {record.id for record in cluster.jobs.values() if record.terms is not None and record.terms.condition}
+    assert set(cluster.dependants.conditions) == waiting, "dependent jobs are indexed wrongly"
+    for job in cluster.remembered:
+        assert cluster.dependants.is_parent(job), f"job {job} is remembered for nobody"
+
+
 def _check_buckets(cluster: Cluster) -> None:
     listed = [entry.job for bucket in cluster.pending.buckets.values() for entry in bucket]
     assert len(listed) == len(set(listed)), "a job is in two buckets"
     for record in cluster.jobs.values():
-        waits = record.room() > 0 if isinstance(record, ArrayRecord) else record.state is JobState.PEND
+        waits = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
         key = cluster.pending.key_of(record.shared)
         bucket = cluster.pending.buckets[key] if key is not None else None
         inside = bucket is not None and any(entry.job == record.id for entry in bucket)
@@ -95,7 +116,7 @@ def _check_tally(cluster: Cluster) -> None:
     for record in cluster.jobs.values():
         each = record.shared.request.slots_min
         if isinstance(record, ArrayRecord):
-            slots[record.shared.queue, JobState.PEND] += each * len(record.pending)
+            slots[record.shared.queue, JobState.PEND] += each * len(record.waiting())
             slots[record.shared.queue, JobState.PSUSP] += each * len(record.held)
             for job in record.live.values():
                 slots[record.shared.queue, job.state] += each

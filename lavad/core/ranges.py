@@ -4,8 +4,11 @@ Kept sorted and disjoint. Single elements come and go (a requeue, a kill); whole
 """
 
 import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class Ranges:
@@ -93,6 +96,9 @@ class Ranges:
         if not self._parts:
             self._parts, self._count = list(other._parts), other._count
             return
+        if len(other) >= _MANY and self._is_dense and other._is_dense:
+            self._take_over(_swept(self._parts, other._parts, lambda left, right: left or right))
+            return
         for index in other:
             self.add(index)
 
@@ -101,6 +107,9 @@ class Ranges:
         if self._parts == other._parts:
             self._parts, self._count = [], 0
             return
+        if len(other) >= _MANY and self._is_dense and other._is_dense:
+            self._take_over(_swept(self._parts, other._parts, lambda left, right: left and not right))
+            return
         for index in other:
             self.discard(index)
 
@@ -108,6 +117,10 @@ class Ranges:
         """What is in both."""
         if self._parts == other._parts:
             return self.copy()
+        if min(len(self), len(other)) >= _MANY and self._is_dense and other._is_dense:
+            made = Ranges()
+            made._take_over(_swept(self._parts, other._parts, lambda left, right: left and right))
+            return made
         small, large = (self, other) if len(self) <= len(other) else (other, self)
         return Ranges.from_sorted(index for index in small if index in large)
 
@@ -123,6 +136,19 @@ class Ranges:
         made = cls()
         made._parts, made._count = parts, sum(map(len, parts))
         return made
+
+    @classmethod
+    def from_column(cls, column: NDArray[np.bool_]) -> "Ranges":
+        """The places at which a column is true."""
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], column, [False])).astype(np.int8)))
+        return cls(range(first, stop) for first, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+    @property
+    def _is_dense(self) -> bool:
+        return all(map(_dense, self._parts))
+
+    def _take_over(self, parts: list[range]) -> None:
+        self._parts, self._count = parts, sum(map(len, parts))
 
     def copy(self) -> "Ranges":
         """An independent set of the same indices."""
@@ -146,6 +172,31 @@ class Ranges:
             ValueError: not an index list.
         """
         return cls(_parse_part(word) for word in text.split(",") if word)
+
+
+_MANY = 64  # so many indices at once are worth a sweep over all ranges
+
+
+def _swept(left: list[range], right: list[range], keeps: Callable[[bool, bool], bool]) -> list[range]:
+    """Dense sets combined: one sweep over the ends of all ranges."""
+    ends = sorted(
+        [(part[0], 0, 1) for part in left]
+        + [(part[-1] + 1, 0, -1) for part in left]
+        + [(part[0], 1, 1) for part in right]
+        + [(part[-1] + 1, 1, -1) for part in right]
+    )
+    inside, begun, made = [0, 0], -1, list[range]()
+    for number, (at, side, change) in enumerate(ends):
+        inside[side] += change
+        if number + 1 < len(ends) and ends[number + 1][0] == at:
+            continue  # what begins and ends at one place is one change
+        is_kept = keeps(inside[0] > 0, inside[1] > 0)
+        if is_kept and begun < 0:
+            begun = at
+        elif not is_kept and begun >= 0:
+            made.append(range(begun, at))
+            begun = -1
+    return made
 
 
 def _first(part: range) -> int:

@@ -25,6 +25,9 @@ class PendingReason:
 
 
 NEW_JOB = (1, "New job is waiting for scheduling")
+BEGIN_TIME = (2, "The job has a specified start time")
+DEPENDENCY = (3, "Job dependency condition not satisfied")
+NEVER_SATISFIED = (4, "Dependency condition invalid or never satisfied")
 REQUIREMENT = (1001, "Job's resource requirements not satisfied")
 EXCLUSIVE = (1002, "Job's requirement for exclusive execution not satisfied")
 REQUEUED = (23, "Requeue the job for the next run")
@@ -47,6 +50,8 @@ TERM_ADMIN = "TERM_ADMIN: job killed by root or LSF administrator."
 TERM_FORCE_OWNER = "TERM_FORCE_OWNER: job killed by owner without time for cleanup."
 TERM_FORCE_ADMIN = "TERM_FORCE_ADMIN: job killed by root or LSF administrator without time for cleanup."
 TERM_ZOMBI = "TERM_ZOMBI: job exited while LSF is not available."
+TERM_DEADLINE = "TERM_DEADLINE: job killed after reaching LSF deadline."
+TERM_ORPHAN_SYSTEM = "TERM_ORPHAN_SYSTEM: orphan job was automatically terminated by LSF."
 TERM_HOST_LOST = "TERM_UNKNOWN: a host of the job was lost."
 
 EXIT_STATUS_KILLED = 130 << 8  # what a shell reports for SIGINT; LSF's usual status after bkill

@@ -4,8 +4,10 @@ A pending job is one small object that shares all it can with its kind; what onl
 ``Attempt``; what only an ended job needs on its ``JobEnd``.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
+from lavad.core.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.ranges import Ranges
 
@@ -22,6 +24,30 @@ class JobEnd:
     started_at: float = 0.0
     hosts: Allocation = ()
     pid: int = 0
+
+
+def exit_code(status: int) -> int:
+    """What a shell would say of a raw wait status: the exit code, or 128 and the signal."""
+    signal = status & 0x7F
+    return 128 + signal if signal else status >> 8 & 0xFF
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What few jobs have: conditions that keep a waiting one from being started. Replaced as a whole, never changed.
+
+    ``condition`` is None as soon as it was met (for an array: by all elements); ``is_early`` until the begin time.
+    """
+
+    condition: Expression | None = None
+    begin_at: float = 0.0
+    is_early: bool = False
+    ends_orphan: bool = False  # -ti: end the job when its condition can't be met any more
+
+    @property
+    def is_closed(self) -> bool:
+        """May a plain job with these terms not be started yet?"""
+        return self.condition is not None or self.is_early
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +144,7 @@ class Job:
         "shared",
         "state",
         "submitted_at",
+        "terms",
         "text",
     )
 
@@ -139,11 +166,17 @@ class Job:
         self.array: ArrayRecord | None = None
         self.postponed_reason = ""  # why the last attempt came to nothing
         self.resume_state: JobState | None = None  # what UNKWN goes back to
+        self.terms: Terms | None = None
 
     @property
     def key(self) -> Key:
         """Key of the newest attempt."""
         return Key(self.id, self.index, self.attempts)
+
+    @property
+    def may_start(self) -> bool:
+        """Does it wait for nothing but its turn?"""
+        return self.state is JobState.PEND and (self.terms is None or not self.terms.is_closed)
 
     @property
     def words(self) -> dict[str, str]:
@@ -152,11 +185,18 @@ class Job:
 
 
 class ArrayRecord:
-    """A job array: sets of indices; an element becomes a Job only when it starts."""
+    """A job array: sets of indices; an element becomes a Job only when it starts.
+
+    ``pending`` are the elements that may start, ``blocked`` those that would but for the job's terms, ``held`` the
+    suspended ones; ``unmet`` those of all these for which the dependency condition has not yet been true.
+    """
 
     __slots__ = (
         "aged_from",
         "attempts",
+        "blocked",
+        "codes",
+        "counts",
         "done",
         "ended",
         "exited",
@@ -173,7 +213,9 @@ class ArrayRecord:
         "priority",
         "shared",
         "submitted_at",
+        "terms",
         "text",
+        "unmet",
     )
 
     def __init__(
@@ -187,8 +229,13 @@ class ArrayRecord:
         self.limit = limit  # most elements holding slots at once; 0 none
         self.pending = Ranges() if held else indices.copy()
         self.held = indices.copy() if held else Ranges()
+        self.blocked = Ranges()
+        self.unmet = Ranges()
+        self.terms: Terms | None = None
         self.live: dict[int, Job] = {}
+        self.counts: Counter[JobState] = Counter()  # of live elements, by state
         self.ended = bytearray()  # state of each ended element by index; 0 where it has not ended
+        self.codes = bytearray()  # exit code of each, in step with ``ended``
         self.killed = Ranges()  # those of them that never started: killed while waiting
         self.done = 0
         self.exited = 0
@@ -206,28 +253,58 @@ class ArrayRecord:
 
     @property
     def is_over(self) -> bool:
-        return not self.pending and not self.held and not self.live
+        return not self.pending and not self.held and not self.live and not self.blocked
 
     def state_of(self, index: int) -> JobState | None:
         """State of one element, or None when the array has no such index."""
         if index in self.live:
             return self.live[index].state
-        if index in self.pending:
+        if index in self.pending or index in self.blocked:
             return JobState.PEND
         if index in self.held:
             return JobState.PSUSP
         code = self.ended[index] if index < len(self.ended) else 0
         return JobState(code) if code else None
 
-    def note_end(self, index: int, state: JobState) -> None:
-        """Enter an element's final state."""
+    def code_of(self, index: int) -> int:
+        """Exit code of an ended element."""
+        return self.codes[index] if index < len(self.codes) else 0
+
+    def note_end(self, index: int, state: JobState, code: int = 0) -> None:
+        """Enter an element's final state and exit code."""
         if index >= len(self.ended):
-            self.ended.extend(bytes(index + 1 - len(self.ended)))
-        self.ended[index] = state
+            grown = bytes(index + 1 - len(self.ended))
+            self.ended.extend(grown)
+            self.codes.extend(grown)
+        self.ended[index], self.codes[index] = state, code
         if state is JobState.DONE:
             self.done += 1
         else:
             self.exited += 1
+
+    def admit(self, indices: Ranges) -> None:
+        """These elements wait: to be started, or for what the job's terms say."""
+        if self.terms is not None and self.terms.is_early:
+            self.blocked.update(indices)
+            return
+        shut = self.unmet.intersection(indices) if self.unmet else Ranges()
+        self.blocked.update(shut)
+        opened = indices.copy()
+        opened.difference_update(shut)
+        self.pending.update(opened)
+
+    def divide(self) -> None:
+        """The terms have changed: which of the waiting elements may start now?"""
+        waiting, self.pending, self.blocked = self.waiting(), Ranges(), Ranges()
+        self.admit(waiting)
+
+    def waiting(self) -> Ranges:
+        """All elements in PEND, as a set of its own."""
+        if not self.blocked:
+            return self.pending.copy()
+        both = self.blocked.copy()
+        both.update(self.pending)
+        return both
 
     def room(self) -> int:
         """How many more elements may start now under the array's own limit."""

@@ -10,9 +10,12 @@ from typing import Any
 
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Command
+from lavad.core.conditions import follow_ups
 from lavad.core.decide import DECIDERS
 from lavad.core.events import Event
 from lavad.core.orders import Order, orders_for
+
+_ROUNDS_MAX = 8  # a longer chain of orphans goes on with the next step
 
 
 @dataclass(slots=True)
@@ -22,6 +25,17 @@ class Outcome:
     events: list[Event] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
     reply: Any = None
+
+
+def _release_dependants(cluster: Cluster, outcome: Outcome, now: float) -> None:
+    """Conditions that the step made true; a job that ends as an orphan may be waited for in its turn."""
+    for _ in range(_ROUNDS_MAX):
+        events = list(follow_ups(cluster, now))
+        if not events:
+            return
+        for event in events:
+            cluster.apply(event)
+        outcome.events.extend(events)
 
 
 def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True) -> Outcome:
@@ -38,8 +52,10 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
     outcome = Outcome(decision.events, list(decision.orders), decision.reply)
     for event in decision.events:
         cluster.apply(event)
+    if cluster.dependants.stirred:
+        _release_dependants(cluster, outcome, now)
     if not has_agents:
         return outcome
-    for event in decision.events:  # in the state after all of them: what is released already needs no order
+    for event in outcome.events:  # in the state after all of them: what is released already needs no order
         outcome.orders.extend(orders_for(cluster, event))
     return outcome

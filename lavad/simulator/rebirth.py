@@ -32,6 +32,8 @@ def reborn(old: Cluster) -> Cluster:
             new.adopt_job(_job(record))
         else:
             new.adopt_array(_array(record))
+    for record in old.remembered.values():
+        new.adopt_remembered(_job(record) if isinstance(record, Job) else _array(record))
     for job in old.finished.values():
         array = new.jobs.get(job.id)
         if isinstance(array, ArrayRecord):
@@ -45,7 +47,8 @@ def reborn(old: Cluster) -> Cluster:
 
 def _job(old: Job) -> Job:
     job = Job(old.id, old.index, old.shared, old.text, old.submitted_at, old.state)
-    for name in ("attempts", "priority", "position", "aged_from", "postponed_reason", "resume_state", "end"):
+    names = ("attempts", "priority", "position", "aged_from", "postponed_reason", "resume_state", "end", "terms")
+    for name in names:
         setattr(job, name, getattr(old, name))
     return job
 
@@ -53,8 +56,10 @@ def _job(old: Job) -> Job:
 def _array(old: ArrayRecord) -> ArrayRecord:
     array = ArrayRecord(old.id, old.shared, old.text, old.submitted_at, Ranges(old.indices.parts()), old.limit, False)
     array.pending, array.held, array.killed = old.pending.copy(), old.held.copy(), old.killed.copy()
-    array.ended = bytearray(old.ended)
-    for name in ("done", "exited", "over_at", "position", "aged_from", "priority"):
+    array.pending.update(old.blocked)  # divided again when it is adopted
+    array.unmet = old.unmet.copy()
+    array.ended, array.codes = bytearray(old.ended), bytearray(old.codes)
+    for name in ("done", "exited", "over_at", "position", "aged_from", "priority", "terms"):
         setattr(array, name, getattr(old, name))
     array.attempts, array.postponed = dict(old.attempts), dict(old.postponed)
     array.live = {index: _job(job) for index, job in old.live.items()}

@@ -6,18 +6,20 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
 from lavad.core.cluster import FINISHED_KEPT
+from lavad.core.conditions import missing_parents
 from lavad.core.model import FINAL, JobState, Shared
 from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Job, QueueState
+from lavad.core.records import ArrayRecord, Job, QueueState, exit_code
 from lavad.store import schema
 from lavad.store import values as v
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
+_NAMED_AT_ONCE = 500  # jobs in one query
 _FETCH = 10_000  # rows taken from the database at a time
 _END_COLUMNS = ("ended_at", "status", "reason", "cpu_s", "memory_mib_max", "started_at", "pid", "hosts")
 
@@ -53,6 +55,7 @@ def job_of(row: Row[Any], texts: SharedTexts) -> Job:
     job.postponed_reason = row.postponed
     job.resume_state = JobState(row.resume_state) if row.resume_state else None
     job.end = v.decode_end([getattr(row, name) for name in _END_COLUMNS])
+    job.terms, _ = v.decode_terms(row.waits)
     return job
 
 
@@ -69,6 +72,7 @@ def array_of(row: Row[Any], texts: SharedTexts) -> ArrayRecord:
     array = ArrayRecord(row.job, texts.decode(row.shared), row.words, row.submitted_at, indices, row.run_limit, False)
     array.pending, array.held = Ranges.parse(row.pending), Ranges.parse(row.held)
     array.killed = Ranges.parse(row.killed)
+    array.terms, array.unmet = v.decode_terms(row.waits)
     array.priority, array.position, array.over_at = row.priority, row.position, row.ended_at
     array.aged_from = row.aged_from
     return array
@@ -93,6 +97,7 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
     _adopt_ended(connection, cluster, since, texts)
     for row in connection.execute(select(schema.allocations)):
         cluster.adopt_attempt(v.decode_attempt(row))
+    _remember_parents(connection, cluster, texts)
     next_job = connection.scalar(select(schema.cluster.c.next_job))
     cluster.next_job = max(cluster.next_job, next_job or 1)
 
@@ -104,17 +109,35 @@ def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:
 def _arrays(connection: Connection, since: float, texts: SharedTexts) -> dict[int, ArrayRecord]:
     """Arrays that live or ended lately, with the final states of their elements."""
     is_wanted = or_(arrays.ended_at == 0, arrays.ended_at >= since)
+    return _wanted_arrays(connection, is_wanted, texts)
+
+
+def _wanted_arrays(
+    connection: Connection, is_wanted: ColumnElement[bool], texts: SharedTexts
+) -> dict[int, ArrayRecord]:
     found = {row.job: array_of(row, texts) for row in _stream(connection, select_arrays().where(is_wanted))}
     for array in found.values():
         for index in array.killed:
             array.note_end(index, JobState.EXIT)
     ended = and_(is_wanted, jobs.state.in_([int(state) for state in FINAL]))
-    query = select(jobs.job, jobs.idx, jobs.state).join_from(schema.jobs, schema.arrays, jobs.job == arrays.job)
+    columns = (jobs.job, jobs.idx, jobs.state, jobs.status)
+    query = select(*columns).join_from(schema.jobs, schema.arrays, jobs.job == arrays.job)
     for row in _stream(connection, query.where(ended)):
         array = found[row.job]
         if row.idx not in array.killed:
-            array.note_end(row.idx, JobState(row.state))
+            array.note_end(row.idx, JobState(row.state), exit_code(row.status))
     return found
+
+
+def _remember_parents(connection: Connection, cluster: "Cluster", texts: SharedTexts) -> None:
+    """Jobs that ended long ago and that others still wait for."""
+    missing = missing_parents(cluster)
+    for at in range(0, len(missing), _NAMED_AT_ONCE):
+        some = missing[at : at + _NAMED_AT_ONCE]
+        for array in _wanted_arrays(connection, arrays.job.in_(some), texts).values():
+            cluster.adopt_remembered(array)
+        for row in connection.execute(select_jobs().where(jobs.job.in_(some), jobs.idx == 0)):
+            cluster.adopt_remembered(job_of(row, texts))
 
 
 def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], texts: SharedTexts) -> list[Job]:

@@ -109,12 +109,13 @@ def _job_row(job: Job) -> Row:
         v.clean(job.postponed_reason),
         job.submitted_at,
         *(_NO_END if end is None else v.end_values(end)),
+        v.terms_text(job.terms) if job.terms is not None else "",
     )
 
 
 def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
     """An element that waits again after a dispatch, or (with an end) was killed then."""
-    waiting = _PEND if index in array.pending else _PSUSP
+    waiting = _PSUSP if index in array.held else _PEND
     return (
         array.id,
         index,
@@ -127,6 +128,7 @@ def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
         v.clean(array.postponed.get(index, "")),
         array.submitted_at,
         *end,
+        "",
     )
 
 
@@ -135,7 +137,7 @@ def _array_row(array: ArrayRecord) -> Row:
         array.id,
         array.indices.text(),
         array.limit,
-        array.pending.text(),
+        array.waiting().text(),
         array.held.text(),
         array.killed.text(),
         array.done,
@@ -145,6 +147,7 @@ def _array_row(array: ArrayRecord) -> Row:
         array.aged_from,
         array.submitted_at,
         array.over_at if array.is_over else 0.0,
+        v.terms_text(array.terms, array.unmet) if array.terms is not None else "",
     )
 
 
@@ -258,6 +261,16 @@ def _pending_held(turn: _Turn, event: e.PendingHeld) -> None:
 
 def _pending_freed(turn: _Turn, event: e.PendingFreed) -> None:
     _waiting_changed(turn, event, "freed")
+
+
+def _dependency_met(turn: _Turn, event: e.DependencyMet) -> None:
+    _touch_record(turn, event.job)
+    elements = {} if 0 in event.indices else {"indices": event.indices.text()}
+    turn.tell(event.at, Key(event.job, 0, 0), "met", v.detail(**elements))
+
+
+def _begin_time_reached(turn: _Turn, event: e.BeginTimeReached) -> None:
+    _touch_record(turn, event.job)
 
 
 def _dispatched(turn: _Turn, event: e.AttemptDispatched) -> None:
@@ -388,6 +401,8 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.PendingEnded: _pending_ended,
     e.PendingHeld: _pending_held,
     e.PendingFreed: _pending_freed,
+    e.DependencyMet: _dependency_met,
+    e.BeginTimeReached: _begin_time_reached,
     e.AttemptDispatched: _dispatched,
     e.HostStaged: _attempt_only,
     e.AttemptLaunched: _attempt_only,

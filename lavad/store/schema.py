@@ -88,6 +88,7 @@ jobs = _table(
     _seconds("started_at"),
     _number("pid"),
     _words("hosts"),
+    _words("waits"),
     Index("jobs_by_end", "ended_at"),
 )
 
@@ -107,6 +108,7 @@ arrays = _table(
     _seconds("aged_from"),
     _seconds("submitted_at"),
     _seconds("ended_at"),
+    _words("waits"),
     Index("arrays_by_end", "ended_at"),
 )
 

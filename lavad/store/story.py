@@ -209,5 +209,6 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "doomed": lambda detail: [f"Failed as a whole: {detail.get('reason', '')}"],
     "abandoned": lambda detail: [_asked_for("KILL", detail), "Zombie; its host can't be reached"],
     "moved": _moved,
+    "met": lambda _: ["Dependency condition satisfied"],
     "modified": lambda detail: [f"Parameters of Job are changed: {detail.get('changes', '')}"],
 }

@@ -10,8 +10,10 @@ from dataclasses import fields
 from json.encoder import encode_basestring_ascii as quote
 from typing import TYPE_CHECKING, Any
 
+from lavad.core.dependency import parse, text_of
 from lavad.core.model import Allocation, HostFacts, HostShare, Key, Launch, Request, RoleRequest, Shared
-from lavad.core.records import Attempt, Host, JobEnd
+from lavad.core.ranges import Ranges
+from lavad.core.records import Attempt, Host, JobEnd, Terms
 from lavad.store.batch import Row
 
 if TYPE_CHECKING:
@@ -142,6 +144,28 @@ def decode_end(columns: Sequence[Any]) -> JobEnd | None:
     if not at:
         return None
     return JobEnd(at, status, reason, cpu_s, memory_mib_max, started_at, decode_hosts(hosts), pid)
+
+
+def terms_text(terms: Terms, unmet: Ranges | None = None) -> str:
+    """What keeps a waiting job from being started, as JSON; of an array with the elements whose condition is unmet."""
+    values: dict[str, str | float] = {
+        "if": text_of(terms.condition) if terms.condition is not None else "",
+        "unmet": unmet.text() if unmet is not None else "",
+        "begin": terms.begin_at,
+        "early": terms.is_early,
+        "orphan": terms.ends_orphan,
+    }
+    return _encode({name: value for name, value in values.items() if value})
+
+
+def decode_terms(text: str) -> tuple[Terms | None, Ranges]:
+    """What ``terms_text`` wrote."""
+    if not text:
+        return None, Ranges()
+    values = json.loads(text)
+    condition = parse(values["if"]) if "if" in values else None
+    early, orphan = bool(values.get("early")), bool(values.get("orphan"))
+    return Terms(condition, values.get("begin", 0.0), early, orphan), Ranges.parse(values.get("unmet", ""))
 
 
 # -- what a submit brought ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
-from lavad.core.model import HostFacts, HostShare, JobState, Key, Request, RoleRequest, Shared, pack_text
+from lavad.core.model import HostFacts, HostShare, Key, Request, RoleRequest, Shared, pack_text
 from lavad.core.plan import Plan, Start
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
@@ -32,16 +32,18 @@ def new_job(
     hold: bool = False,
     spec: bytes = b"spec",
     limit: int = 0,
+    dependency: str = "",
+    begin_at: float = 0.0,
 ) -> NewJob:
     """A submit with only what matters spelled out."""
     request = Request((RoleRequest(tasks_min=slots, tasks_max=slots),))
     shared = Shared(user, 1000, 1000, queue, "default", request, from_host="login1", rerunnable=rerunnable)
     text = pack_text(name=name, command="sleep 1", submit_cwd="$HOME/run", output="out.%J")
-    return NewJob(0, shared, text, spec, request_id, hold, indices, limit)
+    return NewJob(0, shared, text, spec, request_id, hold, indices, limit, 0, dependency, begin_at)
 
 
 def _may_start(record: Job | ArrayRecord) -> bool:
-    return bool(record.pending) if isinstance(record, ArrayRecord) else record.state is JobState.PEND
+    return bool(record.pending) if isinstance(record, ArrayRecord) else record.may_start
 
 
 @dataclass
@@ -113,8 +115,27 @@ class World:
             hold=rng.random() < 0.2,
             spec=rng.randbytes(40),
             limit=rng.choice([0, 0, 2]),
+            dependency=self.a_condition(),
+            begin_at=self.now + rng.choice([-5.0, 20.0, 200.0]) if rng.random() < 0.1 else 0.0,
         )
         self.do(c.SubmitJob(job, c.Caller(job.shared.user, 1000)))
+
+    def a_condition(self) -> str:
+        """Mostly none; else something about a job that is there."""
+        rng = self.random
+        if rng.random() < 0.7 or not self.cluster.jobs:
+            return ""
+        job = rng.choice(list(self.cluster.jobs))
+        told = [
+            "done({})",
+            "ended({})",
+            "exit({}, > 0)",
+            "!started({})",
+            "numdone({}, >= 2)",
+            "done({}[*])",
+            "done({}[2])",
+        ]
+        return rng.choice(["{}", "{} || done(a)", "!({})"]).format(rng.choice(told).format(job))
 
     def control(self) -> None:
         """bkill, bstop, bresume, bmod of something."""
@@ -129,7 +150,9 @@ class World:
         target = c.Target(job, indices)
         record = self.cluster.jobs[job]
         limit = record.limit if isinstance(record, ArrayRecord) else 0
-        changed = new_job(name="changed", user=record.shared.user, slots=2, limit=limit)
+        fields = frozenset(self.random.choice([("name",), ("dependency",)]))
+        condition = self.a_condition()
+        changed = new_job(name="changed", user=record.shared.user, slots=2, limit=limit, dependency=condition)
         deed = self.random.choice(["kill", "stop", "stop", "resume", "resume", "remove", "signal", "modify"])
         commands: dict[str, c.Command] = {
             "kill": c.KillJob(target, ROOT),
@@ -137,7 +160,7 @@ class World:
             "stop": c.StopJob(target, ROOT),
             "resume": c.ResumeJob(target, ROOT),
             "signal": c.SignalJob(target, 10, ROOT),
-            "modify": c.ModifyJob(target, changed, ROOT, "Job Name <changed>"),
+            "modify": c.ModifyJob(target, changed, ROOT, "Job Name <changed>", fields),
         }
         self.do(commands[deed])
 

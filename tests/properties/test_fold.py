@@ -21,6 +21,8 @@ def state_of(cluster: Cluster) -> dict[str, Any]:
         "jobs": {record.id: _record(record) for record in cluster.jobs.values()},
         "attempts": {key: _attempt(attempt) for key, attempt in cluster.attempts.items()},
         "staging": set(cluster.staging),
+        "remembered": {record.id: _record(record) for record in cluster.remembered.values()},
+        "conditions": cluster.dependants.conditions,
         "finished": {key: _fields(job) for key, job in cluster.finished.items()},
         "requests": dict(cluster.request_ids),
         "hosts": {
@@ -36,9 +38,13 @@ def state_of(cluster: Cluster) -> dict[str, Any]:
 def _record(record: Job | ArrayRecord) -> Any:
     if isinstance(record, Job):
         return _fields(record)
-    values = {name: getattr(record, name) for name in ArrayRecord.__slots__ if name not in ("live", "ended")}
+    values = {name: getattr(record, name) for name in ArrayRecord.__slots__ if name not in ("live", "ended", "codes")}
     live = {index: _fields(job) for index, job in record.live.items()}
-    return values | {"live": live, "ended": bytes(record.ended).rstrip(b"\0")}
+    return values | {
+        "live": live,
+        "ended": bytes(record.ended).rstrip(b"\0"),
+        "codes": bytes(record.codes).rstrip(b"\0"),
+    }
 
 
 def _fields(job: Job) -> dict[str, Any]:

@@ -15,6 +15,7 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
         "staging": {tuple(key) for key in cluster.staging},
         "finished": {key: _job(job) for key, job in cluster.finished.items()},
         "ended_arrays": sorted((at, job) for job, at in cluster.ended_arrays.items()),
+        "remembered": {record.id: _record(record) for record in cluster.remembered.values()},
         "hosts": {
             name: (host.facts, host.offered, host.closed_by, host.comment) for name, host in cluster.hosts.items()
         },
@@ -41,6 +42,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         job.submitted_at,
         job.postponed_reason,
         job.resume_state or 0,
+        repr(job.terms) if job.end is None else "",
         repr(job.end),
         tuple(job.attempt.key) if job.attempt else (),
     )
@@ -55,6 +57,8 @@ def _array(array: ArrayRecord) -> tuple[Any, ...]:
         list(array.held),
         list(array.killed),
         bytes(array.ended).rstrip(b"\0"),
+        bytes(array.codes).rstrip(b"\0"),
+        (list(array.blocked), list(array.unmet), repr(array.terms) if not array.is_over else ""),
         (array.done, array.exited, array.limit, array.priority, array.position, array.aged_from, array.submitted_at),
         array.over_at if array.is_over else 0.0,
         repr(array.shared),

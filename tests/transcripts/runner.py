@@ -25,7 +25,7 @@ from tests.transcripts import rules
 HERE = Path(__file__).resolve().parent
 CALLERS = {"ann": ANN, "bob": BOB, "root": ROOT}
 QUIET = (e.HostJoined, e.JobSubmitted, e.HostStaged)
-FLAGS = {"exclusive", "rerunnable", "hold", "each", "one_host"}
+FLAGS = {"exclusive", "rerunnable", "hold", "each", "one_host", "ends_orphan"}
 NUMBERS = {"slots", "limit", "priority", "ptile", "gpus", "memory_mib", "run_limit_s", "tasks_min", "tasks_max"}
 
 
@@ -70,7 +70,7 @@ class Player:
         yield f"moved to position {outcome.reply.place}"
 
     def do_submit(self, letter: str, *words: str) -> Iterator[str]:
-        """submit A slots=4 queue=short user=bob array=1-9 each rerunnable ..."""
+        """submit A slots=4 queue=short user=bob array=1-9 each rerunnable ...; dependency=done({B}), begin_at=60."""
         options: dict[str, Any] = {}
         for word in words:
             name, _, value = word.partition("=")
@@ -78,6 +78,11 @@ class Player:
         options["caller"] = CALLERS[options.pop("user", "ann")]
         if options.pop("each", False):
             options["launch"] = Launch.EACH
+        if "dependency" in options:
+            options["dependency"] = options["dependency"].format(**self.numbers)
+        for name in ("begin_at", "terminate_at"):
+            if name in options:
+                options[name] = self.story.now + float(options[name])
         if "hosts" in options:
             options["hosts"] = tuple(options["hosts"].split(","))
         self.numbers[letter] = self.story.submit(a_job(**options))
@@ -263,7 +268,12 @@ def _order_text(order: Order) -> str:
 
 def _array_text(array: ArrayRecord) -> str:
     live = " ".join(f"[{index}] {job.state.name}" for index, job in array.live.items())
-    parts = [("pending", array.pending.text()), ("held", array.held.text()), ("live", live)]
+    parts = [
+        ("pending", array.pending.text()),
+        ("blocked", array.blocked.text()),
+        ("held", array.held.text()),
+        ("live", live),
+    ]
     parts += [("done", array.done or ""), ("exited", array.exited or "")]
     return ", ".join(f"{name} {value}" for name, value in parts if value)
 

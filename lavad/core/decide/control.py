@@ -34,7 +34,7 @@ def _waiting(record: Job | ArrayRecord, indices: Ranges | None, *states: JobStat
     if isinstance(record, Job):
         return Ranges([range(1)]) if record.state in states else Ranges()
     found = Ranges()
-    for state, waiting in ((S.PEND, record.pending), (S.PSUSP, record.held)):
+    for state, waiting in ((S.PEND, record.waiting()), (S.PSUSP, record.held)):
         if state in states:
             found.update(waiting.copy() if indices is None else waiting.intersection(indices))
     return found

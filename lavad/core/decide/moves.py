@@ -57,7 +57,7 @@ def _waiting_record(cluster: Cluster, command: c.MoveJob) -> Job | ArrayRecord:
         raise Refused("No matching job found")
     if not _commands_queue(cluster, record, command.caller):
         check_owner(record, command.caller)
-    is_waiting = bool(record.pending or record.held) if isinstance(record, ArrayRecord) else record.state in WAITING
+    is_waiting = record.state in WAITING if isinstance(record, Job) else bool(record.waiting() or record.held)
     if not is_waiting:
         is_over = record.is_over if isinstance(record, ArrayRecord) else record.end is not None
         raise Refused("Job has already finished" if is_over else "Job has already started")

@@ -9,7 +9,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
-from lavad.core.model import HostShare, JobState, Key
+from lavad.core.model import HostShare, Key
 from lavad.core.plan import Start
 from lavad.core.records import ArrayRecord
 
@@ -152,7 +152,7 @@ def _is_waiting(cluster: Cluster, start: Start, taken: dict[int, set[int]]) -> b
     if isinstance(record, ArrayRecord):
         if start.index not in record.pending or record.room() <= len(before):
             return None
-    elif record.state is not JobState.PEND or start.index:
+    elif not record.may_start or start.index:
         return None
     return record.shared.request.exclusive
 

@@ -4,11 +4,14 @@ from dataclasses import dataclass, replace
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
+from lavad.core.conditions import resolve
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
+from lavad.core.dependency import parse, text_of
 from lavad.core.events import JobModified, JobSubmitted, NewJob
 from lavad.core.model import Request, Shared
 from lavad.core.policy import Queue
+from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Job
 
@@ -44,8 +47,21 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
         new.indices,
         new.array_limit,
         priority,
+        resolved(cluster, new) if new.dependency else "",
+        new.begin_at,
+        new.ends_orphan,
     )
     return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
+
+
+def resolved(cluster: Cluster, new: NewJob, indices: Ranges | None = None) -> str:
+    """The dependency condition of a submission with ids for names.
+
+    Raises:
+        Refused: bad syntax, or a job that is not there.
+    """
+    own = Ranges(new.indices) if new.indices else indices
+    return text_of(resolve(cluster, parse(new.dependency or ""), new.shared.uid, own))
 
 
 def check_queue(cluster: Cluster, name: str) -> None:
@@ -125,6 +141,11 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     check_queue(cluster, command.job.shared.queue)
     check_request(cluster, command.job.shared.request)
     queue = cluster.policy.queue(command.job.shared.queue)
+    dependency = None
+    if "dependency" in command.fields:
+        indices = record.indices if isinstance(record, ArrayRecord) else None
+        dependency = resolved(cluster, command.job, indices) if command.job.dependency else ""
+    shared = with_queue_limits(command.job, queue)
     priority = priority_of(cluster, command.job, command.caller)
-    job = replace(command.job, id=record.id, shared=with_queue_limits(command.job, queue), priority=priority)
+    job = replace(command.job, id=record.id, shared=shared, dependency=dependency, priority=priority)
     return Decision([JobModified(now, job, command.caller.user, command.changes)])

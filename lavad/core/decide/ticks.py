@@ -1,12 +1,19 @@
-"""What time alone brings about: staging deadlines, silent hosts, hosts to be trusted again, old jobs to be
-forgotten."""
+"""What time alone brings about: staging deadlines, silent hosts, hosts to be trusted again, begin times and deadlines
+of waiting jobs, old jobs to be forgotten."""
+
+import heapq
+from collections.abc import Iterator
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core import reasons as r
 from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.hosts import give_up_staging, silence
 from lavad.core.model import Key
+from lavad.core.ranges import Ranges
+from lavad.core.records import ArrayRecord
+from lavad.core.terms import is_due, waits_past_deadline
 
 
 def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
@@ -19,8 +26,31 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
             given_up |= {event.key for event in events if isinstance(event, e.JobRequeued)}
         elif 0 < host.avoid_until <= now:
             events.append(e.HostTrusted(now, host.facts.name))
+    events.extend(_alarms(cluster, now))
     events.extend(_forget_finished(cluster, now))
     return Decision(events)
+
+
+def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
+    """Begin times that have come; and jobs that still wait at their deadline: they would only be ended by it.
+
+    An alarm that rang is taken off the heap at once: what it was about is looked up, so one too many is harmless.
+    """
+    seen: set[int] = set()
+    while cluster.alarms and cluster.alarms[0][0] <= now:
+        _, job = heapq.heappop(cluster.alarms)
+        record = cluster.jobs.get(job)
+        if record is None or job in seen:
+            continue
+        seen.add(job)
+        if waits_past_deadline(record, now):
+            indices = Ranges([range(1)])
+            if isinstance(record, ArrayRecord):
+                indices = record.waiting()
+                indices.update(record.held)
+            yield e.PendingEnded(now, job, indices, "lavad", r.TERM_DEADLINE)
+        elif is_due(record, now):
+            yield e.BeginTimeReached(now, job)
 
 
 def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:

@@ -2,6 +2,7 @@
 
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
+from lavad.core.conditions import is_never
 from lavad.core.model import JobState, Request, RoleRequest
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Job
@@ -15,9 +16,24 @@ def explain(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[Pen
         return [PendingReason(*r.HELD_BY_USER)]
     if state is not JobState.PEND:
         return []
+    terms = _terms_reasons(cluster, record, index)
+    if terms:
+        return terms
     return [*_own_reasons(cluster, record, index), *_host_reasons(cluster, record.shared.request)] or [
         PendingReason(*r.NEW_JOB)
     ]
+
+
+def _terms_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
+    """What must come true before the job is considered at all; no host matters until then."""
+    terms = record.terms
+    if terms is None:
+        return []
+    found = [PendingReason(*r.BEGIN_TIME)] if terms.is_early else []
+    if terms.condition is not None and (not isinstance(record, ArrayRecord) or index in record.unmet):
+        is_lost = is_never(cluster, terms.condition, index)
+        found.append(PendingReason(*(r.NEVER_SATISFIED if is_lost else r.DEPENDENCY)))
+    return found
 
 
 def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[PendingReason]:

@@ -1,0 +1,134 @@
+"""The terms of waiting jobs, as ``apply`` changes them: dependency condition and begin time, and who hears of them.
+
+A job whose terms are not met is in no bucket, so it costs the scheduler nothing. Alarms are a heap of moments at which
+a job is to be looked at: its begin time, and the deadline of one that may still wait then.
+"""
+
+import heapq
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lavad.core.dependency import parse
+from lavad.core.model import JobState
+from lavad.core.ranges import Ranges
+from lavad.core.records import ArrayRecord, Job, Terms
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+    from lavad.core.events import NewJob
+
+
+def begin(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
+    """A new job enters with the terms it was submitted with."""
+    if new.dependency or new.begin_at or record.shared.terminate_at:
+        _set(cluster, record, new, now)
+
+
+def change(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
+    """A job was modified: the terms that it has now. A condition that was met stays so unless there is another one."""
+    old = record.terms
+    if new.dependency is not None:
+        _let_go(cluster, record.id)
+        _set(cluster, record, new, now)
+        return
+    condition = old.condition if old is not None else None
+    record.terms = _terms(condition, new, now)
+    _set_alarms(cluster, record)
+    if isinstance(record, ArrayRecord):
+        record.divide()
+
+
+def _set(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
+    condition = parse(new.dependency) if new.dependency else None
+    record.terms = _terms(condition, new, now)
+    if isinstance(record, ArrayRecord):
+        record.unmet = Ranges()
+        if condition is not None:
+            record.unmet = record.waiting()
+            record.unmet.update(record.held)
+        record.divide()
+    adopt(cluster, record)
+
+
+def _terms(condition: object, new: "NewJob", now: float) -> Terms | None:
+    made = Terms(condition, new.begin_at, new.begin_at > now, new.ends_orphan)  # type: ignore[arg-type]
+    return None if made == Terms() else made
+
+
+def adopt(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    """Let those know who have to tell the job: its parents, and the clock."""
+    if record.terms is not None and record.terms.condition is not None:
+        cluster.dependants.add(record.id, record.terms.condition)
+    _set_alarms(cluster, record)
+
+
+def _set_alarms(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    if record.terms is not None and record.terms.is_early:
+        heapq.heappush(cluster.alarms, (record.terms.begin_at, record.id))
+    watch_deadline(cluster, record)
+
+
+def watch_deadline(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    """The job waits, and should not do so any more when its deadline comes."""
+    if record.shared.terminate_at:
+        heapq.heappush(cluster.alarms, (record.shared.terminate_at, record.id))
+
+
+def met(cluster: "Cluster", record: Job | ArrayRecord, indices: Ranges) -> None:
+    """The condition has been true for these elements."""
+    terms = record.terms
+    assert terms is not None, f"job {record.id} has no condition"
+    if isinstance(record, ArrayRecord):
+        record.unmet.difference_update(indices)
+        if not terms.is_early:
+            opened = record.blocked.intersection(indices)
+            record.blocked.difference_update(opened)
+            record.pending.update(opened)
+        if record.unmet:
+            return
+    record.terms = replace(terms, condition=None)
+    _let_go(cluster, record.id)
+
+
+def reached(record: Job | ArrayRecord) -> None:
+    """The begin time has come."""
+    assert record.terms is not None, f"job {record.id} has no begin time"
+    record.terms = replace(record.terms, is_early=False)
+    if isinstance(record, ArrayRecord):
+        record.divide()
+
+
+def leave(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    """The job is over, so it waits for nobody."""
+    if record.terms is not None and record.terms.condition is not None:
+        record.terms = replace(record.terms, condition=None)
+        _let_go(cluster, record.id)
+
+
+def _let_go(cluster: "Cluster", job: int) -> None:
+    for parent in cluster.dependants.remove(job):
+        cluster.remembered.pop(parent, None)
+
+
+def forget(cluster: "Cluster", job: int) -> None:
+    """An ended job leaves memory, except for those who still wait for what it was."""
+    record = cluster.jobs.pop(job, None)
+    if record is None:
+        return
+    cluster.names.remove(record.shared.uid, record.text, job)
+    if cluster.dependants.is_parent(job):
+        cluster.remembered[job] = record
+
+
+def is_due(record: Job | ArrayRecord, now: float) -> bool:
+    """Has the begin time of a job come that still counts as early?"""
+    return record.terms is not None and record.terms.is_early and record.terms.begin_at <= now
+
+
+def waits_past_deadline(record: Job | ArrayRecord, now: float) -> bool:
+    """Does the job, or some element, still wait when it should have ended?"""
+    if not 0.0 < record.shared.terminate_at <= now:
+        return False
+    if isinstance(record, ArrayRecord):
+        return bool(record.pending or record.blocked or record.held)
+    return record.state in (JobState.PEND, JobState.PSUSP)

@@ -1,0 +1,75 @@
+"""Jobs that wait for jobs, and for a time, with real processes: nothing starts before what it waits for."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+
+def _state(cluster: Cluster, job: int, index: int = 0) -> str:
+    return cluster.states(job).get(index, ("", 0))[0]
+
+
+def test_a_pipeline_runs_in_its_order(cluster: Cluster, tmp_path: Path) -> None:
+    """Two steps, their sum after both, one for the case that something fails; and an orphan."""
+    out = tmp_path / "order"
+    first = cluster.submit("-J", "step1", "-H", f"echo first >> {out}")
+    second = cluster.submit("-J", "step2", "-H", f"echo second >> {out}; exit 3")
+    total = cluster.submit("-w", 'done("step1") && exit(step2, >= 3)', f"echo sum >> {out}")
+    fallback = cluster.submit("-w", f"exit({first})", "-ti", f"echo never >> {out}")
+    shown = cluster.run("bjobs", "-UF", str(total)).stdout
+    assert 'Dependency Condition <done("step1") && exit(step2, >= 3)>' in shown
+    assert "Job dependency condition not satisfied;" in shown
+    for job in (first, second):
+        assert cluster.run("bresume", str(job)).returncode == 0
+    wait_for(lambda: _state(cluster, total) == "DONE", 30, "the sum")
+    wait_for(lambda: _state(cluster, fallback) == "EXIT", 30, "the orphan's end")
+    assert sorted(out.read_text().split()[:2]) == ["first", "second"]
+    assert out.read_text().split()[2:] == ["sum"]
+    assert "TERM_ORPHAN_SYSTEM" in cluster.history(fallback)
+    assert "Dependency condition satisfied" in cluster.history(total)
+
+
+def test_array_follows_array_element_by_element(cluster: Cluster, tmp_path: Path) -> None:
+    """An element of the second runs as soon as its own predecessor is done, while others still wait, also after the
+    master was killed."""
+    go = tmp_path / "go"
+    job = cluster.submit("-J", "make[1-4]", f'[ "$LSB_JOBINDEX" != 3 ] || while [ ! -e {go} ]; do sleep 0.1; done')
+    use = cluster.submit("-J", "use[1-4]", "-w", 'done("make[*]")', "true")
+    wait_for(lambda: sorted(index for index, (state, _) in cluster.states(use).items() if state == "DONE") == [1, 2, 4],
+             30, "the elements whose predecessors are done")  # fmt: skip
+    assert _state(cluster, use, 3) == "PEND"
+    cluster.kill("lavad")
+    cluster.up()
+    assert _state(cluster, use, 3) == "PEND"
+    go.touch()
+    wait_for(lambda: _state(cluster, use, 3) == "DONE", 30, "the last one")
+    assert _state(cluster, job, 3) == "DONE"
+
+
+def test_a_job_that_can_never_start_says_so(cluster: Cluster) -> None:
+    """Until its condition is changed."""
+    failed = cluster.submit("false")
+    waits = cluster.submit("-w", f"done({failed})", "true")
+    wait_for(lambda: "never satisfied" in cluster.run("bjobs", "-l", str(waits)).stdout, 30, "the reason")
+    refused = cluster.run("bsub", "-w", "done(nobody)", "true")
+    assert (refused.returncode, refused.stderr) == (255, "nobody: No matching job found. Job not submitted.\n")
+    assert cluster.run("bkill", str(waits)).returncode == 0
+
+
+def test_a_begin_time_comes(cluster: Cluster) -> None:
+    """The job starts then, not before; a time that has passed is refused."""
+    begin = time.time() + 62
+    at = time.strftime("%Y:%m:%d:%H:%M", time.localtime(begin))
+    done = cluster.run("bsub", "-b", at, "true")
+    assert "Job will be scheduled after " in done.stderr
+    job = int(done.stdout.partition("<")[2].partition(">")[0])
+    assert "The job has a specified start time;" in cluster.run("bjobs", "-l", str(job)).stdout
+    wait_for(lambda: _state(cluster, job) == "DONE", 90, "the begin time")
+    started = cluster.run("bjobs", "-noheader", "-o", "start_time", str(job)).stdout.strip()
+    assert started == time.strftime("%b %e %H:%M", time.localtime(begin))
+    assert cluster.run("bsub", "-b", "2001:1:1:0:0", "true").returncode == 255
