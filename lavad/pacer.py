@@ -31,7 +31,7 @@ class Pacer:
 
     def wake(self) -> None:
         """Something changed that may let a job start."""
-        if self._is_due or not self.agenda.has_work(self.engine.cluster):
+        if self._is_due or not self.agenda.has_work(self.engine.cluster, self.engine.clock()):
             return
         self._is_due = True
         loop = asyncio.get_running_loop()
@@ -55,7 +55,7 @@ class Pacer:
     def _slice(self) -> bool:
         plan = slice_pass(self.engine.cluster, self.agenda, self.steps, self.engine.clock())
         self.passes += plan.is_complete
-        if plan.starts:
+        if not plan.is_empty:
             self.engine.post_replying([ApplyPlan(plan)], self._check_applied)
         return plan.is_complete
 

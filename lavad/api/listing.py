@@ -161,6 +161,7 @@ def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
 def _add_attempt(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:
     message.start_time = attempt.started_at
     message.start_reason = attempt.start_reason
+    message.suspend_reason = attempt.suspend_reason
     message.exec_home, message.exec_cwd = attempt.exec_home, attempt.exec_cwd
     for host, usage in attempt.usage.items():
         _add_usage(message.usage, usage)

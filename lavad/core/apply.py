@@ -12,7 +12,7 @@ from lavad.core.configured import as_configured
 from lavad.core.indexes.pending import Entry
 from lavad.core.model import FINAL, Allocation, HostFacts, HostShare, JobState, Key, serial_of
 from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Attempt, Host, Job, JobEnd, QueueState, exit_code
+from lavad.core.records import ArrayRecord, Attempt, Claim, Host, Job, JobEnd, QueueState, exit_code
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -108,6 +108,10 @@ def _leave_attempt(cluster: "Cluster", job: Job) -> Attempt:
     attempt.over = True
     cluster.touched.add(attempt.key)
     cluster.staging.pop(attempt.key, None)
+    if cluster.runners.queues:
+        cluster.runners.discard(attempt)
+    if attempt.lends:
+        _lend_no_more(cluster, attempt)
     if not attempt.unreleased:
         cluster.attempts.pop(attempt.key, None)
     job.attempt = None
@@ -285,6 +289,8 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     job = _element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
     if job.array is None:
         cluster.pending.remove(job.shared, entry(cluster, job))
+    if cluster.claims:
+        drop_claim(cluster, key.job, key.index)
     _move(cluster, job, event, S.STAGING)
     job.attempts = key.attempt
     job.postponed_reason = ""
@@ -321,6 +327,7 @@ def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
     cluster.touched.add(event.key)
     attempt.started_at, attempt.pid = event.at, event.pid
     attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
+    note_running(cluster, job)
 
 
 def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
@@ -370,13 +377,74 @@ def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
 
 
 def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
-    _move(cluster, _holder(cluster, event.key), event, event.state)
-    _note_signal(cluster.attempts[event.key], STOP, "", event.at)
+    job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
+    _move(cluster, job, event, event.state)
+    _note_signal(attempt, STOP, "", event.at)
+    attempt.suspended_at = event.at
+    if event.cause:
+        attempt.suspend_cause, attempt.suspend_reason = event.cause, event.reason
+    if event.lends:
+        attempt.lends, attempt.preemptions = event.lends, attempt.preemptions + 1
+        cluster.lenders[event.key] = attempt
+    cluster.touched.add(event.key)
+    note_running(cluster, job)
 
 
 def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
-    _move(cluster, _holder(cluster, event.key), event, S.RUN)
-    _note_signal(cluster.attempts[event.key], CONT, "", event.at)
+    job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
+    _move(cluster, job, event, S.RUN)
+    _note_signal(attempt, CONT, "", event.at)
+    attempt.suspend_cause = attempt.suspend_reason = ""
+    if attempt.lends:
+        _lend_no_more(cluster, attempt)
+    cluster.touched.add(event.key)
+    note_running(cluster, job)
+
+
+def _lend_no_more(cluster: "Cluster", attempt: Attempt) -> None:
+    attempt.lends = ()
+    cluster.lenders.pop(attempt.key, None)
+
+
+def note_running(cluster: "Cluster", job: Job) -> None:
+    """Enter whether the job may be a victim as far as its state goes."""
+    attempt = job.attempt
+    if not cluster.runners.queues or attempt is None:
+        return
+    if job.state is S.RUN and not attempt.is_ending:
+        cluster.runners.add(job.shared.queue, attempt)
+    else:
+        cluster.runners.discard(attempt)
+
+
+def _room_claimed(cluster: "Cluster", event: e.RoomClaimed) -> None:
+    book_claim(cluster, Claim(event.job, event.index, event.allocation, event.victims, event.until, event.reason))
+
+
+def book_claim(cluster: "Cluster", claim: Claim) -> None:
+    """Keep the claim's room from everybody else."""
+    cluster.claims[claim.job, claim.index] = claim
+    for share in claim.allocation:
+        host = cluster.hosts[share.host]
+        host.claims[claim.job, claim.index] = share
+        cluster.table.take(host.row, share, False)
+
+
+def drop_claim(cluster: "Cluster", job: int, index: int) -> None:
+    """Whatever was kept for this job is for anybody."""
+    claim = cluster.claims.pop((job, index), None)
+    for share in claim.allocation if claim is not None else ():
+        host = cluster.hosts[share.host]
+        del host.claims[job, index]
+        cluster.table.give_back(host.row, share, False)
+
+
+def _claim_dropped(cluster: "Cluster", event: e.ClaimDropped) -> None:
+    drop_claim(cluster, event.job, event.index)
+    record = cluster.jobs.get(event.job)
+    key = cluster.pending.key_of(record.shared) if record is not None else None
+    if key is not None:
+        cluster.pending.fresh.add(key)
 
 
 def _job_signalled(cluster: "Cluster", event: e.JobSignalled) -> None:
@@ -386,6 +454,7 @@ def _job_signalled(cluster: "Cluster", event: e.JobSignalled) -> None:
     _note_signal(attempt, event.signal, event.reason, event.at)
     if event.reason:
         attempt.kill_reason = event.reason
+        note_running(cluster, job)
 
 
 def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
@@ -399,7 +468,9 @@ def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
 def _job_doomed(cluster: "Cluster", event: e.JobDoomed) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, job.state)
-    cluster.attempts[event.key].doomed = event.reason
+    attempt = cluster.attempts[event.key]
+    attempt.doomed, attempt.again = event.reason, event.again
+    note_running(cluster, job)
 
 
 def _job_lost(cluster: "Cluster", event: e.JobLost) -> None:
@@ -407,6 +478,7 @@ def _job_lost(cluster: "Cluster", event: e.JobLost) -> None:
     job.resume_state = job.state
     _move(cluster, job, event, S.UNKWN)
     cluster.staging.pop(event.key, None)
+    note_running(cluster, job)
 
 
 def _job_found(cluster: "Cluster", event: e.JobFound) -> None:
@@ -414,6 +486,7 @@ def _job_found(cluster: "Cluster", event: e.JobFound) -> None:
     state = job.resume_state or S.RUN
     _move(cluster, job, event, state)
     job.resume_state = None
+    note_running(cluster, job)
     if state is S.STAGING:
         cluster.staging[event.key] = cluster.attempts[event.key]
 
@@ -546,6 +619,8 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.JobResumed: _job_resumed,
     e.JobSignalled: _job_signalled,
     e.JobDoomed: _job_doomed,
+    e.RoomClaimed: _room_claimed,
+    e.ClaimDropped: _claim_dropped,
     e.JobLost: _job_lost,
     e.JobFound: _job_found,
     e.JobAbandoned: _job_abandoned,

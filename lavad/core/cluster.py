@@ -14,9 +14,11 @@ from lavad.core.indexes.dependants import Dependants
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.names import Names
 from lavad.core.indexes.pending import PendingIndex
+from lavad.core.indexes.runners import Runners
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, Request, Shared
 from lavad.core.policy import Policy, Queue
-from lavad.core.records import ArrayRecord, Attempt, Host, HostUsage, Job, QueueState
+from lavad.core.records import ArrayRecord, Attempt, Claim, Host, HostUsage, Job, QueueState
+from lavad.core.rights import Rights
 from lavad.core.tally import Tally
 
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
@@ -34,11 +36,15 @@ class Cluster:
         self.attempts: dict[Key, Attempt] = {}
         self.touched: set[Key] = set()  # attempts that took or gave back slots since the scheduler last asked
         self.staging: dict[Key, Attempt] = {}  # not all hosts have answered, or the launch is not yet confirmed
+        self.lenders: dict[Key, Attempt] = {}  # suspended so that others may use what they hold; the first is first
+        self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: room that is being cleared for it
         self.hosts: dict[str, Host] = {}
         self.table = HostTable()
         self.configured = policy  # as the files have it; ``policy`` is that with what administrators did to queues
         self.queue_states: dict[str, QueueState] = {}
-        self.pending = _pending_index(policy)
+        self.rights = Rights(policy)
+        self.runners = Runners(self.rights.victims)
+        self.pending = _pending_index(policy, self.rights)
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
         self.request_ids: OrderedDict[bytes, int] = OrderedDict()
@@ -76,7 +82,12 @@ class Cluster:
         """Other rules from now on. Whatever is derived from the rules is made anew here; jobs stay as they are."""
         self.configured = policy
         self.take_queue_states()
-        pending = _pending_index(policy)
+        self.rights = Rights(policy)
+        if self.rights.victims != self.runners.queues:
+            self.runners = Runners(self.rights.victims)
+            for job in self.live_jobs():
+                apply.note_running(self, job)
+        pending = _pending_index(policy, self.rights)
         if not pending.is_like(self.pending):
             for bucket in self.pending.buckets.values():
                 for entry in bucket:
@@ -148,11 +159,19 @@ class Cluster:
             attempt.over = True
         self.attempts[attempt.key] = attempt
         self.touched.add(attempt.key)
+        if attempt.lends:
+            self.lenders[attempt.key] = attempt
+        if job is not None and not attempt.over:
+            apply.note_running(self, job)
         for share in attempt.allocation:
             if share.host in attempt.unreleased:
                 if share.host not in self.hosts:
                     self.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))
                 apply.take_share(self, attempt, share)
+
+    def adopt_claim(self, claim: Claim) -> None:
+        """Room that was being cleared for a job. Its hosts are known: attempts have been adopted."""
+        apply.book_claim(self, claim)
 
     def begin(self, now: float) -> None:
         """Restored: from now on hosts that stay away count as silent after the usual time, and terms are looked at."""
@@ -221,10 +240,10 @@ class Cluster:
         return job.state if job is not None and index == 0 else None
 
 
-def _pending_index(policy: Policy) -> PendingIndex:
+def _pending_index(policy: Policy, rights: Rights) -> PendingIndex:
     return PendingIndex(
         frozenset(queue.name for queue in policy.queues if queue.is_timed),
-        frozenset(queue.name for queue in policy.queues if queue.backfill_depth > 1),
+        frozenset(queue.name for queue in policy.queues if queue.backfill_depth > 1) | rights.takers,
     )
 
 

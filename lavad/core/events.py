@@ -108,10 +108,16 @@ class JobRequeued:
 
 @dataclass(frozen=True, slots=True)
 class JobSuspended:
+    """``cause`` is empty when a person did it; ``lends`` names what others may use meanwhile (``slots``, ``mem``,
+    ``gpus``)."""
+
     at: float
     key: Key
     state: JobState  # USUSP or SSUSP
     by: str
+    cause: str = ""
+    reason: str = ""
+    lends: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,7 @@ class JobResumed:
     at: float
     key: Key
     by: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +141,37 @@ class JobSignalled:
 
 @dataclass(frozen=True, slots=True)
 class JobDoomed:
-    """The attempt has failed as a whole (a host was lost); what can be reached of it is being ended."""
+    """The attempt has failed as a whole (a host was lost); what can be reached of it is being ended.
+
+    ``again``: nothing is wrong with it, its room is wanted for another; the job waits again as soon as it has ended.
+    """
 
     at: float
     key: Key
+    reason: str
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RoomClaimed:
+    """Room is being cleared for a waiting job: what the victims give back is for it, until then."""
+
+    at: float
+    job: int
+    index: int
+    allocation: Allocation
+    victims: tuple[Key, ...]
+    until: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDropped:
+    """The job no longer waits, or its room was not cleared in time."""
+
+    at: float
+    job: int
+    index: int
     reason: str
 
 
@@ -323,6 +357,8 @@ Event = (
     | JobResumed
     | JobSignalled
     | JobDoomed
+    | RoomClaimed
+    | ClaimDropped
     | JobLost
     | JobFound
     | JobAbandoned

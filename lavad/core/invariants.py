@@ -6,7 +6,7 @@ Each check recounts from the records what ``apply`` keeps incrementally.
 from collections import Counter
 
 from lavad.core.cluster import Cluster
-from lavad.core.model import FINAL, HOLDING, JobState
+from lavad.core.model import FINAL, HOLDING, JobState, Key
 from lavad.core.records import ArrayRecord, Job
 
 
@@ -15,6 +15,7 @@ def check(cluster: Cluster) -> None:
     _check_hosts(cluster)
     _check_open(cluster)
     _check_attempts(cluster)
+    _check_lending(cluster)
     _check_arrays(cluster)
     _check_buckets(cluster)
     _check_dependants(cluster)
@@ -24,14 +25,14 @@ def check(cluster: Cluster) -> None:
 def _check_hosts(cluster: Cluster) -> None:
     table = cluster.table
     for name, host in cluster.hosts.items():
-        shares = list(host.attempts.values())
+        shares = [*host.attempts.values(), *host.claims.values()]
         facts = host.facts
         assert table.slots_free[host.row] == facts.slots - sum(s.slots for s in shares), f"{name}: slots do not add up"
         memory = facts.memory_mib - sum(s.memory_mib for s in shares)
         assert table.memory_free_mib[host.row] == memory, f"{name}: memory does not add up"
-        gpus = [gpu for share in shares for gpu in share.gpus]
+        gpus = [gpu for key, share in host.attempts.items() if _holds_gpus(cluster, key) for gpu in share.gpus]
         assert len(gpus) == len(set(gpus)), f"{name}: a GPU is held twice"
-        held = sum(1 << gpu for gpu in gpus)
+        held = sum(1 << gpu for gpu in {gpu for share in shares for gpu in share.gpus})
         assert table.gpu_free[host.row] == ((1 << facts.gpus) - 1) & ~held, f"{name}: free GPUs are not those not held"
         assert table.gpus_free[host.row] == table.gpu_free[host.row].bit_count(), f"{name}: GPUs do not add up"
         assert table.attempts[host.row] == len(shares), f"{name}: attempts do not add up"
@@ -40,11 +41,17 @@ def _check_hosts(cluster: Cluster) -> None:
         assert bool(exclusive) == bool(table.taken_whole[host.row]), f"{name}: exclusive mark is wrong"
 
 
+def _holds_gpus(cluster: Cluster, key: Key) -> bool:
+    attempt = cluster.attempts[key]
+    return "gpus" not in attempt.lends and not (attempt.over and attempt.preemptions)
+
+
 def _check_open(cluster: Cluster) -> None:
     table = cluster.table
     open_rows = table.open_rows()
     assert [table.is_open(row) for row in range(len(table))] == open_rows.tolist(), "hosts' doors are wrong"
-    assert table.slots_open == table.slots_free[: len(table)][open_rows].sum(), "open slots do not add up"
+    free = table.slots_free[: len(table)][open_rows].clip(0)
+    assert table.slots_open == free.sum(), "open slots do not add up"
 
 
 def _check_attempts(cluster: Cluster) -> None:
@@ -63,6 +70,24 @@ def _check_attempts(cluster: Cluster) -> None:
         assert job.attempt is attempt, f"{key}: attempt is not the job's"
         assert job.state in HOLDING, f"{key}: holds an allocation in {job.state.name}"
         assert (job.state is JobState.STAGING) == (key in cluster.staging), f"{key}: staging index is wrong"
+
+
+def _check_lending(cluster: Cluster) -> None:
+    """Lenders are suspended, claims are booked, and the runners are those that run and could be asked for room."""
+    lenders = {key for key, attempt in cluster.attempts.items() if attempt.lends}
+    assert set(cluster.lenders) == lenders, f"lenders {set(cluster.lenders)} are not {lenders}"
+    for key in lenders:
+        job = cluster.holder(key)
+        assert job is not None, f"{key}: lends after its end"
+        assert job.state in (JobState.SSUSP, JobState.USUSP, JobState.UNKWN, JobState.ZOMBI), f"{key}: lends and runs"
+    for name, host in cluster.hosts.items():
+        kept = {key: share for key, claim in cluster.claims.items() for share in claim.allocation if share.host == name}
+        assert host.claims == kept, f"{name}: claims {host.claims} are not {kept}"
+    queues = cluster.runners.queues
+    for key, attempt in cluster.attempts.items() if queues else ():
+        job = cluster.holder(key)
+        runs = job is not None and job.state is JobState.RUN and not attempt.is_ending and job.shared.queue in queues
+        assert (key in cluster.runners) == runs, f"{key}: it runs and may be asked for room {runs}, the index differs"
 
 
 def _check_arrays(cluster: Cluster) -> None:

@@ -4,7 +4,7 @@ event."""
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lavad.core.model import Allocation
+from lavad.core.model import Allocation, Key
 
 
 class Start(NamedTuple):
@@ -17,10 +17,42 @@ class Start(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Takeover:
+    """Give this job room that others hold: suspend some, end others so that they wait again, none in part.
+
+    With nobody to end the job starts at once; else its room is claimed, and it starts when all of it has been cleared.
+    """
+
+    start: Start
+    suspends: tuple[Key, ...] = ()
+    requeues: tuple[Key, ...] = ()
+    why: str = ""  # for the victims
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Give up a claim."""
+
+    job: int
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The starts of one slice, in the order they were decided; ``is_complete`` when the pass has nothing more to look
-    at."""
+    at. A takeover, starts in cleared room, resumptions and drops come in plans of their own.
+    """
 
     starts: tuple[Start, ...] = ()
     is_complete: bool = True
     steps: int = 0
+    takeover: Takeover | None = None
+    claimed: tuple[Start, ...] = ()  # in room that was cleared for them
+    resumes: tuple[Key, ...] = ()
+    drops: tuple[Drop, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Is there nothing to apply?"""
+        return not (self.starts or self.takeover or self.claimed or self.resumes or self.drops)

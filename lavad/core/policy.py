@@ -143,7 +143,8 @@ class Queue:
     resume_condition: str = ""
     accept_interval: float | None = None
     job_controls: tuple[tuple[str, str], ...] = ()  # (SUSPEND, RESUME or TERMINATE; signal or command)
-    terminate_when: frozenset[str] = frozenset()
+    terminate_when: frozenset[str] = frozenset()  # LOAD, WINDOW: ended instead of suspended; PREEMPT: requeued
+    preempt_delay_s: float | None = None  # PREEMPT_DELAY of the queue; None: as the cluster has it
     user_group_default: str = ""
 
     @property
@@ -300,6 +301,13 @@ class Policy:
     requires_last_dependency: bool = False  # JOB_DEP_LAST_SUB
     reserves_per_task: bool = False  # RESOURCE_RESERVE_PER_TASK
     is_run_limit_absolute: bool = True  # ABS_RUNLIMIT
+    preempts_by_requeue: bool = False  # LAVA_PREEMPTION=requeue: victims are ended and wait again, in every queue
+    preempt_delay_s: float = 0.0  # PREEMPT_DELAY: a job waits so long before it preempts
+    no_preempt_run_s: float = 0.0  # NO_PREEMPT_RUN_TIME: what has run so long is left alone; 0: nothing is
+    no_preempt_finish_s: float = 0.0  # NO_PREEMPT_FINISH_TIME: what ends so soon by its run limit is left alone
+    preemptions_max: int = 0  # MAX_JOB_PREEMPT: so often one job may be preempted; 0: no limit
+    preemptable_resources: frozenset[str] = frozenset()  # PREEMPTABLE_RESOURCES: suspended jobs lend these, too
+    claim_timeout_s: float = 300.0  # room that is being cleared for a job is kept for it so long
     parameters: Mapping[str, str] = field(default_factory=dict)  # lsb.params as written, for bparams
     by_name: dict[str, Queue] = field(init=False, compare=False, repr=False)
 

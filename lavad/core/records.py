@@ -71,6 +71,7 @@ class Attempt:
     """
 
     __slots__ = (
+        "again",
         "allocation",
         "dispatched_at",
         "doomed",
@@ -81,11 +82,16 @@ class Attempt:
         "last_signal",
         "launch_due",
         "launched",
+        "lends",
         "over",
         "pid",
+        "preemptions",
         "staged",
         "start_reason",
         "started_at",
+        "suspend_cause",
+        "suspend_reason",
+        "suspended_at",
         "takes_whole_hosts",
         "unreleased",
         "usage",
@@ -109,6 +115,12 @@ class Attempt:
         self.kill_reason = ""  # a kill was asked for: TERM_ word
         self.last_signal: tuple[int, str, int] | None = None  # (signal, reason, serial): sent again at each hello
         self.doomed = ""  # the attempt has failed as a whole: why; it is ended as soon as its lead host can be reached
+        self.again = False  # it is being ended only to make room: the job waits again, rerunnable or not
+        self.suspended_at = 0.0
+        self.suspend_cause = ""  # which of the system's rules has suspended it; empty: none
+        self.suspend_reason = ""
+        self.lends: tuple[str, ...] = ()  # what of its shares others may use while it is suspended
+        self.preemptions = 0  # how often it was suspended for others
         self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.usage: dict[str, HostUsage] = {}
@@ -120,6 +132,11 @@ class Attempt:
     @property
     def slots(self) -> int:
         return sum(share.slots for share in self.allocation)
+
+    @property
+    def is_ending(self) -> bool:
+        """Is it being ended, for whatever reason?"""
+        return bool(self.kill_reason or self.doomed or self.over)
 
     def share_on(self, host: str) -> HostShare | None:
         """This attempt's part on that host, or None."""
@@ -182,6 +199,18 @@ class Job:
     def words(self) -> dict[str, str]:
         """Name, command, directories and files, by field name."""
         return unpack_text(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Room that is being cleared for a waiting job. It is booked as if the job held it, so nobody else gets it."""
+
+    job: int
+    index: int
+    allocation: Allocation
+    victims: tuple[Key, ...]
+    until: float
+    reason: str = ""
 
 
 class ArrayRecord:
@@ -329,6 +358,7 @@ class Host:
     __slots__ = (
         "attempts",
         "avoid_until",
+        "claims",
         "closed_by",
         "comment",
         "facts",
@@ -345,6 +375,7 @@ class Host:
         self.offered = offered or facts
         self.row = row  # in the host table
         self.attempts: dict[Key, HostShare] = {}
+        self.claims: dict[tuple[int, int], HostShare] = {}  # room that is kept for jobs that wait
         self.is_connected = False  # a session is open
         self.is_silent = False  # not heard for too long
         self.seen_at = 0.0

@@ -32,6 +32,7 @@ class Process:
     is_command: bool  # the job's own command on its lead host, whose exit status is the job's
     ended: float = 0.0
     status: int = 0
+    is_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class History:
     limits: dict[int, int] = field(default_factory=dict)  # array -> how many elements may run at once
     staged: set[tuple[Key, str]] = field(default_factory=set)  # hosts that were made ready for an attempt
     forced: set[tuple[int, int]] = field(default_factory=set)  # ended by bkill -r, whatever the hosts said
+    requeues: bool = False  # any job may be ended to make room, and then runs again
     running: dict[str, list[Process]] = field(default_factory=lambda: defaultdict(list))
 
     def start(self, process: Process, slots: int, limit_gpus: int) -> None:
@@ -70,12 +72,26 @@ class History:
         self.processes.append(process)
         here = self.running[process.host]
         here.append(process)
-        held = {one.key: one for one in here}
+        self._check_room(process.host, slots, limit_gpus)
+
+    def go_on(self, process: Process, slots: int, limit_gpus: int) -> None:
+        """A stopped process goes on.
+
+        Raises:
+            Violation: others have its slots.
+        """
+        process.is_stopped = False
+        self._check_room(process.host, slots, limit_gpus)
+
+    def _check_room(self, name: str, slots: int, limit_gpus: int) -> None:
+        """What is stopped takes no slots, but its devices are its own."""
+        here = self.running[name]
+        held = {one.key: one for one in here if not one.is_stopped}
         if sum(one.slots for one in held.values()) > slots:
-            raise Violation(f"{process.host} runs {sorted(map(str, held))}: more slots than its {slots}")
-        gpus = [gpu for one in held.values() for gpu in one.gpus]
+            raise Violation(f"{name} runs {sorted(map(str, held))}: more slots than its {slots}")
+        gpus = [gpu for one in {one.key: one for one in here}.values() for gpu in one.gpus]
         if len(gpus) != len(set(gpus)) or any(gpu >= limit_gpus for gpu in gpus):
-            raise Violation(f"{process.host}: {key} shares a GPU or has one that is not there: {gpus}")
+            raise Violation(f"{name}: {sorted(map(str, held))} share a GPU or have one that is not there: {gpus}")
 
     def check_launch(self, key: Key, hosts: tuple[str, ...], order_age_s: float, order_validity_s: float) -> None:
         """Look at what an order starts.
@@ -106,13 +122,14 @@ class History:
 
 
 class Alone:
-    """Finds attempts of which only some hosts still run something, although all of those could be told to stop."""
+    """Finds attempts of which only some hosts do what all should, although all of them could be told."""
 
-    def __init__(self) -> None:
+    def __init__(self, complaint: str) -> None:
+        self._complaint = complaint
         self._since: dict[Key, float] = {}
 
     def look(self, now: float, partial: set[Key]) -> None:
-        """``partial``: attempts that are part running, part lost, and wholly within reach now.
+        """``partial``: attempts that are part one thing, part another, and wholly within reach now.
 
         Raises:
             Violation: one has been so for too long.
@@ -120,7 +137,7 @@ class Alone:
         self._since = {key: self._since.get(key, now) for key in sorted(partial)}
         for key, since in self._since.items():
             if now - since > PARTIAL_S_MAX:
-                raise Violation(f"part of {key} has been left running for {now - since:.0f} s")
+                raise Violation(f"{self._complaint.format(key)} for {now - since:.0f} s")
 
 
 def check(history: History, ended: list[Ended], healed: bool) -> None:
@@ -171,7 +188,7 @@ def _attempts_apart(history: History) -> Iterator[str]:
 def _runs_once(history: History) -> Iterator[str]:
     for (job, index), processes in _by_job(history).items():
         attempts = {one.key.attempt for one in processes if one.is_command}
-        if len(attempts) > 1 and not history.rerunnable.get(job, False):
+        if len(attempts) > 1 and not history.requeues and not history.rerunnable.get(job, False):
             yield f"job {job}[{index}] may not be run again and was, in attempts {sorted(attempts)}"
 
 
@@ -206,7 +223,8 @@ def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
 def _was_to_be_repeated(history: History, one: Ended) -> bool:
     """Killed while it waited for the last host of a failed attempt: the failed attempt's status is not the job's."""
     killed = any((job, index) == one.key[:2] for job, index, _ in history.killed)
-    return killed and history.rerunnable[one.key.job] and one.end.status in (EXIT_STATUS_KILLED, EXIT_STATUS_LOST)
+    is_repeated = history.requeues or history.rerunnable[one.key.job]
+    return killed and is_repeated and one.end.status in (EXIT_STATUS_KILLED, EXIT_STATUS_LOST)
 
 
 def _everything_ended(history: History, ended: list[Ended]) -> Iterator[str]:

@@ -344,6 +344,7 @@ class SimulatedHost:
         self.start_log.add(shepherd.key)
         share = shepherd.share
         process = Process(shepherd.key, self.name, share.slots, share.gpus, self.world.now, is_command)
+        process.is_stopped = shepherd.is_stopped
         shepherd.process = process
         self.world.history.start(process, self.facts.slots, self.facts.gpus)
 
@@ -373,14 +374,26 @@ class SimulatedHost:
     def _signal_shepherd(self, shepherd: Shepherd, number: int, reason: str) -> None:
         if shepherd.end is not None or shepherd.is_over:
             return
-        if number == SIGSTOP and not shepherd.is_stopped and shepherd.is_timed:
-            shepherd.is_stopped = True
-            shepherd.left_s -= self.world.now - shepherd.resumed_at
+        if number == SIGSTOP and not shepherd.is_stopped:
+            self._stop(shepherd)
         elif number == SIGCONT and shepherd.is_stopped:
-            shepherd.is_stopped, shepherd.resumed_at = False, self.world.now
-            self._run_on(shepherd)
+            self._go_on(shepherd)
         elif number in (0, SIGKILL):
             self._terminate(shepherd, number, reason)
+
+    def _stop(self, shepherd: Shepherd) -> None:
+        shepherd.is_stopped = True
+        if shepherd.process is not None:
+            shepherd.process.is_stopped = True
+        if shepherd.is_timed:
+            shepherd.left_s -= self.world.now - shepherd.resumed_at
+
+    def _go_on(self, shepherd: Shepherd) -> None:
+        shepherd.is_stopped, shepherd.resumed_at = False, self.world.now
+        if shepherd.process is not None:
+            self.world.history.go_on(shepherd.process, self.facts.slots, self.facts.gpus)
+        if shepherd.is_timed:
+            self._run_on(shepherd)
 
     def _terminate(self, shepherd: Shepherd, number: int, reason: str) -> None:
         shepherd.reason = shepherd.reason or reason

@@ -17,6 +17,12 @@ ATTEMPT_FIELDS = (
     "kill_reason",
     "doomed",
     "last_signal",
+    "again",
+    "suspended_at",
+    "suspend_cause",
+    "suspend_reason",
+    "lends",
+    "preemptions",
 )
 
 
@@ -40,6 +46,8 @@ def reborn(old: Cluster) -> Cluster:
             new.adopt_ended_element(array, _job(job))
     for attempt in old.attempts.values():
         new.adopt_attempt(_attempt(attempt))
+    for claim in old.claims.values():
+        new.adopt_claim(claim)
     new.next_job = old.next_job
     new.request_ids.update(old.request_ids)  # the store is asked for those that memory does not know
     return new

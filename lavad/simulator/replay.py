@@ -154,7 +154,7 @@ class Replay:
         return known
 
     def _schedule(self, now: int) -> None:
-        is_complete = not self.agenda.has_work(self.cluster)
+        is_complete = not self.agenda.has_work(self.cluster, now)
         while not is_complete:
             plan = slice_pass(self.cluster, self.agenda, SLICE_STEPS, now)
             is_complete = plan.is_complete

@@ -210,7 +210,7 @@ class Master:
 
     def wake(self) -> None:
         """Something may start."""
-        if not self._is_pass_due and self.agenda.has_work(self.cluster):
+        if not self._is_pass_due and self.agenda.has_work(self.cluster, self.world.now):
             self._is_pass_due = True
             self._later(self.world.rng.uniform(0.0, 0.005), self._plan)
 
@@ -250,7 +250,7 @@ class Master:
                 self.agenda.look_at_everything(self.cluster)
                 self.wake()
 
-        if plan.starts:
+        if not plan.is_empty:
             self.execute(c.ApplyPlan(plan), applied)
         if is_late:
             self.agenda.look_at_everything(self.cluster)  # what changed meanwhile may have been taken for planned
@@ -302,6 +302,16 @@ class Master:
                 self.post([c.AgentGone(session.host.name, session.incarnation)])
 
 
+def _policy_of(seed: int) -> Policy:
+    """Of three seeds one has preemption by suspending, and one by ending victims, which wait again."""
+    policy = Policy(clean_period_s=1e9)
+    if not seed % 3:
+        return policy
+    lower = (("normal", 0), ("short", 1))
+    queues = tuple(replace(one, preempts=lower) if one.name == "priority" else one for one in policy.queues)
+    return replace(policy, queues=queues, preempts_by_requeue=seed % 3 == 2, claim_timeout_s=60.0)
+
+
 class World:
     """Virtual time, the network, the hosts, the users, and what goes wrong."""
 
@@ -312,14 +322,16 @@ class World:
         self.faults = faults
         self.check_every = check_every
         self.history = History()
-        self.alone = Alone()
+        self.alone = Alone("part of {} has been left running")
+        self.torn = Alone("part of {} has been left suspended")
         self.behaviours: dict[int, Behaviour] = {}
         self.behaviour_of_request: dict[bytes, Behaviour] = {}
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
         self._blocked: set[tuple[str, str]] = set()  # host and direction
         self._sessions: dict[str, Session] = {}  # as the agents see it
-        policy = Policy(clean_period_s=1e9)
+        policy = _policy_of(seed)
+        self.history.requeues = policy.preempts_by_requeue
         self.order_validity_s = policy.order_validity_s
         self.hosts = {name: self._a_host(name) for name in (f"n{number}" for number in range(1, hosts + 1))}
         self.master = Master(self, policy)
@@ -471,6 +483,7 @@ class World:
 
     def _look(self) -> None:
         self.alone.look(self.now, self._partial_attempts())
+        self.torn.look(self.now, self._torn_attempts())
         self.after(1.0, self._look)
 
     def _partial_attempts(self) -> set[Key]:
@@ -487,6 +500,22 @@ class World:
             if all_here and lost and all(self.is_within_reach(self.hosts[one.host]) for one in all_here):
                 found.add(key)
         return found
+
+    def _torn_attempts(self) -> set[Key]:
+        """Attempts of which some processes are stopped and others run, all where orders arrive."""
+        if not self.master.is_up:
+            return set()
+        stopped: dict[Key, list[bool]] = {}
+        for here in self.history.running.values():
+            for one in here:
+                stopped.setdefault(one.key, []).append(one.is_stopped)
+        return {key for key, some in stopped.items() if len(set(some)) > 1 and self._is_reachable(key)}
+
+    def _is_reachable(self, key: Key) -> bool:
+        attempt = self.master.durable.attempts.get(key)
+        if attempt is None or attempt.is_ending:
+            return False
+        return all(self.is_within_reach(self.hosts[share.host]) for share in attempt.allocation)
 
     def _has_lost(self, name: str, key: Key) -> bool:
         """Nothing of the attempt runs on that host, and not because it ended well."""

@@ -10,12 +10,15 @@ Value = int | float | str | bytes
 Row = tuple[Value, ...]
 
 # Tables in the order in which they are written, and so the order of their rows in a packed batch.
-UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues")
+UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing")
 INSERTS = ("requests", "accounting", "environments", "job_events")  # the first row of a key stays
+
+FORGOTTEN = ("allocations", "standing")  # tables from which rows are taken away
 
 
 class Batch:
-    """Rows to write. ``allocations`` maps an attempt to None when its row is to go; ``events`` lack their ``seq``."""
+    """Rows to write. ``allocations`` maps an attempt to None when its row is to go, ``standing`` a kind and a name;
+    ``events`` lack their ``seq``."""
 
     __slots__ = (
         "accounting",
@@ -29,6 +32,7 @@ class Batch:
         "queues",
         "requests",
         "specs",
+        "standing",
     )
 
     def __init__(self) -> None:
@@ -42,6 +46,7 @@ class Batch:
         self.hosts: dict[str, Row] = {}
         self.queues: dict[str, Row] = {}
         self.environments: dict[bytes, Row] = {}
+        self.standing: dict[tuple[str, str], Row | None] = {}
         self.next_job = 0  # 0: no job was submitted
 
     def __bool__(self) -> bool:
@@ -56,6 +61,7 @@ class Batch:
             or self.specs
             or self.requests
             or self.accounting
+            or self.standing
         )
 
     def merge(self, later: "Batch") -> None:
@@ -68,6 +74,7 @@ class Batch:
         self.hosts.update(later.hosts)
         self.queues.update(later.queues)
         self.environments.update(later.environments)
+        self.standing.update(later.standing)
         for key, row in later.requests.items():
             self.requests.setdefault(key, row)
         self.events += later.events
@@ -82,21 +89,25 @@ class Batch:
             [row for row in self.allocations.values() if row is not None],
             list(self.hosts.values()),
             list(self.queues.values()),
+            [row for row in self.standing.values() if row is not None],
             list(self.requests.values()),
             list(self.accounting.values()),
             list(self.environments.values()),
             [(row[0], number << SEQ_BITS | place, *row[1:]) for place, row in enumerate(self.events)],
         )
-        gone = [tuple(key) for key, row in self.allocations.items() if row is None]
+        gone: tuple[list[Row], ...] = (
+            [tuple(key) for key, row in self.allocations.items() if row is None],
+            [key for key, row in self.standing.items() if row is None],
+        )
         return marshal.dumps((number, self.next_job, tables, gone))
 
 
 SEQ_BITS = 24  # events of one batch; 39 bits are left for batch numbers
 
-Packed = tuple[int, int, tuple[list[Row], ...], list[tuple[int, int, int]]]
+Packed = tuple[int, int, tuple[list[Row], ...], tuple[list[Row], ...]]
 
 
 def unpack(data: bytes) -> Packed:
-    """Number, next job, rows of UPSERTS then of INSERTS, and the attempts whose rows go."""
+    """Number, next job, rows of UPSERTS then of INSERTS, and the keys of the rows of FORGOTTEN that go."""
     packed: Packed = marshal.loads(data)
     return packed

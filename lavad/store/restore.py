@@ -98,8 +98,17 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
     for row in connection.execute(select(schema.allocations)):
         cluster.adopt_attempt(v.decode_attempt(row))
     _remember_parents(connection, cluster, texts)
+    for row in connection.execute(select(schema.standing)):
+        _STANDING[row.kind](cluster, row.content)
     next_job = connection.scalar(select(schema.cluster.c.next_job))
     cluster.next_job = max(cluster.next_job, next_job or 1)
+
+
+def _adopt_claim(cluster: "Cluster", content: str) -> None:
+    cluster.adopt_claim(v.decode_claim(content))
+
+
+_STANDING = {v.CLAIM: _adopt_claim}
 
 
 def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:

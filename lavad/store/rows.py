@@ -28,14 +28,16 @@ class RowMaker:
 
     def __init__(self) -> None:
         self._attempts: dict[Key, Attempt] = {}
+        self._claims: set[tuple[int, int]] = set()
 
     def adopt(self, cluster: "Cluster") -> None:
         """Begin with the attempts of a restored cluster."""
         self._attempts = dict(cluster.attempts)
+        self._claims = set(cluster.claims)
 
     def rows_for(self, events: Iterable[e.Event], cluster: "Cluster") -> Batch:
         """The rows that make these events, already applied to the cluster, durable."""
-        turn = _Turn(cluster, self._attempts)
+        turn = _Turn(cluster, self._attempts, self._claims)
         for event in events:
             handler = _HANDLERS.get(type(event))
             if handler is not None:
@@ -46,11 +48,12 @@ class RowMaker:
 class _Turn:
     """What the events of one turn touched; the rows are made once, at the end."""
 
-    __slots__ = ("arrays", "attempts", "batch", "cluster", "jobs", "known")
+    __slots__ = ("arrays", "attempts", "batch", "claims", "cluster", "jobs", "known")
 
-    def __init__(self, cluster: "Cluster", known: dict[Key, Attempt]) -> None:
+    def __init__(self, cluster: "Cluster", known: dict[Key, Attempt], claims: set[tuple[int, int]]) -> None:
         self.cluster = cluster
         self.known = known
+        self.claims = claims
         self.batch = Batch()
         self.jobs: dict[tuple[int, int], None] = {}
         self.arrays: dict[int, None] = {}
@@ -276,6 +279,8 @@ def _begin_time_reached(turn: _Turn, event: e.BeginTimeReached) -> None:
 def _dispatched(turn: _Turn, event: e.AttemptDispatched) -> None:
     key = event.key
     attempt = turn.cluster.attempts.get(key)
+    if turn.claims:
+        _forget_claim(turn, key.job, key.index)
     turn.known[key] = attempt or Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
     _change_attempt(turn, key)
     hosts, reason = v.hosts_text(event.allocation), v.quote(event.reason)
@@ -331,12 +336,32 @@ def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
 
 def _suspended(turn: _Turn, event: e.JobSuspended) -> None:
     _change_signalled(turn, event.key)
-    turn.tell(event.at, event.key, "suspended", v.detail(state=event.state.name, by=event.by))
+    turn.tell(event.at, event.key, "suspended", v.detail(state=event.state.name, by=event.by, reason=event.reason))
 
 
 def _resumed(turn: _Turn, event: e.JobResumed) -> None:
     _change_signalled(turn, event.key)
-    turn.tell(event.at, event.key, "resumed", v.detail(by=event.by))
+    turn.tell(event.at, event.key, "resumed", v.detail(by=event.by, reason=event.reason))
+
+
+def _room_claimed(turn: _Turn, event: e.RoomClaimed) -> None:
+    key = (event.job, event.index)
+    turn.claims.add(key)
+    claim = turn.cluster.claims.get(key)
+    if claim is not None:
+        turn.batch.standing[v.claim_name(*key)] = v.claim_row(claim)
+    turn.tell(event.at, Key(event.job, event.index, 0), "claimed", v.detail(reason=event.reason))
+
+
+def _claim_dropped(turn: _Turn, event: e.ClaimDropped) -> None:
+    _forget_claim(turn, event.job, event.index)
+    turn.tell(event.at, Key(event.job, event.index, 0), "unclaimed", v.detail(reason=event.reason))
+
+
+def _forget_claim(turn: _Turn, job: int, index: int) -> None:
+    if (job, index) in turn.claims:
+        turn.claims.discard((job, index))
+        turn.batch.standing[v.claim_name(job, index)] = None
 
 
 def _change_signalled(turn: _Turn, key: Key) -> None:
@@ -414,6 +439,8 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobResumed: _resumed,
     e.JobSignalled: _signalled,
     e.JobDoomed: _doomed,
+    e.RoomClaimed: _room_claimed,
+    e.ClaimDropped: _claim_dropped,
     e.JobLost: _lost,
     e.JobFound: _found,
     e.JobAbandoned: _abandoned,

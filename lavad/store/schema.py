@@ -205,6 +205,14 @@ reservations = _table(
     _words("hosts"),
 )
 
+# What stands besides jobs and hosts, by kind and name: claims on room. The content is JSON.
+standing = _table(
+    "standing",
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    _words("content"),
+)
+
 # Environments that many jobs have in common, by their hash.
 environments = Table(
     "environments",

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ClauseElement
 
 from lavad.store import schema
-from lavad.store.batch import INSERTS, UPSERTS, Row
+from lavad.store.batch import FORGOTTEN, INSERTS, UPSERTS, Row
 
 Write = Callable[[Connection, Sequence[Row]], None]
 
@@ -27,7 +27,7 @@ class Statements:
     def __init__(self, dialect: Dialect) -> None:
         make = _sqlite_write if dialect.name == "sqlite" else _postgres_write
         self._writes = [make(dialect, table, replace) for table, replace in _ORDER]
-        self._forget = _by_key(dialect, schema.allocations)
+        self._forget = [_by_key(dialect, schema.metadata.tables[name]) for name in FORGOTTEN]
         self._claim = _claim(dialect).compile(dialect=dialect)
 
     def claim(self, connection: Connection, term: int, number: int, next_job: int) -> bool:
@@ -37,13 +37,14 @@ class Statements:
         given = values if names is None else tuple(values[name] for name in names)
         return connection.exec_driver_sql(str(self._claim), given).rowcount == 1
 
-    def write(self, connection: Connection, tables: Iterable[Sequence[Row]], gone: Sequence[Row]) -> None:
+    def write(self, connection: Connection, tables: Iterable[Sequence[Row]], gone: Iterable[Sequence[Row]]) -> None:
         """Write a batch's rows in the open transaction."""
         for write, rows in zip(self._writes, tables, strict=True):
             if rows:
                 write(connection, rows)
-        if gone:
-            self._forget(connection, gone)
+        for forget, keys in zip(self._forget, gone, strict=True):
+            if keys:
+                forget(connection, keys)
 
 
 def _claim(dialect: Dialect) -> Any:

@@ -131,10 +131,15 @@ def _submitted(shared: Shared, words: bytes) -> list[str]:
     return [", ".join(parts)]
 
 
+_TOLD = ("preempting", "reclaiming", "in room")  # reasons of a start that say what others paid for it
+
+
 def _dispatched(detail: dict[str, Any]) -> list[str]:
     names = [f"<{share[0]}>" for share in detail["hosts"] for _ in range(share[1])]
     count = f"{len(names)} Hosts/Processors " if len(names) > 1 else ""
-    return [f"Dispatched to {count}{' '.join(names)}"]
+    why = detail.get("reason", "")
+    told = f", {why}" if why.startswith(_TOLD) else ""
+    return [f"Dispatched to {count}{' '.join(names)}{told}"]
 
 
 def _started(detail: dict[str, Any]) -> list[str]:
@@ -179,7 +184,19 @@ def _signal_name(number: int) -> str:
 def _suspended(detail: dict[str, Any]) -> list[str]:
     if detail["state"] == S.USUSP.name:
         return ["Suspended by the user or administrator"]
-    return [f"Suspended: {detail.get('by') or 'by the system'}"]
+    return [f"Suspended: {detail.get('reason') or detail.get('by') or 'by the system'}"]
+
+
+def _resumed(detail: dict[str, Any]) -> list[str]:
+    return [f"Running: {detail['reason']}"] if detail.get("reason") else ["Running"]
+
+
+def _claimed(detail: dict[str, Any]) -> list[str]:
+    return [f"Room is being cleared: {detail.get('reason', '')}"]
+
+
+def _unclaimed(detail: dict[str, Any]) -> list[str]:
+    return [f"Room is no longer being cleared: {detail.get('reason', '')}"]
 
 
 def _requeued(detail: dict[str, Any]) -> list[str]:
@@ -200,7 +217,9 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "killed": _killed,
     "requeued": _requeued,
     "suspended": _suspended,
-    "resumed": lambda _: ["Running"],
+    "resumed": _resumed,
+    "claimed": _claimed,
+    "unclaimed": _unclaimed,
     "found": lambda _: ["Running"],
     "lost": lambda _: ["Unknown; unable to reach the execution host"],
     "signalled": lambda detail: [_asked_for(_signal_name(detail.get("signal", 0)), detail)],

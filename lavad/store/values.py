@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lavad.core.dependency import parse, text_of
 from lavad.core.model import Allocation, HostFacts, HostShare, Key, Launch, Request, RoleRequest, Shared
 from lavad.core.ranges import Ranges
-from lavad.core.records import Attempt, Host, JobEnd, Terms
+from lavad.core.records import Attempt, Claim, Host, JobEnd, Terms
 from lavad.store.batch import Row
 
 if TYPE_CHECKING:
@@ -75,7 +75,10 @@ def _share_text(share: HostShare) -> str:
 
 def decode_hosts(text: str) -> Allocation:
     """The allocation that ``hosts_text`` wrote; empty for an empty text."""
-    shares: list[list[Any]] = json.loads(text) if text else []
+    return _allocation(json.loads(text) if text else [])
+
+
+def _allocation(shares: list[list[Any]]) -> Allocation:
     return tuple(
         HostShare(host, slots, memory, tuple(gpus), tuple(tasks)) for host, slots, memory, gpus, tasks in shares
     )
@@ -99,11 +102,18 @@ def allocation_row(attempt: Attempt) -> Row:
 
 
 def _attempt_words(attempt: Attempt) -> str:
+    more = f',"more":{_encode(_seldom(attempt))}' if attempt.again or attempt.suspended_at else ""
     signal = "null" if attempt.last_signal is None else _encode(attempt.last_signal)
     return (
         f'{{"home":{quote(attempt.exec_home)},"cwd":{quote(attempt.exec_cwd)},"start":{quote(attempt.start_reason)},'
-        f'"kill":{quote(attempt.kill_reason)},"doomed":{quote(attempt.doomed)},"signal":{signal}}}'
+        f'"kill":{quote(attempt.kill_reason)},"doomed":{quote(attempt.doomed)},"signal":{signal}{more}}}'
     )
+
+
+def _seldom(attempt: Attempt) -> list[Any]:
+    """What only attempts have that were suspended, or had to make room."""
+    cause, reason = clean(attempt.suspend_cause), clean(attempt.suspend_reason)
+    return [attempt.again, attempt.suspended_at, cause, reason, list(attempt.lends), attempt.preemptions]
 
 
 def decode_attempt(row: "SqlRow[Any]") -> Attempt:
@@ -116,8 +126,40 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
     attempt.exec_home, attempt.exec_cwd = words["home"], words["cwd"]
     attempt.kill_reason, attempt.doomed = words["kill"], words["doomed"]
     attempt.last_signal = tuple(words["signal"]) if words.get("signal") else None
+    if words.get("more"):
+        again, suspended_at, cause, reason, lends, preemptions = words["more"]
+        attempt.again, attempt.suspended_at, attempt.preemptions = again, suspended_at, preemptions
+        attempt.suspend_cause, attempt.suspend_reason, attempt.lends = cause, reason, tuple(lends)
     attempt.staged, attempt.unreleased = set(json.loads(row.staged)), set(json.loads(row.unreleased))
     return attempt
+
+
+# -- what stands besides jobs and hosts --------------------------------------------------------------------------------
+
+CLAIM = "claim"
+
+
+def claim_name(job: int, index: int) -> tuple[str, str]:
+    """Kind and name of a claim's row."""
+    return CLAIM, f"{job}[{index}]"
+
+
+def claim_row(claim: Claim) -> Row:
+    """Room that is being cleared for a waiting job."""
+    victims = [list(key) for key in claim.victims]
+    content = (
+        f'{{"job":{claim.job},"index":{claim.index},"hosts":{hosts_text(claim.allocation)},'
+        f'"victims":{_encode(victims)},"until":{claim.until!r},"reason":{quote(claim.reason)}}}'
+    )
+    return (*claim_name(claim.job, claim.index), content)
+
+
+def decode_claim(content: str) -> Claim:
+    """What ``claim_row`` wrote."""
+    values = json.loads(content)
+    victims = tuple(Key(*key) for key in values["victims"])
+    allocation = _allocation(values["hosts"])
+    return Claim(values["job"], values["index"], allocation, victims, values["until"], values["reason"])
 
 
 def _names_text(names: set[str]) -> str:

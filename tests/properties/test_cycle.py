@@ -1,7 +1,9 @@
 """A pass that looks only at what has changed starts just what a pass that looks at everything would start."""
 
 import copy
+from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.model import Launch
-from lavad.core.plan import Start
+from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from lavad.core.scheduling.cycle import Agenda, slice_pass
 from tests.builders import ANN, BOB, ROOT, WITH_PRIORITIES, Story, a_host, a_job
@@ -17,16 +19,26 @@ from tests.builders import ANN, BOB, ROOT, WITH_PRIORITIES, Story, a_host, a_job
 SLICES_MAX = 2000
 
 
-def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Start]:
-    """All starts of one pass, slice by slice, each applied."""
-    starts: list[Start] = []
+def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
+    """All that one pass decided, slice by slice, each applied."""
+    starts: list[Any] = []
     for _ in range(SLICES_MAX):
         plan = slice_pass(story.cluster, agenda, steps, story.now)
         starts += plan.starts
+        starts += [one for one in (plan.takeover, *plan.claimed, *plan.resumes, *plan.drops) if one is not None]
         assert story.do(c.ApplyPlan(plan)).reply == 0
         if plan.is_complete:
             return starts
     raise AssertionError(f"no end after {SLICES_MAX} slices")
+
+
+def some_policy(seed: int) -> Policy:
+    """The default, or with preemption of either kind."""
+    policy = Policy()
+    if not seed % 3:
+        return policy
+    queues = [replace(one, preempts=(("normal", 0),)) if one.name == "priority" else one for one in policy.queues]
+    return Policy(tuple(queues), preempts_by_requeue=seed % 3 == 1)
 
 
 class Player:
@@ -38,7 +50,7 @@ class Player:
             a_host(f"n{n}", rng.choice((1, 2, 4)), 4000, rng.choice((0, 2))) for n in range(1, rng.choice((6, 6, 20)))
         ]
         self.story = Story(*hosts, policy=WITH_PRIORITIES)
-        self.actions = [self.submit] * 5 + [self.end] * 4
+        self.actions = [self.submit] * 5 + [self.begin, self.end] * 4
         self.actions += [self.kill, self.stop, self.move, self.silence, self.close, self.wait]
 
     def play(self) -> None:
@@ -70,6 +82,15 @@ class Player:
                 launch=Launch.EACH,
             )
         )
+
+    def begin(self) -> None:
+        """One that was dispatched runs; only then may it be asked for room."""
+        staging = list(self.story.cluster.staging.values())
+        if staging:
+            attempt = self.rng.choice(staging)
+            for share in attempt.allocation:
+                self.story.staged(share.host, attempt.key)
+            self.story.started(attempt.lead, attempt.key)
 
     def end(self) -> None:
         """One that runs ends, everywhere."""

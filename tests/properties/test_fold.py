@@ -23,6 +23,8 @@ def state_of(cluster: Cluster) -> dict[str, Any]:
         "staging": set(cluster.staging),
         "remembered": {record.id: _record(record) for record in cluster.remembered.values()},
         "conditions": cluster.dependants.conditions,
+        "lenders": set(cluster.lenders),
+        "claims": dict(cluster.claims),
         "finished": {key: _fields(job) for key, job in cluster.finished.items()},
         "requests": dict(cluster.request_ids),
         "hosts": {

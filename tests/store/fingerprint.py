@@ -13,6 +13,8 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
         "jobs": {record.id: _record(record) for record in cluster.jobs.values()},
         "attempts": {tuple(key): _attempt(attempt) for key, attempt in cluster.attempts.items()},
         "staging": {tuple(key) for key in cluster.staging},
+        "lenders": {tuple(key) for key in cluster.lenders},
+        "claims": dict(cluster.claims),
         "finished": {key: _job(job) for key, job in cluster.finished.items()},
         "ended_arrays": sorted((at, job) for job, at in cluster.ended_arrays.items()),
         "remembered": {record.id: _record(record) for record in cluster.remembered.values()},

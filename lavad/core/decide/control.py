@@ -9,7 +9,7 @@ from lavad.core.apply import CONT, STOP
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner, is_owner
-from lavad.core.model import FINAL, SUSPENDED, JobState
+from lavad.core.model import FINAL, JobState
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Attempt, Job
@@ -173,6 +173,8 @@ def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
         return e.PendingFreed(now, job, indices, by)
 
     def go_on(job: Job) -> list[e.Event]:
-        return [e.JobResumed(now, job.key, by)] if job.state in SUSPENDED else []
+        if job.state is S.USUSP and job.attempt is not None and job.attempt.suspend_cause:
+            return [e.JobSuspended(now, job.key, S.SSUSP, by)]  # the system's own rule still holds
+        return [e.JobResumed(now, job.key, by)] if job.state is S.USUSP else []
 
     return _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on)

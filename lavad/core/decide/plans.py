@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
+from lavad.core.decide import takeovers
 from lavad.core.decide.decision import Decision
-from lavad.core.model import HostShare, Key
-from lavad.core.plan import Start
+from lavad.core.decide.takeovers import dispatch
+from lavad.core.model import HostShare
+from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
 
 _MANY = 6  # shares: from so many on they are compared together
@@ -126,8 +128,22 @@ def _fit_together(cluster: Cluster, starts: Sequence[Start]) -> bool:
 
 
 def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
-    """Dispatch every start that still holds; the reply is how many did not."""
-    starts = command.plan.starts
+    """Do all of a plan that still holds; the reply is how much of it did not."""
+    plan = command.plan
+    if plan.takeover is not None:
+        return takeovers.take_over(cluster, plan.takeover, now)
+    if plan.drops:
+        return Decision([e.ClaimDropped(now, one.job, one.index, one.reason) for one in plan.drops], reply=0)
+    if plan.claimed:
+        return takeovers.start_claimed(cluster, plan.claimed, now)
+    if plan.resumes:
+        return takeovers.resume(cluster, plan.resumes, now)
+    return _start(cluster, plan, now)
+
+
+def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
+    """Dispatch every start that still holds."""
+    starts = plan.starts
     room = None if len(starts) >= _MANY_STARTS and _fit_together(cluster, starts) else _Room(cluster)
     taken: dict[int, set[int]] = {}
     decision = Decision(reply=0)
@@ -139,7 +155,7 @@ def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
         if room is not None:
             room.take(start, exclusive)
         taken.setdefault(start.job, set()).add(start.index)
-        decision.events.append(_dispatch(cluster, start, now))
+        decision.events.append(dispatch(cluster, start, now))
     return decision
 
 
@@ -155,10 +171,3 @@ def _is_waiting(cluster: Cluster, start: Start, taken: dict[int, set[int]]) -> b
     elif not record.may_start or start.index:
         return None
     return record.shared.request.exclusive
-
-
-def _dispatch(cluster: Cluster, start: Start, now: float) -> e.AttemptDispatched:
-    record = cluster.jobs[start.job]
-    before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
-    key = Key(start.job, start.index, before + 1)
-    return e.AttemptDispatched(now, key, start.allocation, len(start.allocation) == 1, start.reason)

@@ -91,7 +91,7 @@ def part_gone(job: Job, attempt: Attempt, host: str, now: float, why: str, is_ex
     elif not rest:
         was_waiting = host != attempt.lead  # its lead host is long gone: only what is repeated waits for the others
         decision.events.append(lost(job, attempt, now, why, was_waiting))
-    elif host == attempt.lead and not (job.shared.rerunnable and not attempt.kill_reason):
+    elif host == attempt.lead and not attempt_is_repeated(job, attempt):
         decision.events.append(lost(job, attempt, now, why))
     elif host == attempt.lead:
         if not attempt.doomed:
@@ -146,7 +146,12 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
 
 def _is_repeated(job: Job, attempt: Attempt, command: c.ReportFinished) -> bool:
     """The attempt has failed as a whole, or was lost with its host, and the job may be run again."""
-    return (bool(attempt.doomed) or command.lost) and job.shared.rerunnable and not attempt.kill_reason
+    return (bool(attempt.doomed) or command.lost) and attempt_is_repeated(job, attempt)
+
+
+def attempt_is_repeated(job: Job, attempt: Attempt) -> bool:
+    """May the job run again after this attempt, should it fail as a whole?"""
+    return (job.shared.rerunnable or attempt.again) and not attempt.kill_reason
 
 
 def _part_ended(job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:
@@ -197,7 +202,7 @@ def released(cluster: Cluster, command: c.ReportReleased, now: float) -> Decisio
 
 def lost(job: Job, attempt: Attempt, now: float, why: str, again: bool = False) -> e.Event:
     """The attempt is known not to run any more and how it ended is not known: again, if it may be; else EXIT."""
-    if (job.shared.rerunnable or again) and not attempt.kill_reason:
+    if attempt_is_repeated(job, attempt) or (again and not attempt.kill_reason):
         return e.JobRequeued(now, attempt.key, attempt.doomed or why)
     reason = attempt.kill_reason or r.TERM_HOST_LOST
     return e.JobFinished(

@@ -10,6 +10,7 @@ from lavad.core import reasons as r
 from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.hosts import give_up_staging, silence
+from lavad.core.decide.takeovers import overdue_claims
 from lavad.core.model import Key
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord
@@ -27,6 +28,8 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
         elif 0 < host.avoid_until <= now:
             events.append(e.HostTrusted(now, host.facts.name))
     events.extend(_alarms(cluster, now))
+    if cluster.claims:
+        events.extend(overdue_claims(cluster, now))
     events.extend(_forget_finished(cluster, now))
     return Decision(events)
 

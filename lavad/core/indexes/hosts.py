@@ -28,6 +28,7 @@ class HostTable:
         self.rows: dict[str, int] = {}
         self.gpu_free: list[int] = []
         self._gpu_held: list[int] = []  # also devices that the host no longer tells of
+        self._gpu_again: dict[tuple[int, int], int] = {}  # (row, device) -> holders beyond the first
         self.slots_max: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.slots_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
@@ -44,7 +45,6 @@ class HostTable:
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
         self.slots_open = 0  # free slots of all hosts that may take anything now
         self._is_open: list[bool] = []
-        self._overbooked: set[int] = set()  # hosts with fewer slots than their jobs hold
         self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
 
     def __len__(self) -> int:
@@ -107,12 +107,18 @@ class HostTable:
         self.facts[row] = new
         self.facts_version += 1
         self.slots_max[row] = new.slots
-        self._shut(row)
-        self.slots_free[row] += new.slots - old.slots
-        self._set_open(row)
+        self._add_slots(row, new.slots - old.slots)
         self.memory_free_mib[row] += new.memory_mib - old.memory_mib
         self._count_gpus(row)
         self.changed.add(row)
+
+    def _add_slots(self, row: int, slots: int) -> None:
+        """More (or, negative, fewer) free slots. Below none, what is booked twice is no one's to use."""
+        before = int(self.slots_free[row])
+        after = before + slots
+        self.slots_free[row] = after
+        if self._is_open[row]:
+            self.slots_open += slots if before >= 0 <= after else max(after, 0) - max(before, 0)
 
     def _count_gpus(self, row: int) -> None:
         self.gpu_free[row] = ((1 << self.facts[row].gpus) - 1) & ~self._gpu_held[row]
@@ -125,39 +131,43 @@ class HostTable:
         self.usable[row] = usable
         self._set_open(row)
 
-    def _shut(self, row: int) -> None:
-        """Out of the sum of open slots, until ``_set_open`` says otherwise."""
-        if self._is_open[row]:
-            self._is_open[row] = self._open[row] = False
-            self.slots_open -= int(self.slots_free[row])
-
     def _set_open(self, row: int) -> None:
-        """A host that has fewer slots now than its jobs hold is shut, so that its debt hides no other host's room."""
-        is_open = bool(self.usable[row] and not self.taken_whole[row] and self.slots_free[row] >= 0)
-        if self.slots_free[row] < 0:
-            self._overbooked.add(row)
+        is_open = bool(self.usable[row]) and not self.taken_whole[row]
         if is_open is not self._is_open[row]:
             self._is_open[row] = self._open[row] = is_open
-            self.slots_open += int(self.slots_free[row]) if is_open else -int(self.slots_free[row])
+            free = max(0, int(self.slots_free[row]))
+            self.slots_open += free if is_open else -free
 
     def set_load(self, row: int, load: Sequence[float]) -> None:
         """Newest load indices of a host, in the order of ``LOAD_INDICES``; sizes in MiB."""
         self.load[row] = load
 
     def take(self, row: int, share: HostShare, whole: bool) -> None:
-        """Book a host share."""
-        self.slots_free[row] -= share.slots
+        """Book a host share. What a suspended holder lends, or one gives back soon, may be booked a second time."""
+        self._add_slots(row, -share.slots)
         self.attempts[row] += 1
-        if self._is_open[row]:
-            self.slots_open -= share.slots
         if share.memory_mib:
             self.memory_free_mib[row] -= share.memory_mib
         if share.gpus:
-            self._gpu_held[row] |= _bits(share.gpus)
+            self._hold_gpus(row, share.gpus)
             self._count_gpus(row)
         if whole:
             self.taken_whole[row] = True
             self._set_open(row)
+
+    def _hold_gpus(self, row: int, gpus: tuple[int, ...]) -> None:
+        for gpu in gpus:
+            if self._gpu_held[row] >> gpu & 1:
+                self._gpu_again[row, gpu] = self._gpu_again.get((row, gpu), 0) + 1
+            self._gpu_held[row] |= 1 << gpu
+
+    def _let_gpus_go(self, row: int, gpus: tuple[int, ...]) -> None:
+        for gpu in gpus:
+            more = self._gpu_again.pop((row, gpu), 0) if self._gpu_again else 0
+            if more > 1:
+                self._gpu_again[row, gpu] = more - 1
+            if not more:
+                self._gpu_held[row] &= ~(1 << gpu)
 
     def take_all(self, rows: list[int], shares: Allocation, whole: bool) -> None:
         """Book host shares, each on its row; a host has one at most."""
@@ -178,35 +188,28 @@ class HostTable:
 
     def _move_slots(self, rows: list[int], slots: list[int], attempts: int) -> None:
         at = np.array(rows)
-        self.slots_free[at] += slots
         self.attempts[at] += attempts
+        free = self.slots_free[at]
+        if free.min() < 0 or (free + slots).min() < 0:
+            for row, more in zip(rows, slots, strict=True):
+                self._add_slots(row, more)
+            return
+        self.slots_free[at] = free + slots
         is_open = self._is_open
         self.slots_open += sum([more for row, more in zip(rows, slots, strict=True) if is_open[row]])
-        if self._overbooked:
-            self._look_at_overbooked()
-
-    def _look_at_overbooked(self) -> None:
-        """Hosts that have paid their debt back open again."""
-        for row in [row for row in self._overbooked if self.slots_free[row] >= 0]:
-            self._overbooked.discard(row)
-            self._set_open(row)
 
     def give_back(self, row: int, share: HostShare, whole: bool) -> None:
         """Undo ``take``."""
-        self.slots_free[row] += share.slots
+        self._add_slots(row, share.slots)
         self.attempts[row] -= 1
-        if self._is_open[row]:
-            self.slots_open += share.slots
         if share.memory_mib:
             self.memory_free_mib[row] += share.memory_mib
         if share.gpus:
-            self._gpu_held[row] &= ~_bits(share.gpus)
+            self._let_gpus_go(row, share.gpus)
             self._count_gpus(row)
         if whole:
             self.taken_whole[row] = False
             self._set_open(row)
-        if self._overbooked:
-            self._look_at_overbooked()
         self.changed.add(row)
 
     def slots_usable(self) -> int:
@@ -244,10 +247,3 @@ def natural(name: str) -> list[tuple[int, str]]:
 def _are_slots(shares: Allocation) -> bool:
     """Nothing but slots?"""
     return not any([share.memory_mib or share.gpus for share in shares])
-
-
-def _bits(gpus: tuple[int, ...]) -> int:
-    mask = 0
-    for gpu in gpus:
-        mask |= 1 << gpu
-    return mask

@@ -11,7 +11,7 @@ import heapq
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.model import Request
-from lavad.core.plan import Plan, Start
+from lavad.core.plan import Plan, Start, Takeover
 from lavad.core.policy import JobOrder, Policy
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
@@ -19,6 +19,7 @@ from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import Need, is_single_host, smallest_need
 from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.room import Room
+from lavad.core.scheduling.takeover import Attempted, Takers
 from lavad.core.scheduling.walk import Cursor
 
 _Turn = tuple[int, float, float, int, BucketKey]  # a rank and whose it is; flat, because heaps compare so often
@@ -44,6 +45,7 @@ class Agenda:
         self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
         self.blocked = BlockedBuckets()
         self.book = Book()
+        self.takers = Takers()
         self._needs: dict[Request, Need] = {}
         self.ranking: Ranking
         self.policy: Policy | None = None  # under which all this was found out
@@ -60,6 +62,8 @@ class Agenda:
             self.vain.clear()
         for key in fresh:
             self._add_fresh(cluster, key)
+        for key in self.takers.gather(cluster, changed, cluster.touched, now):
+            self._add(cluster, key)
         self._gather_promised(cluster, bool(changed), now)
 
     def _gather_promised(self, cluster: Cluster, has_room: bool, now: float) -> None:
@@ -117,7 +121,8 @@ class Agenda:
         """A bucket that came or changed; one that asks for more slots than there are is blocked at once."""
         if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
             rank = self.ranking.of(key, cluster.pending.buckets[key].head())
-            if rank is not None and self.book.is_behind(cluster.policy.by_name[key.queue], rank):
+            takes = cluster.rights.sources(key.queue)
+            if rank is not None and not takes and self.book.is_behind(cluster.policy.by_name[key.queue], rank):
                 self.book.held.discard(key)
                 self.blocked.add(key, self._need_of(key.request), rank)
                 return
@@ -138,6 +143,7 @@ class Agenda:
         self.policy = cluster.policy
         self.due, self.order, self.barred = set(), [], {}
         self.blocked, self.book = BlockedBuckets(), Book()
+        self.takers.look_at_everything(cluster)
         self.ranking = Ranking(cluster, 0.0)  # of no consequence: ranks are checked when their turn comes
         for key in cluster.pending.buckets:
             self._add(cluster, key)
@@ -159,7 +165,7 @@ class Agenda:
             heapq.heappush(self.order, (*rank, key))
         return None
 
-    def has_work(self, cluster: Cluster) -> bool:
+    def has_work(self, cluster: Cluster, now: float) -> bool:
         """Is there anything a pass would look at?"""
         has_room = bool(cluster.table.changed or self.grown)
         return bool(
@@ -168,6 +174,7 @@ class Agenda:
             or cluster.pending.fresh
             or (has_room and (len(self.blocked) or self.book.held))
             or self.book.concerns(cluster.pending.left)
+            or self.takers.has_work(cluster, now)
         )
 
 
@@ -189,11 +196,14 @@ class _Slice:
         self.left: _Turn | None = None
         self.begun: dict[BucketKey, Cursor] = {}
         self.refused: set[BucketKey] = set()
+        self.is_cut = False  # a job is about to take room from others: what was decided so far must be applied first
+        self.takeover: Takeover | None = None
+        self.now = now
         self.woken = woken
 
     def run(self) -> Plan:
         """Until so many hosts were looked at, or nothing is due."""
-        while self.room.work < self.steps:
+        while self.room.work < self.steps and not self.is_cut:
             found = self._next()
             if found is None:
                 break
@@ -204,7 +214,8 @@ class _Slice:
         if not self.woken:
             self.agenda.grown.clear()
             self.agenda.vain.clear()
-        return Plan(tuple(self.starts), not self.agenda.due and not self.woken, self.room.work)
+        is_complete = not (self.agenda.due or self.woken or self.agenda.takers.grown)
+        return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover)
 
     def _next(self) -> tuple[BucketKey, Cursor] | None:
         """The bucket that goes first, with its cursor on its first job; None when there is none."""
@@ -291,6 +302,8 @@ class _Slice:
             room.work += _WORK_OF_A_START
             allocation = gate.place(cursor)
             if allocation is None:
+                if self._takes(key) and self._takes_over(key, cursor):
+                    return
                 if not self._goes_on(key, cursor):
                     return
             else:
@@ -304,6 +317,30 @@ class _Slice:
             if cursor.rank[:3] > limit or room.work >= self.steps:
                 self.left = (*cursor.rank, key)
                 return
+
+    def _takes(self, key: BucketKey) -> bool:
+        return self.gate.refusal is Refusal.NO_ROOM and bool(self.cluster.rights.sources(key.queue))
+
+    def _takes_over(self, key: BucketKey, cursor: Cursor) -> bool:
+        """Let the job take room from others, in a slice that has decided nothing else; True: its bucket is served."""
+        takers = self.agenda.takers
+        while (outcome := self._attempted(cursor)) is Attempted.WAITING:
+            if not cursor.advance():
+                self.agenda.set_aside(key, Refusal.NO_ROOM, cursor.rank)
+                self.agenda.due.discard(key)
+                return True
+        if outcome is Attempted.NOTHING:
+            return False
+        self.left = (*cursor.rank, key)
+        self.is_cut = True
+        self.takeover, takers.takeover = takers.takeover, None
+        return True
+
+    def _attempted(self, cursor: Cursor) -> Attempted:
+        is_new = cursor.key not in self.agenda.takers.waiting and (cursor.job, cursor.index) not in self.cluster.claims
+        if self.starts and is_new:
+            return Attempted.FOUND  # or not: the next slice will see
+        return self.agenda.takers.attempt(self.cluster, cursor, self.now)
 
     def _next_rank(self) -> tuple[float, ...]:
         """Rank of the first job of all other buckets."""
@@ -326,11 +363,14 @@ class _Slice:
 def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan:
     """Say which jobs to start, as far as ``steps`` hosts looked at. The plan must be applied before the next slice."""
     agenda.gather(cluster, now)
+    ahead = agenda.takers.ahead(cluster)
+    if ahead is not None:
+        return ahead
     woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
     if agenda.vain:
         woken = [place for place in woken if agenda.blocked.key(place) not in agenda.vain]
     if not woken and not agenda.order:
         agenda.grown.clear()
         agenda.vain.clear()
-        return Plan()
+        return agenda.takers.behind(cluster) or Plan()
     return _Slice(cluster, agenda, woken, steps, now).run()

@@ -1,0 +1,104 @@
+"""Room changes hands: jobs are suspended or ended for others, start in what was cleared, and go on.
+
+Every plan is verified again: victims must run where they can be told, and the room must be there.
+"""
+
+from collections.abc import Iterable
+
+from lavad.core import events as e
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import Decision
+from lavad.core.model import JobState, Key
+from lavad.core.plan import Start, Takeover
+from lavad.core.records import ArrayRecord
+from lavad.core.scheduling.takeover import fits_again, is_cleared, is_within_reach, lends, may_start, why_void
+from lavad.core.standing import Ground, shares_of
+
+SYSTEM = "the system"
+PREEMPTION = "preemption"
+
+
+def take_over(cluster: Cluster, plan: Takeover, now: float) -> Decision:
+    """Suspend and end the victims, and give the job their room; nothing at all if anything has changed."""
+    start = plan.start
+    if not _still_holds(cluster, plan):
+        return Decision(reply=1)
+    decision = Decision(reply=0)
+    for key in plan.suspends:
+        suspended = e.JobSuspended(now, key, JobState.SSUSP, SYSTEM, PREEMPTION, plan.why, lends(cluster))
+        decision.events.append(suspended)
+    if not plan.requeues:
+        decision.events.append(dispatch(cluster, start, now))
+        return decision
+    decision.events += [e.JobDoomed(now, key, plan.why, again=True) for key in plan.requeues]
+    until = now + cluster.policy.claim_timeout_s
+    decision.events.append(
+        e.RoomClaimed(now, start.job, start.index, start.allocation, plan.requeues, until, start.reason)
+    )
+    return decision
+
+
+def _still_holds(cluster: Cluster, plan: Takeover) -> bool:
+    start = plan.start
+    is_free = may_start(cluster, start.job, start.index) and (start.job, start.index) not in cluster.claims
+    are_open = all(cluster.table.is_open(cluster.hosts[share.host].row) for share in start.allocation)
+    victims = (*plan.suspends, *plan.requeues)
+    if not (is_free and are_open and all(_may_be_told(cluster, key) for key in victims)):
+        return False
+    ground = Ground(cluster)
+    for key in plan.suspends:
+        ground.give(shares_of(cluster, key), lends(cluster))
+    for key in plan.requeues:
+        ground.give(shares_of(cluster, key))
+    return ground.holds(start.allocation)
+
+
+def _may_be_told(cluster: Cluster, key: Key) -> bool:
+    job, attempt = cluster.holder(key), cluster.attempts.get(key)
+    if job is None or attempt is None or job.state is not JobState.RUN or attempt.is_ending:
+        return False
+    return is_within_reach(cluster, attempt)
+
+
+def dispatch(cluster: Cluster, start: Start, now: float) -> e.AttemptDispatched:
+    """The start as an event: the job's next attempt."""
+    record = cluster.jobs[start.job]
+    before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
+    key = Key(start.job, start.index, before + 1)
+    return e.AttemptDispatched(now, key, start.allocation, len(start.allocation) == 1, start.reason)
+
+
+def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Decision:
+    """Dispatch jobs into the room that was cleared for them."""
+    decision = Decision(reply=0)
+    for start in starts:
+        claim = cluster.claims.get((start.job, start.index))
+        if claim is None or why_void(cluster, claim) or not is_cleared(cluster, claim):
+            decision.reply += 1
+            continue
+        decision.events.append(dispatch(cluster, start, now))
+    return decision
+
+
+def resume(cluster: Cluster, keys: Iterable[Key], now: float) -> Decision:
+    """Suspended jobs go on in their own room."""
+    decision, ground = Decision(reply=0), Ground(cluster)
+    for key in keys:
+        job = cluster.holder(key)
+        if job is None or job.state is not JobState.SSUSP or key not in cluster.lenders:
+            decision.reply += 1
+        elif fits_again(cluster, ground, key):
+            decision.events.append(e.JobResumed(now, key, SYSTEM, "its room is free again"))
+        else:
+            decision.reply += 1
+    return decision
+
+
+def overdue_claims(cluster: Cluster, now: float) -> list[e.Event]:
+    """Claims whose room was not cleared in time, or that are good for nothing."""
+    found: list[e.Event] = []
+    for claim in cluster.claims.values():
+        why = why_void(cluster, claim) or ("its room was not cleared in time" if claim.until <= now else "")
+        if why:
+            found.append(e.ClaimDropped(now, claim.job, claim.index, why))
+    return found

@@ -1,0 +1,56 @@
+"""Attempts that run and could be asked to make room, by queue, in the order in which they started.
+
+Kept only for queues that somebody may take from, so that nothing is paid for where nobody may. ``version`` grows with
+every change: whoever found no victims need not look again before it has grown.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+from lavad.core.model import Key
+from lavad.core.records import Attempt
+
+_Entry = tuple[float, Key]
+
+
+class Runners:
+    """Running attempts of some queues."""
+
+    def __init__(self, queues: frozenset[str]) -> None:
+        self.queues = queues
+        self.version = 0
+        self.slots: dict[str, int] = dict.fromkeys(queues, 0)
+        self._entries: dict[str, list[_Entry]] = {name: [] for name in queues}
+        self._known: dict[Key, tuple[str, _Entry]] = {}
+
+    def add(self, queue: str, attempt: Attempt) -> None:
+        """The attempt runs and nobody has told it to end."""
+        if queue not in self.queues or attempt.key in self._known:
+            return
+        entry = (attempt.started_at, attempt.key)
+        self._known[attempt.key] = (queue, entry)
+        insort(self._entries[queue], entry)
+        self.slots[queue] += attempt.slots
+        self.version += 1
+
+    def discard(self, attempt: Attempt) -> None:
+        """It runs no more, or is to end."""
+        known = self._known.pop(attempt.key, None)
+        if known is None:
+            return
+        queue, entry = known
+        entries = self._entries[queue]
+        del entries[bisect_left(entries, entry)]
+        self.slots[queue] -= attempt.slots
+        self.version += 1
+
+    def newest_first(self, queue: str) -> Iterator[Key]:
+        """Those of a queue, the one with the least run time first."""
+        for _, key in reversed(self._entries[queue]):
+            yield key
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._known
+
+    def __len__(self) -> int:
+        return len(self._known)

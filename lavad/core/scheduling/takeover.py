@@ -1,0 +1,238 @@
+"""Jobs that may take room from others: when they try, what comes of it, and when those others go on.
+
+What was taken by suspension is lent: the victim goes on as soon as its room on all its hosts is free of borrowers; only
+jobs that may take from it can use that room before it does. What is taken by ending victims is claimed: whatever they
+give back is kept until all of it is there, and then the job starts. Nothing here is looked at where no queue may take
+from another.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+
+from lavad.core.cluster import Cluster
+from lavad.core.indexes.pending import BucketKey
+from lavad.core.model import JobState, Key
+from lavad.core.plan import Drop, Plan, Start, Takeover
+from lavad.core.records import ArrayRecord, Attempt, Claim, Job
+from lavad.core.rights import Source
+from lavad.core.scheduling.preemption import Clearing, Victim, clear, lent_part
+from lavad.core.scheduling.walk import Cursor
+from lavad.core.standing import Ground, shares_of
+
+_NEVER = float("inf")
+
+
+class Attempted(Enum):
+    """What came of trying to take room."""
+
+    FOUND = "a takeover is planned"
+    WAITING = "the job's room is being cleared already"
+    NOTHING = "nobody may be asked, or it would not help"
+
+
+class Takers:
+    """Blocked buckets that may take from others, and the rows on which room has grown for lenders to go on."""
+
+    def __init__(self) -> None:
+        self.waiting: set[BucketKey] = set()
+        self.retry_at = _NEVER  # when one that has not waited long enough may try
+        self.grown: set[int] = set()
+        self.takeover: Takeover | None = None
+
+    # -- when to look ------------------------------------------------------------------------------------------------
+
+    def has_work(self, cluster: Cluster, now: float) -> bool:
+        """Has anything happened that could let somebody take room, start in it, or go on?"""
+        if not (self.waiting or cluster.lenders or cluster.claims):
+            return False
+        return bool(self.grown or cluster.touched or cluster.table.changed) or self.retry_at <= now
+
+    def gather(self, cluster: Cluster, changed: set[int], touched: set[Key], now: float) -> list[BucketKey]:
+        """Take over what has changed; the buckets that should try again."""
+        if cluster.lenders:
+            self.grown |= changed
+        if not self.waiting or not (changed or touched or self.retry_at <= now):
+            return []
+        again, self.waiting, self.retry_at = list(self.waiting), set(), _NEVER
+        return again
+
+    def look_at_everything(self, cluster: Cluster) -> None:
+        """Forget what was found out."""
+        self.waiting, self.retry_at = set(), _NEVER
+        self.grown = {cluster.hosts[share.host].row for one in cluster.lenders.values() for share in one.allocation}
+
+    # -- before all others -------------------------------------------------------------------------------------------
+
+    def ahead(self, cluster: Cluster) -> Plan | None:
+        """Starts of jobs whose room has been cleared; claims of jobs that no longer wait, or wait for a lost host."""
+        if not cluster.claims:
+            return None
+        drops = tuple(
+            Drop(one.job, one.index, why) for one in cluster.claims.values() if (why := why_void(cluster, one))
+        )
+        if drops:
+            return Plan((), False, drops=drops)
+        cleared = [one for one in cluster.claims.values() if is_cleared(cluster, one)]
+        starts = tuple(Start(one.job, one.index, one.allocation, one.reason) for one in cleared)
+        return Plan((), False, claimed=starts) if starts else None
+
+    # -- after all others --------------------------------------------------------------------------------------------
+
+    def behind(self, cluster: Cluster) -> Plan | None:
+        """Suspended jobs whose room is free again go on, first those of the highest queue, then the earliest start."""
+        if not self.grown:
+            return None
+        grown, self.grown = self.grown, set()
+        found: dict[Key, Job] = {}
+        names = cluster.table.names
+        for row in grown if cluster.lenders else ():
+            for key in cluster.hosts[names[row]].attempts:
+                job = cluster.holder(key) if key in cluster.lenders else None
+                if job is not None and job.state is JobState.SSUSP:
+                    found[key] = job
+        ground = Ground(cluster)
+        in_order = sorted(found, key=lambda key: _resume_order(cluster, found[key]))
+        resumes = tuple([key for key in in_order if fits_again(cluster, ground, key)])
+        return Plan((), False, resumes=resumes) if resumes else None
+
+    # -- in its turn -------------------------------------------------------------------------------------------------
+
+    def attempt(self, cluster: Cluster, cursor: Cursor, now: float) -> Attempted:
+        """A job found no room: may it take some? ``takeover`` is what to do then."""
+        key = cursor.key
+        sources = cluster.rights.sources(key.queue)
+        if (cursor.job, cursor.index) in cluster.claims:
+            return Attempted.WAITING
+        if not sources or key.request.exclusive or key in self.waiting:
+            return Attempted.NOTHING
+        due = self._may_from(cluster, cursor)
+        if due > now:
+            self.retry_at = min(self.retry_at, due)
+            self.waiting.add(key)
+            return Attempted.NOTHING
+        clearing = self._clear(cluster, cursor, sources, now)
+        if clearing is None:
+            self.waiting.add(key)
+            return Attempted.NOTHING
+        self.takeover = _takeover(cursor, clearing)
+        return Attempted.FOUND
+
+    @staticmethod
+    def _may_from(cluster: Cluster, cursor: Cursor) -> float:
+        """When the job has waited long enough."""
+        delay_s = cluster.policy.by_name[cursor.key.queue].preempt_delay_s
+        delay_s = cluster.policy.preempt_delay_s if delay_s is None else delay_s
+        return cluster.jobs[cursor.job].submitted_at + delay_s
+
+    @staticmethod
+    def _clear(cluster: Cluster, cursor: Cursor, sources: dict[str, Source], now: float) -> Clearing | None:
+        lenders = [key for key in cluster.lenders if _queue_of(cluster, key) in sources]
+        lent = sum(cluster.lenders[key].slots for key in lenders)
+        at_most = cluster.table.slots_open + lent + sum(cluster.runners.slots[name] for name in sources)
+        if cursor.key.request.slots_min > at_most:
+            return None
+        return clear(cluster, cursor.key.request, lenders, candidates(cluster, sources, now))
+
+
+def _queue_of(cluster: Cluster, key: Key) -> str:
+    return cluster.jobs[key.job].shared.queue
+
+
+def _takeover(cursor: Cursor, clearing: Clearing) -> Takeover:
+    names = ", ".join(f"job {_name(one.key)}" for one in clearing.victims)
+    why = f"preempting {names}" if names else "in room that preempted jobs lend"
+    name = f"{cursor.job}[{cursor.index}]" if cursor.index else str(cursor.job)
+    return Takeover(
+        Start(cursor.job, cursor.index, clearing.allocation, why),
+        tuple(one.key for one in clearing.victims if not one.requeues),
+        tuple(one.key for one in clearing.victims if one.requeues),
+        f"preempted by job {name}",
+    )
+
+
+def _name(key: Key) -> str:
+    return f"{key.job}[{key.index}]" if key.index else str(key.job)
+
+
+def candidates(cluster: Cluster, sources: dict[str, Source], now: float) -> Iterator[Victim]:
+    """In the order of LSF: queues by preference, then those that have run for the shortest time."""
+    lent = lends(cluster)
+    for source in sources.values():
+        for key in cluster.runners.newest_first(source.queue):
+            attempt = cluster.attempts[key]
+            if not may_be_preempted(cluster, attempt, now):
+                continue
+            shares = shares_of(cluster, key)
+            gives = shares if source.requeues else tuple(lent_part(share, lent) for share in shares)
+            yield Victim(key, source.requeues, gives)
+
+
+def lends(cluster: Cluster) -> tuple[str, ...]:
+    """What suspended jobs lend here: their slots, and what is listed as preemptable."""
+    listed = cluster.policy.preemptable_resources
+    return ("slots", *(name for name, words in _LENT.items() if listed & words))
+
+
+_LENT = {"mem": frozenset({"mem"}), "gpus": frozenset({"ngpus_physical", "gpus"})}
+
+
+def may_be_preempted(cluster: Cluster, attempt: Attempt, now: float) -> bool:
+    """As far as the job itself goes: not a whole host's, not about to end, not too often, and all its hosts answer."""
+    policy = cluster.policy
+    run_s = now - attempt.started_at
+    if attempt.takes_whole_hosts or (policy.no_preempt_run_s and run_s >= policy.no_preempt_run_s):
+        return False
+    if policy.preemptions_max and attempt.preemptions + attempt.key.attempt - 1 >= policy.preemptions_max:
+        return False
+    limit_s = cluster.jobs[attempt.key.job].shared.run_limit_s
+    if policy.no_preempt_finish_s and limit_s and limit_s - run_s <= policy.no_preempt_finish_s:
+        return False
+    return is_within_reach(cluster, attempt)
+
+
+def is_within_reach(cluster: Cluster, attempt: Attempt) -> bool:
+    """Can every host of it be told something now, and does every host still hold its part?"""
+    for share in attempt.allocation:
+        host = cluster.hosts[share.host]
+        if not host.is_connected or host.is_silent or share.host not in attempt.unreleased:
+            return False
+    return True
+
+
+def is_cleared(cluster: Cluster, claim: Claim) -> bool:
+    """Is all the room of a claim there, after those that were made before it?"""
+    return Ground(cluster, before=claim).holds(claim.allocation)
+
+
+def why_void(cluster: Cluster, claim: Claim) -> str:
+    """Why a claim is good for nothing; empty when it is not."""
+    if not may_start(cluster, claim.job, claim.index):
+        return "the job no longer waits"
+    for share in claim.allocation:
+        if not cluster.table.is_open(cluster.hosts[share.host].row):
+            return f"{share.host} takes no jobs any more"
+    return ""
+
+
+def may_start(cluster: Cluster, job: int, index: int) -> bool:
+    """Does the job or element wait, and does its array let it start?"""
+    record = cluster.jobs.get(job)
+    if isinstance(record, ArrayRecord):
+        return index in record.pending and record.room() > 0
+    return record is not None and not index and record.may_start
+
+
+def fits_again(cluster: Cluster, ground: Ground, key: Key) -> bool:
+    """Is the room that a suspended job lends free of borrowers on all its hosts? If so it is taken from the ground."""
+    lends = cluster.attempts[key].lends
+    wanted = tuple(lent_part(share, lends) for share in shares_of(cluster, key))
+    if not ground.holds(wanted):
+        return False
+    ground.take(wanted)
+    return True
+
+
+def _resume_order(cluster: Cluster, job: Job) -> tuple[int, float, Key]:
+    queue = cluster.policy.queue(job.shared.queue)
+    assert job.attempt is not None, f"{job.key} is suspended without an attempt"
+    return -(queue.priority if queue else 0), job.attempt.started_at, job.key

@@ -1,0 +1,103 @@
+"""How much of a host nobody is using just now: what is free, what suspended jobs lend, less what is claimed.
+
+The host table books a lender's shares and a claim's as if they were in use, so that nobody gets them by chance. Here
+they are told apart: the lender's room is there for whoever may take from it, and for the lender itself when it is to
+go on.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, HostShare, Key
+from lavad.core.records import Claim, Host
+
+
+@dataclass(slots=True)
+class Standing:
+    """Slots, memory and devices of one host that no running job holds and no claim keeps."""
+
+    slots: int
+    memory_mib: int
+    gpus: int  # a bit for each device
+
+    def holds(self, share: HostShare) -> bool:
+        """Is there room for this share?"""
+        wanted = bits(share)
+        return self.slots >= share.slots and self.memory_mib >= share.memory_mib and self.gpus & wanted == wanted
+
+    def take(self, share: HostShare) -> None:
+        """Use the share's room."""
+        self.slots -= share.slots
+        self.memory_mib -= share.memory_mib
+        self.gpus &= ~bits(share)
+
+    def give(self, share: HostShare, what: tuple[str, ...] | None = None) -> None:
+        """The share's room is there; ``what`` names the part that is lent, None is all of it."""
+        if what is None or "slots" in what:
+            self.slots += share.slots
+        if what is None or "mem" in what:
+            self.memory_mib += share.memory_mib
+        if what is None or "gpus" in what:
+            self.gpus |= bits(share)
+
+
+def bits(share: HostShare) -> int:
+    """The share's devices as bits."""
+    return sum(1 << gpu for gpu in share.gpus)
+
+
+class Ground:
+    """The standing of hosts as of now, asked host by host, with what has been decided since.
+
+    Args:
+        before: only claims that were made before this one count.
+    """
+
+    def __init__(self, cluster: Cluster, before: Claim | None = None) -> None:
+        self._cluster = cluster
+        self._before = before
+        self._found: dict[str, Standing] = {}
+
+    def on(self, name: str) -> Standing:
+        """What stands free on a host."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = _standing(self._cluster, self._cluster.hosts[name], self._before)
+        return found
+
+    def holds(self, allocation: Allocation) -> bool:
+        """Is there room for every share?"""
+        return all(self.on(share.host).holds(share) for share in allocation)
+
+    def take(self, allocation: Allocation) -> None:
+        """Use the room of every share."""
+        for share in allocation:
+            self.on(share.host).take(share)
+
+    def give(self, shares: Iterable[HostShare], what: tuple[str, ...] | None = None) -> None:
+        """The shares' room is there."""
+        for share in shares:
+            self.on(share.host).give(share, what)
+
+
+def _standing(cluster: Cluster, host: Host, before: Claim | None) -> Standing:
+    facts, gpus_held = host.facts, 0
+    found = Standing(facts.slots, facts.memory_mib, (1 << facts.gpus) - 1)
+    for job, share in host.claims.items():
+        if before is not None and job == (before.job, before.index):
+            break
+        found.take(share)
+    for key, share in host.attempts.items():
+        lends = cluster.attempts[key].lends
+        found.slots -= 0 if "slots" in lends else share.slots
+        found.memory_mib -= 0 if "mem" in lends else share.memory_mib
+        gpus_held |= 0 if "gpus" in lends else bits(share)
+    found.gpus &= ~gpus_held
+    return found
+
+
+def shares_of(cluster: Cluster, key: Key) -> Allocation:
+    """What an attempt still holds."""
+    attempt = cluster.attempts[key]
+    return tuple(share for share in attempt.allocation if share.host in attempt.unreleased)
