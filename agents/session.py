@@ -2,8 +2,7 @@
 
 Invariants: jobs are not touched by anything that happens here; a session opens with everything this host holds, so a
 report lost with the last session is in the next one's hello; a last report is repeated until the master says forget.
-Reports leave at once when the host is idle and are gathered for a moment when it is busy, because a message costs
-more than a report.
+Reports leave at once: on a busy host the pool of shepherds hears them in batches, and so they share messages.
 """
 
 import asyncio
@@ -26,9 +25,6 @@ from protos.wire import PROTOCOL
 
 LOG = logging.getLogger("lava.session")
 
-BUSY_JOBS = 8
-WINDOW_S = 0.003
-PILE = 32
 BACKOFF_FIRST_S = 0.2
 BACKOFF_MAX_S = 5.0
 WELCOME_S = 15.0
@@ -81,7 +77,6 @@ class Session:
         self._load_told_at = 0.0
         self._sequence = 0
         self._something = asyncio.Event()
-        self._pile = asyncio.Event()
         keeper.say = self.say
         keeper.use = self.use
 
@@ -91,8 +86,6 @@ class Session:
         """Send a report with the next message."""
         self._reports.append(report)
         self._something.set()
-        if len(self._reports) >= PILE:
-            self._pile.set()
 
     def use(self, usage: JobUsage) -> None:
         """Send a usage with the next message; a newer one of the same attempt takes its place."""
@@ -222,10 +215,6 @@ class Session:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.welcome.heartbeat_s or 5.0):
                 await self._something.wait()
-        if self._keeper.pool.busy > BUSY_JOBS and self._reports and not self._pile.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(WINDOW_S):
-                    await self._pile.wait()
 
     def _next_message(self) -> Reports:
         message = Reports(reports=self._reports, usages=self._usages.values())
@@ -235,7 +224,6 @@ class Session:
         self._reports.clear()
         self._usages.clear()
         self._something.clear()
-        self._pile.clear()
         return self._numbered(message)
 
     def _numbered(self, message: Reports) -> Reports:

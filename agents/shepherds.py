@@ -9,6 +9,7 @@ thread.
 
 import asyncio
 import contextlib
+import functools
 import logging
 import marshal
 import os
@@ -19,6 +20,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from agents.ears import Ears
 from agents.shepherd import hierarchy, messages, processes
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.main import SOCKET_SUFFIX
@@ -152,9 +154,7 @@ class Handle:
 
     def close(self) -> None:
         """Forget the connection."""
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self.sock)
-        loop.remove_writer(self.sock)
+        asyncio.get_running_loop().remove_writer(self.sock)
         self._drop_outbox()
         self.sock.close()
 
@@ -222,6 +222,7 @@ class Pool:
         self._on_lost = on_lost
         self._marks = marks
         self._receiver = Receiver()
+        self._ears = Ears(lambda: self.busy)
         self._handles: dict[int, Handle] = {}
         self._by_key: dict[Key, Handle] = {}
         self._idle: list[Handle] = []
@@ -243,6 +244,7 @@ class Pool:
 
         The answer: who holds what.
         """
+        self._ears.open()
         self._directory = os.open(self._spool.shepherds, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         sockets = self._spool.shepherds.glob(f"*{SOCKET_SUFFIX}")
         slots = [int(path.stem) for path in sockets if path.stem.isdigit()]
@@ -264,6 +266,7 @@ class Pool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         asyncio.get_running_loop().remove_reader(self._launcher.control)
         self._launcher.close()
+        self._ears.close()
         for handle in self._handles.values():
             handle.close()
         self._handles.clear()
@@ -310,12 +313,15 @@ class Pool:
         handle.key, handle.pid, handle.output, handle.error = status.key, status.pid, status.output, status.error
 
     def _enrol(self, handle: Handle) -> None:
-        self._handles[handle.slot] = handle
-        asyncio.get_running_loop().add_reader(handle.sock, self._read, handle)
+        self._listen_to(handle)
         if handle.key is None:
             self._now_idle(handle)
         else:
             self._by_key[handle.key] = handle
+
+    def _listen_to(self, handle: Handle) -> None:
+        self._handles[handle.slot] = handle
+        self._ears.add(handle.sock, functools.partial(self._read, handle))
 
     async def _empty_other_places(self, alive: set[int]) -> None:
         found = self.logged_slots()
@@ -487,8 +493,7 @@ class Pool:
             self._later(LAUNCHER_PAUSE_S)
             return
         handle.pid = pid
-        self._handles[slot] = handle
-        asyncio.get_running_loop().add_reader(handle.sock, self._read, handle)
+        self._listen_to(handle)
 
     def _replace_launcher(self) -> None:
         LOG.error("event=launcher_lost pid=%d", self._launcher.pid)
@@ -514,6 +519,7 @@ class Pool:
 
     def _lost(self, handle: Handle) -> None:
         key = handle.key
+        self._ears.remove(handle.sock)
         handle.close()
         self._handles.pop(handle.slot, None)
         with contextlib.suppress(ValueError):

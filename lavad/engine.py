@@ -107,9 +107,8 @@ class Engine:
 
         if outcome.events:
             reach("master.before_commit", outcome.events)
+            self.on_change()  # before the append: what the change lets start may then share its commit
         self._append(outcome.events, speak)
-        if outcome.events:
-            self.on_change()
 
 
 def _resolve(future: "asyncio.Future[Any]", reply: Any) -> None:

@@ -1,18 +1,20 @@
 """One outbox for each connected agent: orders wait here for the next message of that agent's stream.
 
 Orders for hosts without a session are dropped: when the agent comes back, master and agent compare what they hold, and
-whatever is still wanted is ordered again. At once when idle; when much runs on the host, what comes within a few
-milliseconds shares a message, because the cost is per message.
+whatever is still wanted is ordered again. At once when idle; to a host where much runs, messages keep a few
+milliseconds' distance, because the cost is per message.
 """
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from lavad.core.cluster import Cluster
-from lavad.core.model import Allocation, Key
+from lavad.core.model import HostShare, Key, Shared
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.reasons import NotNow
 from lavad.specs import SpecShelf, blob_of
@@ -22,9 +24,9 @@ from protos.jobs_pb2 import JobSpec
 
 log = logging.getLogger(__name__)
 
-WINDOW_S = 0.003
+WINDOW_S = 0.003  # between two messages to a busy host
 RETRY_S = 0.5  # before an order is tried again whose spec could not be read
-BUSY_ATTEMPTS = 8  # on one host: above it orders wait for the window
+BUSY_ATTEMPTS = 8  # on one host: above it orders share messages
 MESSAGE_ORDERS_MAX = 256
 SPECS_REMEMBERED = 64  # agents keep at least four times as many
 
@@ -40,6 +42,7 @@ class Outbox:
         self.echo_sequence = 0
         self.is_closed = False
         self._ready = asyncio.Event()
+        self._taken_at = 0.0
         self._specs_sent: OrderedDict[int, None] = OrderedDict()
 
     def put(self, order: Order) -> None:
@@ -58,13 +61,19 @@ class Outbox:
 
     async def wait(self, timeout_s: float) -> None:
         """Until there is something to send, or the time is up."""
-        try:
-            await asyncio.wait_for(self._ready.wait(), timeout_s)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._ready.wait()
+
+    async def keep_distance(self) -> None:
+        """Until the last message is a window away."""
+        left_s = self._taken_at + WINDOW_S - time.monotonic()
+        if left_s > 0 and not self.is_closed:
+            await asyncio.sleep(left_s)
 
     def take(self) -> list[Order]:
         """The orders for the next message."""
+        self._taken_at = time.monotonic()
         taken, self.orders = self.orders[:MESSAGE_ORDERS_MAX], self.orders[MESSAGE_ORDERS_MAX:]
         if not self.orders:
             self._ready.clear()
@@ -92,6 +101,7 @@ class AgentLinks:
         self.shelf = shelf
         self.outboxes: dict[str, Outbox] = {}
         self.on_lost_spec: Callable[[Key], None] = lambda key: None
+        self._last_stage: tuple[object, pb.Stage] = (None, pb.Stage())  # and what it was made from
 
     def open(self, host: str, incarnation: int) -> Outbox:
         """A new session; an older one of the same host is closed."""
@@ -161,14 +171,26 @@ class AgentLinks:
                     record.submitted_at,
                 )
             )
-        stage = pb.Stage(
-            allocation=[self._share(order.allocation, number) for number in range(len(order.allocation))],
-            launch_now=order.launch_now,
-            run_limit_s=shared.run_limit_s,
-            deadline=shared.terminate_at,
-            queue=shared.queue,
-        )
-        message.orders.append(pb.Order(key=key_message(order.key), allocation_version=order.version, stage=stage))
+        added = message.orders.add(allocation_version=order.version)
+        added.key.job, added.key.index, added.key.attempt = order.key
+        added.stage.CopyFrom(self._stage(order, shared))
+
+    def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
+        """What is to be staged. Neighbouring elements of an array mostly have it in common, and then it is one object.
+
+        """
+        addresses = tuple([self._address(share.host) for share in order.allocation])
+        same = (shared, order.allocation, order.launch_now, addresses)
+        if self._last_stage[0] != same:
+            stage = pb.Stage(
+                allocation=[_share(*both) for both in zip(order.allocation, addresses, strict=True)],
+                launch_now=order.launch_now,
+                run_limit_s=shared.run_limit_s,
+                deadline=shared.terminate_at,
+                queue=shared.queue,
+            )
+            self._last_stage = (same, stage)
+        return self._last_stage[1]
 
     async def _spec_for(self, outbox: Outbox, order: StageOrder) -> JobSpec | None:
         """The job's spec; None when it can't be had, and then the order waits for its turn or the job is given up."""
@@ -183,17 +205,20 @@ class AgentLinks:
             self.on_lost_spec(order.key)
         return None
 
-    def _share(self, allocation: Allocation, number: int) -> common_pb2.HostShare:
-        share = allocation[number]
-        host = self.cluster.hosts.get(share.host)
-        return common_pb2.HostShare(
-            host=share.host,
-            slots=share.slots,
-            gpus=share.gpus,
-            memory_mib=share.memory_mib,
-            address=host.facts.peer_address if host is not None else "",
-            tasks_by_role=share.tasks_by_role,
-        )
+    def _address(self, name: str) -> str:
+        host = self.cluster.hosts.get(name)
+        return host.facts.peer_address if host is not None else ""
+
+
+def _share(share: HostShare, address: str) -> common_pb2.HostShare:
+    return common_pb2.HostShare(
+        host=share.host,
+        slots=share.slots,
+        gpus=share.gpus,
+        memory_mib=share.memory_mib,
+        address=address,
+        tasks_by_role=share.tasks_by_role,
+    )
 
 
 def key_message(key: Key) -> common_pb2.AttemptKey:

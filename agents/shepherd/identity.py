@@ -16,11 +16,13 @@ class Identity:
         self._root = os.geteuid() == 0
         self._groups: tuple[int, tuple[int, ...]] | None = None
         self._uid = 0
+        self._is_user = False
 
     def open_files_as(self, uid: int, gid: int, groups: tuple[int, ...]) -> None:
         """Become the user for file access. OSError (EPERM) when this process may not."""
         if not self._root:
             return
+        self._is_user = True  # whatever of it succeeds
         if self._groups != (gid, groups):
             os.setgroups(groups)
             os.setresgid(gid, gid, gid)
@@ -34,6 +36,7 @@ class Identity:
             os.setresuid(self._uid, self._uid, 0)
 
     def back(self) -> None:
-        """Be the shepherd again."""
-        if self._root:
+        """Be the shepherd again. Safe to call again."""
+        if self._is_user:
             os.setresuid(0, 0, 0)
+            self._is_user = False

@@ -57,7 +57,7 @@ class Shepherd:
         self._work: Work | None = None
         self._leaving = False
         self._patience_until = time.monotonic() + CONNECT_PATIENCE_S
-        self._wake_reader, self._wake_writer = _wake_pair()
+        self._wake_reader = _wake_pipe()
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
         self._poll.register(self._wake_reader, select.POLLIN)
@@ -79,8 +79,8 @@ class Shepherd:
             for descriptor, events in self._poll.poll(self._timeout_ms()):
                 if self._connection is not None and descriptor == self._connection.fileno():
                     self._on_connection(events)
-                elif descriptor == self._wake_reader.fileno():
-                    self._wake_reader.recv(4096)
+                elif descriptor == self._wake_reader:
+                    os.read(self._wake_reader, 4096)
                     self._reap()
                 elif descriptor == self._listener.fileno():
                     self._accept()
@@ -287,18 +287,16 @@ class Shepherd:
             print(f"event=group_left_behind slot={self._place.slot} error={error!r}", file=sys.stderr)
 
 
-def _wake_pair() -> tuple[socket.socket, socket.socket]:
-    """A socket that becomes readable whenever a child ends: signals wake the poll without a race."""
-    reader, writer = socket.socketpair()
-    reader.setblocking(False)
-    writer.setblocking(False)
-    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+def _wake_pipe() -> int:
+    """A pipe that becomes readable whenever a child ends: signals wake the poll without a race."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, _woken)
-    return reader, writer
+    return reader
 
 
 def _woken(_number: int, _frame: object) -> None:
-    """The wake-up itself travels through the socket."""
+    """The wake-up itself travels through the pipe."""
 
 
 def run(place: Place, listener: socket.socket) -> None:

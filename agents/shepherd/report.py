@@ -7,7 +7,7 @@ writes them.
 import functools
 import os
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agents.shepherd.messages import Finish
 from protos import endings
@@ -57,27 +57,43 @@ class Ending(NamedTuple):
     error_path: str
 
 
-def render(heading: Heading, ending: Ending) -> bytes:
-    """The whole report, beginning with an empty line."""
+def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
+    """The whole report, beginning with an empty line. ``heading`` has the fields of a `Heading`."""
     finish = ending.finish
     started, ended = _date(finish.started or finish.time), _date(finish.time)
+    name = ending.name
+    status = "Done" if finish.status == 0 else "Exited"
+    form, asked = _form(heading)
+    text = form % (
+        ending.label, name, status, name, started, ending.cwd, started, ended, ended, _result(finish),
+        *_usage(asked, ending),
+    )  # fmt: skip
+    if heading[-1]:
+        text += f"\nPS:\n\nRead file <{ending.error_path}> for stderr output of this job.\n\n"
+    return text.encode("utf-8", "surrogateescape")
+
+
+@functools.lru_cache(maxsize=4)
+def _form(fields: tuple[Any, ...]) -> tuple[str, Heading]:
+    """The report as a format of what is known at the end only: the same for all elements of an array."""
+    told = [_escaped(field) for field in fields]
+    heading = Heading._make(told)
     where = f"in cluster <{heading.cluster}>"
     first, *others = heading.hosts or ("",)
     more = "".join(f"\n{' ' * 28}<{host}>" for host in others)
-    status = "Done" if finish.status == 0 else "Exited"
-    text = f"""
+    form = f"""
 {RULE}
 Sender: LSF System <{heading.sender}>
-Subject: Job {ending.label}: <{ending.name}> {where} {status}
+Subject: Job %s: <%s> {where} %s
 
-Job <{ending.name}> was submitted from host <{heading.submit_host}> by user <{heading.user}> {where} at \
+Job <%s> was submitted from host <{heading.submit_host}> by user <{heading.user}> {where} at \
 {_date(heading.submit_time)}
-Job was executed on host(s) <{first}>, in queue <{heading.queue}>, as user <{heading.user}> {where} at {started}{more}
+Job was executed on host(s) <{first}>, in queue <{heading.queue}>, as user <{heading.user}> {where} at %s{more}
 <{heading.home}> was used as the home directory.
-<{ending.cwd}> was used as the working directory.
-Started at {started}
-Terminated at {ended}
-Results reported at {ended}
+<%s> was used as the working directory.
+Started at %s
+Terminated at %s
+Results reported at %s
 
 Your job looked like:
 
@@ -86,16 +102,20 @@ Your job looked like:
 {_head(heading.command)}
 {RULE}
 
-{_result(finish)}
+%s
 Resource usage summary:
 
-{_usage(heading, ending)}
+{USAGE}
 The output (if any) is above this job summary.
 
 """
-    if heading.error_file:
-        text += f"\nPS:\n\nRead file <{ending.error_path}> for stderr output of this job.\n\n"
-    return text.encode("utf-8", "surrogateescape")
+    return form, Heading._make(fields)
+
+
+def _escaped(field: Any) -> Any:
+    if isinstance(field, tuple):
+        return tuple(map(_escaped, field))
+    return field.replace("%", "%%") if isinstance(field, str) else field
 
 
 def _result(finish: Finish) -> str:
@@ -111,10 +131,11 @@ def _result(finish: Finish) -> str:
     return f"{lines}Exited with exit code {os.WEXITSTATUS(finish.status)}.\n"
 
 
-def _usage(heading: Heading, ending: Ending) -> str:
+def _usage(heading: Heading, ending: Ending) -> tuple[float | int | str, ...]:
+    """What `USAGE` asks for."""
     finish, asked = ending.finish, heading.memory_requested_mib
     run_s = max(0.0, finish.time - finish.started) if finish.started else 0.0
-    return USAGE % (
+    return (
         finish.cpu_s,
         finish.memory_mib_max,
         finish.memory_mib_mean,

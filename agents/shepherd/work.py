@@ -19,7 +19,7 @@ from agents.shepherd.clock import LIMIT_REACHED, NEVER, TERMINATE, RunClock, Ter
 from agents.shepherd.identity import Identity
 from agents.shepherd.limits import Confinement
 from agents.shepherd.messages import Finish, JobSetup, Key, Program, Status, pack
-from agents.shepherd.report import Ending, Heading, render
+from agents.shepherd.report import Ending, render
 from agents.shepherd.spool import ExitLog, OutputFile
 from agents.shepherd.start import HostFailure, StartFailure, Streams
 from agents.shepherd.usage import Meter
@@ -37,6 +37,8 @@ STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 ABORT_EXIT = 99  # of a pre-execution command: the job must not be tried again
 # How Python refuses what no system call would take: a NUL character, a number out of range.
 UNUSABLE = (ValueError, OverflowError)
+
+NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that has none: it never changes
 
 HELD, PRE, RUNNING, ENDING, POST, OVER = "held", "pre", "running", "ending", "post", "over"
 
@@ -81,7 +83,7 @@ class Work:
         self._denied_forks = False
         self._kill_pause_s = KILL_AGAIN_S
         self._releasing = False
-        self._clock = RunClock(0, 0, 0, 0)
+        self._clock = NO_LIMITS
         self._termination = Termination(setup.terminate_interval_s)
         self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._post_until = NEVER
         tools.confinement.limit_memory(setup.memory_limit_mib)
@@ -304,7 +306,8 @@ class Work:
     def _running(self, pid: int) -> None:
         now, self.started = time.monotonic(), time.time()
         self.phase, self.pid = RUNNING, pid
-        self._clock = RunClock(self.setup.run_limit_s, self.setup.deadline, now, self.started)
+        if self.setup.run_limit_s or self.setup.deadline:
+            self._clock = RunClock(self.setup.run_limit_s, self.setup.deadline, now, self.started)
         self._announce_at = now + GRACE_S
         self._sample_at = now + FIRST_SAMPLE_S
 
@@ -411,8 +414,9 @@ class Work:
             self._status, self._ended = status, time.time()
         now = time.monotonic()
         self._announce_at = self._sample_at = self._post_until = NEVER
-        self._clock = RunClock(0, 0, 0, 0)
-        self._termination = Termination(self.setup.terminate_interval_s)
+        self._clock = NO_LIMITS
+        if self._termination.next_at != NEVER:
+            self._termination = Termination(self.setup.terminate_interval_s)
         self._give_up_at = NEVER if self._told else now + GIVE_UP_S
         self._kill_at = now  # unless `settle` comes first and finds nothing left
 
@@ -472,7 +476,7 @@ class Work:
             label, name, self._cwd, finish, self._meter.threads_max, self._meter.swap_mib_max, streams.error_path
         )
         try:
-            messages.write_all(streams.output, render(Heading._make(report), ending))
+            messages.write_all(streams.output, render(report, ending))
         except OSError as error:  # the user's disk is full: the end itself is on record
             print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)
 

@@ -18,7 +18,7 @@ from lavad.core.model import Key
 from lavad.core.reasons import Refused
 from lavad.core.records import HostUsage
 from lavad.engine import Engine
-from lavad.links import WINDOW_S, AgentLinks, Outbox
+from lavad.links import AgentLinks, Outbox
 from lavad.settings import Settings
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
@@ -109,7 +109,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             while not outbox.is_closed:
                 await outbox.wait(self.settings.heartbeat_s)
                 if self.links.is_busy(host):
-                    await asyncio.sleep(WINDOW_S)
+                    await outbox.keep_distance()
                 if not outbox.is_closed:
                     message = await self.links.message(outbox)
                     await context.write(message)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _LARGEST = 2**63 - 1
 _CACHED = 10_000  # distinct submissions whose text is kept; more than any site has at once
 _shared_texts: dict[Shared, str] = {}
+_hosts_texts: dict[Allocation, str] = {}  # of single hosts: elements of an array have it in common
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 __all__ = ["quote"]
@@ -65,7 +66,14 @@ def name_of(words: bytes) -> str:
 
 def hosts_text(allocation: Allocation) -> str:
     """An allocation as JSON: [[host, slots, memory, [gpus], [tasks by role]], ...]."""
-    return "[" + ",".join([_share_text(share) for share in allocation]) + "]"
+    if len(allocation) != 1:
+        return "[" + ",".join([_share_text(share) for share in allocation]) + "]"
+    text = _hosts_texts.get(allocation)
+    if text is None:
+        if len(_hosts_texts) >= _CACHED:
+            _hosts_texts.clear()
+        text = _hosts_texts[allocation] = f"[{_share_text(allocation[0])}]"
+    return text
 
 
 def _share_text(share: HostShare) -> str:

@@ -2,7 +2,8 @@
 
 While a commit is under way, what comes meanwhile piles up, merged by key; when it is done the pile becomes the next
 batch, and only then are the callbacks of the finished one called, in the order of ``append``. What is handed over is
-durable when its callback runs, and not before. Everything runs on the owner's event loop and never blocks it.
+durable when its callback runs, and not before. Everything runs on the owner's event loop and never blocks it. A first
+batch waits for the end of the loop's turn, so that what a command leads to shares its commit.
 """
 
 import asyncio
@@ -54,6 +55,7 @@ class Writer(asyncio.Protocol):
         self._piled = Batch()
         self._piled_callbacks: list[Durable] = []
         self._flying: list[Durable] | None = None  # callbacks of the batch under way
+        self._about_to_send = False
         self._sent_at = 0.0
         self._number = 0
         self._stuck = ""
@@ -89,7 +91,7 @@ class Writer(asyncio.Protocol):
 
     async def flush(self) -> None:
         """Until everything appended so far is durable. Returns early when the writer is lost."""
-        if self._flying is None or self._lost:
+        if (self._flying is None and not self._about_to_send) or self._lost:
             return
         done = self._loop.create_future()
         self.append(Batch(), lambda: done.set_result(None))
@@ -141,14 +143,16 @@ class Writer(asyncio.Protocol):
             return
         self._piled.merge(batch)
         self._piled_callbacks.append(durable)
-        if self._flying is None:
-            self._send()
+        if self._flying is None and not self._about_to_send:
+            self._about_to_send = True
+            self._loop.call_soon(self._send)
 
     def add(self, batch: Batch) -> None:
         """Hand over rows that need not be durable before those of the next ``append``."""
         self._piled.merge(batch)
 
     def _send(self) -> None:
+        self._about_to_send = False
         batch, self._piled = self._piled, Batch()
         self._flying, self._piled_callbacks = self._piled_callbacks, []
         self._number += 1
