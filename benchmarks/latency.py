@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from benchmarks import submitting
 from benchmarks.figures import Figures
 from benchmarks.personal import Personal, as_user, cluster, submitter
+from benchmarks.scratch import scratch
 from lavactl.connection import Connection
 
 DISPATCHES = 60
@@ -38,9 +38,8 @@ def _timed(argv: list[str], environment: dict[str, str] | None = None, count: in
 
 def measure(figures: Figures) -> None:
     """dispatch_ms, python_ms, bsub_ms."""
-    with submitter() as user, cluster(1, 4) as personal, tempfile.TemporaryDirectory() as top:
-        Path(top).chmod(0o777)
-        samples = as_user(user, lambda: _dispatches(personal, Path(top)))
+    with submitter() as user, scratch() as top, cluster(1, 4) as personal:
+        samples = as_user(user, lambda: _dispatches(personal, top))
         figures.put_percentiles("dispatch_ms", samples, 50, 99)
         figures.put_percentiles("python_ms", _timed([sys.executable, "-c", "pass"]), 50)
         bsub = personal.command("bsub", "-H", "-o", "/dev/null", "/bin/true")

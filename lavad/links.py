@@ -176,9 +176,7 @@ class AgentLinks:
         added.stage.CopyFrom(self._stage(order, shared))
 
     def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
-        """What is to be staged. Neighbouring elements of an array mostly have it in common, and then it is one object.
-
-        """
+        """What is to be staged: one object for neighbouring elements of an array, which mostly have it in common."""
         addresses = tuple([self._address(share.host) for share in order.allocation])
         same = (shared, order.allocation, order.launch_now, addresses)
         if self._last_stage[0] != same:
