@@ -296,6 +296,8 @@ def request(spec: messages.JobSpec, choices: Choices) -> None:
         tasks_min, tasks_max, span = whole_hosts(text, choices.value("n"))
         requirements = [*requirements, span]
         spec.exclusive = True
+    elif choices.value("n") is None:
+        tasks_min = tasks_max = 0  # as many as the queue gives by default
     role = spec.roles.add(tasks_min=tasks_min, tasks_max=tasks_max, slots_per_task=1)
     if requirements:
         role.requirement = job_options.requirement(requirements)

@@ -17,7 +17,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import HostShare, Key, Shared
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.reasons import NotNow
-from lavad.specs import SpecShelf, blob_of
+from lavad.specs import SpecShelf, as_admitted, blob_of
 from protos import agents_pb2 as pb
 from protos import common_pb2
 from protos.jobs_pb2 import JobSpec
@@ -161,7 +161,7 @@ class AgentLinks:
                 return
             message.specs.append(
                 blob_of(
-                    spec,
+                    as_admitted(spec, shared, self.cluster.policy.queue(shared.queue)),
                     record.id,
                     shared.user,
                     shared.uid,

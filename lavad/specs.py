@@ -8,6 +8,8 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 
+from lavad.core.model import Shared
+from lavad.core.policy import Queue
 from protos.agents_pb2 import JobSpecBlob
 from protos.jobs_pb2 import JobSpec
 
@@ -95,6 +97,25 @@ def _variables(environment: Iterable[bytes]) -> dict[bytes, bytes]:
 
 def _common(base: dict[bytes, bytes], variables: dict[bytes, bytes]) -> int:
     return len(base.items() & variables.items())
+
+
+def as_admitted(spec: JobSpec, shared: Shared, queue: Queue | None) -> JobSpec:
+    """The spec with what the queue adds to it: size, memory limit and limits of processes where the job names none."""
+    limits = {name: default or most for name, default, most in queue.defaults.rlimits} if queue is not None else {}
+    for limit in spec.rlimits:
+        limits.pop(limit.name, None)
+    sizes = shared.request.roles  # an agent takes no size for one task
+    is_sized = all(role.tasks_max or size.tasks_max == 1 for role, size in zip(spec.roles, sizes, strict=False))
+    if not limits and is_sized and spec.memory_limit_mib == shared.memory_limit_mib:
+        return spec
+    admitted = JobSpec()
+    admitted.CopyFrom(spec)
+    admitted.memory_limit_mib = shared.memory_limit_mib
+    for name, soft in limits.items():
+        admitted.rlimits.add(name=name, soft=soft)
+    for role, size in zip(admitted.roles, sizes, strict=False):
+        role.tasks_min, role.tasks_max = role.tasks_min or size.tasks_min, role.tasks_max or size.tasks_max
+    return admitted
 
 
 def blob_of(spec: JobSpec, job: int, user: str, uid: int, gid: int, queue: str, cluster: str, at: float) -> JobSpecBlob:

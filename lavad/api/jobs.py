@@ -26,7 +26,6 @@ from protos import common_pb2, jobs_pb2_grpc, peektickets
 from protos import jobs_pb2 as pb
 
 SPEC_BYTES_MAX = 4 << 20
-DEFAULT_PROJECT = "default"
 FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # by the master, whatever a caller says
 
 
@@ -112,10 +111,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         if spec.ByteSize() > SPEC_BYTES_MAX:
             raise Refused(f"The job's script and environment together are larger than {SPEC_BYTES_MAX >> 20} MiB")
         spec.submit_host = caller.host
-        spec.project = spec.project or DEFAULT_PROJECT
         policy = self.engine.cluster.policy
+        spec.project = spec.project or policy.default_project
         packed = self.shelf.pack(spec, caller.user)
-        return c.SubmitJob(translate.new_job(spec, packed, item.request_id, caller, policy), caller)
+        job = translate.new_job(spec, packed, item.request_id, caller, policy)
+        return c.SubmitJob(job, caller, translate.asked_of(spec, policy))
 
     def _note_answer(self, item: pb.SubmitItem, result: pb.SubmitResult, answer: Any) -> None:
         if isinstance(answer, Submitted):

@@ -4,7 +4,7 @@ from typing import cast
 
 from lavad.api import checks
 from lavad.core import requirement
-from lavad.core.commands import Caller, Target
+from lavad.core.commands import Asked, Caller, Target
 from lavad.core.events import NewJob
 from lavad.core.model import HostFacts, JobState, Launch, Request, RoleRequest, Shared, pack_text
 from lavad.core.policy import Policy
@@ -25,6 +25,15 @@ def queue_for(spec: jobs_pb2.JobSpec, policy: Policy) -> str:
         if queue is not None and queue.open:
             return name
     return spec.queues[0]
+
+
+def asked_of(spec: jobs_pb2.JobSpec, policy: Policy) -> Asked:
+    """What a queue has to judge beside the job itself."""
+    return Asked(
+        tuple(spec.queues) or policy.default_queues or (policy.default_queue,),
+        bool(spec.roles and spec.roles[0].tasks_min),
+        tuple((limit.name, limit.soft) for limit in spec.rlimits),
+    )
 
 
 def new_job(spec: jobs_pb2.JobSpec, stored: bytes, request_id: bytes, caller: Caller, policy: Policy) -> NewJob:

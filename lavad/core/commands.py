@@ -23,11 +23,24 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What a submission said beside the job itself. ``limits`` are those of processes, by name, in their own units."""
+
+    queues: tuple[str, ...] = ()  # candidates; the first that takes the job is its queue; empty: the job's own
+    is_size_given: bool = True  # -n
+    limits: tuple[tuple[str, int], ...] = ()
+
+
+NOTHING_MORE = Asked()
+
+
+@dataclass(frozen=True, slots=True)
 class SubmitJob:
     """``job.id`` is 0: the cluster gives the number."""
 
     job: NewJob
     caller: Caller
+    asked: Asked = NOTHING_MORE
 
 
 @dataclass(frozen=True, slots=True)

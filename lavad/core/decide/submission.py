@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.conditions import resolve
+from lavad.core.decide.admission import admitted, check_queue, check_user, with_queue_limits
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
 from lavad.core.dependency import parse, text_of
 from lavad.core.events import JobModified, JobSubmitted, NewJob
-from lavad.core.model import Request, Shared
-from lavad.core.policy import Queue
+from lavad.core.model import Request
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Job
@@ -32,11 +32,10 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
         record = cluster.jobs.get(known)
         return Decision(reply=Submitted(known, record.shared.queue if record else "", True))
     new = command.job
-    check_queue(cluster, new.shared.queue)
     check_request(cluster, new.shared.request)
     check_array(cluster, new)
     priority = priority_of(cluster, new, command.caller)
-    shared = with_queue_limits(new, cluster.policy.queue(new.shared.queue))
+    shared = admitted(cluster, new, command.caller, command.asked)
     job = NewJob(  # by hand: replace() takes as long as all the rest
         cluster.next_job,
         shared,
@@ -64,15 +63,6 @@ def resolved(cluster: Cluster, new: NewJob, indices: Ranges | None = None) -> st
     return text_of(resolve(cluster, parse(new.dependency or ""), new.shared.uid, own))
 
 
-def check_queue(cluster: Cluster, name: str) -> None:
-    """Refuse a queue that is unknown or closed."""
-    queue = cluster.policy.queue(name)
-    if queue is None:
-        raise Refused(f"{name}: No such queue")
-    if not queue.open:
-        raise Refused(f"{name}: Queue has been closed")
-
-
 def check_request(cluster: Cluster, request: Request) -> None:
     """Refuse what no cluster could give."""
     if not request.roles:
@@ -84,7 +74,8 @@ def check_request(cluster: Cluster, request: Request) -> None:
             raise Refused("Bad resource requirement syntax: span[ptile=n] takes a positive number")
         if role.memory_mib < 0 or role.gpus < 0:
             raise Refused("Bad resource requirement syntax: memory and GPUs are not negative")
-    unknown = [host for host in request.hosts if host not in cluster.hosts]
+    known = cluster.policy.known_hosts  # also those that have not joined yet
+    unknown = [host for host in request.hosts if host not in cluster.hosts and host not in known]
     if unknown:
         raise Refused(f"{unknown[0]}: Bad host name, host group name or cluster name")
 
@@ -114,20 +105,6 @@ def check_array(cluster: Cluster, new: NewJob) -> None:
         raise Refused(f"Job array index too large: the largest here is {cluster.policy.max_array_size}")
 
 
-def with_queue_limits(new: NewJob, queue: Queue | None) -> Shared:
-    """The job's shared facts after the queue's defaults; a run limit above the queue's is refused."""
-    shared = new.shared
-    if queue is None:
-        return shared
-    if queue.run_limit_s and shared.run_limit_s > queue.run_limit_s:
-        raise Refused("RUNLIMIT: Cannot exceed queue's hard limit(s)")
-    if queue.run_limit_s and not shared.run_limit_s:
-        shared = replace(shared, run_limit_s=queue.run_limit_s)
-    if queue.rerunnable and not shared.rerunnable:
-        shared = replace(shared, rerunnable=True)
-    return shared
-
-
 def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     """New parameters for a job that still waits (an array: for the elements that wait)."""
     record = cluster.jobs.get(command.target.job)
@@ -140,12 +117,13 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
         raise Refused("Job has already finished")
     check_queue(cluster, command.job.shared.queue)
     check_request(cluster, command.job.shared.request)
-    queue = cluster.policy.queue(command.job.shared.queue)
+    queue = cluster.policy.by_name[command.job.shared.queue]
+    check_user(queue, c.Caller(record.shared.user, record.shared.uid, command.caller.is_administrator))
     dependency = None
     if "dependency" in command.fields:
         indices = record.indices if isinstance(record, ArrayRecord) else None
         dependency = resolved(cluster, command.job, indices) if command.job.dependency else ""
-    shared = with_queue_limits(command.job, queue)
+    shared = with_queue_limits(command.job.shared, queue)
     priority = priority_of(cluster, command.job, command.caller)
     job = replace(command.job, id=record.id, shared=shared, dependency=dependency, priority=priority)
     return Decision([JobModified(now, job, command.caller.user, command.changes)])

@@ -1,0 +1,134 @@
+"""May this user have this job in this queue, and what does the queue make of it: its checks, defaults and limits.
+
+The sentences are LSF's. Administrators may use any queue whatever its USERS say; its limits hold for them, too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lavad.core.cluster import Cluster
+from lavad.core.commands import Asked, Caller
+from lavad.core.events import NewJob
+from lavad.core.model import Request, Shared
+from lavad.core.policy import Queue
+from lavad.core.reasons import Refused
+
+HARD_LIMIT = "Cannot exceed queue's hard limit(s)"
+
+
+def admitted(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Shared:
+    """The job's shared facts in the first queue that takes it.
+
+    Raises:
+        Refused: no queue takes it; what the first one said.
+    """
+    names = asked.queues or (new.shared.queue,)
+    first: Refused | None = None
+    for name in names:
+        try:
+            return _in_queue(cluster, new, name, caller, asked)
+        except Refused as refusal:
+            first = first or refusal
+    assert first is not None, "there is always a queue to ask"
+    raise first
+
+
+def _in_queue(cluster: Cluster, new: NewJob, name: str, caller: Caller, asked: Asked) -> Shared:
+    check_queue(cluster, name)
+    queue = cluster.policy.by_name[name]
+    check_user(queue, caller)
+    _check_kind(queue, new.shared.request)
+    _check_hosts(queue, new.shared.request)
+    if queue.defaults.rlimits:
+        _check_process_limits(queue, dict(asked.limits))
+    shared = new.shared if new.shared.queue == name else replace(new.shared, queue=name)
+    return with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
+
+
+def check_queue(cluster: Cluster, name: str) -> None:
+    """Refuse a queue that is unknown or closed."""
+    queue = cluster.policy.queue(name)
+    if queue is None:
+        raise Refused(f"{name}: No such queue")
+    if not queue.open:
+        raise Refused(f"{name}: Queue has been closed")
+
+
+def check_user(queue: Queue, caller: Caller) -> None:
+    """Refuse users whom the queue's USERS do not name, unless they administer it or the cluster."""
+    is_free = caller.is_administrator or caller.user in queue.administrators
+    if caller.user not in queue.users and not is_free:
+        raise Refused(f"{queue.name}: User cannot use the queue")
+
+
+def _check_kind(queue: Queue, request: Request) -> None:
+    """There are no interactive jobs yet, so a queue for them alone takes none."""
+    if queue.interactive == "only":
+        raise Refused(f"{queue.name}: Queue only accepts interactive jobs")
+    if request.exclusive and not queue.is_exclusive_allowed:
+        raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
+
+
+def _check_hosts(queue: Queue, request: Request) -> None:
+    if request.hosts and not any(host in queue.hosts for host in request.hosts):
+        raise Refused(f"{request.hosts[0]}: Host or host group is not used by the queue")
+
+
+def _check_process_limits(queue: Queue, given: Mapping[str, int]) -> None:
+    for name, _, most in queue.defaults.rlimits:
+        if given.get(name, 0) > most:
+            raise Refused(f"{LIMIT_NAMES[name]}: {HARD_LIMIT}")
+
+
+LIMIT_NAMES = {
+    "cpu": "CPULIMIT",
+    "data": "DATALIMIT",
+    "stack": "STACKLIMIT",
+    "fsize": "FILELIMIT",
+    "core": "CORELIMIT",
+    "nproc": "PROCESSLIMIT",
+}
+
+
+def _sized(shared: Shared, queue: Queue, is_size_given: bool) -> Shared:
+    """The job with the queue's default size if it names none, and at most its largest.
+
+    Raises:
+        Refused: its smallest size is above the queue's largest, or its largest below the queue's smallest.
+    """
+    rules, roles = queue.defaults, shared.request.roles
+    if rules.tasks_max is None and rules.tasks_min == rules.tasks_default == 1:
+        return shared
+    if len(roles) == 1 and not is_size_given:
+        roles = (replace(roles[0], tasks_min=rules.tasks_default, tasks_max=rules.tasks_default),)
+    least, most = sum(role.tasks_min for role in roles), sum(role.tasks_max for role in roles)
+    if rules.tasks_max is not None and least > rules.tasks_max:
+        raise Refused("Too many processors requested")
+    if most < rules.tasks_min:
+        raise Refused("Too few processors requested")
+    if len(roles) == 1:
+        ceiling = rules.tasks_max if rules.tasks_max is not None else most
+        bounds = (max(least, min(rules.tasks_min, most)), min(most, ceiling))
+        roles = (replace(roles[0], tasks_min=bounds[0], tasks_max=bounds[1]),)
+    return shared if roles == shared.request.roles else replace(shared, request=replace(shared.request, roles=roles))
+
+
+def with_queue_limits(shared: Shared, queue: Queue) -> Shared:
+    """The job with the queue's limits where it has none; one above the queue's is refused."""
+    changes: dict[str, object] = {}
+    if queue.run_limit_s:
+        if shared.run_limit_s > queue.run_limit_s:
+            raise Refused(f"RUNLIMIT: {HARD_LIMIT}")
+        if not shared.run_limit_s:
+            changes["run_limit_s"] = queue.defaults.run_limit_default_s or queue.run_limit_s
+    most = queue.defaults.memory_limit_mib
+    if most:
+        if shared.memory_limit_mib > most:
+            raise Refused(f"MEMLIMIT: {HARD_LIMIT}")
+        if not shared.memory_limit_mib:
+            changes["memory_limit_mib"] = queue.defaults.memory_limit_default_mib or most
+    if queue.rerunnable and not shared.rerunnable:
+        changes["rerunnable"] = True
+    if queue.user_group_default and not shared.user_group:
+        changes["user_group"] = queue.user_group_default
+    return replace(shared, **changes) if changes else shared  # type: ignore[arg-type]
