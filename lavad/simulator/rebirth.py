@@ -28,7 +28,7 @@ ATTEMPT_FIELDS = (
 
 def reborn(old: Cluster) -> Cluster:
     """A new cluster that shares nothing changeable with the old."""
-    new = Cluster(old.policy, old.name, old.term)
+    new = Cluster(old.configured, old.name, old.term)
     new.queue_states.update(old.queue_states)
     new.take_queue_states()
     for host in old.hosts.values():

@@ -19,11 +19,13 @@ from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 from lavad.simulator.checkers import Violation, check
 from lavad.simulator.fleet import Behaviour, SimulatedHost
+from lavad.simulator.rulers import Rulers
 from lavad.simulator.world import World
 
 TROUBLE_S = 150.0  # users submit and things go wrong
 HEALED_S = 1200.0  # then everything works, and what is left must end
 ANSWER_TIMEOUT_S = 3.0
+RULE_CHANGES = (0, 3, 0, 10)  # of a seed, by its number
 ROOT = c.Caller("root", 0, True)
 
 
@@ -266,10 +268,12 @@ def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1) ->
     """
     world = World(seed, faults=faults, check_every=check_every)
     users, trouble = Users(world, jobs), Trouble(world)
+    rulers = Rulers(world, RULE_CHANGES[seed % len(RULE_CHANGES)] if faults else 0)
     world.begin()
     users.begin()
     if faults:
         trouble.begin()
+        rulers.begin(TROUBLE_S)
     world.run_until(world.now + TROUBLE_S)
     check(world.history, world.ended(), healed=False)
     world.faults = False
@@ -277,8 +281,10 @@ def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1) ->
     while world.now < end and not world.is_idle():
         world.run_until(min(end, world.now + 40.0), world.is_idle)
         if world.master.is_up:
+            is_quiet = not rulers.settle() and is_quiet
             users.resume_everything()
-            if is_quiet and not world.master.cluster.attempts:
+            master = world.master
+            if is_quiet and not master.cluster.attempts and not master.agenda.has_work(master.cluster):
                 users.give_up_impossible()
             is_quiet = not world.master.cluster.attempts
     if not world.is_idle():

@@ -10,6 +10,7 @@ import pytest
 from lavad.core.cluster import Cluster
 from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.simulator.rebirth import reborn
+from lavad.simulator.rulers import Rulers
 from lavad.simulator.scenario import TROUBLE_S, Trouble, Users
 from lavad.simulator.world import World
 
@@ -66,6 +67,7 @@ def test_folded_events_are_the_cluster(seed: int) -> None:
     world.begin()
     Users(world, 14).begin()
     Trouble(world).begin()
+    Rulers(world, 6).begin(TROUBLE_S)
     compared = 0
     while world.now < world.began + TROUBLE_S:
         world.run_until(world.now + 5.0)
