@@ -230,16 +230,15 @@ def outlook(job: "Job") -> list[str]:
     if not job.HasField("outlook"):
         return []
     seen = job.outlook
-    lines = ["", " OUTLOOK:", f" Waiting jobs that go first: {seen.ahead};"]
+    lines = ["", " OUTLOOK:"]
     if seen.is_hopeless:
         lines.append(" It will never start as it is: all hosts together, idle, do not have what it asks for;")
-    elif job.estimated_start:
-        lines.append(f" Estimated start: {short_time(job.estimated_start)} ({clean(seen.sureness)});")
-    else:
-        lines.append(f" Estimated start: unknown ({clean(seen.sureness)});")
-    name = f"{job.job}[{job.index}]" if job.index else str(job.job)
+    elif seen.sureness:
+        start = short_time(job.estimated_start) if job.estimated_start else "unknown"
+        lines.append(f" Waiting jobs that go first: {seen.ahead};")
+        lines.append(f" Estimated start: {start} ({clean(seen.sureness)});")
     when = "Could start" if seen.is_hopeless else "Would start now"
-    lines += [f" {when} after: bmod {change} {name};" for change in seen.changes]
+    lines += [f" {when} after: {clean(command)};" for command in seen.remedies]
     return lines
 
 

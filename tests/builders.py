@@ -4,8 +4,9 @@
 invariants after every step, so no test can forget to.
 """
 
+from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from lavad.core import commands as c
 from lavad.core import invariants
@@ -26,7 +27,17 @@ ANN = c.Caller("ann", 1000)
 BOB = c.Caller("bob", 1001)
 WITH_PRIORITIES = Policy(user_priority_max=10)  # a job that asks for none has 5
 BEGIN = 1_000_000.0
+Answer = TypeVar("Answer")
 SLICES_MAX = 2000  # of one pass; more means that it makes no progress
+
+
+def in_one_go(work: Generator[None, None, Answer]) -> Answer:
+    """The value of work that comes in pieces."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 def a_host(name: str = "n1", slots: int = 4, memory_mib: int = 8000, gpus: int = 0, **facts: Any) -> HostFacts:

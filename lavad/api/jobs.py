@@ -155,7 +155,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             wanted = OUTLOOKS_MAX if request.details and request.reasons else 0
             for item in selection.items(forgotten):
                 message = await self._record(item, request)
-                if wanted and message.state == common_pb2.PEND:
+                if wanted and message.state in (common_pb2.PEND, common_pb2.PSUSP):
                     await add_outlook(message, self.engine.cluster, item[0], item[1], self.engine.clock())
                     wanted -= 1
                 yield message

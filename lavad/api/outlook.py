@@ -9,11 +9,11 @@ from collections.abc import Generator
 from typing import TypeVar
 
 from lavad.core.cluster import Cluster
-from lavad.core.model import JobState
+from lavad.core.model import WAITING, JobState
 from lavad.core.records import ArrayRecord, Job
-from lavad.core.scheduling.advice import counsel, options
 from lavad.core.scheduling.forecast import forecast
 from lavad.core.scheduling.ordering import Ranking
+from lavad.core.scheduling.remedies import remedies
 from protos import jobs_pb2
 
 TURN_S = 0.003
@@ -39,13 +39,16 @@ async def add_outlook(
     message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int, now: float
 ) -> None:
     """Enter the outlook of a job that waits for a place; nothing for any other."""
-    if cluster.present_state(record.id, index) is not JobState.PEND:
+    state = cluster.present_state(record.id, index)
+    if state not in WAITING:
         return
-    seen = await in_turns(forecast(cluster, Ranking(cluster, now), record, index))
-    message.outlook.ahead = seen.ahead
-    message.outlook.sureness = seen.sureness.value
-    if seen.start_at is not None and seen.start_at > now:
-        message.estimated_start = seen.start_at
-    found = await in_turns(counsel(cluster, record.shared.request))
+    if state is JobState.PEND:
+        seen = await in_turns(forecast(cluster, Ranking(cluster, now), record, index))
+        message.outlook.ahead = seen.ahead
+        message.outlook.sureness = seen.sureness.value
+        if seen.start_at is not None and seen.start_at > now:
+            message.estimated_start = seen.start_at
+    found = await in_turns(remedies(cluster, record, index))
+    name = f"{record.id}[{index}]" if index else str(record.id)
     message.outlook.is_hopeless = found.is_hopeless
-    message.outlook.changes.extend(options(one) for one in found.changes)
+    message.outlook.remedies.extend(command.replace("{}", name) for command in found.commands)

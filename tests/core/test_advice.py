@@ -8,17 +8,12 @@ from lavad.core.events import NewJob
 from lavad.core.scheduling.advice import Advice, Counsel, advise, counsel, options
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
-from tests.builders import Story, a_cluster, a_host, a_job
+from tests.builders import Story, a_cluster, a_host, a_job, in_one_go
 
 
 def ask(story: Story, job: NewJob) -> list[Advice]:
     """All advice for a job that was not submitted."""
-    work = advise(story.cluster.table, job.shared.request)
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+    return in_one_go(advise(story.cluster.table, job.shared.request))
 
 
 @pytest.fixture
@@ -71,12 +66,7 @@ def test_no_advice_that_does_not_hold(story: Story, words: dict[str, Any]) -> No
 
 def hear(story: Story, job: NewJob) -> Counsel:
     """What would help, now or ever."""
-    work = counsel(story.cluster, job.shared.request)
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+    return in_one_go(counsel(story.cluster, job.shared.request))
 
 
 def test_a_job_that_can_never_start_is_told_so_when_the_hosts_are_full(story: Story) -> None:

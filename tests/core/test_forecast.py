@@ -1,28 +1,16 @@
 """When a waiting job should start, how sure that is, and who goes first."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from lavad.core.policy import Policy, Queue
 from lavad.core.scheduling.forecast import Forecast, Sureness, forecast
 from lavad.core.scheduling.ordering import Ranking
-from tests.builders import BEGIN, BOB, Story, a_cluster, a_host, a_job
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
+from tests.builders import BEGIN, BOB, Story, a_cluster, a_host, a_job, in_one_go
 
 
 def ask(story: Story, job: int, index: int = 0) -> Forecast:
     """The forecast as of the story's present."""
-    game: Generator[None, None, Forecast] = forecast(
-        story.cluster, Ranking(story.cluster, story.now), story.cluster.jobs[job], index
-    )
-    while True:
-        try:
-            next(game)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+    return in_one_go(forecast(story.cluster, Ranking(story.cluster, story.now), story.cluster.jobs[job], index))
 
 
 @pytest.fixture

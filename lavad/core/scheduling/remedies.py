@@ -1,0 +1,100 @@
+"""What to type so that a waiting job starts: its own changes, and what is not a matter of its request.
+
+A remedy is a command line with ``{}`` for the job. Only those are given that were tried on the hosts as they are.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lavad.core import reasons as r
+from lavad.core.cluster import Cluster
+from lavad.core.model import Request
+from lavad.core.policy import Queue
+from lavad.core.reasons import PendingReason
+from lavad.core.records import ArrayRecord, Job
+from lavad.core.scheduling.advice import counsel, options
+from lavad.core.scheduling.explain import explain
+from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.room import Room
+
+if TYPE_CHECKING:
+    from lavad.core.indexes.hosts import HostTable
+
+HOSTS_NAMED_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """``is_hopeless``: the job asks for more than all hosts together have; the commands help once there is room."""
+
+    commands: tuple[str, ...] = ()
+    is_hopeless: bool = False
+
+
+def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int) -> Generator[None, None, Remedies]:
+    """Each command alone would let the job start; in pieces, as ``counsel`` is."""
+    request = record.shared.request
+    found = explain(cluster, record, index)
+    yield
+    if place(Room(cluster.table), request) is not None:
+        return Remedies(tuple(_beside_room(cluster, record, found)))
+    if any(one.code in _OWN for one in found):
+        return Remedies()  # two things are in the way: no single command helps
+    reopened = _reopening(cluster, request, found)
+    said = yield from counsel(cluster, request)
+    commands = [*reopened, *(f"bmod {options(one)} {{}}" for one in said.changes)]
+    return Remedies(tuple(commands), said.is_hopeless and not reopened)
+
+
+def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
+    """There is room: what keeps the job from it, if it is one thing."""
+    own = [one for one in found if one.code in _OWN]
+    if len(own) != 1:
+        return []
+    return _OWN[own[0].code](cluster, record)
+
+
+def _to_another_queue(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
+    """The most urgent of the other queues that would take it and start it."""
+    shared = record.shared
+    fitting = [
+        queue for queue in cluster.policy.queues if queue.name != shared.queue and _takes(queue, shared.user, record)
+    ]
+    best = max(fitting, key=lambda queue: queue.priority, default=None)
+    return [f"bswitch {best.name} {{}}"] if best is not None else []
+
+
+def _takes(queue: Queue, user: str, record: Job | ArrayRecord) -> bool:
+    limit = queue.run_limit_s
+    is_short_enough = not limit or 0 < record.shared.run_limit_s <= limit
+    return queue.open and queue.active and user in queue.users and is_short_enough
+
+
+def _more_elements(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
+    assert isinstance(record, ArrayRecord)
+    return [f'bmod -J "%{record.limit + 1}" {record.id}']
+
+
+def _reopening(cluster: Cluster, request: Request, found: Iterable[PendingReason]) -> list[str]:
+    """The fewest hosts, in their order, that an administrator would have to open."""
+    closed = [name for one in found if one.code == r.CLOSED[0] for name in one.hosts]
+    table: HostTable = cluster.table.copy()
+    for number, name in enumerate(closed[:HOSTS_NAMED_MAX], start=1):
+        host = cluster.hosts[name]
+        table.set_usable(host.row, host.is_connected and not host.is_silent)
+        if place(Room(table), request) is not None:
+            return [f"badmin hopen {' '.join(closed[:number])}"]
+    return []
+
+
+_Remedy = Callable[[Cluster, Job | ArrayRecord], list[str]]
+
+_OWN: dict[int, _Remedy] = {
+    r.HELD_BY_USER[0]: lambda cluster, record: ["bresume {}"],
+    r.BEGIN_TIME[0]: lambda cluster, record: ["bmod -bn {}"],
+    r.DEPENDENCY[0]: lambda cluster, record: ["bmod -wn {}"],
+    r.NEVER_SATISFIED[0]: lambda cluster, record: ["bmod -wn {}"],
+    r.ARRAY_LIMIT[0]: _more_elements,
+    r.QUEUE_INACTIVE[0]: _to_another_queue,
+}

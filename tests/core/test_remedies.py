@@ -1,0 +1,68 @@
+"""What to type so that a waiting job starts: one command, and only if it was tried."""
+
+import pytest
+
+from lavad.core import commands as c
+from lavad.core.events import NewJob
+from lavad.core.policy import Policy, Queue
+from lavad.core.scheduling.remedies import Remedies, remedies
+from tests.builders import ROOT, Story, a_cluster, a_host, a_job, in_one_go
+
+
+def ask(story: Story, job: NewJob, index: int = 0) -> Remedies:
+    """Submit the job, let a pass go by, and ask."""
+    number = story.submit(job)
+    story.plan()
+    return in_one_go(remedies(story.cluster, story.cluster.jobs[number], index))
+
+
+@pytest.fixture
+def story() -> Story:
+    """Two hosts of four slots, and queues that start nothing, short jobs only, or anything."""
+    queues = (Queue("shut", 50, active=False), Queue("short", 40, run_limit_s=60), Queue("normal", 30))
+    return a_cluster(a_host("n1", 4), a_host("n2", 4), policy=Policy(queues=queues))
+
+
+def test_a_held_job_is_resumed(story: Story) -> None:
+    """If there is room for it."""
+    assert ask(story, a_job(hold=True)).commands == ("bresume {}",)
+
+
+def test_a_held_job_on_full_hosts_has_two_things_in_its_way(story: Story) -> None:
+    """No single command would start it."""
+    story.run(a_job(8))
+    assert ask(story, a_job(hold=True)) == Remedies()
+
+
+@pytest.mark.parametrize(("run_limit_s", "queue"), [(0, "normal"), (60, "short"), (61, "normal")])
+def test_a_job_in_a_queue_that_starts_nothing_is_switched(story: Story, run_limit_s: int, queue: str) -> None:
+    """To the most urgent queue whose limits it keeps."""
+    assert ask(story, a_job(queue="shut", run_limit_s=run_limit_s)).commands == (f"bswitch {queue} {{}}",)
+
+
+def test_an_array_at_its_limit_gets_a_higher_one(story: Story) -> None:
+    """By one element."""
+    story.submit(a_job(array="1-3", limit=2))
+    story.plan()
+    assert in_one_go(remedies(story.cluster, story.cluster.jobs[1], 3)).commands == ('bmod -J "%3" 1',)
+
+
+def test_the_fewest_closed_hosts_are_opened(story: Story) -> None:
+    """One suffices for this job; for the other both are needed."""
+    for name in ("n1", "n2"):
+        story.do(c.CloseHost(name, ROOT))
+    assert "badmin hopen n1" in ask(story, a_job(3)).commands
+    assert "badmin hopen n1 n2" in ask(story, a_job(7)).commands
+
+
+def test_a_request_is_made_smaller(story: Story) -> None:
+    """As bmod takes it; once there is room, where the hosts are full as well."""
+    assert ask(story, a_job(5, one_host=True)) == Remedies(("bmod -Rn {}", "bmod -n 4 {}"))
+    story.run(a_job(8))
+    assert ask(story, a_job(6, one_host=True)) == Remedies(("bmod -Rn {}", "bmod -n 4 {}"), is_hopeless=True)
+
+
+def test_full_hosts_have_no_remedy_but_time(story: Story) -> None:
+    """Nothing to type."""
+    story.run(a_job(8))
+    assert ask(story, a_job(2)) == Remedies()
