@@ -37,7 +37,17 @@ class Settings:
             staging_timeout_s=self._seconds("LAVA_STAGING_TIMEOUT", 12.0),
             clean_period_s=self._seconds("LAVA_CLEAN_PERIOD", 3600.0),
             avoid_host_s=self._seconds("LAVA_AVOID_HOST", 60.0),
+            preempts_by_requeue=self._word("LAVA_PREEMPTION", "suspend", "requeue") == "requeue",
+            claim_timeout_s=self._seconds("LAVA_CLAIM_TIMEOUT", 300.0),
         )
+
+    def _word(self, name: str, *known: str) -> str:
+        """One of the known words; the first where nothing is said."""
+        word = self.extra.get(name, known[0])
+        if word not in known:
+            path = self.directory / conffile.FILE_NAME
+            raise conffile.ConfError(f"{path}: {name} must be {' or '.join(known)}, not {word!r}.")
+        return word
 
     def _seconds(self, name: str, default: float) -> float:
         return _seconds(self.directory / conffile.FILE_NAME, self.extra, name, default)

@@ -219,6 +219,8 @@ QUEUE: Table = {
     "FAIRSHARE_QUEUES": Honoured(_queue_list, "queues that share this one's tree"),
     **factors(),
     "PREEMPTION": Honoured(_preemption, "`PREEMPTIVE[[queue+n ...]]`, `PREEMPTABLE[[queue ...]]`; no list: all"),
+    "PREEMPT_DELAY": sets("preempt_delay_s", lambda text: float(v.integer(text)),
+                          "seconds that a job waits before it preempts"),
     "REQUEUE_EXIT_VALUES": sets("defaults.requeue_exit_values", _exit_values, "exit codes that requeue a job"),
     "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when their host is lost"),
     "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command before each job"),

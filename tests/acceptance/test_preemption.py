@@ -1,0 +1,110 @@
+"""Room taken from others with real processes: stopped and continued, or ended and run again, and told why."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+QUEUES = """
+    Begin Queue
+    QUEUE_NAME = urgent
+    PRIORITY = 50
+    PREEMPTION = PREEMPTIVE[[normal again]]
+    End Queue
+
+    Begin Queue
+    QUEUE_NAME = normal
+    PRIORITY = 30
+    End Queue
+
+    Begin Queue
+    QUEUE_NAME = again
+    PRIORITY = 20
+    TERMINATE_WHEN = PREEMPT
+    End Queue
+"""
+TICKING = "while :; do echo x >> {}; sleep 0.1; done"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two hosts of two slots."""
+    directory = tmp_path_factory.mktemp("preempt") / "D"
+    with a_cluster(
+        directory, 2, 2, lsf_files={"lsb.queues": QUEUES}, LAVA_TERMINATE_INTERVAL="1", LAVA_HEARTBEAT="1"
+    ) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _no_jobs_left(cluster: Cluster) -> Iterator[None]:
+    yield
+    cluster.run("bkill", "-u", "all", "0")
+    wait_for(lambda: not cluster.run("bjobs", "-u", "all", "-noheader").stdout, 30, "all jobs to end")
+
+
+def _state(cluster: Cluster, job: int) -> str:
+    return cluster.states(job).get(0, ("", 0))[0]
+
+
+def _becomes(cluster: Cluster, job: int, state: str) -> None:
+    wait_for(lambda: _state(cluster, job) == state, 30, f"job {job} to be {state}")
+
+
+def _stands_still(path: Path) -> bool:
+    before = path.stat().st_size
+    time.sleep(0.5)
+    return path.stat().st_size == before
+
+
+def test_a_gang_is_stopped_on_all_its_hosts_and_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+    """Its processes do nothing while the urgent job runs, the commands say why, a restart of the master forgets none
+    of it, and afterwards they go on where they were."""
+    ticks = tmp_path / "ticks"
+    gang = cluster.submit("-q", "normal", "-n", "4", "-o", "/dev/null", TICKING.format(ticks))
+    _becomes(cluster, gang, "RUN")
+    wait_for(ticks.exists, 20, "the gang to tick")
+    gate = tmp_path / "gate"
+    urgent = cluster.submit("-q", "urgent", f"while [ ! -e {gate} ]; do sleep 0.1; done")
+    _becomes(cluster, urgent, "RUN")
+    _becomes(cluster, gang, "SSUSP")
+    wait_for(lambda: _stands_still(ticks), 20, "the ticks to end")
+    low = cluster.submit("-q", "normal", "true")
+    assert f"preempted by job {urgent}" in cluster.run("bjobs", "-l", str(gang)).stdout
+    assert f"preempting job {gang}" in cluster.history(urgent)
+    cluster.kill("lavad")
+    wait_for(lambda: not cluster.is_running("lavad"), 20, "the master to die")
+    cluster.up()
+    wait_for(lambda: _state(cluster, gang) == "SSUSP", 20, "the new master to answer")
+    assert _state(cluster, low) == "PEND"
+    assert _stands_still(ticks)
+    gate.touch()
+    _becomes(cluster, urgent, "DONE")
+    _becomes(cluster, gang, "RUN")
+    before = ticks.stat().st_size
+    wait_for(lambda: ticks.stat().st_size > before, 20, "the ticks to go on")
+    assert "Running: its room is free again" in cluster.history(gang)
+
+
+def test_a_victim_is_ended_and_runs_again(cluster: Cluster, tmp_path: Path) -> None:
+    """Under its number, when the urgent job is over; meanwhile no small job slips into the room that was cleared."""
+    starts = tmp_path / "starts"
+    victims = [cluster.submit("-q", "again", "-n", "2", f"echo x >> {starts}; sleep 60") for _ in range(2)]
+    for victim in victims:
+        _becomes(cluster, victim, "RUN")
+    urgent = cluster.submit("-q", "urgent", "-n", "4", "sleep 2")
+    small = cluster.submit("-q", "normal", "sleep 1")
+    _becomes(cluster, urgent, "DONE")
+    for victim in victims:
+        assert f"requeued: preempted by job {urgent}" in cluster.history(victim)
+    _becomes(cluster, small, "DONE")
+    for victim in victims:
+        _becomes(cluster, victim, "RUN")
+    wait_for(lambda: len(starts.read_text().split()) == 4, 20, "both to have started twice")
+    order = cluster.run("bjobs", "-a", "-noheader", "-o", "start_time", str(urgent), str(small)).stdout.splitlines()
+    assert order == sorted(order)
