@@ -100,21 +100,21 @@ MUTANTS = (
     Mutant(
         "a GPU is given to two jobs",
         f"{CORE}/indexes/hosts.py",
-        "            self._gpu_held[row] |= _bits(share.gpus)",
-        "            self._gpu_held[row] |= _bits(share.gpus[1:])",
+        "            self._gpu_held[row] |= 1 << gpu",
+        "            self._gpu_held[row] |= 0",
     ),
     Mutant(
         "a failed job is repeated beside what is left of it",
         f"{CORE}/decide/reports.py",
-        "    elif host == attempt.lead and not (job.shared.rerunnable and not attempt.kill_reason):",
+        "    elif host == attempt.lead and not attempt_is_repeated(job, attempt):",
         "    elif host == attempt.lead:",
         "history",
     ),
     Mutant(
         "a job that may not be repeated is",
         f"{CORE}/decide/reports.py",
-        "    if (job.shared.rerunnable or again) and not attempt.kill_reason:",
-        "    if not attempt.kill_reason:",
+        "    return (job.shared.rerunnable or attempt.again) and not attempt.kill_reason",
+        "    return not attempt.kill_reason",
     ),
     Mutant(
         "a retried submit makes a second job",
