@@ -114,7 +114,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         policy = self.engine.cluster.policy
         spec.project = spec.project or policy.default_project
         packed = self.shelf.pack(spec, caller.user)
-        job = translate.new_job(spec, packed, item.request_id, caller, policy)
+        table = self.engine.cluster.table
+        job = translate.new_job(spec, packed, item.request_id, caller, policy, table)
         return c.SubmitJob(job, caller, translate.asked_of(spec, policy))
 
     def _note_answer(self, item: pb.SubmitItem, result: pb.SubmitResult, answer: Any) -> None:
@@ -294,7 +295,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         _take_over(spec, request)
         owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
         packed = self.shelf.pack(spec, record.shared.user)
-        new = translate.new_job(spec, packed, b"", owner, self.engine.cluster.policy)
+        cluster = self.engine.cluster
+        new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
         changes = ", ".join(dict.fromkeys(request.fields))
         await self.engine.execute(c.ModifyJob(target, new, caller, changes, frozenset(request.fields)))
         self.links.spec_changed(target.job)

@@ -40,6 +40,7 @@ class Cluster:
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: room that is being cleared for it
         self.hosts: dict[str, Host] = {}
         self.table = HostTable()
+        self.table.configure(policy)
         self.configured = policy  # as the files have it; ``policy`` is that with what administrators did to queues
         self.queue_states: dict[str, QueueState] = {}
         self.rights = Rights(policy)
@@ -81,6 +82,10 @@ class Cluster:
     def take_policy(self, policy: Policy) -> None:
         """Other rules from now on. Whatever is derived from the rules is made anew here; jobs stay as they are."""
         self.configured = policy
+        self.table.configure(policy)
+        for host in self.hosts.values():
+            for share in host.attempts.values():
+                self.table.move_resources(host.row, share.resources, 1)
         self.take_queue_states()
         self.rights = Rights(policy)
         if self.rights.victims != self.runners.queues:

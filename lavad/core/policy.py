@@ -229,6 +229,7 @@ class Resource:
     is_increasing: bool = False  # a larger value is worse
     is_released_when_suspended: bool = True
     is_consumable: bool = True
+    is_indexed: bool = False  # numbered devices: a job is told which ones are its own
     description: str = ""
 
 
@@ -240,6 +241,15 @@ class ResourceInstance:
     value: str  # empty for dynamic ones
     hosts: Names = ALL
     is_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeUnit:
+    """A ComputeUnit row of lsb.hosts: a rack, enclosure and the like. ``hosts`` are those at any depth below it."""
+
+    name: str
+    type: str
+    hosts: Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +301,8 @@ class Policy:
     limits: tuple[Limit, ...] = ()
     resources: Mapping[str, Resource] = field(default_factory=dict)
     resource_map: tuple[ResourceInstance, ...] = ()
+    compute_units: tuple[ComputeUnit, ...] = ()  # in the order of the file
+    compute_unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
     pools: tuple[Pool, ...] = ()
     pending_jobs: int | None = None  # MAX_PEND_JOBS of the cluster
     pending_slots: int | None = None

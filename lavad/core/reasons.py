@@ -43,7 +43,13 @@ RECENT_FAILURE = (1314, "Host is avoided for a while after a failed start")
 UNREACHABLE = (1601, "Unable to reach slave batch server")
 RUNNING_EXCLUSIVE = (1322, "Running an exclusive job")
 MEMORY = (2601 + 10, "Job's requirements for reserving resource (mem) not satisfied")
-GPUS = (2601 + 20, "Not enough GPUs on the hosts")
+RESERVING = 2601  # and the resource's number
+GPUS = (2601 + 300, "Not enough GPUs on the hosts")
+GPU_TOPOLOGY = (2601 + 301, "Free GPUs are not linked or placed as the job requires")
+SAME = (1330, "Not enough hosts that are the same in what the job requires")
+COMPUTE_UNITS = (1331, "Job's compute unit requirements not satisfied")
+AFFINITY = (1332, "Not enough free processors for the job's affinity requirement")
+NO_TOPOLOGY = (1333, "The host has not reported its processors")
 
 TERM_OWNER = "TERM_OWNER: job killed by owner."
 TERM_ADMIN = "TERM_ADMIN: job killed by root or LSF administrator."

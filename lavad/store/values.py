@@ -11,7 +11,19 @@ from json.encoder import encode_basestring_ascii as quote
 from typing import TYPE_CHECKING, Any
 
 from lavad.core.dependency import parse, text_of
-from lavad.core.model import Allocation, HostFacts, HostShare, Key, Launch, Request, RoleRequest, Shared
+from lavad.core.model import (
+    Allocation,
+    Alternative,
+    Device,
+    HostFacts,
+    HostShare,
+    Key,
+    Launch,
+    Request,
+    ResourceShare,
+    RoleRequest,
+    Shared,
+)
 from lavad.core.ranges import Ranges
 from lavad.core.records import Attempt, Claim, Host, JobEnd, Terms
 from lavad.store.batch import Row
@@ -65,7 +77,7 @@ def name_of(words: bytes) -> str:
 
 
 def hosts_text(allocation: Allocation) -> str:
-    """An allocation as JSON: [[host, slots, memory, [gpus], [tasks by role]], ...]."""
+    """An allocation as JSON: [[host, slots, memory, [gpus], [tasks by role], {the rest, if there is any}], ...]."""
     if len(allocation) != 1:
         return "[" + ",".join([_share_text(share) for share in allocation]) + "]"
     text = _hosts_texts.get(allocation)
@@ -78,7 +90,18 @@ def hosts_text(allocation: Allocation) -> str:
 
 def _share_text(share: HostShare) -> str:
     gpus, tasks = ",".join(map(str, share.gpus)), ",".join(map(str, share.tasks_by_role))
-    return f"[{quote(share.host)},{share.slots},{share.memory_mib},[{gpus}],[{tasks}]]"
+    rest = f",{_rest_text(share)}" if share.resources or share.cpus or share.gpu_memory_mib else ""
+    return f"[{quote(share.host)},{share.slots},{share.memory_mib},[{gpus}],[{tasks}]{rest}]"
+
+
+def _rest_text(share: HostShare) -> str:
+    rest = {
+        "resources": share.resources,
+        "gpu_memory_mib": share.gpu_memory_mib,
+        "cpus": share.cpus,
+        "cpus_idle": share.cpus_idle,
+    }
+    return _encode({name: value for name, value in rest.items() if value})
 
 
 def decode_hosts(text: str) -> Allocation:
@@ -87,9 +110,20 @@ def decode_hosts(text: str) -> Allocation:
 
 
 def _allocation(shares: list[list[Any]]) -> Allocation:
-    return tuple(
-        HostShare(host, slots, memory, tuple(gpus), tuple(tasks)) for host, slots, memory, gpus, tasks in shares
+    return tuple([_share(*values) for values in shares])
+
+
+def _share(
+    host: str, slots: int, memory: int, gpus: list[int], tasks: list[int], rest: dict[str, list[Any]] | None = None
+) -> HostShare:
+    if not rest:
+        return HostShare(host, slots, memory, tuple(gpus), tuple(tasks))
+    resources = tuple(
+        [ResourceShare(name, amount, tuple(numbers)) for name, amount, numbers in rest.get("resources", ())]
     )
+    cpus = tuple([tuple(task) for task in rest.get("cpus", ())])
+    gpu_memory, idle = tuple(rest.get("gpu_memory_mib", ())), tuple(rest.get("cpus_idle", ()))
+    return HostShare(host, slots, memory, tuple(gpus), tuple(tasks), resources, gpu_memory, cpus, idle)
 
 
 def allocation_row(attempt: Attempt) -> Row:
@@ -232,6 +266,10 @@ def shared_text(shared: Shared) -> str:
 
 
 def _as_dict(value: Any) -> Any:
+    if isinstance(value, Alternative):
+        return _as_dict(value._asdict())
+    if isinstance(value, dict):
+        return {name: _as_dict(part) for name, part in value.items()}
     if isinstance(value, Shared | Request | RoleRequest | HostFacts):
         return {field.name: _as_dict(getattr(value, field.name)) for field in fields(value) if field.init}
     if isinstance(value, tuple | frozenset):
@@ -245,11 +283,20 @@ def decode_shared(text: str) -> Shared:
     request = values["request"]
     roles = tuple(_role(role) for role in request["roles"])
     known = {**_known(Request, request), "roles": roles, "hosts": tuple(request.get("hosts", ()))}
+    known["alternatives"] = tuple(_alternative(one) for one in request.get("alternatives", ()))
     return Shared(**{**_known(Shared, values), "request": Request(**known)})
 
 
 def _role(values: dict[str, Any]) -> RoleRequest:
-    return RoleRequest(**{**_known(RoleRequest, values), "launch": Launch(values.get("launch", 0))})
+    ptile_by = tuple((name, tasks) for name, tasks in values.get("ptile_by", ()))
+    return RoleRequest(
+        **{**_known(RoleRequest, values), "launch": Launch(values.get("launch", 0)), "ptile_by": ptile_by}
+    )
+
+
+def _alternative(values: dict[str, Any]) -> Alternative:
+    roles = tuple(_role(role) for role in values["roles"])
+    return Alternative(roles, values.get("same", ""), values.get("cu", ""), values.get("delay_s", 0))
 
 
 def _known(kind: type[Shared | Request | RoleRequest | HostFacts], values: dict[str, Any]) -> dict[str, Any]:
@@ -268,4 +315,5 @@ def host_row(host: Host) -> Row:
 def decode_facts(text: str) -> HostFacts:
     """What an agent once said of its host."""
     values = _known(HostFacts, json.loads(text))
-    return HostFacts(**{**values, "resources": frozenset(values.get("resources", ()))})
+    devices = tuple(Device(*one) for one in values.get("devices", ()))
+    return HostFacts(**{**values, "resources": frozenset(values.get("resources", ())), "devices": devices})
