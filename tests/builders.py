@@ -70,10 +70,14 @@ def a_job(
     terminate_at: float = 0.0,
     ends_orphan: bool = False,
     requeue: str = "",
+    request: Request | None = None,
     **role: Any,
 ) -> NewJob:
     """A submission. ``array`` is an index list such as "1-10"; other words are those of its only role."""
-    request = Request(roles or (a_role(slots, **role),), hosts, exclusive)
+    if request is None:
+        request = Request(roles or (a_role(slots, **role),), hosts, exclusive)
+    elif hosts or exclusive:
+        request = replace(request, hosts=hosts, exclusive=exclusive)
     shared = Shared(caller.user, caller.uid, caller.uid, queue, "default", request, rerunnable=rerunnable)
     shared = replace(shared, run_limit_s=run_limit_s, terminate_at=terminate_at)
     indices = Ranges.parse(array).parts()

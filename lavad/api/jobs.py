@@ -114,7 +114,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         policy = self.engine.cluster.policy
         spec.project = spec.project or policy.default_project
         packed = self.shelf.pack(spec, caller.user)
-        job = translate.new_job(spec, packed, item.request_id, caller, policy)
+        table = self.engine.cluster.table
+        job = translate.new_job(spec, packed, item.request_id, caller, policy, table)
         return c.SubmitJob(job, caller, translate.asked_of(spec, policy))
 
     def _note_answer(self, item: pb.SubmitItem, result: pb.SubmitResult, answer: Any) -> None:
@@ -167,9 +168,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 missing.append(ref)
 
     async def _record(self, item: listing.Item, request: pb.ListJobsRequest) -> pb.JobRecord:
-        message = listing.record_message(
-            self.engine.cluster, item, self.engine.clock(), request.details, request.reasons
-        )
+        message = listing.record_message(self.engine.cluster, item, request.details, request.reasons)
         if request.details:
             await self._add_stored(message)
         return message
@@ -187,9 +186,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         selection = listing.Selection(pb.JobFilter(refs=request.refs), caller, self.engine.cluster)
         reply = pb.ExplainReply()
         for item in selection.items([]):
-            message = listing.record_message(
-                self.engine.cluster, item, self.engine.clock(), False, True, request.host_names
-            )
+            message = listing.record_message(self.engine.cluster, item, False, True, request.host_names)
             explanation = reply.explanations.add(job=message.job, index=message.index)
             explanation.reasons.extend(message.pending_reasons)
         return reply
@@ -298,7 +295,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         _take_over(spec, request)
         owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
         packed = self.shelf.pack(spec, record.shared.user)
-        new = translate.new_job(spec, packed, b"", owner, self.engine.cluster.policy)
+        cluster = self.engine.cluster
+        new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
         changes = ", ".join(dict.fromkeys(request.fields))
         await self.engine.execute(c.ModifyJob(target, new, caller, changes, frozenset(request.fields)))
         self.links.spec_changed(target.job)

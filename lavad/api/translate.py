@@ -3,16 +3,16 @@
 from typing import cast
 
 from lavad.api import checks
-from lavad.core import requirement
+from lavad.core import requesting
 from lavad.core.commands import Asked, Caller, Target
 from lavad.core.events import NewJob
-from lavad.core.model import HostFacts, JobState, Launch, Request, RoleRequest, Shared, pack_text
+from lavad.core.indexes.hosts import HostTable
+from lavad.core.model import HostFacts, JobState, Launch, Request, RoleAsked, Shared, pack_text
 from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
 COMMAND_SHOWN_MAX = 4096  # of a longer script only the beginning is kept in memory for lists
-SLOTS_MAX = 1_000_000
 
 
 def queue_for(spec: jobs_pb2.JobSpec, policy: Policy) -> str:
@@ -33,24 +33,29 @@ def asked_of(spec: jobs_pb2.JobSpec, policy: Policy) -> Asked:
         tuple(spec.queues) or policy.default_queues or (policy.default_queue,),
         bool(spec.roles and spec.roles[0].tasks_min),
         tuple((limit.name, limit.soft) for limit in spec.rlimits),
+        tuple(map(role_of, spec.roles)),
     )
 
 
-def new_job(spec: jobs_pb2.JobSpec, stored: bytes, request_id: bytes, caller: Caller, policy: Policy) -> NewJob:
-    """A submission for the core.
+def new_job(
+    spec: jobs_pb2.JobSpec, stored: bytes, request_id: bytes, caller: Caller, policy: Policy, table: HostTable
+) -> NewJob:
+    """A submission for the core. ``table`` tells which resources hosts have, and so which names there are.
 
     Raises:
         Refused: something in the spec makes no sense; one sentence says what.
     """
     _check_spec(spec)
     queue = queue_for(spec, policy)
+    request, combined = request_of(spec, queue, caller.host, policy, table)
     shared = Shared(
         user=caller.user,
         uid=caller.uid,
         gid=caller.gid,
         queue=queue,
         project=spec.project or "default",
-        request=request_of(spec),
+        request=request,
+        requirement=combined,
         from_host=caller.host,
         run_limit_s=spec.run_limit_s,
         memory_limit_mib=spec.memory_limit_mib,
@@ -102,40 +107,43 @@ def text_of(spec: jobs_pb2.JobSpec) -> bytes:
     )
 
 
-def request_of(spec: jobs_pb2.JobSpec) -> Request:
-    """What placement looks at.
+def request_of(
+    spec: jobs_pb2.JobSpec, queue: str, from_host: str, policy: Policy, table: HostTable
+) -> tuple[Request, str]:
+    """What placement looks at, and the combined requirement as text.
 
     Raises:
-        Refused: bad -R, -n or -gpu.
+        Refused: bad -R, -n, -m or -gpu.
     """
-    roles = tuple(role_of(role) for role in spec.roles) or (RoleRequest(),)
-    return Request(roles, tuple(spec.hosts), spec.exclusive)
+    roles = tuple(map(role_of, spec.roles))
+    return requesting.known_request(
+        roles, tuple(spec.hosts), spec.exclusive, policy, table, policy.queue(queue), from_host
+    )
 
 
-def role_of(role: common_pb2.Role) -> RoleRequest:
+def role_of(role: common_pb2.Role) -> RoleAsked:
     """One role of a spec."""
-    wanted = requirement.parse(role.requirement) if role.requirement else requirement.Requirement()
     tasks_min = role.tasks_min or 1
-    tasks_max = max(role.tasks_max or tasks_min, 1)
-    if tasks_max < tasks_min:
-        raise Refused("Bad processor number: the maximum of -n is below its minimum")
-    if tasks_max * (role.slots_per_task or 1) > SLOTS_MAX:
-        raise Refused(f"Too many processors requested: the most is {SLOTS_MAX}")
-    gpus = role.gpu.num if role.HasField("gpu") else wanted.gpus
-    return RoleRequest(
+    return RoleAsked(
         tasks_min=tasks_min,
-        tasks_max=tasks_max,
+        tasks_max=max(role.tasks_max or tasks_min, 1),
         slots_per_task=role.slots_per_task or 1,
-        memory_mib=wanted.memory_mib,
-        gpus=gpus,
-        gpus_per_task=role.gpu.per_task,
-        one_host=wanted.one_host,
-        ptile=wanted.ptile,
-        select=wanted.select,
+        requirement=role.requirement,
+        gpu=_gpu_text(role.gpu) if role.gpu.num or role.gpu.text else None,
         launch=Launch(role.launch),
         name=role.name,
         command=role.command,
     )
+
+
+def _gpu_text(gpu: common_pb2.GpuRequest) -> str:
+    """The -gpu argument; made from the fields where a client sent only these."""
+    if gpu.text:
+        return gpu.text
+    words = [f"num={gpu.num}" + ("/task" if gpu.per_task else "")]
+    words += ["mode=exclusive_process"] if gpu.exclusive_process else []
+    words += ["j_exclusive=yes"] if gpu.j_exclusive else []
+    return ":".join(words)
 
 
 def state_message(state: JobState) -> common_pb2.JobState:

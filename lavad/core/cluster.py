@@ -15,12 +15,11 @@ from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.names import Names
 from lavad.core.indexes.pending import PendingIndex
 from lavad.core.indexes.runners import Runners
-from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, QueueWindow, Request, Shared
+from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, Request, Shared
 from lavad.core.policy import Policy, Queue
 from lavad.core.records import ArrayRecord, Attempt, Claim, Host, HostUsage, Job, QueueState
 from lavad.core.rights import Rights
 from lavad.core.tally import Tally
-from lavad.core.windows import Calendar
 
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
 
@@ -41,6 +40,7 @@ class Cluster:
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: room that is being cleared for it
         self.hosts: dict[str, Host] = {}
         self.table = HostTable()
+        self.table.configure(policy)
         self.configured = policy  # as the files have it; ``policy`` is that with what administrators did to queues
         self.queue_states: dict[str, QueueState] = {}
         self.rights = Rights(policy)
@@ -54,8 +54,6 @@ class Cluster:
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that somebody still waits for
         self.names = Names()
         self.alarms: list[tuple[float, int]] = []  # a heap: when to look at which job
-        self.windows: dict[str, QueueWindow] = {}  # of queues that have windows, as the last tick saw them
-        self.calendar = Calendar()
         self._interned: dict[Shared, Shared] = {}
         self._requests: dict[Request, Request] = {}
 
@@ -84,6 +82,10 @@ class Cluster:
     def take_policy(self, policy: Policy) -> None:
         """Other rules from now on. Whatever is derived from the rules is made anew here; jobs stay as they are."""
         self.configured = policy
+        self.table.configure(policy)
+        for host in self.hosts.values():
+            for share in host.attempts.values():
+                self.table.move_resources(host.row, share.resources, 1)
         self.take_queue_states()
         self.rights = Rights(policy)
         if self.rights.victims != self.runners.queues:
@@ -198,6 +200,14 @@ class Cluster:
             attempt = self.attempts.get(key)
             if attempt is not None:
                 attempt.usage[name] = usage
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def wake_at(self) -> float:
+        """When time alone will bring something about: the next tick should not be later than that."""
+        if self.dependants.stirred:
+            return 0.0
+        return self.alarms[0][0] if self.alarms else float("inf")
 
     # -- read ----------------------------------------------------------------------------------------------------
 

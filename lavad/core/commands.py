@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from lavad.core.events import NewJob
-from lavad.core.model import HostFacts, Key
+from lavad.core.model import HostFacts, Key, RoleAsked
 from lavad.core.plan import Plan
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
@@ -29,6 +29,7 @@ class Asked:
     queues: tuple[str, ...] = ()  # candidates; the first that takes the job is its queue; empty: the job's own
     is_size_given: bool = True  # -n
     limits: tuple[tuple[str, int], ...] = ()
+    roles: tuple[RoleAsked, ...] = ()  # as submitted: what another queue adds makes another request of them
 
 
 NOTHING_MORE = Asked()

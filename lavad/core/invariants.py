@@ -14,6 +14,7 @@ def check(cluster: Cluster) -> None:
     """Raise AssertionError with the first thing that does not hold."""
     _check_hosts(cluster)
     _check_open(cluster)
+    _check_site(cluster)
     _check_attempts(cluster)
     _check_lending(cluster)
     _check_arrays(cluster)
@@ -30,9 +31,18 @@ def _check_hosts(cluster: Cluster) -> None:
         assert table.slots_free[host.row] == facts.slots - sum(s.slots for s in shares), f"{name}: slots do not add up"
         memory = facts.memory_mib - sum(s.memory_mib for s in shares)
         assert table.memory_free_mib[host.row] == memory, f"{name}: memory does not add up"
-        gpus = [gpu for key, share in host.attempts.items() if _holds_gpus(cluster, key) for gpu in share.gpus]
+        whole = {key: share for key, share in host.attempts.items() if not share.gpu_memory_mib}
+        gpus = [gpu for key, share in whole.items() if _holds_gpus(cluster, key) for gpu in share.gpus]
         assert len(gpus) == len(set(gpus)), f"{name}: a GPU is held twice"
+        used = Counter[int]()
+        for share in shares:
+            used.update(dict(zip(share.gpus, share.gpu_memory_mib, strict=False)))
+        assert not set(used) & set(gpus), f"{name}: a GPU held by one job is used by another"
+        left = {gpu: facts.devices[gpu].memory_mib - memory for gpu, memory in used.items() if gpu < len(facts.devices)}
+        assert table.gpu_memory.get(host.row, {}) == left, f"{name}: memory of GPUs does not add up"
         held = sum(1 << gpu for gpu in {gpu for share in shares for gpu in share.gpus})
+        cpus = [cpu for share in shares for task in (*share.cpus, share.cpus_idle) for cpu in task]
+        assert len(cpus) == len(set(cpus)), f"{name}: a processor is held twice"
         assert table.gpu_free[host.row] == ((1 << facts.gpus) - 1) & ~held, f"{name}: free GPUs are not those not held"
         assert table.gpus_free[host.row] == table.gpu_free[host.row].bit_count(), f"{name}: GPUs do not add up"
         assert table.attempts[host.row] == len(shares), f"{name}: attempts do not add up"
@@ -44,6 +54,20 @@ def _check_hosts(cluster: Cluster) -> None:
 def _holds_gpus(cluster: Cluster, key: Key) -> bool:
     attempt = cluster.attempts[key]
     return "gpus" not in attempt.lends and not (attempt.over and attempt.preemptions)
+
+
+def _check_site(cluster: Cluster) -> None:
+    held: Counter[tuple[str, int]] = Counter()
+    for host in cluster.hosts.values():
+        for share in host.attempts.values():
+            for one in share.resources:
+                amounts = cluster.table.site.amounts(one.name)
+                store = amounts.store(host.row) if amounts is not None else None
+                if store is not None:
+                    held[one.name, store.rows[0]] += one.amount
+    for amounts in cluster.table.site.numeric():
+        for store in amounts.stores:
+            assert store.held == held[amounts.name, store.rows[0]], f"{amounts.name}: what is held does not add up"
 
 
 def _check_open(cluster: Cluster) -> None:

@@ -55,6 +55,20 @@ class Launch(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class RoleAsked:
+    """One role as it was submitted."""
+
+    tasks_min: int = 1
+    tasks_max: int = 1
+    slots_per_task: int = 1
+    requirement: str = ""
+    gpu: str | None = None  # the -gpu argument; None where it was not given
+    launch: Launch = Launch.FIRST
+    name: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RoleRequest:
     """What one role of a job asks for; the gang starts when every role's minimum fits, or not at all."""
 
@@ -65,16 +79,41 @@ class RoleRequest:
     gpus: int = 0  # devices on each host, or for each task
     gpus_per_task: bool = False
     one_host: bool = False  # span[hosts=1]
-    ptile: int = 0  # span[ptile=n]: tasks on each host, the last may have fewer
-    select: str = ""  # the select section, normalised; compiled by requirement.py
+    ptile: int = 0  # span[ptile=n]: tasks on each host, the last may have fewer; -1: as many as it has slots
+    select: str = ""  # select[...] and the sections below: text as ``requirement`` prints it
+    order: str = ""
+    same: str = ""
+    rusage: str = ""  # what else is reserved, and memory that is not simply so much on each host
+    gpu: str = ""  # -gpu, where it says more than a number
+    cu: str = ""
+    affinity: str = ""
+    ptile_by: tuple[tuple[str, int], ...] = ()  # span[ptile='n,type:m']: tasks on hosts of that type or model
+    block: int = 0  # span[block=n]: tasks come n at a time
+    stripe: int = 0  # span[stripe=n]: one task a host, then the next, up to n on each; -1 without a bound
     launch: Launch = Launch.FIRST
     name: str = ""
     command: str = ""
 
+    @property
+    def is_special(self) -> bool:
+        """Does it ask for more than slots, memory, whole GPUs, a selection and a number of tasks a host?"""
+        sections = self.order or self.same or self.rusage or self.gpu or self.cu or self.affinity
+        return bool(sections or self.block or self.stripe or self.ptile < 0 or self.ptile_by)
+
+
+class Alternative(NamedTuple):
+    """Other roles that will do, for a job that has waited so long."""
+
+    roles: tuple[RoleRequest, ...]
+    same: str = ""
+    cu: str = ""
+    delay_s: int = 0
+
 
 def _is_plain(role: RoleRequest) -> bool:
     is_bound = role.one_host and role.tasks_max > 1
-    return role.slots_per_task == 1 and not (is_bound or role.ptile or role.memory_mib or role.gpus or role.select)
+    asks = is_bound or role.ptile or role.memory_mib or role.gpus or role.select
+    return role.slots_per_task == 1 and not (asks or role.is_special)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +121,31 @@ class Request:
     """All that placement looks at. Equal requests are one object (interned), so that buckets are few."""
 
     roles: tuple[RoleRequest, ...]
-    hosts: tuple[str, ...] = ()  # -m: only these; empty means any
+    hosts: tuple[str, ...] = ()  # -m: only these, groups and preferences as written; empty means any
     exclusive: bool = False
+    same: str = ""  # of all roles together: a compound requirement's tail
+    cu: str = ""
+    alternatives: tuple[Alternative, ...] = ()
     slots_min: int = field(init=False, compare=False, repr=False)
     is_plain: bool = field(init=False, compare=False, repr=False)  # any free slots will do, wherever they are
+    is_simple: bool = field(init=False, compare=False, repr=False)  # slots, memory, whole devices of selected hosts
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slots_min", sum(role.tasks_min * role.slots_per_task for role in self.roles))
+        object.__setattr__(self, "slots_min", self._least())
         is_plain = len(self.roles) == 1 and _is_plain(self.roles[0]) and not self.hosts and not self.exclusive
+        is_plain = is_plain and not self.alternatives and not self.same and not self.cu
         object.__setattr__(self, "is_plain", is_plain)
-        object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive)))
+        is_special = any(role.is_special for role in self.roles)
+        is_simple = not (is_special or self.exclusive or self.alternatives or self.same or self.cu)
+        is_first = any("!" in word for word in self.hosts)
+        object.__setattr__(self, "is_simple", is_simple and not is_first)
+        rest = (self.same, self.cu, self.alternatives)
+        object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive, rest)))
+
+    def _least(self) -> int:
+        choices = (self.roles, *(one.roles for one in self.alternatives))
+        return min(sum(role.tasks_min * role.slots_per_task for role in roles) for roles in choices)
 
     def __hash__(self) -> int:
         return self._hash  # asked for at every start and end of a job
@@ -118,6 +171,7 @@ class Shared:
     rerunnable: bool = False
     terminate_at: float = 0.0
     user_group: str = ""
+    requirement: str = ""  # job's and queue's together, as shown
 
 
 TEXT_FIELDS = ("name", "command", "cwd", "submit_cwd", "input", "output", "error", "description")
@@ -144,30 +198,42 @@ def unpack_text(text: bytes) -> dict[str, str]:
     return dict(zip(TEXT_FIELDS, text.decode(errors="surrogateescape").split("\0"), strict=True))
 
 
+class ResourceShare(NamedTuple):
+    """So much of a resource of the site, in thousandths; of an indexed one the numbers of its devices."""
+
+    name: str
+    amount: int
+    devices: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class HostShare:
-    """One host's part in an allocation."""
+    """One host's part in an allocation.
+
+    ``gpu_memory_mib``: of each device, how much; empty where the devices are for this job alone.
+    """
 
     host: str
     slots: int
     memory_mib: int = 0
     gpus: tuple[int, ...] = ()
     tasks_by_role: tuple[int, ...] = ()
-
-
-PREEMPTION = "preemption"  # the cause of a suspension that lends room to others
-
-
-@dataclass(frozen=True, slots=True)
-class QueueWindow:
-    """What the windows of a queue permit now, and when its run windows close."""
-
-    may_dispatch: bool = True
-    may_run: bool = True
-    closes_at: float = float("inf")
+    resources: tuple[ResourceShare, ...] = ()
+    gpu_memory_mib: tuple[int, ...] = ()
+    cpus: tuple[tuple[int, ...], ...] = ()  # processors of each task, where they are bound
+    cpus_idle: tuple[int, ...] = ()  # processors beside them that nobody else may have
 
 
 Allocation = tuple[HostShare, ...]  # the lead host first
+
+
+class Device(NamedTuple):
+    """One GPU. ``peers`` has a bit for each device that is linked to it by NVLink."""
+
+    model: str = ""
+    memory_mib: int = 0
+    numa: int = 0
+    peers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +255,11 @@ class HostFacts:
     boot_id: str = ""
     peer_address: str = ""
     gpu_model: str = ""
+    gpu_driver: str = ""
+    devices: tuple[Device, ...] = ()
+    cores: int = 0
+    sockets: int = 1
+    disks: int = 0
+    topology: str = ""  # "cpu core socket numa" of each usable processor, joined by commas
+    can_set_gpu_mode: bool = False
+    has_mps: bool = False

@@ -150,12 +150,7 @@ class Queue:
     @property
     def is_timed(self) -> bool:
         """Do run limits matter to the scheduler here?"""
-        has_end = bool(self.run_windows) and not self.ignores_deadline
-        return self.backfill_depth > 0 or self.order is JobOrder.SLOWDOWN or has_end
-
-    @property
-    def has_windows(self) -> bool:
-        return bool(self.run_windows or self.dispatch_windows)
+        return self.backfill_depth > 0 or self.order is JobOrder.SLOWDOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +229,7 @@ class Resource:
     is_increasing: bool = False  # a larger value is worse
     is_released_when_suspended: bool = True
     is_consumable: bool = True
+    is_indexed: bool = False  # numbered devices: a job is told which ones are its own
     description: str = ""
 
 
@@ -245,6 +241,15 @@ class ResourceInstance:
     value: str  # empty for dynamic ones
     hosts: Names = ALL
     is_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeUnit:
+    """A ComputeUnit row of lsb.hosts: a rack, enclosure and the like. ``hosts`` are those at any depth below it."""
+
+    name: str
+    type: str
+    hosts: Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +301,8 @@ class Policy:
     limits: tuple[Limit, ...] = ()
     resources: Mapping[str, Resource] = field(default_factory=dict)
     resource_map: tuple[ResourceInstance, ...] = ()
+    compute_units: tuple[ComputeUnit, ...] = ()  # in the order of the file
+    compute_unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
     pools: tuple[Pool, ...] = ()
     pending_jobs: int | None = None  # MAX_PEND_JOBS of the cluster
     pending_slots: int | None = None

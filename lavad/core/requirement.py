@@ -1,7 +1,7 @@
-"""The -R language: ``select[...] order[...] rusage[...] span[...]``, parsed by hand in linear time.
+"""The -R language as a whole: sections, several terms (``2*{...} + 4*{...}``), and alternatives (``{...} || {...}@s``).
 
-``parse`` turns text into a ``Requirement``; ``select_mask`` compiles a select expression to a boolean vector over the
-host table. Several -R texts are and-ed by joining them with blanks. Errors name the character they were found at.
+The parts are in ``requirements``, a file for each section. Errors name the character they were found at. Texts of
+several -R options come joined by blanks: conditions are and-ed, reservations united, the last span holds.
 """
 
 import re
@@ -12,391 +12,297 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.indexes.hosts import LOAD_INDICES, HostTable
-from lavad.core.model import HostFacts
+from lavad.core.indexes.hosts import HostTable
 from lavad.core.reasons import Refused
+from lavad.core.requirements import affinity, cu, order, rusage, same, select, span
+from lavad.core.requirements.affinity import Affinity
+from lavad.core.requirements.cu import Units
+from lavad.core.requirements.lexer import bad, count
+from lavad.core.requirements.rusage import Usage
+from lavad.core.requirements.span import Span
+from lavad.core.requirements.vocabulary import ANY, Vocabulary
 
 _SECTION = re.compile(r"(select|order|rusage|span|same|cu|affinity)\s*\[", re.IGNORECASE)
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[KMGT]B?)?(?![\w]))|(?P<name>[A-Za-z_][\w.\-]*)|(?P<string>'[^']*'|\"[^\"]*\")"
-    r"|(?P<op>\|\||&&|==|!=|>=|<=|[-+*/<>()!=,])|(?P<bad>\S))"
-)
-_DEPTH_MAX = 64
-_UNIT_MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
-_TEXT_MAX = 4094
-# Far above what hosts have, and far below where sums over hosts and tasks would not fit 64 bits.
-_MEMORY_MAX_MIB = 1 << 40
-_COUNT_MAX = 1_000_000
+_TIMES = re.compile(r"\s*(?:(\d+)\s*\*\s*)?\{")
+_DELAY = re.compile(r"\s*@\s*(\d+)")
+TEXT_MAX = 4094
+TERMS_MAX = 64
+CHOICES_MAX = 16
 
-Vector = NDArray[Any]
-Scalar = np.float64 | np.str_
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What one simple requirement asks for. ``usages`` are alternatives, the preferred one first."""
+
+    select: str = ""
+    order: str = ""
+    usages: tuple[Usage, ...] = ()
+    span: Span = span.NONE
+    same: tuple[str, ...] = ()
+    cu: Units | None = None
+    affinity: Affinity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Terms that hold together, with how many tasks each is for (0: all that no other is for).
+
+    ``same`` and ``cu`` bind all terms. ``delay_s`` after its submission a job may be placed by this choice.
+    """
+
+    terms: tuple[tuple[int, Term], ...]
+    same: tuple[str, ...] = ()
+    cu: Units | None = None
+    delay_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What one or several -R texts ask for. Memory is reserved on each host that gets tasks."""
+    """Alternatives, the preferred one first."""
 
-    select: str = ""
-    memory_mib: int = 0
-    gpus: int = 0
-    one_host: bool = False
-    ptile: int = 0
+    choices: tuple[Choice, ...] = (Choice(((0, Term()),)),)
+
+    @property
+    def term(self) -> Term:
+        """The only term, or the first."""
+        return self.choices[0].terms[0][1]
+
+    @property
+    def is_simple(self) -> bool:
+        """One term, one choice?"""
+        return len(self.choices) == 1 and len(self.choices[0].terms) == 1 and not self.choices[0].terms[0][0]
 
 
-def parse(text: str) -> Requirement:
+def parse(text: str, vocabulary: Vocabulary = ANY) -> Requirement:
     """Read a requirement.
 
     Raises:
-        Refused: bad syntax, an unknown resource, or a section this version does not honour, with the place.
+        Refused: bad syntax, or a name that nobody knows, with the place.
     """
-    if len(text) > _TEXT_MAX:
-        raise Refused(f"Bad resource requirement syntax: longer than {_TEXT_MAX} characters")
-    wanted = Requirement()
-    for name, body, at in _sections(text):
-        wanted = _SECTIONS[name](wanted, body, at)
-    return wanted
+    if len(text) > TEXT_MAX:
+        raise Refused(f"Bad resource requirement syntax: longer than {TEXT_MAX} characters")
+    if "{" not in text:
+        return Requirement((Choice(((0, _term(text, 0, vocabulary)),)),))
+    choices = []
+    for part, at in _alternatives(text):
+        choices.append(_choice(part, at, vocabulary))
+    if len(choices) > CHOICES_MAX:
+        raise Refused(f"Bad resource requirement syntax: more than {CHOICES_MAX} alternatives")
+    return Requirement(tuple(choices))
 
 
-def _bad(at: int, what: str) -> Refused:
-    return Refused(f"Bad resource requirement syntax at character {at + 1}: {what}")
+def _alternatives(text: str) -> Iterator[tuple[str, int]]:
+    """Parts between ``||`` that stand in no braces."""
+    depth = begin = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "{") - (letter == "}")
+        if depth < 0:
+            raise bad(at, "this } closes nothing")
+        if depth == 0 and text.startswith("||", at) and not text.startswith("||", at - 1):
+            yield text[begin:at], begin
+            begin = at + 2
+    if depth:
+        raise bad(text.rindex("{"), "this { has no }")
+    yield text[begin:], begin
 
 
-def _sections(text: str) -> Iterator[tuple[str, str, int]]:
-    """(name, body, offset of body); text before the first section is a select, as in LSF."""
-    at = 0
+def _choice(text: str, at: int, vocabulary: Vocabulary) -> Choice:
+    """``{term}``, ``{2*{term} + 3*{term}}``, ``2*{term} + 3*{term} same[...]``; then perhaps ``@delay``."""
+    terms: list[tuple[int, Term]] = []
+    place = 0
+    while found := _TIMES.match(text, place):
+        end = _closing_brace(text, found.end() - 1, at)
+        times = count(found.group(1), at + found.start(1)) if found.group(1) else 0
+        body, start = text[found.end() : end], at + found.end()
+        if "{" in body:
+            inner = _choice(body, start, vocabulary)
+            if times or terms:
+                raise bad(at + found.start(), "a term can't hold other terms")
+            return replace(inner, delay_s=_delay(text, end + 1, at))
+        terms.append((times, _term(body, start, vocabulary)))
+        place = end + 1
+        plus = re.compile(r"\s*\+").match(text, place)
+        if plus is None:
+            break
+        place = plus.end()
+    if not terms:
+        raise bad(at + place, "expected {")
+    if len(terms) > TERMS_MAX:
+        raise bad(at, f"more than {TERMS_MAX} terms")
+    if sum(not times for times, _ in terms) > 1:
+        raise bad(at, "only one term may be without a number of tasks")
+    return _with_tail(Choice(tuple(terms)), text, place, at, vocabulary)
+
+
+def _with_tail(choice: Choice, text: str, place: int, at: int, vocabulary: Vocabulary) -> Choice:
+    """What may follow the last term: same[...], cu[...], and a delay."""
+    delayed = _DELAY.match(text, place)
+    tail = text[delayed.end() :] if delayed else text[place:]
+    start = delayed.end() if delayed else place
+    common = _term(tail, at + start, vocabulary) if tail.strip() else Term()
+    if replace(common, same=(), cu=None) != Term():
+        raise bad(at + start, "only same[...] and cu[...] may follow the last term")
+    delay_s = count(delayed.group(1), at + delayed.start(1), 0) if delayed else 0
+    return replace(choice, same=common.same, cu=common.cu, delay_s=delay_s)
+
+
+def _delay(text: str, place: int, at: int) -> int:
+    found = _DELAY.match(text, place)
+    rest = text[found.end() if found else place :]
+    if rest.strip():
+        raise bad(at + place, f"did not expect {rest.strip()[:20]!r} here")
+    return count(found.group(1), at + found.start(1), 0) if found else 0
+
+
+def _closing_brace(text: str, start: int, at: int) -> int:
+    depth = 0
+    for place in range(start, len(text)):
+        depth += (text[place] == "{") - (text[place] == "}")
+        if depth == 0:
+            return place
+    raise bad(at + start, "this { has no }")
+
+
+# -- sections ----------------------------------------------------------------------------------------------------------
+
+
+def _term(text: str, at: int, vocabulary: Vocabulary) -> Term:
+    term = Term()
+    for name, body, start in _sections(text, at):
+        term = _PARSERS[name](term, body, start, vocabulary)
+    return term
+
+
+def _sections(text: str, at: int) -> Iterator[tuple[str, str, int]]:
+    """(name, body, place of the body); text before the first section is a select, as in LSF."""
     first = _SECTION.search(text)
-    lead = text[: first.start()] if first else text
-    if lead.strip():
-        yield "select", lead, 0
-    at = len(lead)
-    while text[at:].strip():
-        at += len(text[at:]) - len(text[at:].lstrip())
-        found = _SECTION.match(text, at)
+    place = first.start() if first else len(text)
+    if text[:place].strip():
+        yield "select", text[:place], at
+    while text[place:].strip():
+        place += len(text[place:]) - len(text[place:].lstrip())
+        found = _SECTION.match(text, place)
         if not found:
-            raise _bad(at, f"expected a section such as span[...], found {text[at:].strip()[:20]!r}")
-        end = _closing(text, found.end())
-        yield found.group(1).lower(), text[found.end() : end], found.end()
-        at = end + 1
+            raise bad(at + place, f"expected a section such as span[...], found {text[place:].strip()[:20]!r}")
+        end = text.find("]", found.end())
+        if end < 0:
+            raise bad(at + found.end(), "this [ has no ]")
+        yield found.group(1).lower(), text[found.end() : end], at + found.end()
+        place = end + 1
 
 
-def _closing(text: str, at: int) -> int:
-    end = text.find("]", at)
-    if end < 0:
-        raise _bad(at, "this [ has no ]")
-    return end
+def _select(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(
+        term, select=and_ed(term.select, select.text_of(select.parse(body, at, vocabulary)) if body.strip() else "")
+    )
 
 
-# -- sections ---------------------------------------------------------------------------------------------------
+def _order(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    keys = order.text_of(order.parse(body, at, vocabulary)) if body.strip() else ""
+    return replace(term, order=":".join(filter(None, (term.order, keys))))
 
 
-def _select(wanted: Requirement, body: str, at: int) -> Requirement:
-    compile_select(body, at)
-    both = f"({wanted.select}) && ({body.strip()})" if wanted.select else body.strip()
-    return replace(wanted, select=both)
+def _rusage(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    found = rusage.parse(body, at, vocabulary)
+    if not term.usages:
+        return replace(term, usages=found)
+    if len(term.usages) > 1 or len(found) > 1:
+        raise bad(at, "rusage with alternatives can't be joined with another rusage")
+    return replace(term, usages=(united(term.usages[0], found[0]),))
 
 
-def _rusage(wanted: Requirement, body: str, at: int) -> Requirement:
-    for item in re.split(r"[,:]", body):
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals or not value:
-            raise _bad(at, f"rusage takes name=value, found {item.strip()!r}")
-        if name == "mem":
-            wanted = replace(wanted, memory_mib=_whole(_size_mib(value, at), _MEMORY_MAX_MIB, at))
-        elif name in ("ngpus_physical", "ngpus_excl_p", "ngpus_shared"):
-            wanted = replace(wanted, gpus=_whole(_number(value, at), _COUNT_MAX, at))
-        else:
-            raise _bad(at, f"rusage can reserve mem and ngpus_physical; {name!r} is not known here")
-    return wanted
+def _span(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(term, span=span.parse(body, at))
 
 
-def _span(wanted: Requirement, body: str, at: int) -> Requirement:
-    name, equals, value = (part.strip() for part in body.partition("="))
-    if name == "hosts" and equals and value in ("1", "-1"):
-        return replace(wanted, one_host=value == "1", ptile=0)
-    if name == "ptile" and value.isascii() and value.isdigit() and 0 < float(value) <= _COUNT_MAX:
-        return replace(wanted, ptile=int(value), one_host=False)
-    raise _bad(at, f"span takes hosts=1 or ptile=n, found {body.strip()!r}")
+def _same(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(term, same=tuple(dict.fromkeys((*term.same, *same.parse(body, at, vocabulary)))))
 
 
-def _order(wanted: Requirement, body: str, at: int) -> Requirement:
-    raise _bad(at, "the order section is not honoured by this version")
+def _cu(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(term, cu=cu.parse(body, at))
 
 
-def _unsupported(wanted: Requirement, body: str, at: int) -> Requirement:
-    raise _bad(at, "the same, cu and affinity sections are not honoured by this version")
+def _affinity(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(term, affinity=affinity.parse(body, at))
 
 
-_SECTIONS: dict[str, Callable[[Requirement, str, int], Requirement]] = {
+_PARSERS: dict[str, Callable[[Term, str, int, Vocabulary], Term]] = {
     "select": _select,
+    "order": _order,
     "rusage": _rusage,
     "span": _span,
-    "order": _order,
-    "same": _unsupported,
-    "cu": _unsupported,
-    "affinity": _unsupported,
+    "same": _same,
+    "cu": _cu,
+    "affinity": _affinity,
 }
 
 
-def _number(text: str, at: int) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise _bad(at, f"expected a number, found {text!r}") from None
+def and_ed(first: str, second: str) -> str:
+    """Two select texts that were read before, as one."""
+    return f"({first}) && ({second})" if first and second else first or second
 
 
-def _whole(value: float, most: int, at: int) -> int:
-    """Rounded up; scheduling counts in 64 bits, so what is absurd is refused here."""
-    if not 0 <= value <= most:
-        raise _bad(at, f"expected a number from 0 to {most}")
-    return int(np.ceil(value))
+def united(first: Usage, second: Usage) -> Usage:
+    """Both reservations; where both name a resource the second holds."""
+    names = {one.name for one in second.reserves}
+    reserves = (*(one for one in first.reserves if one.name not in names), *second.reserves)
+    if second.gpus:
+        return replace(second, reserves=reserves)
+    return replace(first, reserves=reserves)
 
 
-def _size_mib(text: str, at: int) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", text, re.IGNORECASE)
-    if not found:
-        raise _bad(at, f"expected a size such as 2000 or 4GB, found {text!r}")
-    return float(found.group(1)) * _UNIT_MIB[found.group(2).upper() or "M"]
+# -- back to text ------------------------------------------------------------------------------------------------------
 
 
-# -- select: text to a function over columns ----------------------------------------------------------------------
-
-Column = Callable[[HostTable], Vector | Scalar]
-
-
-def _facts_column(attribute: str) -> Column:
-    return lambda table: np.array([getattr(facts, attribute) for facts in table.facts])
-
-
-def _load_column(name: str) -> Column:
-    place = LOAD_INDICES.index(name)
-    return lambda table: table.load[: len(table), place]
+def text_of(wanted: Requirement) -> str:
+    """Text that parses to the same requirement, as bjobs -l shows it; empty where nothing is asked for."""
+    if wanted.is_simple:
+        choice = wanted.choices[0]
+        return term_text(choice.terms[0][1])
+    return " || ".join([_choice_text(choice) for choice in wanted.choices])
 
 
-_COLUMNS: dict[str, Column] = {
-    "ncpus": _facts_column("cpus"),
-    "maxmem": _facts_column("memory_mib"),
-    "maxswp": _facts_column("swap_mib"),
-    "maxtmp": _facts_column("tmp_mib"),
-    "cpuf": _facts_column("cpu_factor"),
-    "type": _facts_column("type"),
-    "model": _facts_column("model"),
-    "hname": _facts_column("name"),
-    "ngpus": _facts_column("gpus"),
-    "ngpus_physical": _facts_column("gpus"),
-    "maxslots": _facts_column("slots"),
-    "slots": lambda table: table.slots_free[: len(table)],
-    **{name: _load_column(name) for name in LOAD_INDICES},
-    "swap": _load_column("swp"),
-    "login": _load_column("ls"),
-    "idle": _load_column("it"),
-    "cpu": _load_column("r1m"),
-}
-_WORDS = ("any", "local")  # type==any, type==local
+def _choice_text(choice: Choice) -> str:
+    terms = " + ".join(
+        f"{times}*{{{term_text(term)}}}" if times else f"{{{term_text(term)}}}" for times, term in choice.terms
+    )
+    tail = term_text(Term(same=choice.same, cu=choice.cu))
+    inner = f"{terms} {tail}".strip()
+    if len(choice.terms) > 1 or choice.terms[0][0]:
+        inner = f"{{{inner}}}"
+    return f"{inner}@{choice.delay_s}" if choice.delay_s else inner
 
 
-class _Parser:
-    """Recursive descent over the select grammar; each rule gives a function from host table to vector."""
-
-    def __init__(self, text: str, at: int) -> None:
-        self.tokens = list(_tokens(text, at))
-        self.place = 0
-        self.depth = 0
-
-    def peek(self) -> str:
-        return self.tokens[self.place][1] if self.place < len(self.tokens) else ""
-
-    def take(self) -> tuple[str, str, int]:
-        if self.place == len(self.tokens):
-            raise _bad(self.tokens[-1][2] if self.tokens else 0, "the expression ends too early")
-        token = self.tokens[self.place]
-        self.place += 1
-        return token
-
-    def whole(self) -> Column:
-        made = self.either()
-        if self.place < len(self.tokens):
-            _, word, at = self.tokens[self.place]
-            raise _bad(at, f"did not expect {word!r} here")
-        return made
-
-    def either(self) -> Column:
-        return self._chain(self.both, {"||": np.logical_or})
-
-    def both(self) -> Column:
-        return self._chain(self.comparison, {"&&": np.logical_and})
-
-    def comparison(self) -> Column:
-        left = self.sum()
-        if self.peek() in _COMPARE:
-            _, word, at = self.take()
-            right = self.sum()
-            return _compared(_COMPARE[word], left, right, at)
-        return left
-
-    def sum(self) -> Column:
-        return self._chain(self.product, {"+": np.add, "-": np.subtract})
-
-    def product(self) -> Column:
-        return self._chain(self.unary, {"*": np.multiply, "/": np.true_divide})
-
-    def _chain(self, part: Callable[[], Column], operators: dict[str, Any]) -> Column:
-        first = part()
-        rest: list[tuple[Any, Column]] = []
-        while self.peek() in operators:
-            operator = operators[self.take()[1]]
-            rest.append((operator, part()))
-        return _joined(first, rest) if rest else first
-
-    def unary(self) -> Column:
-        self.depth += 1
-        if self.depth > _DEPTH_MAX:
-            raise _bad(0, "nested too deeply")
-        try:
-            if self.peek() == "!":
-                self.take()
-                inner = self.unary()
-                return lambda table: np.logical_not(inner(table))
-            if self.peek() == "-":
-                self.take()
-                inner = self.unary()
-                return lambda table: np.negative(_number_of(inner(table)))
-            return self.atom()
-        finally:
-            self.depth -= 1
-
-    def atom(self) -> Column:
-        kind, word, at = self.take()
-        if word == "(":
-            inner = self.either()
-            if self.peek() != ")":
-                raise _bad(at, "this ( has no )")
-            self.take()
-            return inner
-        if kind == "number":
-            value = _size_mib(word, at) if word[-1].isalpha() else float(word)
-            return lambda table: np.float64(value)
-        if kind == "string":
-            return lambda table: np.str_(word[1:-1])
-        if kind == "name":
-            return self.name(word, at)
-        raise _bad(at, f"did not expect {word!r} here")
-
-    def name(self, word: str, at: int) -> Column:
-        if word == "defined" and self.peek() == "(":
-            self.take()
-            _, resource, _ = self.take()
-            if self.take()[1] != ")":
-                raise _bad(at, "defined takes one name in parentheses")
-            return _resource(resource)
-        if word in _COLUMNS:
-            return _COLUMNS[word]
-        before = self.tokens[self.place - 2][1] if self.place >= 2 else ""
-        if before in ("==", "!=", "="):
-            return lambda table: np.str_(word)
-        return _resource(word)
+def term_text(term: Term) -> str:
+    """One simple requirement."""
+    usage = " || ".join([_usage_text(usage) for usage in term.usages])
+    parts = [("select", term.select), ("order", term.order), ("rusage", usage), ("span", span.text_of(term.span))]
+    parts += [("same", ":".join(term.same)), ("cu", cu.text_of(term.cu) if term.cu else "")]
+    parts += [("affinity", affinity.text_of(term.affinity) if term.affinity else "")]
+    return " ".join([f"{name}[{body}]" for name, body in parts if body])
 
 
-def _tokens(text: str, at: int) -> Iterator[tuple[str, str, int]]:
-    text, place, before = text.rstrip(), 0, ""
-    while found := _TOKEN.match(text, place):
-        kind = found.lastgroup or "bad"
-        word, start = found.group(kind), found.start(kind)
-        if kind == "bad":
-            raise _bad(at + start, f"did not expect {word!r}")
-        if kind == "name" and before not in ("==", "!=", "="):
-            word = word.partition("-")[0]  # a minus; only a word to compare with, as a host's name, may hold one
-        yield kind, word, at + start
-        place, before = start + len(word), word
+def _usage_text(usage: Usage) -> str:
+    gpus = f"ngpus_physical={usage.gpus}{'/task' if usage.gpus_per_task else ''}" if usage.gpus else ""
+    options = f":{usage.gpu_options}" if usage.gpu_options else ""
+    return ",".join(filter(None, (rusage.text_of(usage.reserves), f"{gpus}{options}")))
 
 
-def _resource(name: str) -> Column:
-    """A boolean resource: true on the hosts that list it."""
-    return lambda table: np.array([name in facts.resources for facts in table.facts], dtype=bool)
-
-
-def _number_of(value: Vector | Scalar) -> Vector:
-    """True counts as 1."""
-    return np.asarray(_no_word(value), dtype=np.float64)
-
-
-def _no_word(value: Vector | Scalar) -> Vector | Scalar:
-    if value.dtype.kind == "U":
-        raise TypeError("a word is neither a number nor true or false")
-    return value
-
-
-def _joined(first: Column, rest: list[tuple[Any, Column]]) -> Column:
-    """From left to right, in a loop: a user's thousand terms must not nest a thousand calls."""
-
-    def together(table: HostTable) -> Vector | Scalar:
-        value = _no_word(first(table))
-        for operator, part in rest:
-            value = operator(_number_of(value), _number_of(part(table)))
-        return value
-
-    return together
-
-
-_COMPARE = {
-    "==": np.equal,
-    "=": np.equal,
-    "!=": np.not_equal,
-    ">=": np.greater_equal,
-    "<=": np.less_equal,
-    ">": np.greater,
-    "<": np.less,
-}
-
-
-def _compared(operator: Any, left: Column, right: Column, at: int) -> Column:
-    def compare(table: HostTable) -> Vector:
-        a, b = np.asarray(left(table)), np.asarray(right(table))
-        if "U" in (a.dtype.kind, b.dtype.kind):
-            return _compared_words(operator, a, b, len(table))
-        return np.asarray(operator(a, b))
-
-    return compare
-
-
-def _compared_words(operator: Any, a: Vector, b: Vector, hosts: int) -> Vector:
-    """Strings: only == and != mean something. ``any`` and ``local`` match every type (one type here until there are
-    several)."""
-    if b.ndim == 0 and str(b) in _WORDS:
-        return np.full(hosts, operator is np.equal)
-    if operator not in (np.equal, np.not_equal):
-        return np.zeros(hosts, dtype=bool)
-    return np.asarray(operator(a.astype(str), b.astype(str)))
-
-
-def compile_select(text: str, at: int = 0) -> Column:
-    """A select expression as a function from host table to truth for each host.
-
-    Raises:
-        Refused: bad syntax, with the character.
-    """
-    if not text.strip():
-        return lambda table: np.ones(len(table), dtype=bool)
-    column = _Parser(text, at).whole()
-    try:
-        truth(column, _probe())
-    except (TypeError, ValueError):  # numpy's, for words in a sum and the like
-        raise _bad(at, "words can only be compared, with == or !=") from None
-    return column
-
-
-def _probe() -> HostTable:
-    table = HostTable()
-    table.add(HostFacts("probe", 1))
-    return table
-
-
-def truth(column: Column, table: HostTable) -> NDArray[np.bool_]:
-    """The value for each host, as true or false. What has no value (1/0) is as numpy has it."""
-    with np.errstate(all="ignore"):
-        value = np.asarray(column(table))
-    return np.broadcast_to(np.asarray(_no_word(value), dtype=bool), (len(table),))
+# -- for those who only have a condition -------------------------------------------------------------------------------
 
 
 def select_mask(text: str, table: HostTable) -> NDArray[np.bool_]:
     """Which hosts satisfy a select expression now."""
-    return truth(compile_select(text), table)
+    if not text.strip():
+        return np.ones(len(table), dtype=bool)
+    return select.Selection(text, vocabulary=Vocabulary(table.site.resources, is_open=True)).truth(table)
+
+
+def compile_select(text: str, at: int = 0) -> Any:
+    """A select expression, checked.
+
+    Raises:
+        Refused: bad syntax, with the character.
+    """
+    return select.Selection(text, at)

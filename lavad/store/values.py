@@ -11,7 +11,19 @@ from json.encoder import encode_basestring_ascii as quote
 from typing import TYPE_CHECKING, Any
 
 from lavad.core.dependency import parse, text_of
-from lavad.core.model import Allocation, HostFacts, HostShare, Key, Launch, Request, RoleRequest, Shared
+from lavad.core.model import (
+    Allocation,
+    Alternative,
+    Device,
+    HostFacts,
+    HostShare,
+    Key,
+    Launch,
+    Request,
+    ResourceShare,
+    RoleRequest,
+    Shared,
+)
 from lavad.core.ranges import Ranges
 from lavad.core.records import Attempt, Claim, Host, JobEnd, Terms
 from lavad.store.batch import Row
@@ -65,7 +77,7 @@ def name_of(words: bytes) -> str:
 
 
 def hosts_text(allocation: Allocation) -> str:
-    """An allocation as JSON: [[host, slots, memory, [gpus], [tasks by role]], ...]."""
+    """An allocation as JSON: [[host, slots, memory, [gpus], [tasks by role], {the rest, if there is any}], ...]."""
     if len(allocation) != 1:
         return "[" + ",".join([_share_text(share) for share in allocation]) + "]"
     text = _hosts_texts.get(allocation)
@@ -78,7 +90,18 @@ def hosts_text(allocation: Allocation) -> str:
 
 def _share_text(share: HostShare) -> str:
     gpus, tasks = ",".join(map(str, share.gpus)), ",".join(map(str, share.tasks_by_role))
-    return f"[{quote(share.host)},{share.slots},{share.memory_mib},[{gpus}],[{tasks}]]"
+    rest = f",{_rest_text(share)}" if share.resources or share.cpus or share.gpu_memory_mib else ""
+    return f"[{quote(share.host)},{share.slots},{share.memory_mib},[{gpus}],[{tasks}]{rest}]"
+
+
+def _rest_text(share: HostShare) -> str:
+    rest = {
+        "resources": share.resources,
+        "gpu_memory_mib": share.gpu_memory_mib,
+        "cpus": share.cpus,
+        "cpus_idle": share.cpus_idle,
+    }
+    return _encode({name: value for name, value in rest.items() if value})
 
 
 def decode_hosts(text: str) -> Allocation:
@@ -87,9 +110,20 @@ def decode_hosts(text: str) -> Allocation:
 
 
 def _allocation(shares: list[list[Any]]) -> Allocation:
-    return tuple(
-        HostShare(host, slots, memory, tuple(gpus), tuple(tasks)) for host, slots, memory, gpus, tasks in shares
+    return tuple([_share(*values) for values in shares])
+
+
+def _share(
+    host: str, slots: int, memory: int, gpus: list[int], tasks: list[int], rest: dict[str, list[Any]] | None = None
+) -> HostShare:
+    if not rest:
+        return HostShare(host, slots, memory, tuple(gpus), tuple(tasks))
+    resources = tuple(
+        [ResourceShare(name, amount, tuple(numbers)) for name, amount, numbers in rest.get("resources", ())]
     )
+    cpus = tuple([tuple(task) for task in rest.get("cpus", ())])
+    gpu_memory, idle = tuple(rest.get("gpu_memory_mib", ())), tuple(rest.get("cpus_idle", ()))
+    return HostShare(host, slots, memory, tuple(gpus), tuple(tasks), resources, gpu_memory, cpus, idle)
 
 
 def allocation_row(attempt: Attempt) -> Row:
@@ -110,8 +144,7 @@ def allocation_row(attempt: Attempt) -> Row:
 
 
 def _attempt_words(attempt: Attempt) -> str:
-    is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
-    more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
+    more = f',"more":{_encode(_seldom(attempt))}' if attempt.again or attempt.suspended_at else ""
     signal = "null" if attempt.last_signal is None else _encode(attempt.last_signal)
     return (
         f'{{"home":{quote(attempt.exec_home)},"cwd":{quote(attempt.exec_cwd)},"start":{quote(attempt.start_reason)},'
@@ -119,12 +152,10 @@ def _attempt_words(attempt: Attempt) -> str:
     )
 
 
-_SELDOM = ("again", "held_again", "excludes", "suspended", "suspended_at", "lends", "preemptions", "is_unconstrained")
-
-
-def _seldom(attempt: Attempt) -> dict[str, Any]:
-    """What only attempts have that were suspended, forced, or are to run again."""
-    return {name: value for name in _SELDOM if (value := getattr(attempt, name))}
+def _seldom(attempt: Attempt) -> list[Any]:
+    """What only attempts have that were suspended, or had to make room."""
+    cause, reason = clean(attempt.suspend_cause), clean(attempt.suspend_reason)
+    return [attempt.again, attempt.suspended_at, cause, reason, list(attempt.lends), attempt.preemptions]
 
 
 def decode_attempt(row: "SqlRow[Any]") -> Attempt:
@@ -137,8 +168,10 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
     attempt.exec_home, attempt.exec_cwd = words["home"], words["cwd"]
     attempt.kill_reason, attempt.doomed = words["kill"], words["doomed"]
     attempt.last_signal = tuple(words["signal"]) if words.get("signal") else None
-    for name, value in words.get("more", {}).items():
-        setattr(attempt, name, tuple(value) if name == "lends" else value)
+    if words.get("more"):
+        again, suspended_at, cause, reason, lends, preemptions = words["more"]
+        attempt.again, attempt.suspended_at, attempt.preemptions = again, suspended_at, preemptions
+        attempt.suspend_cause, attempt.suspend_reason, attempt.lends = cause, reason, tuple(lends)
     attempt.staged, attempt.unreleased = set(json.loads(row.staged)), set(json.loads(row.unreleased))
     return attempt
 
@@ -233,6 +266,10 @@ def shared_text(shared: Shared) -> str:
 
 
 def _as_dict(value: Any) -> Any:
+    if isinstance(value, Alternative):
+        return _as_dict(value._asdict())
+    if isinstance(value, dict):
+        return {name: _as_dict(part) for name, part in value.items()}
     if isinstance(value, Shared | Request | RoleRequest | HostFacts):
         return {field.name: _as_dict(getattr(value, field.name)) for field in fields(value) if field.init}
     if isinstance(value, tuple | frozenset):
@@ -246,11 +283,20 @@ def decode_shared(text: str) -> Shared:
     request = values["request"]
     roles = tuple(_role(role) for role in request["roles"])
     known = {**_known(Request, request), "roles": roles, "hosts": tuple(request.get("hosts", ()))}
+    known["alternatives"] = tuple(_alternative(one) for one in request.get("alternatives", ()))
     return Shared(**{**_known(Shared, values), "request": Request(**known)})
 
 
 def _role(values: dict[str, Any]) -> RoleRequest:
-    return RoleRequest(**{**_known(RoleRequest, values), "launch": Launch(values.get("launch", 0))})
+    ptile_by = tuple((name, tasks) for name, tasks in values.get("ptile_by", ()))
+    return RoleRequest(
+        **{**_known(RoleRequest, values), "launch": Launch(values.get("launch", 0)), "ptile_by": ptile_by}
+    )
+
+
+def _alternative(values: dict[str, Any]) -> Alternative:
+    roles = tuple(_role(role) for role in values["roles"])
+    return Alternative(roles, values.get("same", ""), values.get("cu", ""), values.get("delay_s", 0))
 
 
 def _known(kind: type[Shared | Request | RoleRequest | HostFacts], values: dict[str, Any]) -> dict[str, Any]:
@@ -269,4 +315,5 @@ def host_row(host: Host) -> Row:
 def decode_facts(text: str) -> HostFacts:
     """What an agent once said of its host."""
     values = _known(HostFacts, json.loads(text))
-    return HostFacts(**{**values, "resources": frozenset(values.get("resources", ()))})
+    devices = tuple(Device(*one) for one in values.get("devices", ()))
+    return HostFacts(**{**values, "resources": frozenset(values.get("resources", ())), "devices": devices})

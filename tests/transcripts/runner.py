@@ -4,6 +4,7 @@
 before you keep it. The commands are the functions of ``Player`` whose names begin with ``do_``; jobs have letters.
 """
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
@@ -12,15 +13,17 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.model import Key, Launch
+from lavad.core.model import HostShare, Key, Launch, RoleAsked
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord
+from lavad.core.requesting import request_of, rules_for
+from lavad.core.requirements.rusage import PARTS
 from lavad.core.scheduling.explain import explain
 from lavad.core.step import Outcome
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
-from tests.transcripts import rules
+from tests.transcripts import rules, site
 
 HERE = Path(__file__).resolve().parent
 CALLERS = {"ann": ANN, "bob": BOB, "root": ROOT}
@@ -38,7 +41,7 @@ class Player:
 
     def play(self, line: str) -> list[str]:
         """Do what a line says; what came of it, a line each."""
-        word, *rest = line.split()
+        word, *rest = shlex.split(line)
         try:
             return list(getattr(self, f"do_{word}")(*rest))
         except Refused as refusal:
@@ -63,6 +66,30 @@ class Player:
         self.story = Story(policy=rules.policy(words))
         yield from ()
 
+    def do_site(self, *words: str) -> Iterator[str]:
+        """site lic=4@all scratch=100@each group.big=n1,n2 rack.r1=n1,n2: before the hosts; see ``site.py``."""
+        self.story = Story(policy=site.policy(words, self.story.cluster.policy))
+        yield from ()
+
+    def do_host(self, name: str, slots: str, *words: str) -> Iterator[str]:
+        """host n1 8 memory=16000 model=epyc has=ib,fast gpus=8 links=4: one host in full."""
+        self.story.join(site.host(name, slots, words))
+        yield from ()
+
+    def do_load(self, name: str, *words: str) -> Iterator[str]:
+        """load n1 r15s=0.5 mem=4000: the agent reports."""
+        indices, external = site.load(words)
+        table = self.story.cluster.table
+        table.set_load(table.rows[name], indices)
+        table.set_external(table.rows[name], external)
+        yield from ()
+
+    def do_held(self, letter: str) -> Iterator[str]:
+        """held A: devices, processors and resources of its shares."""
+        attempt = self.story.job(*self._split(letter)).attempt
+        for share in attempt.allocation if attempt else ():
+            yield " ".join([share.host, *_held(share)])
+
     def do_move(self, letter: str, place: str, *words: str) -> Iterator[str]:
         """move A 1 (btop), move A -1 (bbot), move A 1 by root."""
         caller = CALLERS[words[1]] if words[:1] == ("by",) else ANN
@@ -75,6 +102,9 @@ class Player:
         for word in words:
             name, _, value = word.partition("=")
             options[name] = True if name in FLAGS else int(value) if name in NUMBERS else value
+        asked = {name: options.pop(name) for name in ("R", "gpu") if name in options}
+        if asked:
+            options |= self._requested(asked, options)
         options["caller"] = CALLERS[options.pop("user", "ann")]
         if options.pop("each", False):
             options["launch"] = Launch.EACH
@@ -87,6 +117,14 @@ class Player:
             options["hosts"] = tuple(options["hosts"].split(","))
         self.numbers[letter] = self.story.submit(a_job(**options))
         yield from ()
+
+    def _requested(self, asked: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        """What R="..." and gpu="..." come to, for as many tasks as ``slots`` says."""
+        cluster = self.story.cluster
+        tasks = options.pop("slots", 1)
+        one = RoleAsked(tasks, tasks, requirement=asked.get("R", ""), gpu=str(asked["gpu"]) if "gpu" in asked else None)
+        rules_ = rules_for(cluster.policy, cluster.table, cluster.policy.queue(options.get("queue", "normal")))
+        return {"request": request_of([one], (), False, rules_)[0]}
 
     def do_pass(self) -> Iterator[str]:
         """The scheduler looks at what has changed."""
@@ -182,7 +220,7 @@ class Player:
     def do_why(self, letter: str) -> Iterator[str]:
         """Why a job waits."""
         number, index = self._split(letter)
-        for reason in explain(self.story.cluster, self.story.cluster.jobs[number], index, self.story.now):
+        for reason in explain(self.story.cluster, self.story.cluster.jobs[number], index):
             hosts = f": {' '.join(reason.hosts)}" if reason.hosts else ""
             yield f"{reason.text}{hosts}" + (f"  ({reason.advice})" if reason.advice else "")
 
@@ -264,6 +302,19 @@ def _order_text(order: Order) -> str:
             return "release"
         case ForgetOrder():
             return "forget"
+
+
+def _held(share: HostShare) -> Iterator[str]:
+    if share.memory_mib:
+        yield f"mem={share.memory_mib}"
+    if share.gpus:
+        memory = f" with {share.gpu_memory_mib[0]} MB each" if share.gpu_memory_mib else ""
+        yield f"gpus={','.join(map(str, share.gpus))}{memory}"
+    if share.cpus:
+        yield "cpus=" + " ".join([",".join(map(str, task)) for task in share.cpus])
+    for one in share.resources:
+        numbers = f" ({','.join(map(str, one.devices))})" if one.devices else ""
+        yield f"{one.name}={one.amount / PARTS:g}{numbers}"
 
 
 def _array_text(array: ArrayRecord) -> str:

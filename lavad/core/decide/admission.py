@@ -10,8 +10,10 @@ from lavad.core.cluster import Cluster
 from lavad.core.commands import Asked, Caller
 from lavad.core.events import NewJob
 from lavad.core.model import Request, Shared
-from lavad.core.policy import Queue
+from lavad.core.policy import ALL, Queue
 from lavad.core.reasons import Refused
+from lavad.core.requesting import known_request
+from lavad.core.requirements import named
 
 HARD_LIMIT = "Cannot exceed queue's hard limit(s)"
 
@@ -38,10 +40,10 @@ def _in_queue(cluster: Cluster, new: NewJob, name: str, caller: Caller, asked: A
     queue = cluster.policy.by_name[name]
     check_user(queue, caller)
     _check_kind(queue, new.shared.request)
-    _check_hosts(queue, new.shared.request)
+    _check_hosts(cluster, queue, new.shared.request)
     if queue.defaults.rlimits:
         _check_process_limits(queue, dict(asked.limits))
-    shared = new.shared if new.shared.queue == name else replace(new.shared, queue=name)
+    shared = new.shared if new.shared.queue == name else _moved(cluster, new.shared, queue, asked)
     return with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
 
 
@@ -69,8 +71,22 @@ def _check_kind(queue: Queue, request: Request) -> None:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
 
 
-def _check_hosts(queue: Queue, request: Request) -> None:
-    if request.hosts and not any(host in queue.hosts for host in request.hosts):
+def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shared:
+    """The job in another queue, with that queue's requirement."""
+    if not asked.roles:
+        return replace(shared, queue=queue.name)
+    before = shared.request
+    request, text = known_request(
+        asked.roles, before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
+    )
+    return replace(shared, queue=queue.name, request=request, requirement=text)
+
+
+def _check_hosts(cluster: Cluster, queue: Queue, request: Request) -> None:
+    if not request.hosts or queue.hosts == ALL:
+        return
+    chosen = named.chosen(request.hosts, [*cluster.policy.known_hosts, *cluster.hosts], cluster.policy.host_groups)
+    if not any(host in queue.hosts for host in chosen.ranks):
         raise Refused(f"{request.hosts[0]}: Host or host group is not used by the queue")
 
 

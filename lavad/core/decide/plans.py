@@ -11,7 +11,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide import takeovers
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.takeovers import dispatch
-from lavad.core.model import HostShare
+from lavad.core.model import HostShare, ResourceShare
 from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
 
@@ -28,6 +28,9 @@ class _Room:
         self.attempts = self.table.attempts[: len(self.table)].copy()
         self.memory_mib: dict[int, int] = {}
         self.gpus: dict[int, int] = {}
+        self.gpu_memory: dict[tuple[int, int], int] = {}
+        self.cpus: dict[int, int] = {}
+        self.amounts: dict[tuple[int, str], int] = {}  # taken of a store, by its first host and name
 
     def fits(self, start: Start, exclusive: bool) -> bool:
         """Is every host of the start open and wide enough? Nothing is taken."""
@@ -44,7 +47,7 @@ class _Room:
             [
                 self._has_rest(row, share)
                 for row, share in zip(rows, start.allocation, strict=True)
-                if share.memory_mib or share.gpus
+                if share.memory_mib or share.gpus or share.resources or share.cpus
             ]
         )
 
@@ -61,8 +64,42 @@ class _Room:
         )
 
     def _has_rest(self, row: int, share: HostShare) -> bool:
-        wanted = _bits(share)
-        return share.memory_mib <= self._memory_on(row) and wanted & self._gpus_on(row) == wanted
+        return (
+            share.memory_mib <= self._memory_on(row)
+            and self._has_gpus(row, share)
+            and _cpus(share) & ~self.cpus.get(row, self.table.cpus_free(row)) == 0
+            and all(self._has_amount(row, one) for one in share.resources)
+        )
+
+    def _has_gpus(self, row: int, share: HostShare) -> bool:
+        if not share.gpu_memory_mib:
+            wanted = _bits(share)
+            return wanted & self._gpus_on(row) == wanted
+        both = zip(share.gpus, share.gpu_memory_mib, strict=True)
+        return all(memory <= self._gpu_memory_on(row, gpu) for gpu, memory in both)
+
+    def _gpu_memory_on(self, row: int, gpu: int) -> int:
+        """What is left of a device that jobs share; nothing of one that a job has for itself."""
+        known = self.gpu_memory.get((row, gpu))
+        if known is not None:
+            return known
+        left = self.table.gpu_memory.get(row, {})
+        if gpu in left:
+            return left[gpu]
+        devices = self.table.facts[row].devices
+        return devices[gpu].memory_mib if gpu < len(devices) and self._gpus_on(row) >> gpu & 1 else 0
+
+    def _has_amount(self, row: int, one: ResourceShare) -> bool:
+        amounts = self.table.site.amounts(one.name)
+        store = amounts.store(row) if amounts is not None else None
+        return store is not None and one.amount + self.amounts.get((store.rows[0], one.name), 0) <= store.free
+
+    def _take_amount(self, row: int, one: ResourceShare) -> None:
+        amounts = self.table.site.amounts(one.name)
+        store = amounts.store(row) if amounts is not None else None
+        if store is not None:
+            place = store.rows[0], one.name
+            self.amounts[place] = self.amounts.get(place, 0) + one.amount
 
     def _memory_on(self, row: int) -> int:
         return self.memory_mib.get(row, int(self.table.memory_free_mib[row]))
@@ -86,8 +123,15 @@ class _Room:
         for row, share in zip(rows, start.allocation, strict=True):
             if share.memory_mib:
                 self.memory_mib[row] = self._memory_on(row) - share.memory_mib
+            if share.gpu_memory_mib:
+                for gpu, memory in zip(share.gpus, share.gpu_memory_mib, strict=True):
+                    self.gpu_memory[row, gpu] = self._gpu_memory_on(row, gpu) - memory
             if share.gpus:
                 self.gpus[row] = self._gpus_on(row) & ~_bits(share)
+            if share.cpus:
+                self.cpus[row] = self.cpus.get(row, self.table.cpus_free(row)) & ~_cpus(share)
+            for one in share.resources:
+                self._take_amount(row, one)
 
 
 def _bits(share: HostShare) -> int:
@@ -113,6 +157,8 @@ def _fit_together(cluster: Cluster, starts: Sequence[Start]) -> bool:
             rows.append(row)
             slots.append(share.slots)
             memory_mib.append(share.memory_mib)
+            if share.resources or share.cpus or share.gpu_memory_mib:
+                return False
             if share.gpus:
                 bits, taken = _bits(share), gpus.get(row, 0)
                 if bits & taken or bits & ~table.gpu_free[row]:
@@ -125,6 +171,10 @@ def _fit_together(cluster: Cluster, starts: Sequence[Start]) -> bool:
         and (np.bincount(rows, slots, hosts) <= table.slots_free[:hosts]).all()
         and (np.bincount(rows, memory_mib, hosts) <= table.memory_free_mib[:hosts]).all()
     )
+
+
+def _cpus(share: HostShare) -> int:
+    return sum(1 << cpu for cpu in {*share.cpus_idle, *(cpu for task in share.cpus for cpu in task)})
 
 
 def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:

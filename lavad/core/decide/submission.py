@@ -14,6 +14,7 @@ from lavad.core.model import Request
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Job
+from lavad.core.requirements import named
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +68,16 @@ def check_request(cluster: Cluster, request: Request) -> None:
     """Refuse what no cluster could give."""
     if not request.roles:
         raise Refused("The job has no tasks: a role is missing")
-    for role in request.roles:
+    for role in (*request.roles, *(role for one in request.alternatives for role in one.roles)):
         if role.tasks_min < 1 or role.tasks_max < role.tasks_min or role.slots_per_task < 1:
             raise Refused("Bad processor number: -n takes min[,max] with 1 <= min <= max")
-        if role.ptile < 0:
+        if role.ptile < -1:
             raise Refused("Bad resource requirement syntax: span[ptile=n] takes a positive number")
         if role.memory_mib < 0 or role.gpus < 0:
             raise Refused("Bad resource requirement syntax: memory and GPUs are not negative")
     known = cluster.policy.known_hosts  # also those that have not joined yet
-    unknown = [host for host in request.hosts if host not in cluster.hosts and host not in known]
-    if unknown:
-        raise Refused(f"{unknown[0]}: Bad host name, host group name or cluster name")
+    groups = cluster.policy.host_groups
+    named.check(request.hosts, lambda name: name in cluster.hosts or name in known or name in groups)
 
 
 def priority_of(cluster: Cluster, new: NewJob, caller: c.Caller) -> int:

@@ -6,17 +6,22 @@ held by an attempt, and ``usable`` says whether the host may take anything now.
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.model import Allocation, HostFacts, HostShare
+from lavad.core.indexes.site import PARTS, Site
+from lavad.core.model import Allocation, HostFacts, HostShare, ResourceShare
+from lavad.core.policy import ComputeUnit, Names, Policy, ResourceKind
 
 _GROWTH = 64
 _COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole", "_open")
 _MANY = 6  # so many shares are booked at once: fewer are faster one by one
 _PLAIN_SHARES_MAX = 100_000  # kept for the next job; what is not kept is made again
+_CACHED_MAX = 8192
+_T = TypeVar("_T")
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 
 
@@ -46,6 +51,24 @@ class HostTable:
         self.slots_open = 0  # free slots of all hosts that may take anything now
         self._is_open: list[bool] = []
         self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
+        self.site = Site()
+        self.gpu_memory: dict[int, dict[int, int]] = {}  # row -> device -> memory left, where jobs share devices
+        self._cpus_all: dict[str, int] = {}
+        self._cpus_held: dict[int, int] = {}  # row -> a bit for each processor that is bound to a job
+        self.groups: Mapping[str, Names] = {}
+        self.units: tuple[ComputeUnit, ...] = ()
+        self.unit_types: tuple[str, ...] = ()
+        self.watched: Mapping[str, object] = {}  # values that some blocked requirement waits for
+        self.moved: set[str] = set()  # those of them that have changed since the last pass
+        self._cache: dict[object, Any] = {}
+        self._cache_version = (0, 0)
+
+    def configure(self, policy: Policy) -> None:
+        """Take over the cluster's rules. Site resources that are held have to be taken again by the caller."""
+        self.groups = policy.host_groups
+        self.units, self.unit_types = policy.compute_units, policy.compute_unit_types
+        self.facts_version += 1
+        self.site.configure(policy.resources, policy.resource_map)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -65,6 +88,7 @@ class HostTable:
         self.memory_free_mib[row] = facts.memory_mib
         self.gpus_free[row] = facts.gpus
         self._is_open.append(False)
+        self.site.add_host(row, facts)
         return row
 
     def copy(self) -> "HostTable":
@@ -73,7 +97,74 @@ class HostTable:
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray | list | dict | set):
                 setattr(twin, name, value.copy())
+        twin.site = self.site.copy()
+        twin.gpu_memory = {row: left.copy() for row, left in self.gpu_memory.items()}
+        twin.watched = {}
         return twin
+
+    def cached(self, key: object, make: Callable[[], _T]) -> _T:
+        """What is made from facts and rules alone, made again only when one of them changes."""
+        version = (self.facts_version, self.site.version)
+        if version != self._cache_version or len(self._cache) >= _CACHED_MAX:
+            self._cache.clear()
+            self._cache_version = version
+        if key not in self._cache:
+            self._cache[key] = make()
+        found: _T = self._cache[key]
+        return found
+
+    # -- values by name, as requirements call them
+
+    def values(self, name: str) -> NDArray[Any]:
+        """A number, truth or string for each host; false where nobody knows the name."""
+        used = len(self.names)
+        if name == "mem":  # what is reserved may not be used yet
+            return np.minimum(self.load[:used, _PLACES[name]], self.memory_free_mib[:used])
+        if name in _PLACES:
+            return self.load[:used, _PLACES[name]]
+        if name == "slots":
+            return self.slots_free[:used]
+        amounts = self.site.amounts(name) if name in self.site.resources else None
+        if amounts is not None:
+            return amounts.column([store.free / PARTS for store in amounts.stores], used)
+        return self.cached(("values", name), lambda: self._static(name))
+
+    def _static(self, name: str) -> NDArray[Any]:
+        value_of = _FACTS.get(name)
+        if value_of is not None:
+            return np.array([value_of(facts) for facts in self.facts])
+        if name.startswith("gpu_model") and name[9:].isdigit():
+            return np.array([_device_model(facts, int(name[9:])) for facts in self.facts], dtype=str)
+        resource = self.site.resources.get(name)
+        if resource is not None and resource.kind is ResourceKind.STRING:
+            return self.site.strings(name)
+        if resource is not None and resource.kind is ResourceKind.NUMERIC:
+            return np.full(len(self.names), np.nan)
+        return self.site.booleans(name)
+
+    def is_moving(self, name: str) -> bool:
+        """Does its value change as jobs are placed?"""
+        if name in ("slots", "mem"):
+            return True
+        resource = self.site.resources.get(name)
+        return resource is not None and resource.kind is ResourceKind.NUMERIC
+
+    def is_fixed(self, name: str) -> bool:
+        """Does its value stay as long as facts and rules do?"""
+        return name not in _PLACES and not self.is_moving(name)
+
+    def is_increasing(self, name: str) -> bool:
+        """Is a larger value worse?"""
+        resource = self.site.resources.get(name)
+        return name in _INCREASING or (resource is not None and resource.is_increasing)
+
+    def defined(self, name: str) -> NDArray[np.bool_]:
+        """Which hosts have such a resource."""
+        if name in _PLACES or name in _FACTS or name == "slots":
+            return np.ones(len(self.names), dtype=bool)
+        if name.startswith("gpu_model"):
+            return np.asarray(self.values(name) != "")
+        return self.cached(("defined", name), lambda: self.site.has(name))
 
     @property
     def place(self) -> NDArray[np.int64]:
@@ -110,6 +201,7 @@ class HostTable:
         self._add_slots(row, new.slots - old.slots)
         self.memory_free_mib[row] += new.memory_mib - old.memory_mib
         self._count_gpus(row)
+        self.site.change_facts(row, new)
         self.changed.add(row)
 
     def _add_slots(self, row: int, slots: int) -> None:
@@ -140,22 +232,64 @@ class HostTable:
 
     def set_load(self, row: int, load: Sequence[float]) -> None:
         """Newest load indices of a host, in the order of ``LOAD_INDICES``; sizes in MiB."""
+        if self.watched:
+            self._note_moved_load(row, load)
         self.load[row] = load
+
+    def _note_moved_load(self, row: int, load: Sequence[float]) -> None:
+        for name in self.watched:
+            place = _PLACES.get(name)
+            if place is not None and self.load[row, place] != load[place]:
+                self._note_moved(name)
+
+    def set_external(self, row: int, values: Mapping[str, float]) -> None:
+        """Newest values of an elim on that host."""
+        for name, value in values.items():
+            store = self.site.report(row, name, value)
+            if store is not None:
+                self._note_moved(name)
+
+    def _note_moved(self, name: str) -> None:
+        """There may be more of it now: whoever waits for it is to be looked at."""
+        if name in self.watched:
+            self.moved.add(name)
 
     def take(self, row: int, share: HostShare, whole: bool) -> None:
         """Book a host share. What a suspended holder lends, or one gives back soon, may be booked a second time."""
         self._add_slots(row, -share.slots)
+        self._note_moved("slots")
         self.attempts[row] += 1
         if share.memory_mib:
             self.memory_free_mib[row] -= share.memory_mib
         if share.gpus:
-            self._hold_gpus(row, share.gpus)
-            self._count_gpus(row)
+            self._hold_gpus(row, share)
+        if share.cpus:
+            self._cpus_held[row] = self._cpus_held.get(row, 0) | _cpus_of(share)
+        if share.resources:
+            self.move_resources(row, share.resources, 1)
         if whole:
             self.taken_whole[row] = True
             self._set_open(row)
 
-    def _hold_gpus(self, row: int, gpus: tuple[int, ...]) -> None:
+    def move_resources(self, row: int, resources: tuple[ResourceShare, ...], sign: int) -> None:
+        """Hold more or less of what the site counts."""
+        for one in resources:
+            store = self.site.move(row, one.name, sign * one.amount, _bits(one.devices))
+            if store is not None:
+                self._note_moved(one.name)
+
+    def _hold_gpus(self, row: int, share: HostShare) -> None:
+        """Devices for this job alone, or so much memory of each."""
+        if share.gpu_memory_mib:
+            left = self.gpu_memory.setdefault(row, {})
+            for gpu, memory in zip(share.gpus, share.gpu_memory_mib, strict=True):
+                left[gpu] = left.get(gpu, self._gpu_size(row, gpu)) - memory
+            self._gpu_held[row] |= _bits(share.gpus)
+        else:
+            self._hold_whole_gpus(row, share.gpus)
+        self._count_gpus(row)
+
+    def _hold_whole_gpus(self, row: int, gpus: tuple[int, ...]) -> None:
         for gpu in gpus:
             if self._gpu_held[row] >> gpu & 1:
                 self._gpu_again[row, gpu] = self._gpu_again.get((row, gpu), 0) + 1
@@ -188,6 +322,7 @@ class HostTable:
 
     def _move_slots(self, rows: list[int], slots: list[int], attempts: int) -> None:
         at = np.array(rows)
+        self._note_moved("slots")
         self.attempts[at] += attempts
         free = self.slots_free[at]
         if free.min() < 0 or (free + slots).min() < 0:
@@ -205,12 +340,44 @@ class HostTable:
         if share.memory_mib:
             self.memory_free_mib[row] += share.memory_mib
         if share.gpus:
-            self._let_gpus_go(row, share.gpus)
-            self._count_gpus(row)
+            self._free_gpus(row, share)
+        if share.cpus:
+            self._cpus_held[row] &= ~_cpus_of(share)
+        if share.resources:
+            self.move_resources(row, share.resources, -1)
         if whole:
             self.taken_whole[row] = False
             self._set_open(row)
         self.changed.add(row)
+
+    def _free_gpus(self, row: int, share: HostShare) -> None:
+        if share.gpu_memory_mib:
+            self._free_gpu_memory(row, share)
+        else:
+            self._let_gpus_go(row, share.gpus)
+        self._count_gpus(row)
+
+    def _free_gpu_memory(self, row: int, share: HostShare) -> None:
+        left = self.gpu_memory[row]
+        for gpu, memory in zip(share.gpus, share.gpu_memory_mib, strict=True):
+            left[gpu] += memory
+            if left[gpu] >= self._gpu_size(row, gpu):  # nobody uses it any more
+                del left[gpu]
+                self._gpu_held[row] &= ~(1 << gpu)
+        if not left:
+            del self.gpu_memory[row]
+
+    def _gpu_size(self, row: int, gpu: int) -> int:
+        devices = self.facts[row].devices
+        return devices[gpu].memory_mib if gpu < len(devices) else 0
+
+    def cpus_free(self, row: int) -> int:
+        """A bit for each processor of the host that is bound to no job."""
+        topology = self.facts[row].topology
+        known = self._cpus_all.get(topology)
+        if known is None:
+            known = self._cpus_all[topology] = _bits(tuple(int(one.split()[0]) for one in topology.split(",") if one))
+        return known & ~self._cpus_held.get(row, 0)
 
     def slots_usable(self) -> int:
         """Slots of all hosts that are up and open, whether they are free or not."""
@@ -239,6 +406,36 @@ class HostTable:
         return self._open[: len(self.names)]
 
 
+_PLACES = {name: place for place, name in enumerate(LOAD_INDICES)}
+_PLACES |= {alias: _PLACES[name] for alias, name in (("swap", "swp"), ("login", "ls"), ("idle", "it"), ("cpu", "r1m"))}
+_INCREASING = frozenset({"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "login", "cpu"})
+_FACTS: dict[str, Callable[[HostFacts], Any]] = {
+    "ncpus": lambda facts: facts.cpus,
+    "nthreads": lambda facts: facts.cpus,
+    "ncores": lambda facts: facts.cores or facts.cpus,
+    "nprocs": lambda facts: facts.sockets,
+    "ndisks": lambda facts: facts.disks,
+    "maxmem": lambda facts: facts.memory_mib,
+    "maxswp": lambda facts: facts.swap_mib,
+    "maxtmp": lambda facts: facts.tmp_mib,
+    "cpuf": lambda facts: facts.cpu_factor,
+    "type": lambda facts: facts.type,
+    "model": lambda facts: facts.model,
+    "hname": lambda facts: facts.name,
+    "status": lambda facts: "ok",  # a host that is not ok is not asked
+    "server": lambda facts: facts.server,
+    "rexpri": lambda facts: 0,
+    "maxslots": lambda facts: facts.slots,
+    "gpu_driver": lambda facts: facts.gpu_driver,
+    **{name: lambda facts: facts.gpus for name in ("ngpus", "ngpus_physical", "ngpus_shared")},
+    **{name: lambda facts: facts.gpus for name in ("ngpus_excl_p", "ngpus_excl_t")},
+}
+
+
+def _device_model(facts: HostFacts, number: int) -> str:
+    return facts.devices[number].model if number < len(facts.devices) else ""
+
+
 def natural(name: str) -> list[tuple[int, str]]:
     """Sort key under which numbers in names count as numbers."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
@@ -246,4 +443,15 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 def _are_slots(shares: Allocation) -> bool:
     """Nothing but slots?"""
-    return not any([share.memory_mib or share.gpus for share in shares])
+    return not any([share.memory_mib or share.gpus or share.resources or share.cpus for share in shares])
+
+
+def _cpus_of(share: HostShare) -> int:
+    return _bits(share.cpus_idle) | _bits(tuple(cpu for task in share.cpus for cpu in task))
+
+
+def _bits(gpus: tuple[int, ...]) -> int:
+    mask = 0
+    for gpu in gpus:
+        mask |= 1 << gpu
+    return mask

@@ -72,7 +72,7 @@ class Gate:
         if queue.name in self._barred:
             self.refusal = Refusal.OUT_OF_TURN
         elif request.slots_min <= self.slots_open:
-            allocation = self._place(request, candidate.run_limit_s)
+            allocation = self._place(request, candidate.run_limit_s, self._waited_s(candidate))
         if allocation is None and self._makes_more(queue):
             self._reserve(queue, Reservation(candidate.place, candidate.key, candidate.job))
         return allocation
@@ -145,15 +145,21 @@ class Gate:
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
-    def _place(self, request: Request, run_limit_s: int) -> Allocation | None:
+    def _waited_s(self, candidate: Cursor) -> float:
+        """How long the job has waited, where that matters: alternatives may hold only after a while."""
+        if not candidate.key.request.alternatives:
+            return 0.0
+        return self._now - self._cluster.jobs[candidate.job].submitted_at
+
+    def _place(self, request: Request, run_limit_s: int, waited_s: float) -> Allocation | None:
         if not self._made:
-            allocation = place(self._room, request)
+            allocation = place(self._room, request, waited_s)
         else:
             profile = self._future()
             if profile.free_until(self._now + run_limit_s if run_limit_s else NEVER) < request.slots_min:
                 self.refusal = Refusal.PROMISED
                 return None
-            allocation = place(self._room, request)
+            allocation = place(self._room, request, waited_s)
         if allocation is not None:
             slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
             self._take(slots, run_limit_s)

@@ -4,7 +4,7 @@ Columns over blocked buckets, so that freed hosts are compared with all of them 
 out in scheduling order without a look at each.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.scheduling.ordering import Rank
 from lavad.core.scheduling.placement import Need
+from lavad.core.scheduling.wants import watched_by
 
 _GROWTH = 256
 _FEW = 32  # so many are compared one by one: arrays would take longer
@@ -30,6 +31,7 @@ class BlockedBuckets:
         self._keys: list[BucketKey | None] = []
         self._places: dict[BucketKey, int] = {}
         self._spare: list[int] = []
+        self._watching: dict[str, set[BucketKey]] = {}  # by the value that may let them start
         # The same as columns, for many at once; what has changed since is entered when they are next asked.
         self._need_columns: NDArray[np.int64] = np.full((_FIELDS, _GROWTH), _NEVER, np.int64)
         self._rank_columns: NDArray[np.float64] = np.zeros((3, _GROWTH), np.float64)
@@ -47,6 +49,8 @@ class BlockedBuckets:
         if place is None:
             place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
             self._keys[place] = key
+            for name in watched_by(key.request):
+                self._watching.setdefault(name, set()).add(key)
         self._needs[place] = need
         self._ranks[place] = rank[:3]
         self._stale.add(place)
@@ -65,6 +69,25 @@ class BlockedBuckets:
             self._needs[place] = _NO_NEED
             self._stale.add(place)
             self._spare.append(place)
+            for name in watched_by(key.request):
+                self._unwatch(name, key)
+
+    def _unwatch(self, name: str, key: BucketKey) -> None:
+        keys = self._watching.get(name)
+        if keys is not None:
+            keys.discard(key)
+            if not keys:
+                del self._watching[name]
+
+    @property
+    def watched(self) -> Mapping[str, object]:
+        """Values that some of these buckets wait for, as they are now and will be."""
+        return self._watching
+
+    def watching(self, names: Iterable[str]) -> list[BucketKey]:
+        """Buckets that wait for one of these values, the oldest first."""
+        found = {key for name in names for key in self._watching.get(name, ())}
+        return sorted(found)
 
     def key(self, place: int) -> BucketKey | None:
         """The bucket at a place; None when it is not blocked any more."""

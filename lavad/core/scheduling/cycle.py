@@ -64,7 +64,16 @@ class Agenda:
             self._add_fresh(cluster, key)
         for key in self.takers.gather(cluster, changed, cluster.touched, now):
             self._add(cluster, key)
+        self._gather_moved(cluster)
         self._gather_promised(cluster, bool(changed), now)
+
+    def _gather_moved(self, cluster: Cluster) -> None:
+        """Buckets that wait for a load, or for a resource of the site, are looked at when that has changed."""
+        moved, cluster.table.moved = cluster.table.moved, set()
+        if moved:
+            for key in self.blocked.watching(moved):
+                self._add(cluster, key)
+        cluster.table.watched = self.blocked.watched
 
     def _gather_promised(self, cluster: Cluster, has_room: bool, now: float) -> None:
         """Buckets held back for others are looked at when room appears, or when what was promised may have changed."""
@@ -173,6 +182,7 @@ class Agenda:
             or cluster.policy is not self.policy
             or cluster.pending.fresh
             or (has_room and (len(self.blocked) or self.book.held))
+            or cluster.table.moved
             or self.book.concerns(cluster.pending.left)
             or self.takers.has_work(cluster, now)
         )

@@ -5,12 +5,19 @@ order of their names (first fit), which keeps wide holes for parallel jobs.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core.indexes.hosts import HostTable
-from lavad.core.model import Allocation, HostShare, Request, RoleRequest
-from lavad.core.scheduling.room import Candidates, Free, Room, chunk_of
+from lavad.core.model import Allocation, HostShare, Request, ResourceShare, RoleRequest
+from lavad.core.requirements import cu
+from lavad.core.requirements.cu import Units
+from lavad.core.scheduling import devices
+from lavad.core.scheduling.room import Candidates, Room, chunk_of
+from lavad.core.scheduling.spreading import Filler, live_rows
+from lavad.core.scheduling.taking import Part
+from lavad.core.scheduling.units import Capacity, alike, within
+from lavad.core.scheduling.wants import wants_of
 
 
 class Need(NamedTuple):
@@ -26,60 +33,59 @@ class Need(NamedTuple):
 
 
 def smallest_need(request: Request) -> Need:
-    """Per host: of the least demanding role; in all: the slots of every role's minimum."""
-    chunks = [chunk_of(role) for role in request.roles]
-    role = request.roles[0]
-    is_gang = len(request.roles) == 1 and not role.one_host
+    """Per host: of the least demanding role; in all: the slots of every role's minimum. Of all alternatives."""
+    needs = [_need_of(roles) for roles in (request.roles, *(one.roles for one in request.alternatives))]
+    if len(needs) == 1:
+        return needs[0]
+    least = Need(*(min(values) for values in zip(*needs, strict=True)))
+    return least._replace(tasks=1)
+
+
+def _need_of(roles: tuple[RoleRequest, ...]) -> Need:
+    chunks = [chunk_of(role) for role in roles]
+    role = roles[0]
+    is_gang = len(roles) == 1 and not role.one_host
+    is_tiled = role.ptile > 0 and not role.ptile_by
     return Need(
         min(slots for slots, _, _ in chunks),
         min(memory for _, memory, _ in chunks),
         min(gpus for _, _, gpus in chunks),
-        request.slots_min,
+        sum(role.tasks_min * role.slots_per_task for role in roles),
         role.tasks_min if is_gang else 1,
         role.slots_per_task,
-        role.ptile or role.tasks_min,
+        role.ptile if is_tiled else role.tasks_min,
     )
 
 
 def is_single_host(request: Request) -> bool:
     """Does the request fit on one host whatever happens? Then only hosts whose room grew can unblock it."""
     role = request.roles[0]
-    return len(request.roles) == 1 and (role.one_host or role.tasks_max == 1)
+    return len(request.roles) == 1 and not request.alternatives and (role.one_host or role.tasks_max == 1)
 
 
-@dataclass(slots=True)
-class _Part:
-    """What one host gives to one role."""
-
-    row: int
-    role: int
-    tasks: int
-    slots: int
-    memory_mib: int
-    gpus: tuple[int, ...]
+@lru_cache(maxsize=1024)
+def cu_of(text: str) -> Units | None:
+    """A request's own cu section."""
+    return cu.parse(text) if text else None
 
 
-def place(room: Room, request: Request) -> Allocation | None:
-    """An allocation, taken from the room; or None, with the room as it was."""
+def place(room: Room, request: Request, waited_s: float = 0.0) -> Allocation | None:
+    """An allocation, taken from the room; or None, with the room as it was.
+
+    ``waited_s``: how long the job has waited, for alternatives that hold only after a while.
+    """
     if request.is_plain:
         return _place_plain(room, request)
-    if len(request.roles) == 1 and request.roles[0].tasks_max == 1 and not request.exclusive:
-        return _place_one(room, request, request.roles[0])
-    parts: list[_Part] = []
-    cursors = [room.candidates(request, number).start for number in range(len(request.roles))]
-    for number, role in enumerate(request.roles):
-        chosen = _place_role(room, request, role, number, parts)
-        if chosen is None:
-            for part in parts:
-                _undo(room, part)
-            for earlier, start in enumerate(cursors):  # what was undone may be behind a cursor now
-                room.candidates(request, earlier).start = start
-            return None
-        parts.extend(chosen)
-    if request.exclusive:
-        for part in parts:
-            room.free(part.row).slots = 0
-    return _merged(room.table, parts, len(request.roles))
+    role = request.roles[0]
+    if role.tasks_max == 1 and len(request.roles) == 1 and request.is_simple:
+        return _place_one(room, request, role)
+    found = _Trial(room, request, request.roles, 0).place(request.same, request.cu)
+    for number, one in enumerate(request.alternatives, 1):
+        if found is not None:
+            break
+        if waited_s >= one.delay_s:
+            found = _Trial(room, request, one.roles, number).place(one.same, one.cu)
+    return found
 
 
 def _place_plain(room: Room, request: Request) -> Allocation | None:
@@ -133,7 +139,7 @@ def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_n
 
 def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
     """One task: the first host with room for it. Most jobs have only one, so it goes a short way, too."""
-    candidates = room.candidates(request, 0)
+    candidates = room.candidates(request, request.roles, 0, 0)
     slots, memory, gpus = role.slots_per_task, role.memory_mib, role.gpus
     rows, first = candidates.rows, candidates.start
     at = first
@@ -146,146 +152,173 @@ def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | 
     room.work += 1 + at - first
     if at == len(rows):
         return None
-    devices = _lowest_bits(free.gpus, gpus) if gpus else ()
-    free.take(slots, memory, devices)
-    return (HostShare(room.table.names[rows[at]], slots, memory, devices, (1,)),)
+    row = rows[at]
+    chosen = devices.of_any_kind(room.table.facts[row], free, gpus) if gpus else ()
+    room.version += 1
+    free.take(slots, memory, chosen)
+    return (HostShare(room.table.names[row], slots, memory, chosen, (1,)),)
 
 
-def _place_role(
-    room: Room, request: Request, role: RoleRequest, number: int, before: list[_Part]
-) -> list[_Part] | None:
-    mine = {part.row for part in before} if request.exclusive else set()
-    chosen: list[_Part] = []
-    tasks_left = _fill(room, request, role, number, role.tasks_max, chosen, mine)
-    if role.ptile and tasks_left:
-        tasks_left -= _add_last(room, request, role, number, tasks_left, chosen, mine)
-    if role.tasks_max - tasks_left >= role.tasks_min:
-        return chosen
-    for part in chosen:
-        _undo(room, part)
-    return None
+class _Trial:
+    """One alternative of a request: all of its roles together, or nothing."""
+
+    def __init__(self, room: Room, request: Request, roles: tuple[RoleRequest, ...], choice: int) -> None:
+        self.room = room
+        self.request = request
+        self.roles = roles
+        self.choice = choice
+        self.mine: set[int] = set()  # rows that have something of this job
+
+    def place(self, same: str, cu: str) -> Allocation | None:
+        """The allocation, taken; None with the room as it was."""
+        names, units = tuple(filter(None, same.split(":"))), cu_of(cu)
+        if not names and not units:
+            parts = self._place_roles(None)
+            return self._done(parts) if parts is not None else None
+        rows = list(
+            dict.fromkeys(row for number in range(len(self.roles)) for row in self._candidates(number).all_rows())
+        )
+        total = [sum(role.tasks_min for role in self.roles), sum(role.tasks_max for role in self.roles)]
+        for some in self._sets(rows, names, units, self._slots_on, *total):
+            parts = self._place_roles(set(some))
+            if parts is not None:
+                return self._done(parts)
+        return None
+
+    def _done(self, parts: list[Part]) -> Allocation:
+        if self.request.exclusive:
+            for part in parts:
+                self.room.free(part.row).slots = 0
+        return _merged(self.room.table, parts, len(self.roles))
+
+    def _slots_on(self, row: int) -> int:
+        return self.room.slots(row)
+
+    def _candidates(self, number: int) -> Candidates:
+        return self.room.candidates(self.request, self.roles, self.choice, number)
+
+    def _place_roles(self, allowed: set[int] | None) -> list[Part] | None:
+        """Every role in turn, on allowed rows only; None and nothing taken when one has no place."""
+        cursors = [(candidates := self._candidates(number), candidates.start) for number in range(len(self.roles))]
+        fillers: list[Filler] = []
+        self.mine = set()
+        for number, role in enumerate(self.roles):
+            mine = self.mine if self.request.exclusive else set()
+            filler = Filler(self.room, role, wants_of(role), number, self.request.exclusive, mine)
+            fillers.append(filler)
+            if not self._place_role(filler, allowed):
+                for earlier in reversed(fillers):
+                    earlier.undo()
+                for candidates, start in cursors:  # what was undone may be behind a cursor now
+                    candidates.start = start
+                return None
+        return [part for filler in fillers for part in filler.chosen]
+
+    def _place_role(self, filler: Filler, allowed: set[int] | None) -> bool:
+        candidates, wants, role = self._candidates(filler.number), filler.wants, filler.role
+        first = self.room.chosen(self.request).first if self.request.hosts else ""
+        if not wants.same and not wants.units and allowed is None:
+            rows = self._first_only(self._live_rows(filler, candidates), first, filler)
+            return filler.fill(rows) and self._has_first(filler, first)
+        rows_left = [row for row in candidates.all_rows() if allowed is None or row in allowed]
+        for some in self._sets(
+            rows_left,
+            wants.same,
+            wants.units,
+            lambda row: filler.room_on(row, role.tasks_max),
+            role.tasks_min,
+            role.tasks_max,
+        ):
+            if filler.fill(live_rows(filler, some)) and self._has_first(filler, first):
+                return True
+        return False
+
+    def _first_only(self, rows: Iterator[int], first: str, filler: Filler) -> Iterator[int]:
+        """-m "h1!": where that host has no room nobody else need be asked."""
+        for row in rows:
+            if first and not filler.number and not filler.chosen and self.room.table.names[row] != first:
+                return
+            yield row
+            first = ""
+
+    def _has_first(self, filler: Filler, first: str) -> bool:
+        if not first or filler.number or self.room.table.names[filler.chosen[0].row] == first:
+            return True
+        filler.undo()
+        return False
+
+    def _sets(
+        self, rows: list[int], same: tuple[str, ...], units: Units | None, capacity: Capacity, least: int, most: int
+    ) -> Iterator[list[int]]:
+        for some in alike(self.room, rows, same, capacity, most) if same else [rows]:
+            if units is None:
+                yield some
+            else:
+                yield from within(self.room, some, units, capacity, least, most)
+
+    def _live_rows(self, filler: Filler, candidates: Candidates) -> Iterator[int]:
+        """Candidates from the cursor on; the cursor passes rows that have become too full for even one chunk."""
+        room = self.room
+        slots, memory, gpus = filler.chunk
+        rows, at = candidates.rows, candidates.start
+        at_front = True
+        while at < len(rows) or candidates.grow():
+            row = rows[at]
+            at += 1
+            free = room.free(row)
+            room.work += 1
+            if free.slots < slots or free.memory_mib < memory or free.gpus.bit_count() < gpus:
+                if at_front:
+                    candidates.start = at
+                continue
+            at_front = False
+            yield row
 
 
-def _fill(
-    room: Room, request: Request, role: RoleRequest, number: int, tasks_left: int, chosen: list[_Part], mine: set[int]
-) -> int:
-    """Give tasks to candidate hosts that have none of this role yet; returns how many found no host."""
-    used = {part.row for part in chosen}
-    for row, free in _live_rows(room, request, role, number):
-        if row in used or (request.exclusive and free.attempts and row not in mine):
-            continue
-        tasks = _tasks_on(free, role, tasks_left)
-        if tasks:
-            chosen.append(_take(free, role, number, row, tasks))
-            tasks_left -= tasks
-            if not tasks_left or role.one_host:
-                break
-    return tasks_left
-
-
-def _add_last(
-    room: Room, request: Request, role: RoleRequest, number: int, tasks_left: int, chosen: list[_Part], mine: set[int]
-) -> int:
-    """The last host of a ptile may have fewer tasks: the one that can take most of what is left; returns how many."""
-    used = {part.row for part in chosen}
-    most, best = 0, None
-    for row, free in _live_rows(room, request, role, number):
-        if row in used or (request.exclusive and free.attempts and row not in mine):
-            continue
-        tasks = _room_for(free, role, min(tasks_left, role.ptile - 1))
-        if tasks > most:
-            most, best = tasks, (row, free)
-    if best is not None:
-        chosen.append(_take(best[1], role, number, best[0], most))
-    return most
-
-
-def _live_rows(room: Room, request: Request, role: RoleRequest, number: int) -> Iterator[tuple[int, Free]]:
-    """Candidates from the cursor on; the cursor passes rows that have become too full for even one chunk."""
-    candidates = room.candidates(request, number)
-    slots, memory, gpus = chunk_of(role)
-    rows, at = candidates.rows, candidates.start
-    at_front = True
-    while at < len(rows) or candidates.grow():
-        row = rows[at]
-        at += 1
-        free = room.free(row)
-        room.work += 1
-        if free.slots < slots or free.memory_mib < memory or free.gpus.bit_count() < gpus:
-            if at_front:
-                candidates.start = at
-            continue
-        at_front = False
-        yield row, free
-
-
-def _tasks_on(free: Free, role: RoleRequest, tasks_left: int) -> int:
-    """How many tasks of the role this host takes: as many as fit, exactly ptile, or all."""
-    tasks = _room_for(free, role, tasks_left)
-    if role.one_host:
-        return tasks if tasks >= role.tasks_min else 0
-    if role.ptile:
-        wanted = min(role.ptile, tasks_left)
-        return wanted if tasks >= wanted else 0
-    return tasks
-
-
-def _room_for(free: Free, role: RoleRequest, tasks_max: int) -> int:
-    """How many tasks of the role there is room for."""
-    if free.memory_mib < role.memory_mib:
-        return 0
-    tasks = min(free.slots // role.slots_per_task, tasks_max)
-    if role.gpus:
-        devices = free.gpus.bit_count()
-        tasks = min(tasks, devices // role.gpus) if role.gpus_per_task else (tasks if devices >= role.gpus else 0)
-    return tasks
-
-
-def _take(free: Free, role: RoleRequest, number: int, row: int, tasks: int) -> _Part:
-    wanted = role.gpus * tasks if role.gpus_per_task else role.gpus
-    gpus = _lowest_bits(free.gpus, wanted)
-    part = _Part(row, number, tasks, tasks * role.slots_per_task, role.memory_mib, gpus)
-    free.take(part.slots, part.memory_mib, gpus)
-    return part
-
-
-def _undo(room: Room, part: _Part) -> None:
-    free = room.free(part.row)
-    free.slots += part.slots
-    free.memory_mib += part.memory_mib
-    free.attempts -= 1
-    for gpu in part.gpus:
-        free.gpus |= 1 << gpu
-
-
-def _lowest_bits(mask: int, count: int) -> tuple[int, ...]:
-    found: list[int] = []
-    while len(found) < count:
-        lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
-        mask ^= lowest
-    return tuple(found)
-
-
-def _merged(table: HostTable, parts: list[_Part], roles: int) -> Allocation:
+def _merged(table: HostTable, parts: list[Part], roles: int) -> Allocation:
     """One share for each host, in the order hosts were chosen: the lead host first."""
-    if len(parts) == 1 and roles == 1:
-        part = parts[0]
-        return (HostShare(table.names[part.row], part.slots, part.memory_mib, part.gpus, (part.tasks,)),)
-    by_row: dict[int, list[_Part]] = {}
+    by_row: dict[int, list[Part]] = {}
     for part in parts:
         by_row.setdefault(part.row, []).append(part)
-    return tuple(_share(table.names[row], together, roles) for row, together in by_row.items())
+    return tuple([_share(table.names[row], together, roles) for row, together in by_row.items()])
 
 
-def _share(name: str, parts: list[_Part], roles: int) -> HostShare:
+def _share(name: str, parts: list[Part], roles: int) -> HostShare:
+    if len(parts) == 1 and roles == 1:
+        (part,) = parts
+        memory = (part.gpu_memory_mib,) * len(part.gpus) if part.gpu_memory_mib else ()
+        return HostShare(
+            name,
+            part.slots,
+            part.memory_mib,
+            part.gpus,
+            (part.tasks,),
+            part.resources,
+            memory,
+            part.cpus,
+            part.cpus_idle,
+        )
     tasks = [0] * roles
     for part in parts:
         tasks[part.role] += part.tasks
+    is_shared = any(part.gpu_memory_mib for part in parts)
     return HostShare(
         name,
         sum(part.slots for part in parts),
         sum(part.memory_mib for part in parts),
         tuple(gpu for part in parts for gpu in part.gpus),
         tuple(tasks),
+        _united([one for part in parts for one in part.resources]),
+        tuple(part.gpu_memory_mib for part in parts for _ in part.gpus) if is_shared else (),
+        tuple(task for part in parts for task in part.cpus),
+        tuple(cpu for part in parts for cpu in part.cpus_idle),
     )
+
+
+def _united(resources: list[ResourceShare]) -> tuple[ResourceShare, ...]:
+    """One entry for each resource."""
+    found: dict[str, ResourceShare] = {}
+    for one in resources:
+        before = found.get(one.name, ResourceShare(one.name, 0))
+        found[one.name] = ResourceShare(one.name, before.amount + one.amount, (*before.devices, *one.devices))
+    return tuple(found.values())

@@ -160,10 +160,7 @@ class _Search:
 
 def _rows_for(table: HostTable, request: Request, number: int) -> list[int]:
     """Hosts that could take some of a role."""
-    candidates = Room(table).candidates(request, number)
-    while candidates.grow():
-        pass
-    return candidates.rows
+    return Room(table).candidates(request, request.roles, 0, number).all_rows()
 
 
 class _Measure:
@@ -175,7 +172,7 @@ class _Measure:
             chunk_of(role if role.one_host else replace(role, ptile=0)) if len(request.roles) == 1 else (1, 0, 0)
         )
         self._needed = 1 if role.one_host else role.tasks_min
-        self._most = 1 if role.one_host else role.ptile or role.tasks_min
+        self._most = 1 if role.one_host else max(role.ptile, 0) or role.tasks_min
         self._per_task_gpus = role.gpus_per_task
         if len(request.roles) > 1:
             self._needed = self._most = request.slots_min

@@ -5,35 +5,57 @@ cluster.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.indexes.hosts import HostTable
+from lavad.core.indexes.site import NOWHERE, PARTS
 from lavad.core.model import Request, RoleRequest
-from lavad.core.requirement import select_mask
+from lavad.core.requirements import named
+from lavad.core.requirements.named import Chosen
+from lavad.core.requirements.select import Selection
+from lavad.core.requirements.vocabulary import Vocabulary
+from lavad.core.scheduling.wants import Wants, looked_at, wants_of
 
 _FIRST_BLOCK = 8  # candidates looked for at first
 
 
 class Free:
-    """One host's free figures; ``gpus`` has a bit for each free device."""
+    """One host's free figures; ``gpus`` and ``cpus`` have a bit for each free device and processor.
 
-    __slots__ = ("attempts", "gpus", "memory_mib", "slots")
+    ``gpu_memory`` is what is left on each device, where jobs share some.
+    """
 
-    def __init__(self, slots: int, memory_mib: int, gpus: int, attempts: int) -> None:
+    __slots__ = ("attempts", "cpus", "gpu_memory", "gpus", "memory_mib", "slots")
+
+    def __init__(self, slots: int, memory_mib: int, gpus: int, attempts: int, cpus: int) -> None:
         self.slots = slots
         self.memory_mib = memory_mib
         self.gpus = gpus
         self.attempts = attempts
+        self.cpus = cpus
+        self.gpu_memory: dict[int, int] | None = None
 
     def take(self, slots: int, memory_mib: int, gpus: tuple[int, ...]) -> None:
-        """Book one share."""
+        """Book one share of slots, memory and whole devices."""
         self.slots -= slots
         self.memory_mib -= memory_mib
         self.attempts += 1
         for gpu in gpus:
             self.gpus &= ~(1 << gpu)
+
+
+class Left:
+    """What is left of a store, and which of its devices are busy."""
+
+    __slots__ = ("amount", "busy", "is_shared")
+
+    def __init__(self, amount: int, busy: int, is_shared: bool) -> None:
+        self.amount = amount
+        self.busy = busy
+        self.is_shared = is_shared
 
 
 class Candidates:
@@ -42,11 +64,12 @@ class Candidates:
     Rows are found as far as somebody walks: most jobs fit on the first host that has room at all.
     """
 
-    __slots__ = ("_blocks", "rows", "start")
+    __slots__ = ("_blocks", "rows", "start", "version")
 
-    def __init__(self, rows: list[int], blocks: Iterable[list[int]] = ()) -> None:
+    def __init__(self, rows: list[int], blocks: Iterable[list[int]] = (), version: int = -1) -> None:
         self.rows = rows
         self.start = 0
+        self.version = version  # of the room they were chosen in, where that matters; else -1
         self._blocks = iter(blocks)
 
     def grow(self) -> bool:
@@ -57,15 +80,28 @@ class Candidates:
                 return True
         return False
 
+    def all_rows(self) -> list[int]:
+        """Every row, found now."""
+        while self.grow():
+            pass
+        return self.rows
+
 
 def chunk_of(role: RoleRequest) -> tuple[int, int, int]:
     """(slots, memory, gpus) of the smallest useful part on one host. The last host of a ptile may have fewer tasks."""
     tasks = role.tasks_min if role.one_host else 1
-    if role.ptile:
+    if role.ptile > 0 and not role.ptile_by:
         counts = range(role.tasks_min, min(role.tasks_max, role.tasks_min + role.ptile - 1) + 1)
         tasks = min(count % role.ptile or role.ptile for count in counts)
     gpus = role.gpus * tasks if role.gpus_per_task else role.gpus
+    if role.gpu and _shares_devices(role):
+        gpus = 0  # of a device that others use, too, there may be enough
     return tasks * role.slots_per_task, role.memory_mib, gpus
+
+
+def _shares_devices(role: RoleRequest) -> bool:
+    gpus = wants_of(role).gpus
+    return gpus is not None and gpus.is_shared
 
 
 class Room:
@@ -74,15 +110,20 @@ class Room:
     def __init__(self, table: HostTable) -> None:
         self.table = table
         self.work = 0
+        self.version = 0  # raised whenever something is taken or put back
         self._open = table.open_rows()
         self._free: dict[int, Free] = {}
         self._slots_taken: dict[int, int] = {}  # by plain requests, from hosts that are in no other way of interest
+        self._left: dict[tuple[str, int], Left] = {}
         self._plain: Candidates | None = None
         self._plain_slots: list[int] | None = None
-        self._candidates: dict[tuple[Request, int], Candidates] = {}
-        self._masks: dict[str, NDArray[np.bool_]] = {}
+        self._candidates: dict[tuple[Request, int, int], Candidates] = {}
         self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
         self._first: dict[int, list[int]] = {}  # the first few of these
+        self._masks: dict[str, tuple[int, NDArray[np.bool_]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.table)
 
     def free(self, row: int) -> Free:
         """The host's figures as of now; change them to take something."""
@@ -94,12 +135,56 @@ class Room:
                 int(table.memory_free_mib[row]),
                 table.gpu_free[row],
                 int(table.attempts[row]) + bool(taken),
+                table.cpus_free(row),
             )
+            if row in table.gpu_memory:
+                found.gpu_memory = dict(table.gpu_memory[row])
         return found
+
+    def left(self, name: str, row: int) -> Left | None:
+        """What is left of a resource of the site where this host takes from; None where it has none."""
+        amounts = self.table.site.amounts(name)
+        number = amounts.of_row[row] if amounts is not None and row < len(amounts.of_row) else NOWHERE
+        if amounts is None or number == NOWHERE:
+            return None
+        found = self._left.get((name, number))
+        if found is None:
+            store = amounts.stores[number]
+            found = self._left[name, number] = Left(store.free, store.busy, store.is_shared)
+        return found
+
+    # -- values by name, as requirements call them
+
+    def values(self, name: str) -> NDArray[Any]:
+        """As the table has them, less what this slice has taken."""
+        found = self.table.values(name)
+        if name == "slots" and (self._free or self._slots_taken):
+            found = found.copy()
+            for row, taken in self._slots_taken.items():
+                found[row] -= taken
+            for row, free in self._free.items():
+                found[row] = free.slots
+        elif name == "mem" and self._free:
+            found = found.copy()
+            for row, free in self._free.items():
+                found[row] = min(found[row], free.memory_mib)
+        elif self._left and any(known == name for known, _ in self._left):
+            found = found.copy()
+            for row in range(len(found)):
+                left = self.left(name, row)
+                if left is not None:
+                    found[row] = left.amount / PARTS
+        return found
+
+    def defined(self, name: str) -> NDArray[np.bool_]:
+        """Which hosts have such a resource."""
+        return self.table.defined(name)
+
+    # -- plain requests
 
     def plain(self, request: Request) -> Candidates:
         """Hosts with free slots, for requests that ask for nothing else; one list serves all of them."""
-        narrowed = self._candidates.get((request, 0)) if self._candidates else None
+        narrowed = self._candidates.get((request, 0, 0)) if self._candidates else None
         if narrowed is not None:
             return narrowed
         if self._plain is None:
@@ -129,12 +214,14 @@ class Room:
     def note_taken(self, rows: list[int], slots: list[int]) -> None:
         """Slots were taken from these hosts in the list of free slots."""
         taken = self._slots_taken
+        self.version += 1
         for row, more in zip(rows, slots, strict=True):
             taken[row] = taken.get(row, 0) + more
 
     def take_slots(self, row: int, slots: int) -> None:
         """Take slots and nothing else."""
         self._plain_slots = None
+        self.version += 1
         free = self._free.get(row)
         if free is None:
             self._slots_taken[row] = self._slots_taken.get(row, 0) + slots
@@ -142,28 +229,51 @@ class Room:
             free.slots -= slots
             free.attempts += 1
 
-    def candidates(self, request: Request, number: int) -> Candidates:
-        """Hosts that could take a chunk of that role when the slice began, in natural order of names."""
-        found = self._candidates.get((request, number))
-        if found is None:
-            role = request.roles[number]
-            is_simple = role.tasks_max == 1 and not (request.hosts or role.select or request.exclusive)
-            if is_simple:
-                found = Candidates(self._first_with(role.gpus), self._blocks(request, role, _FIRST_BLOCK))
-            else:
-                found = Candidates([], self._blocks(request, role))
-            self._candidates[request, number] = found
+    # -- all other requests
+
+    def candidates(self, request: Request, roles: tuple[RoleRequest, ...], choice: int, number: int) -> Candidates:
+        """Hosts that could take a chunk of that role of that alternative, in the order in which they are to be taken.
+
+        They are chosen once for a slice, and again after each change where the role looks at what changes.
+        """
+        found = self._candidates.get((request, choice, number))
+        if found is None or found.version not in (-1, self.version):
+            found = self._candidates[request, choice, number] = self._find(request, roles[number])
         return found
+
+    def _find(self, request: Request, role: RoleRequest) -> Candidates:
+        """All at once where they have to be sorted, else as far as somebody walks."""
+        wants = wants_of(role)
+        if wants.order or request.hosts or self._is_moving(role):
+            rows = self._named_rows(request) if request.hosts else self._rows_with(chunk_of(role)[2])
+            fitting = self._fitting(rows, request, role)
+            enough = request.hosts or self._is_enough(fitting, role)
+            version = self.version if self._is_moving(role) else -1
+            return Candidates(self._sorted(fitting, request, wants) if enough else [], version=version)
+        is_simple = role.tasks_max == 1 and not (role.select or request.exclusive or role.is_special)
+        if is_simple:
+            return Candidates(self._first_with(role.gpus), self._blocks(request, role, _FIRST_BLOCK))
+        return Candidates([], self._blocks(request, role))
 
     def narrow(self, request: Request, rows: Iterable[int]) -> None:
         """Only these hosts are worth a look for the request: none of the others had room before, or has more now."""
-        names = self.table.names
-        fitting = [row for row in rows if self._fits_now(request, row)]
-        fitting.sort(key=lambda row: request.hosts.index(names[row]) if request.hosts else self.table.place[row])
-        self._candidates[request, 0] = Candidates(fitting)
+        role = request.roles[0]
+        if self._is_moving(role):  # what it looks at may have changed elsewhere
+            return
+        fitting = np.array([row for row in rows if self._fits_now(request, role, row)], np.intp)
+        self._candidates[request, 0, 0] = Candidates(self._sorted(fitting, request, wants_of(role)))
 
-    def _fits_now(self, request: Request, row: int) -> bool:
-        role, free = request.roles[0], self.free(row)
+    def _is_moving(self, role: RoleRequest) -> bool:
+        """Must hosts be selected and sorted anew whenever something was taken?"""
+        return any(self.table.is_moving(name) for name in looked_at(role))
+
+    def chosen(self, request: Request) -> Chosen:
+        """What -m means among the hosts there are."""
+        table = self.table
+        return table.cached(("named", request.hosts), lambda: named.chosen(request.hosts, table.names, table.groups))
+
+    def _fits_now(self, request: Request, role: RoleRequest, row: int) -> bool:
+        free = self.free(row)
         slots, memory, gpus = chunk_of(role)
         self.work += 1
         return bool(
@@ -171,8 +281,8 @@ class Room:
             and free.slots >= slots
             and free.memory_mib >= memory
             and free.gpus.bit_count() >= gpus
-            and (not request.hosts or self.table.names[row] in request.hosts)
-            and (not role.select or self._mask(role.select)[row])
+            and (not request.hosts or self.table.names[row] in self.chosen(request).ranks)
+            and (not role.select or self.mask(role.select)[row])
         )
 
     def _first_with(self, gpus: int) -> list[int]:
@@ -182,12 +292,11 @@ class Room:
             found = self._first[gpus] = self._rows_with(gpus)[:_FIRST_BLOCK].tolist()
         return found.copy()
 
+    def _named_rows(self, request: Request) -> NDArray[np.intp]:
+        return np.array([self.table.rows[name] for name in self.chosen(request).ranks], np.intp)
+
     def _blocks(self, request: Request, role: RoleRequest, start: int = 0) -> Iterator[list[int]]:
         """Rows from that place on that may be candidates, a few at first and then more and more at a time."""
-        if request.hosts:
-            named = [self.table.rows[name] for name in dict.fromkeys(request.hosts) if name in self.table.rows]
-            yield self._fitting(np.array(named, np.intp), request, role).tolist()
-            return
         rows = self._rows_with(chunk_of(role)[2])
         if role.tasks_min > 1 and not role.one_host:
             rows = self._fitting(rows, request, role)
@@ -223,18 +332,56 @@ class Room:
         if request.exclusive:
             fits &= table.attempts[rows] == 0
         if role.select:
-            fits &= self._mask(role.select)[rows]
+            fits &= self.mask(role.select)[rows]
         return rows[fits]
+
+    def _sorted(self, rows: NDArray[np.intp], request: Request, wants: Wants) -> list[int]:
+        """By preference of -m, then order[...], then place in -m, then natural order of names."""
+        table = self.table
+        if not wants.order and not request.hosts:
+            return rows[np.argsort(table.place[rows])].tolist()  # type: ignore[no-any-return]
+        keys: list[NDArray[Any]] = [table.place[rows]]
+        ranks = self.chosen(request).ranks if request.hosts else {}
+        if ranks:
+            keys.append(np.array([ranks[table.names[row]][1] for row in rows], np.int64))
+        for key in reversed(wants.order):
+            values = np.asarray(self.values(key.name)[rows], np.float64)
+            keys.append(values if table.is_increasing(key.name) is not key.is_reversed else -values)
+        if ranks:
+            keys.append(np.array([ranks[table.names[row]][0] for row in rows], np.int64))
+        found = rows[np.lexsort(keys)].tolist()
+        self.work += len(found) // 64
+        first = self.chosen(request).first if request.hosts else ""
+        if first and table.rows[first] in found:
+            found.remove(table.rows[first])
+            found.insert(0, table.rows[first])
+        return found  # type: ignore[no-any-return]
 
     def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:
         """Could these hosts together hold the role's minimum? If not, nobody need walk them."""
+        if role.tasks_min == 1 or role.one_host or not len(rows):
+            return True
         tasks = self.table.slots_free[rows] // role.slots_per_task
-        if role.ptile:
+        if role.ptile > 0 and not role.ptile_by:
             tasks = np.minimum(tasks, role.ptile)
         return int(tasks.sum()) >= role.tasks_min
 
-    def _mask(self, select: str) -> NDArray[np.bool_]:
-        if select not in self._masks:
+    def mask(self, text: str) -> NDArray[np.bool_]:
+        """Which hosts satisfy a select expression, with what was taken so far."""
+        found = self._masks.get(text)
+        if found is None or found[0] not in (-1, self.version):
+            selection = self.table.cached(("select", text), lambda: compiled(self.table, text))
             self.work += len(self.table) // 64
-            self._masks[select] = select_mask(select, self.table)
-        return self._masks[select]
+            is_fixed = all(self.table.is_fixed(name) for name in selection.names)
+            if is_fixed:
+                mask = self.table.cached(("mask", text), lambda: selection.truth(self.table))
+            else:
+                mask = selection.truth(self)
+            is_moving_ = any(self.table.is_moving(name) for name in selection.names)
+            found = self._masks[text] = (self.version if is_moving_ else -1, mask)
+        return found[1]
+
+
+def compiled(table: HostTable, text: str) -> Selection:
+    """A select expression that was accepted before, with the names as they are now."""
+    return Selection(text, vocabulary=Vocabulary(table.site.resources, is_open=True))

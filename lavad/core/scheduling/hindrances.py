@@ -1,0 +1,181 @@
+"""What keeps each host from taking a job, with the amounts that are missing: the part of ``explain`` about hosts."""
+
+from dataclasses import dataclass, field
+
+from lavad.core import reasons as r
+from lavad.core.cluster import Cluster
+from lavad.core.indexes.hosts import LOAD_INDICES
+from lavad.core.model import Request, RoleRequest
+from lavad.core.reasons import PendingReason
+from lavad.core.requirements.rusage import PARTS, Reserve
+from lavad.core.scheduling import devices, processors
+from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.room import Free, Room, chunk_of
+from lavad.core.scheduling.taking import gpus_for, room_for
+from lavad.core.scheduling.wants import Wants, amount_for, wants_of
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a host can't take even one part. ``lack`` is how much is missing, in the unit of ``what``."""
+
+    code: int
+    text: str
+    what: str = ""
+    lack: float = 0.0
+
+
+@dataclass(slots=True)
+class _Found:
+    """The hosts that one cause rules out; of them those with the smallest lack."""
+
+    hosts: list[str] = field(default_factory=list)
+    lacks: list[float] = field(default_factory=list)
+    what: str = ""
+
+
+def host_reasons(cluster: Cluster, request: Request, waited_s: float = 0.0) -> list[PendingReason]:
+    """One reason for each cause, with the hosts it rules out; none when enough hosts have room."""
+    if not any(host.facts.server for host in cluster.hosts.values()):
+        return [PendingReason(r.NO_SLOTS[0], "No host has joined the cluster yet")]
+    if place(Room(cluster.table), request, waited_s) is not None:
+        return []
+    room = Room(cluster.table)
+    by_cause: dict[tuple[int, str], _Found] = {}
+    free_slots = free_hosts = 0
+    for role in request.roles:
+        for name, host in cluster.hosts.items():
+            if not host.facts.server:
+                continue
+            cause = cause_on(cluster, room, request, role, name)
+            if cause is not None:
+                _note(by_cause, name, cause)
+            else:
+                free_slots += int(cluster.table.slots_free[host.row])
+                free_hosts += 1
+    return _told(by_cause, request, free_slots, free_hosts)
+
+
+def _note(by_cause: dict[tuple[int, str], _Found], name: str, cause: Cause) -> None:
+    found = by_cause.setdefault((cause.code, cause.text), _Found())
+    found.hosts.append(name)
+    if cause.what:
+        found.what = cause.what
+        found.lacks.append(cause.lack)
+
+
+def _told(
+    by_cause: dict[tuple[int, str], _Found], request: Request, free_slots: int, free_hosts: int
+) -> list[PendingReason]:
+    told = [
+        PendingReason(code, text, tuple(dict.fromkeys(found.hosts)), _advice(found))
+        for (code, text), found in by_cause.items()
+    ]
+    if free_hosts and free_slots < request.slots_min:
+        advice = f"it needs {request.slots_min} slots; {free_slots} are free on hosts it could use"
+        told.insert(0, PendingReason(*r.NO_SLOTS, advice=advice))
+    elif free_hosts:
+        told.insert(0, PendingReason(*_together(request)))
+    return told
+
+
+def _together(request: Request) -> tuple[int, str]:
+    """Each host would do by itself; what they can't be together."""
+    if request.cu or any(role.cu for role in request.roles):
+        return r.COMPUTE_UNITS
+    if request.same or any(role.same for role in request.roles):
+        return r.SAME
+    return r.SPAN
+
+
+def _advice(found: _Found) -> str:
+    """``2 hosts have the slots but 3 GB too little memory``."""
+    if not found.lacks:
+        return ""
+    least = min(found.lacks)
+    hosts = sum(lack == least for lack in found.lacks)
+    have = "host has" if hosts == 1 else "hosts have"
+    return f"{hosts} {have} the slots but {_amount(least, found.what)}"
+
+
+def _amount(lack: float, what: str) -> str:
+    if what in _WORDS:
+        return f"{_size(lack)} too little {_WORDS[what]}"
+    number = int(lack) if lack == int(lack) else round(lack, 3)
+    if what == "GPU":
+        return f"{number} GPU{'s' if number != 1 else ''} too few"
+    return f"{number} too little of {what}"
+
+
+_WORDS = {"mem": "memory", "swp": "swap space", "tmp": "temporary space"}
+
+
+def _size(mib: float) -> str:
+    return f"{mib / 1024:.3g} GB" if mib >= 1024 else f"{mib:.0f} MB"
+
+
+def cause_on(cluster: Cluster, room: Room, request: Request, role: RoleRequest, name: str) -> Cause | None:
+    """The first thing that rules this host out for this role, or None."""
+    host, table = cluster.hosts[name], cluster.table
+    row = host.row
+    slots = chunk_of(role)[0]
+    checks = (
+        (bool(request.hosts) and name not in room.chosen(request).ranks, r.NOT_NAMED),
+        (not host.is_connected or host.is_silent, r.UNREACHABLE),
+        (bool(host.closed_by), r.CLOSED),
+        (not table.usable[row], r.RECENT_FAILURE),
+        (bool(role.select) and not room.mask(role.select)[row], r.REQUIREMENT),
+        (bool(table.taken_whole[row]), r.RUNNING_EXCLUSIVE),
+        (request.exclusive and bool(host.attempts), r.EXCLUSIVE),
+        (host.facts.slots < slots, r.SLOT_LIMIT),
+        (bool(table.slots_free[row] < slots), r.NO_SLOTS),
+    )
+    found = next((Cause(*reason) for holds, reason in checks if holds), None)
+    return found or _lack(room, role, row)
+
+
+def _lack(room: Room, role: RoleRequest, row: int) -> Cause | None:
+    """What there is too little of on a host with enough slots."""
+    free, wants = room.free(row), wants_of(role)
+    tasks = role.tasks_min if role.one_host else 1
+    if room_for(room, row, role, wants, tasks, True) >= tasks:
+        return None
+    if free.memory_mib < role.memory_mib:
+        return Cause(*r.MEMORY, "mem", role.memory_mib - free.memory_mib)
+    for one in wants.reserves:
+        lack = _lack_of(room, free, row, one, tasks)
+        if lack is not None:
+            return lack
+    return _lack_of_devices(room, free, role, wants, row, tasks)
+
+
+def _lack_of(room: Room, free: Free, row: int, one: Reserve, tasks: int) -> Cause | None:
+    left = room.left(one.name, row) if one.name != "mem" else None
+    code, text = reserving(room, one.name)
+    if one.name != "mem" and left is None:
+        return Cause(code, text)
+    amount = free.memory_mib * PARTS if left is None else left.amount
+    need = amount_for(one, tasks, left is not None and left.is_shared, True) + one.threshold
+    return Cause(code, text, one.name, (need - amount) / PARTS) if need > amount else None
+
+
+def reserving(room: Room, name: str) -> tuple[int, str]:
+    """LSF's number and sentence for a resource that can't be reserved."""
+    names = [*LOAD_INDICES, *sorted(room.table.site.resources)]
+    place_ = names.index(name) if name in names else len(names)
+    return r.RESERVING + place_, f"Job's requirements for reserving resource ({name}) not satisfied"
+
+
+def _lack_of_devices(room: Room, free: Free, role: RoleRequest, wants: Wants, row: int, tasks: int) -> Cause:
+    need = gpus_for(role, tasks)
+    there = free.gpus.bit_count()
+    if wants.gpus is not None:
+        there = devices.usable(room.table.facts[row], free, wants.gpus).bit_count()
+    if there < need:
+        return Cause(*r.GPUS, "GPU", need - there)
+    if wants.gpus is not None and devices.choose(room.table.facts[row], free, wants.gpus, need) is None:
+        return Cause(*r.GPU_TOPOLOGY)
+    if wants.affinity is not None:
+        mask = sum(processors.topology_of(room.table.facts[row].topology).thread)
+        return Cause(*(r.AFFINITY if mask else r.NO_TOPOLOGY))
+    return Cause(*r.SPAN)
