@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 
 BUSY = 8  # attempts on this host: up to so many, everything is heard at once
+GATHER_S = 0.003  # on a busy host the first to tell something waits so long for others at least
 PAUSE_MAX_S = 0.02
 # Of a busy host's places, so many may have something to tell before they are heard. The mean wait is half the pause,
 # so half of this part of their time is lost, at most.
@@ -65,8 +66,9 @@ class Ears:
 
     def _on_something(self) -> None:
         assert self._loop is not None
-        wait_s = self._heard_at + self.pause_s() - self._loop.time()
-        if wait_s <= 0:
+        pause_s = self.pause_s()
+        wait_s = max(GATHER_S, self._heard_at + pause_s - self._loop.time())
+        if not pause_s:
             self._listen()
         else:  # deaf meanwhile: nobody wakes this process
             self._loop.remove_reader(self._epoll.fileno())

@@ -123,7 +123,7 @@ class Keeper:
             LOG.error("event=journal_full error=%s", error.strerror)
             return False
         if sync:
-            await asyncio.to_thread(self._journal.sync)
+            await asyncio.get_running_loop().run_in_executor(None, self._journal.sync)
         if self._journal.wants_compaction:
             self.compact()
         return True

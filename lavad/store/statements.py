@@ -4,11 +4,13 @@ SQLite takes a row at a time, which is its fastest way. PostgreSQL takes all row
 array a column: a row at a time would be a message each.
 """
 
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, Float, Table, bindparam, cast, delete, func, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.expression import ClauseElement
 
 from lavad.store import schema
@@ -71,8 +73,13 @@ def _on_conflict(table: Table, statement: Any, replace: bool) -> Any:
 
 
 def _executemany(text: str) -> Write:
+    """Straight to the driver: for a few rows SQLAlchemy's own part of the work would be the larger one."""
+
     def write(connection: Connection, rows: Sequence[Row]) -> None:
-        connection.exec_driver_sql(text, list(rows))
+        try:
+            connection.connection.cursor().executemany(text, rows)
+        except sqlite3.Error as error:
+            raise DBAPIError(text, None, error) from error
 
     return write
 
