@@ -21,6 +21,7 @@ from lavad.clock import SystemClock
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
+from lavad.core.decide.ticks import wake_at
 from lavad.core.events import Event
 from lavad.core.model import Key
 from lavad.core.ranges import Ranges
@@ -155,7 +156,7 @@ class Master:
     async def _tick(self) -> None:
         """What time alone brings about; a defect there must be seen, and must not end the watch over hosts."""
         while True:
-            await asyncio.sleep(min(TICK_S, max(0.0, self.cluster.wake_at() - self.clock())))
+            await asyncio.sleep(min(TICK_S, max(0.0, wake_at(self.cluster, self.clock()) - self.clock())))
             try:
                 self.engine.post([c.Tick()])
                 self.pacer.wake()

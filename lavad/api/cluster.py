@@ -107,6 +107,8 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             return "unavail" if not host.seen_at or (not host.is_connected and not host.attempts) else "unreach"
         if host.closed_by:
             return "closed_Adm"
+        if host.is_shut:
+            return "closed_Wind"
         if table.taken_whole[host.row]:
             return "closed_Excl"
         if host.facts.server and table.slots_free[host.row] <= 0:

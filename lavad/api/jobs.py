@@ -168,7 +168,9 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 missing.append(ref)
 
     async def _record(self, item: listing.Item, request: pb.ListJobsRequest) -> pb.JobRecord:
-        message = listing.record_message(self.engine.cluster, item, request.details, request.reasons)
+        message = listing.record_message(
+            self.engine.cluster, item, self.engine.clock(), request.details, request.reasons
+        )
         if request.details:
             await self._add_stored(message)
         return message
@@ -186,7 +188,9 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         selection = listing.Selection(pb.JobFilter(refs=request.refs), caller, self.engine.cluster)
         reply = pb.ExplainReply()
         for item in selection.items([]):
-            message = listing.record_message(self.engine.cluster, item, False, True, request.host_names)
+            message = listing.record_message(
+                self.engine.cluster, item, self.engine.clock(), False, True, request.host_names
+            )
             explanation = reply.explanations.add(job=message.job, index=message.index)
             explanation.reasons.extend(message.pending_reasons)
         return reply

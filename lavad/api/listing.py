@@ -2,14 +2,15 @@
 nobody."""
 
 import fnmatch
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lavad.api import checks, translate
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
 from lavad.core.model import FINAL, Allocation, JobState
+from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, HostUsage, Job
-from lavad.core.scheduling.explain import explain
+from lavad.core.scheduling.explain import explain, explain_ending
 from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500
@@ -116,7 +117,7 @@ def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -
 
 
 def record_message(
-    cluster: Cluster, item: Item, details: bool, reasons: bool, host_names: bool = False
+    cluster: Cluster, item: Item, now: float, details: bool, reasons: bool, host_names: bool = False
 ) -> jobs_pb2.JobRecord:
     """A job or element for lists."""
     record, index, job = item
@@ -141,7 +142,9 @@ def record_message(
     if details:
         add_details(message, record, words)
     if reasons and state in (JobState.PEND, JobState.PSUSP):
-        add_reasons(message, cluster, record, index, host_names)
+        add_reasons(message, explain(cluster, record, index, now), host_names)
+    elif reasons and job is not None and job.attempt is not None:
+        add_reasons(message, explain_ending(job.attempt), host_names)
     return message
 
 
@@ -160,8 +163,8 @@ def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
 
 def _add_attempt(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:
     message.start_time = attempt.started_at
+    message.suspend_reason = "; ".join(attempt.suspended.values())
     message.start_reason = attempt.start_reason
-    message.suspend_reason = attempt.suspend_reason
     message.exec_home, message.exec_cwd = attempt.exec_home, attempt.exec_cwd
     for host, usage in attempt.usage.items():
         _add_usage(message.usage, usage)
@@ -193,11 +196,9 @@ def add_details(message: jobs_pb2.JobRecord, record: Job | ArrayRecord, words: d
     spec.hosts.extend(shared.request.hosts)
 
 
-def add_reasons(
-    message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int, host_names: bool
-) -> None:
+def add_reasons(message: jobs_pb2.JobRecord, reasons: Iterable[PendingReason], host_names: bool) -> None:
     """Why it waits: computed now."""
-    for reason in explain(cluster, record, index):
+    for reason in reasons:
         message.pending_reasons.add(
             code=reason.code,
             text=reason.text,

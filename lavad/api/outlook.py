@@ -48,7 +48,7 @@ async def add_outlook(
         message.outlook.sureness = seen.sureness.value
         if seen.start_at is not None and seen.start_at > now:
             message.estimated_start = seen.start_at
-    found = await in_turns(remedies(cluster, record, index))
+    found = await in_turns(remedies(cluster, record, index, now))
     name = f"{record.id}[{index}]" if index else str(record.id)
     message.outlook.is_hopeless = found.is_hopeless
     message.outlook.remedies.extend(command.replace("{}", name) for command in found.commands)

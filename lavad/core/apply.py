@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lavad.core import apply_hosts, lifecycle, terms
 from lavad.core import events as e
 from lavad.core.indexes.pending import Entry
-from lavad.core.model import FINAL, Allocation, HostShare, JobState, Key, serial_of
+from lavad.core.model import FINAL, PREEMPTION, Allocation, HostShare, JobState, Key, serial_of
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Attempt, Claim, Job, JobEnd, exit_code
 
@@ -377,11 +377,14 @@ def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
 
 def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
+    attempt.suspended = {**attempt.suspended, event.cause: event.reason}
+    if event.state is S.STAGING:  # it takes effect when the job has started
+        _move(cluster, job, event, event.state)
+        return
+    if job.state is S.RUN:
+        _note_signal(attempt, STOP, "", event.at)
     _move(cluster, job, event, event.state)
-    _note_signal(attempt, STOP, "", event.at)
     attempt.suspended_at = event.at
-    if event.cause:
-        attempt.suspend_cause, attempt.suspend_reason = event.cause, event.reason
     if event.lends:
         attempt.lends, attempt.preemptions = event.lends, attempt.preemptions + 1
         cluster.lenders[event.key] = attempt
@@ -391,13 +394,19 @@ def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
 
 def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
-    _move(cluster, job, event, S.RUN)
-    _note_signal(attempt, CONT, "", event.at)
-    attempt.suspend_cause = attempt.suspend_reason = ""
-    if attempt.lends:
+    _move(cluster, job, event, event.state)
+    attempt.suspended = {cause: reason for cause, reason in attempt.suspended.items() if cause != event.cause}
+    if event.state is S.RUN:
+        _note_signal(attempt, CONT, "", event.at)
+    if attempt.lends and event.cause == PREEMPTION:
         _lend_no_more(cluster, attempt)
     cluster.touched.add(event.key)
     note_running(cluster, job)
+
+
+def _queue_window_changed(cluster: "Cluster", event: e.QueueWindowChanged) -> None:
+    cluster.windows[event.queue] = event.state
+    cluster.pending.freshen(event.queue)
 
 
 def _lend_no_more(cluster: "Cluster", attempt: Attempt) -> None:
@@ -527,6 +536,7 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.JobMoved: _job_moved,
     e.DependencyMet: _dependency_met,
     e.BeginTimeReached: _begin_time_reached,
+    e.QueueWindowChanged: _queue_window_changed,
     e.PendingEnded: _pending_ended,
     e.PendingHeld: _pending_held,
     e.PendingFreed: _pending_freed,

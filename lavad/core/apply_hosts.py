@@ -81,6 +81,12 @@ def _queue_ruled(cluster: "Cluster", event: e.QueueRuled) -> None:
     cluster.take_queue_states()
 
 
+def _host_window_changed(cluster: "Cluster", event: e.HostWindowChanged) -> None:
+    host = cluster.hosts[event.host]
+    host.is_shut = not event.is_open
+    refresh_host(cluster, host, event.at)
+
+
 def refresh_host(cluster: "Cluster", host: Host, now: float) -> None:
     """Let the host table know whether this host may take work now."""
     cluster.table.set_usable(host.row, host.is_usable and host.avoid_until <= now)
@@ -90,6 +96,7 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.HostJoined: _host_joined,
     e.HostSilenced: _host_silenced,
     e.HostHeard: _host_heard,
+    e.HostWindowChanged: _host_window_changed,
     e.HostDisconnected: _host_disconnected,
     e.HostTrusted: _host_trusted,
     e.HostClosed: _host_closed,

@@ -15,11 +15,12 @@ from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.names import Names
 from lavad.core.indexes.pending import PendingIndex
 from lavad.core.indexes.runners import Runners
-from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, Request, Shared
+from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.policy import Policy, Queue
 from lavad.core.records import ArrayRecord, Attempt, Claim, Host, HostUsage, Job, QueueState
 from lavad.core.rights import Rights
 from lavad.core.tally import Tally
+from lavad.core.windows import Calendar
 
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
 
@@ -54,6 +55,8 @@ class Cluster:
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that somebody still waits for
         self.names = Names()
         self.alarms: list[tuple[float, int]] = []  # a heap: when to look at which job
+        self.windows: dict[str, QueueWindow] = {}  # of queues that have windows, as the last tick saw them
+        self.calendar = Calendar()
         self._interned: dict[Shared, Shared] = {}
         self._requests: dict[Request, Request] = {}
 
@@ -200,14 +203,6 @@ class Cluster:
             attempt = self.attempts.get(key)
             if attempt is not None:
                 attempt.usage[name] = usage
-
-    # -- time ------------------------------------------------------------------------------------------------------
-
-    def wake_at(self) -> float:
-        """When time alone will bring something about: the next tick should not be later than that."""
-        if self.dependants.stirred:
-            return 0.0
-        return self.alarms[0][0] if self.alarms else float("inf")
 
     # -- read ----------------------------------------------------------------------------------------------------
 

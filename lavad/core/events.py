@@ -5,7 +5,7 @@ Every event carries ``at``, the time it happened. Events are small: what a job w
 
 from dataclasses import dataclass, field
 
-from lavad.core.model import Allocation, HostFacts, JobState, Key, Shared
+from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 
@@ -113,19 +113,23 @@ class JobSuspended:
 
     at: float
     key: Key
-    state: JobState  # USUSP or SSUSP
+    state: JobState  # that this leads to: USUSP, SSUSP; STAGING where it takes effect at the start
     by: str
     cause: str = ""
-    reason: str = ""
+    reason: str = ""  # the sentence that people read
     lends: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JobResumed:
+    """A cause of suspension is gone; the job runs if it was the last."""
+
     at: float
     key: Key
     by: str
     reason: str = ""
+    cause: str = ""
+    state: JobState = JobState.RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +268,24 @@ class BeginTimeReached:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueWindowChanged:
+    """Windows of a queue opened or closed. Not kept: a master that starts again looks at the clock."""
+
+    at: float
+    queue: str
+    state: QueueWindow
+
+
+@dataclass(frozen=True, slots=True)
+class HostWindowChanged:
+    """Dispatch windows of a host opened or closed; not kept either."""
+
+    at: float
+    host: str
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
 class HostJoined:
     """An agent said hello. A changed boot id or incarnation is seen in ``facts`` and ``incarnation``."""
 
@@ -369,6 +391,8 @@ Event = (
     | JobMoved
     | DependencyMet
     | BeginTimeReached
+    | QueueWindowChanged
+    | HostWindowChanged
     | HostJoined
     | HostSilenced
     | HostHeard

@@ -224,6 +224,18 @@ class HostShare:
     cpus_idle: tuple[int, ...] = ()  # processors beside them that nobody else may have
 
 
+PREEMPTION = "preemption"  # the cause of a suspension that lends room to others
+
+
+@dataclass(frozen=True, slots=True)
+class QueueWindow:
+    """What the windows of a queue permit now, and when its run windows close."""
+
+    may_dispatch: bool = True
+    may_run: bool = True
+    closes_at: float = float("inf")
+
+
 Allocation = tuple[HostShare, ...]  # the lead host first
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lavad.core import events as e
-from lavad.core.model import Allocation, Key, Launch, serial_of
+from lavad.core.model import Allocation, JobState, Key, Launch, serial_of
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -78,7 +78,7 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
                 yield from _signal_orders(attempt, event.signal, event.reason, serial_of(event.at, event.signal))
-        case e.JobSuspended() | e.JobResumed():
+        case e.JobSuspended(state=state) | e.JobResumed(state=state) if state is not JobState.STAGING:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over and attempt.last_signal is not None:
                 yield from _signal_orders(attempt, *attempt.last_signal)

@@ -150,7 +150,12 @@ class Queue:
     @property
     def is_timed(self) -> bool:
         """Do run limits matter to the scheduler here?"""
-        return self.backfill_depth > 0 or self.order is JobOrder.SLOWDOWN
+        has_end = bool(self.run_windows) and not self.ignores_deadline
+        return self.backfill_depth > 0 or self.order is JobOrder.SLOWDOWN or has_end
+
+    @property
+    def has_windows(self) -> bool:
+        return bool(self.run_windows or self.dispatch_windows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,11 @@ class Attempt:
         "allocation",
         "dispatched_at",
         "doomed",
+        "excludes",
         "exec_cwd",
         "exec_home",
+        "held_again",
+        "is_unconstrained",
         "key",
         "kill_reason",
         "last_signal",
@@ -89,8 +92,7 @@ class Attempt:
         "staged",
         "start_reason",
         "started_at",
-        "suspend_cause",
-        "suspend_reason",
+        "suspended",
         "suspended_at",
         "takes_whole_hosts",
         "unreleased",
@@ -115,12 +117,14 @@ class Attempt:
         self.kill_reason = ""  # a kill was asked for: TERM_ word
         self.last_signal: tuple[int, str, int] | None = None  # (signal, reason, serial): sent again at each hello
         self.doomed = ""  # the attempt has failed as a whole: why; it is ended as soon as its lead host can be reached
-        self.again = False  # it is being ended only to make room: the job waits again, rerunnable or not
+        self.again = False  # nothing is wrong with it: as soon as it has ended the job waits again, rerunnable or not
+        self.held_again = False  # ... in PSUSP
+        self.excludes = ""  # ... and does not come back to this host
+        self.suspended: dict[str, str] = {}  # causes, and what people read of each; empty: it may run
         self.suspended_at = 0.0
-        self.suspend_cause = ""  # which of the system's rules has suspended it; empty: none
-        self.suspend_reason = ""
         self.lends: tuple[str, ...] = ()  # what of its shares others may use while it is suspended
         self.preemptions = 0  # how often it was suspended for others
+        self.is_unconstrained = False  # forced with brun -f: windows do not suspend it
         self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.usage: dict[str, HostUsage] = {}
@@ -364,6 +368,7 @@ class Host:
         "facts",
         "incarnation",
         "is_connected",
+        "is_shut",
         "is_silent",
         "offered",
         "row",
@@ -378,6 +383,7 @@ class Host:
         self.claims: dict[tuple[int, int], HostShare] = {}  # room that is kept for jobs that wait
         self.is_connected = False  # a session is open
         self.is_silent = False  # not heard for too long
+        self.is_shut = False  # its dispatch windows are closed
         self.seen_at = 0.0
         self.avoid_until = 0.0
         self.closed_by = ""  # the administrator who closed it
@@ -387,4 +393,4 @@ class Host:
     @property
     def is_usable(self) -> bool:
         """May jobs be dispatched here, as far as the host itself is concerned?"""
-        return self.is_connected and not self.is_silent and not self.closed_by and self.facts.server
+        return self.is_connected and not (self.is_silent or self.closed_by or self.is_shut) and self.facts.server

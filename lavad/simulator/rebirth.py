@@ -18,11 +18,13 @@ ATTEMPT_FIELDS = (
     "doomed",
     "last_signal",
     "again",
+    "held_again",
+    "excludes",
+    "suspended",
     "suspended_at",
-    "suspend_cause",
-    "suspend_reason",
     "lends",
     "preemptions",
+    "is_unconstrained",
 )
 
 

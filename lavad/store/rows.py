@@ -336,12 +336,16 @@ def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
 
 def _suspended(turn: _Turn, event: e.JobSuspended) -> None:
     _change_signalled(turn, event.key)
-    turn.tell(event.at, event.key, "suspended", v.detail(state=event.state.name, by=event.by, reason=event.reason))
+    if event.state is not JobState.STAGING:
+        detail = v.detail(state=event.state.name, by=event.by, reason=event.reason)
+        turn.tell(event.at, event.key, "suspended", detail)
 
 
 def _resumed(turn: _Turn, event: e.JobResumed) -> None:
     _change_signalled(turn, event.key)
-    turn.tell(event.at, event.key, "resumed", v.detail(by=event.by, reason=event.reason))
+    if event.state is not JobState.STAGING:
+        detail = v.detail(by=event.by, state=event.state.name, reason=event.reason)
+        turn.tell(event.at, event.key, "resumed", detail)
 
 
 def _room_claimed(turn: _Turn, event: e.RoomClaimed) -> None:

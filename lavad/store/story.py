@@ -52,7 +52,7 @@ def state_after(moment: Moment, before: JobState, earlier: JobState) -> JobState
             return S.PSUSP if detail.get("hold") else S.PEND
         case "finished":
             return S.DONE if not detail.get("status") and not detail.get("reason") else S.EXIT
-        case "suspended":
+        case "suspended" | "resumed" if "state" in detail:
             return JobState[detail["state"]]
         case "found":
             return earlier
@@ -188,6 +188,8 @@ def _suspended(detail: dict[str, Any]) -> list[str]:
 
 
 def _resumed(detail: dict[str, Any]) -> list[str]:
+    if detail.get("state", S.RUN.name) != S.RUN.name:
+        return []
     return [f"Running: {detail['reason']}"] if detail.get("reason") else ["Running"]
 
 

@@ -144,7 +144,8 @@ def allocation_row(attempt: Attempt) -> Row:
 
 
 def _attempt_words(attempt: Attempt) -> str:
-    more = f',"more":{_encode(_seldom(attempt))}' if attempt.again or attempt.suspended_at else ""
+    is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
+    more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
     signal = "null" if attempt.last_signal is None else _encode(attempt.last_signal)
     return (
         f'{{"home":{quote(attempt.exec_home)},"cwd":{quote(attempt.exec_cwd)},"start":{quote(attempt.start_reason)},'
@@ -152,10 +153,12 @@ def _attempt_words(attempt: Attempt) -> str:
     )
 
 
-def _seldom(attempt: Attempt) -> list[Any]:
-    """What only attempts have that were suspended, or had to make room."""
-    cause, reason = clean(attempt.suspend_cause), clean(attempt.suspend_reason)
-    return [attempt.again, attempt.suspended_at, cause, reason, list(attempt.lends), attempt.preemptions]
+_SELDOM = ("again", "held_again", "excludes", "suspended", "suspended_at", "lends", "preemptions", "is_unconstrained")
+
+
+def _seldom(attempt: Attempt) -> dict[str, Any]:
+    """What only attempts have that were suspended, forced, or are to run again."""
+    return {name: value for name in _SELDOM if (value := getattr(attempt, name))}
 
 
 def decode_attempt(row: "SqlRow[Any]") -> Attempt:
@@ -168,10 +171,8 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
     attempt.exec_home, attempt.exec_cwd = words["home"], words["cwd"]
     attempt.kill_reason, attempt.doomed = words["kill"], words["doomed"]
     attempt.last_signal = tuple(words["signal"]) if words.get("signal") else None
-    if words.get("more"):
-        again, suspended_at, cause, reason, lends, preemptions = words["more"]
-        attempt.again, attempt.suspended_at, attempt.preemptions = again, suspended_at, preemptions
-        attempt.suspend_cause, attempt.suspend_reason, attempt.lends = cause, reason, tuple(lends)
+    for name, value in words.get("more", {}).items():
+        setattr(attempt, name, tuple(value) if name == "lends" else value)
     attempt.staged, attempt.unreleased = set(json.loads(row.staged)), set(json.loads(row.unreleased))
     return attempt
 

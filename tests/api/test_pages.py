@@ -33,7 +33,7 @@ def test_a_page_is_bounded_in_bytes(monkeypatch: Any) -> None:
         return ROOT
 
     monkeypatch.setattr(identity, "caller", somebody)
-    engine: Any = type("Engine", (), {"cluster": cluster})
+    engine: Any = type("Engine", (), {"cluster": cluster, "clock": staticmethod(lambda: 1000.0)})
     nothing: Any = None
     settings = Settings(Path("/"), "", "", "", "", Path("/"), frozenset(), frozenset(), master_host="m")
     service = JobService(engine, nothing, nothing, nothing, nothing, settings, nothing)

@@ -4,6 +4,7 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.conditions import missing_parents
+from lavad.core.decide.ticks import wake_at
 from lavad.core.events import DependencyMet, PendingEnded
 from lavad.core.model import JobState
 from lavad.core.policy import Policy
@@ -28,7 +29,7 @@ def ended(story: Story, job: int, index: int = 0, status: int = 0) -> None:
 
 def why(story: Story, job: int, index: int = 0) -> list[str]:
     """Why a job waits."""
-    return [reason.text for reason in explain(story.cluster, story.cluster.jobs[job], index)]
+    return [reason.text for reason in explain(story.cluster, story.cluster.jobs[job], index, story.now)]
 
 
 @pytest.mark.parametrize(
@@ -295,7 +296,7 @@ def test_a_begin_time_is_waited_for() -> None:
     both = story.submit(a_job(array="1-2", begin_at=story.now + 50, dependency=f"done({parent})"))
     assert why(story, early) == ["The job has a specified start time"]
     assert why(story, both, 1) == ["The job has a specified start time", WAITS]
-    assert story.cluster.wake_at() == story.now + 50
+    assert wake_at(story.cluster, story.now) == story.now + 50
     story.plan()
     ended(story, parent)
     assert not story.array(both).pending

@@ -10,7 +10,7 @@ from tests.builders import ROOT, Story, a_cluster, a_host, a_job
 
 def reasons(story: Story, job: int, index: int = 0) -> list[tuple[str, tuple[str, ...]]]:
     """(sentence, hosts) of each reason."""
-    return [(one.text, one.hosts) for one in explain(story.cluster, story.cluster.jobs[job], index)]
+    return [(one.text, one.hosts) for one in explain(story.cluster, story.cluster.jobs[job], index, story.now)]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_full_hosts(story: Story) -> None:
 def test_too_few_in_all(story: Story) -> None:
     """Each host has room, all together have not; the advice says how many are missing."""
     number = story.submit(a_job(7))
-    first = explain(story.cluster, story.cluster.jobs[number], 0)[0]
+    first = explain(story.cluster, story.cluster.jobs[number], 0, story.now)[0]
     assert first.text == "Not enough job slot(s)"
     assert "7" in first.advice
     assert "6" in first.advice

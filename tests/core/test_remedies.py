@@ -13,7 +13,7 @@ def ask(story: Story, job: NewJob, index: int = 0) -> Remedies:
     """Submit the job, let a pass go by, and ask."""
     number = story.submit(job)
     story.plan()
-    return in_one_go(remedies(story.cluster, story.cluster.jobs[number], index))
+    return in_one_go(remedies(story.cluster, story.cluster.jobs[number], index, story.now))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_an_array_at_its_limit_gets_a_higher_one(story: Story) -> None:
     """By one element."""
     story.submit(a_job(array="1-3", limit=2))
     story.plan()
-    assert in_one_go(remedies(story.cluster, story.cluster.jobs[1], 3)).commands == ('bmod -J "%3" 1',)
+    assert in_one_go(remedies(story.cluster, story.cluster.jobs[1], 3, story.now)).commands == ('bmod -J "%3" 1',)
 
 
 def test_the_fewest_closed_hosts_are_opened(story: Story) -> None:

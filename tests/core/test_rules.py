@@ -123,7 +123,7 @@ def test_closed_and_inactive_queues() -> None:
         story.submit(a_job())
     story.plan()
     assert story.where(waiting) == []
-    reasons = explain(story.cluster, story.cluster.jobs[waiting], 0)
+    reasons = explain(story.cluster, story.cluster.jobs[waiting], 0, story.now)
     assert reasons[0].text == "The queue is inactivated by the administrator"
     rule(story, "normal", c.QueueAction.ACTIVATE)
     story.plan()

@@ -13,7 +13,7 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.model import HostShare, Key, Launch, RoleAsked
+from lavad.core.model import HostShare, JobState, Key, Launch, RoleAsked
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
@@ -220,7 +220,7 @@ class Player:
     def do_why(self, letter: str) -> Iterator[str]:
         """Why a job waits."""
         number, index = self._split(letter)
-        for reason in explain(self.story.cluster, self.story.cluster.jobs[number], index):
+        for reason in explain(self.story.cluster, self.story.cluster.jobs[number], index, self.story.now):
             hosts = f": {' '.join(reason.hosts)}" if reason.hosts else ""
             yield f"{reason.text}{hosts}" + (f"  ({reason.advice})" if reason.advice else "")
 
@@ -270,7 +270,8 @@ class Player:
             elif field.name == "job":
                 parts.append(next(letter for letter, number in self.numbers.items() if number == value))
             elif field.name in ("host", "status", "signal", "assumed", "avoid_host", "indices", "state"):
-                parts.extend([] if value in ("", False) else [_value_text(field.name, value)])
+                is_plain = value in ("", False) or value is JobState.RUN
+                parts.extend([] if is_plain else [_value_text(field.name, value)])
             elif field.name == "reason" and value:
                 parts.append(f"({value})")
         return " ".join(parts)

@@ -9,7 +9,8 @@ from lavad.core.apply import CONT, STOP
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner, is_owner
-from lavad.core.model import FINAL, JobState
+from lavad.core.decide.suspension import BY_USER, resumed, suspended
+from lavad.core.model import FINAL, SUSPENDED, JobState
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Attempt, Job
@@ -151,30 +152,33 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
 
 
 def stop(cluster: Cluster, command: c.StopJob, now: float) -> Decision:
-    """bstop: PEND to PSUSP, RUN to USUSP."""
+    """bstop: PEND to PSUSP, RUN to USUSP, as soon as it has started where it is being staged."""
     by = command.caller.user
 
     def hold(job: int, indices: Ranges) -> e.Event:
         return e.PendingHeld(now, job, indices, by)
 
     def suspend(job: Job) -> list[e.Event]:
-        if job.state is S.RUN:
-            return [e.JobSuspended(now, job.key, S.USUSP, by)]
-        return []
+        assert job.attempt is not None
+        is_live = job.state in (S.STAGING, S.RUN, S.SSUSP)
+        if not is_live or BY_USER in job.attempt.suspended:
+            return []
+        whose = "user" if is_owner(job, command.caller) else "LSF admin or root"
+        return suspended(job, BY_USER, f"The job was suspended by {whose}", by, now)
 
     return _decide(cluster, command.target, command.caller, (S.PEND,), hold, suspend)
 
 
 def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
-    """bresume: PSUSP to PEND, USUSP to RUN."""
+    """bresume: PSUSP to PEND, USUSP to RUN, or to SSUSP where something else keeps it suspended."""
     by = command.caller.user
 
     def free(job: int, indices: Ranges) -> e.Event:
         return e.PendingFreed(now, job, indices, by)
 
     def go_on(job: Job) -> list[e.Event]:
-        if job.state is S.USUSP and job.attempt is not None and job.attempt.suspend_cause:
-            return [e.JobSuspended(now, job.key, S.SSUSP, by)]  # the system's own rule still holds
-        return [e.JobResumed(now, job.key, by)] if job.state is S.USUSP else []
+        assert job.attempt is not None
+        is_wished = BY_USER in job.attempt.suspended and job.state in (S.STAGING, *SUSPENDED)
+        return resumed(job, BY_USER, by, now) if is_wished else []
 
     return _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on)

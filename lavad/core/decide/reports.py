@@ -9,6 +9,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
+from lavad.core.decide import suspension
 from lavad.core.decide.decision import Decision
 from lavad.core.model import JobState, Key
 from lavad.core.orders import ForgetOrder, Order, ReleaseOrder, launch_hosts
@@ -122,6 +123,7 @@ def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
     if job.state is S.STAGING or (job.state is S.UNKWN and job.resume_state is S.STAGING):
         at = _moment(attempt, command.at, now)
         events.append(e.JobStarted(at, command.key, command.pid, command.exec_home, command.exec_cwd))
+        events.extend(suspension.noted(attempt, now))
     return Decision(events)
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
-from lavad.core.model import JobState, Key
+from lavad.core.decide.suspension import resumed
+from lavad.core.model import PREEMPTION, JobState, Key
 from lavad.core.plan import Start, Takeover
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.takeover import fits_again, is_cleared, is_within_reach, lends, may_start, why_void
 from lavad.core.standing import Ground, shares_of
 
 SYSTEM = "the system"
-PREEMPTION = "preemption"
 
 
 def take_over(cluster: Cluster, plan: Takeover, now: float) -> Decision:
@@ -88,7 +88,7 @@ def resume(cluster: Cluster, keys: Iterable[Key], now: float) -> Decision:
         if job is None or job.state is not JobState.SSUSP or key not in cluster.lenders:
             decision.reply += 1
         elif fits_again(cluster, ground, key):
-            decision.events.append(e.JobResumed(now, key, SYSTEM, "its room is free again"))
+            decision.events += resumed(job, PREEMPTION, SYSTEM, now, "its room is free again")
         else:
             decision.reply += 1
     return decision

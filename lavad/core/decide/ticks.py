@@ -8,6 +8,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.cluster import FINISHED_KEPT, Cluster
+from lavad.core.decide.clockwork import next_window_change, window_events
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.hosts import give_up_staging, silence
 from lavad.core.decide.takeovers import overdue_claims
@@ -15,6 +16,7 @@ from lavad.core.model import Key
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord
 from lavad.core.terms import is_due, waits_past_deadline
+from lavad.core.windows import NEVER
 
 
 def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
@@ -30,6 +32,7 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
     events.extend(_alarms(cluster, now))
     if cluster.claims:
         events.extend(overdue_claims(cluster, now))
+    events.extend(window_events(cluster, now))
     events.extend(_forget_finished(cluster, now))
     return Decision(events)
 
@@ -54,6 +57,14 @@ def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
             yield e.PendingEnded(now, job, indices, "lavad", r.TERM_DEADLINE)
         elif is_due(record, now):
             yield e.BeginTimeReached(now, job)
+
+
+def wake_at(cluster: Cluster, now: float) -> float:
+    """When time alone brings something about next that somebody waits for: a tick should not come later."""
+    if cluster.dependants.stirred:
+        return now
+    alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
+    return min(alarm, next_window_change(cluster, now))
 
 
 def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:

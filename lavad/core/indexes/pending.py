@@ -21,19 +21,21 @@ class Kind(NamedTuple):
     user: str
     user_group: str
     request: Request
-    run_limit_s: int = 0  # only in queues whose jobs wait by their run limits; elsewhere it makes no difference
+    run_limit_s: int = 0  # only where it matters when a job will have ended
+    deadline: float = 0.0
 
 
 class BucketKey:
     """Names a bucket for as long as it lives. One object each, compared by identity: the scheduler asks that often."""
 
-    __slots__ = ("kind", "number", "queue", "request", "run_limit_s")
+    __slots__ = ("deadline", "kind", "number", "queue", "request", "run_limit_s")
 
     def __init__(self, kind: Kind, number: int) -> None:
         self.kind = kind
         self.queue = kind.queue
         self.request = kind.request
         self.run_limit_s = kind.run_limit_s
+        self.deadline = kind.deadline
         self.number = number
 
     def __lt__(self, other: "BucketKey") -> bool:
@@ -123,8 +125,9 @@ class PendingIndex:
 
     def kind_of(self, shared: Shared) -> Kind:
         """All jobs submitted like this one are alike."""
-        run_limit_s = shared.run_limit_s if shared.queue in self._timed_queues else 0
-        return Kind(shared.queue, shared.user, shared.user_group, shared.request, run_limit_s)
+        deadline = shared.terminate_at
+        run_limit_s = shared.run_limit_s if deadline or shared.queue in self._timed_queues else 0
+        return Kind(shared.queue, shared.user, shared.user_group, shared.request, run_limit_s, deadline)
 
     def key_of(self, shared: Shared) -> BucketKey | None:
         """The bucket of all jobs submitted like this one, or None when none of them waits."""
@@ -156,6 +159,10 @@ class PendingIndex:
         if not len(bucket):
             del self.buckets[key], self._keys[key.kind]
             self.fresh.discard(key)
+
+    def freshen(self, queue: str) -> None:
+        """Something about this queue has changed: the next pass must look at all that waits in it."""
+        self.fresh |= {key for key in self.buckets if key.queue == queue}
 
     def __len__(self) -> int:
         return sum(map(len, self.buckets.values()))

@@ -3,13 +3,14 @@
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.conditions import is_never
+from lavad.core.eligibility import obstacle
 from lavad.core.model import JobState
 from lavad.core.reasons import PendingReason
-from lavad.core.records import ArrayRecord, Job
+from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.core.scheduling.hindrances import host_reasons
 
 
-def explain(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
+def explain(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
     """Every reason that holds now, those about the job itself first; empty when the job does not wait."""
     state = record.state_of(index) if isinstance(record, ArrayRecord) else record.state
     if state is JobState.PSUSP:
@@ -19,9 +20,18 @@ def explain(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[Pen
     terms = _terms_reasons(cluster, record, index)
     if terms:
         return terms
-    return [*_own_reasons(cluster, record, index), *host_reasons(cluster, record.shared.request)] or [
+    return [*_own_reasons(cluster, record, index, now), *host_reasons(cluster, record.shared.request)] or [
         PendingReason(*r.NEW_JOB)
     ]
+
+
+def explain_ending(attempt: Attempt) -> list[PendingReason]:
+    """Why a job that is to run again still holds its hosts: those that have not yet said that nothing is left."""
+    if not attempt.doomed:
+        return []
+    code, text = r.REQUEUED
+    waits = f"{text} ({attempt.doomed}), when nothing is left of it"
+    return [PendingReason(code, waits, tuple(sorted(attempt.unreleased)))]
 
 
 def _terms_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
@@ -36,11 +46,13 @@ def _terms_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int) -> l
     return found
 
 
-def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
+def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
     found = []
-    queue = cluster.policy.queue(record.shared.queue)
-    if queue is None or not queue.active:
-        found.append(PendingReason(*r.QUEUE_INACTIVE))
+    shared = record.shared
+    queue = cluster.policy.queue(shared.queue)
+    kept_back = obstacle(cluster, queue, shared.run_limit_s, shared.terminate_at, now)
+    if kept_back is not None:
+        found.append(PendingReason(*kept_back))
     postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason
     if postponed:
         code, text = r.REQUEUED

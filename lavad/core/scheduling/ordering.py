@@ -13,6 +13,7 @@ first has waited longer than the whole machine would need to clear the queue, an
 from typing import NamedTuple
 
 from lavad.core.cluster import Cluster
+from lavad.core.eligibility import obstacle
 from lavad.core.indexes.pending import BucketKey, Entry
 from lavad.core.model import JobState
 from lavad.core.policy import JobOrder, Queue
@@ -44,11 +45,16 @@ class Ranking:
     def of(self, key: BucketKey, entry: Entry) -> Rank | None:
         """Rank of a bucket's entry; None when its queue does not start jobs."""
         queue = self._queues.get(key.queue)
-        if queue is None or not queue.active:
+        if queue is None or not queue.active or self._is_kept_back(queue, key):
             return None
         if queue.order is JobOrder.SUBMISSION:
             return Rank(-queue.priority, entry.rank, entry.position, entry.job)
         return Rank(-queue.priority, entry.rank, self._score(queue, key, entry), entry.job)
+
+    def _is_kept_back(self, queue: Queue, key: BucketKey) -> bool:
+        if not key.deadline and not queue.has_windows:
+            return False
+        return obstacle(self.cluster, queue, key.run_limit_s, key.deadline, self.now) is not None
 
     def _score(self, queue: Queue, key: BucketKey, entry: Entry) -> float:
         promoted = self._promoted.get(queue.name)

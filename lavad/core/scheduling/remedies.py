@@ -32,10 +32,10 @@ class Remedies:
     is_hopeless: bool = False
 
 
-def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int) -> Generator[None, None, Remedies]:
+def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> Generator[None, None, Remedies]:
     """Each command alone would let the job start; in pieces, as ``counsel`` is."""
     request = record.shared.request
-    found = explain(cluster, record, index)
+    found = explain(cluster, record, index, now)
     yield
     if place(Room(cluster.table), request) is not None:
         return Remedies(tuple(_beside_room(cluster, record, found)))
@@ -97,4 +97,5 @@ _OWN: dict[int, _Remedy] = {
     r.NEVER_SATISFIED[0]: lambda cluster, record: ["bmod -wn {}"],
     r.ARRAY_LIMIT[0]: _more_elements,
     r.QUEUE_INACTIVE[0]: _to_another_queue,
+    r.QUEUE_WINDOW[0]: _to_another_queue,
 }
