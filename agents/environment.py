@@ -108,6 +108,8 @@ def job_environment(
     text.update(_about_job(blob, stage, home, script))
     text.update(_about_place(blob, stage.allocation, files, used))
     text.update(_about_host(blob, stage.allocation, host))
+    text.update(_about_binding(stage.allocation, host, files, used))
+    text.update(_about_devices(stage.allocation, host.host))
     text.update(_for_mpi(blob, stage.allocation, host, files, used))
     text.update(stage.environment)
     environment.update((os.fsencode(name), os.fsencode(value)) for name, value in text.items())
@@ -178,6 +180,43 @@ def _about_host(blob: JobSpecBlob, allocation: Sequence[HostShare], host: HostCo
         # NVML counts devices in the order of the PCI bus; left to itself, CUDA puts the fastest first.
         found |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, devices))}
     return found
+
+
+def _about_binding(
+    allocation: Sequence[HostShare], host: HostContext, files: HostFiles, used: Iterable[str]
+) -> dict[str, str]:
+    """Processors of each task, where they are bound. Open MPI reads the file: a line for each task."""
+    if not any(share.cpus for share in allocation):
+        return {}
+    policies = {"": "0", "localprefer": "1", "localonly": "2"}
+    lines = []
+    for share in allocation:
+        for task in share.cpus:
+            words = [share.host, _joined(task.cpus)]
+            if task.memory:
+                words += [_joined(task.nodes), policies[task.memory]]
+            lines.append(" ".join(words))
+    found = {"LSB_AFFINITY_HOSTFILE": files.put(lines, used)}
+    mine = [task for share in allocation if share.host == host.host for task in share.cpus]
+    for number, task in enumerate(mine, 1):
+        found[f"RM_CPUTASK{number}"] = _joined(task.cpus)
+    found["LSB_BIND_CPU_LIST"] = _joined(sorted({cpu for task in mine for cpu in task.cpus}))
+    if any(task.memory for task in mine):
+        found["LSB_BIND_MEM_LIST"] = _joined(sorted({node for task in mine for node in task.nodes}))
+        found["LSB_BIND_MEM_POLICY"] = mine[0].memory
+    return found
+
+
+def _joined(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _about_devices(allocation: Sequence[HostShare], host: str) -> dict[str, str]:
+    """LAVA_DEVICES_FPGA=0,2: the devices of the site's indexed resources that are the job's on this host."""
+    mine = next((share for share in allocation if share.host == host), None)
+    if mine is None:
+        return {}
+    return {f"LAVA_DEVICES_{one.name.upper()}": _joined(one.devices) for one in mine.resources if one.devices}
 
 
 def _for_mpi(

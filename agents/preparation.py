@@ -142,12 +142,19 @@ class Preparation:
             pre_exec=spec.pre_exec if lead else "",
             post_exec=spec.post_exec if lead else "",
             report=tuple(self._heading(blob, stage, owner)) if lead and spec.output else None,
+            cpus=_bound_to(stage.allocation, self.host.host),
         )
 
     def _used(self) -> set[str]:
         """Host files that prepared jobs name."""
-        variables = (b"LSB_DJOB_HOSTFILE", b"LSB_DJOB_RANKFILE", b"OMPI_MCA_orte_default_hostfile")
-        return {os.fsdecode(one.job.environment[name]) for one in self._prepared.values() for name in variables}
+        variables = (
+            b"LSB_DJOB_HOSTFILE",
+            b"LSB_DJOB_RANKFILE",
+            b"OMPI_MCA_orte_default_hostfile",
+            b"LSB_AFFINITY_HOSTFILE",
+        )
+        environments = [one.job.environment for one in self._prepared.values()]
+        return {os.fsdecode(found[name]) for found in environments for name in variables if name in found}
 
     def _script(self, blob: JobSpecBlob, owner: Owner) -> str:
         content = blob.spec.command.encode("utf-8", "surrogateescape")
@@ -207,6 +214,12 @@ def _interpreter(text: str, shell: str, script: str) -> Program:
     if shell:
         return Program(shell, (f"-{os.path.basename(shell)}", script))
     return Program("/bin/sh", ("/bin/sh", script))
+
+
+def _bound_to(allocation: Sequence[HostShare], host: str) -> tuple[int, ...]:
+    """The processors of all tasks of this host: what the job's processes may use together."""
+    mine = [task for share in allocation if share.host == host for task in share.cpus]
+    return tuple(sorted({cpu for task in mine for cpu in task.cpus}))
 
 
 def _companions(blob: JobSpecBlob, allocation: Sequence[HostShare], host: str, script: str) -> tuple[Companion, ...]:

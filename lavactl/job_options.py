@@ -14,12 +14,6 @@ NAME_MAX = 4094
 
 SECTIONS = ("select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity[")
 
-# -gpu keys that ask for what lava does anyway, or for nothing.
-GPU_DEFAULTS = {
-    "mode": ("shared",), "mps": ("no",), "aff": ("yes", "no"), "block": ("no",), "gpack": ("no",), "glink": ("no",),
-    "nvlink": ("no",), "gvendor": ("nvidia",),
-}  # fmt: skip
-
 # Set by the batch system for one job: a job submitted from inside it must not inherit them.
 JOB_PREFIXES = (b"LSB_", b"LSF_PM_")
 JOB_NAMES = frozenset((b"LSFUSER", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXEC_T", b"TERM", b"TERMCAP"))
@@ -138,10 +132,10 @@ def _section_start(text: str, section: str) -> int:
 
 
 def gpu_request(text: str) -> messages.GpuRequest:
-    """-gpu: ``-`` or ``key=value`` pairs joined by colons.
+    """-gpu: ``-`` or ``key=value`` pairs joined by colons; the master reads all but the number, and may refuse.
 
     Raises:
-        CommandError: a key or value lava cannot honour.
+        CommandError: the number is none.
     """
     request = messages.GpuRequest(num=1, text=text)
     for pair in [] if text.strip() == "-" else text.split(":"):
@@ -163,8 +157,6 @@ def _gpu_pair(request: messages.GpuRequest, key: str, value: str) -> None:
         request.per_task = per == "task"
     elif key == "j_exclusive" and word in ("yes", "no"):
         request.j_exclusive = word == "yes"
-    elif word not in GPU_DEFAULTS.get(key, ()):
-        raise CommandError(f"-gpu {printable(f'{key}={value}')}: not supported.")
 
 
 def job_environment(entries: "Sequence[bytes]", option: str | None) -> list[bytes]:

@@ -14,9 +14,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lavad.core.cluster import Cluster
-from lavad.core.model import HostShare, Key, Shared
+from lavad.core.model import HostShare, Key, Request, Shared
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.reasons import NotNow
+from lavad.core.requirements.affinity import Affinity
+from lavad.core.requirements.rusage import PARTS
+from lavad.core.scheduling import processors
+from lavad.core.scheduling.wants import all_roles, wants_of
 from lavad.specs import SpecShelf, as_admitted, blob_of
 from protos import agents_pb2 as pb
 from protos import common_pb2
@@ -178,14 +182,19 @@ class AgentLinks:
     def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
         """What is to be staged: one object for neighbouring elements of an array, which mostly have it in common."""
         addresses = tuple([self._address(share.host) for share in order.allocation])
+        topologies = [self._topology(share) for share in order.allocation]
+        affinity = _affinity(shared.request) if any(topologies) else None
         same = (shared, order.allocation, order.launch_now, addresses)
         if self._last_stage[0] != same:
             stage = pb.Stage(
-                allocation=[_share(*both) for both in zip(order.allocation, addresses, strict=True)],
+                allocation=[
+                    _share(*three, affinity) for three in zip(order.allocation, addresses, topologies, strict=True)
+                ],
                 launch_now=order.launch_now,
                 run_limit_s=shared.run_limit_s,
                 deadline=shared.terminate_at,
                 queue=shared.queue,
+                environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
             )
             self._last_stage = (same, stage)
         return self._last_stage[1]
@@ -203,20 +212,38 @@ class AgentLinks:
             self.on_lost_spec(order.key)
         return None
 
+    def _topology(self, share: HostShare) -> str:
+        """Of a host on which tasks are bound."""
+        host = self.cluster.hosts.get(share.host) if share.cpus else None
+        return host.facts.topology if host is not None else ""
+
     def _address(self, name: str) -> str:
         host = self.cluster.hosts.get(name)
         return host.facts.peer_address if host is not None else ""
 
 
-def _share(share: HostShare, address: str) -> common_pb2.HostShare:
-    return common_pb2.HostShare(
+def _share(share: HostShare, address: str, topology: str, affinity: Affinity | None) -> common_pb2.HostShare:
+    message = common_pb2.HostShare(
         host=share.host,
         slots=share.slots,
         gpus=share.gpus,
         memory_mib=share.memory_mib,
         address=address,
         tasks_by_role=share.tasks_by_role,
+        gpu_memory_mib=share.gpu_memory_mib,
     )
+    for one in share.resources:
+        message.resources.add(name=one.name, amount=one.amount / PARTS, devices=one.devices)
+    for task in share.cpus:
+        cpus = processors.bound(topology, task, affinity) if affinity is not None else task
+        memory = affinity.memory if affinity is not None else ""
+        message.cpus.add(cpus=cpus, nodes=processors.nodes_of(topology, cpus), memory=memory)
+    return message
+
+
+def _affinity(request: Request) -> Affinity | None:
+    """What the request says of binding; terms of one job say the same, or only one says something."""
+    return next((wants.affinity for role in all_roles(request) if (wants := wants_of(role)).affinity), None)
 
 
 def key_message(key: Key) -> common_pb2.AttemptKey:

@@ -97,7 +97,14 @@ class Gpu(_message.Message):
     def __init__(self, index: _Optional[int] = ..., uuid: _Optional[str] = ..., model: _Optional[str] = ..., driver: _Optional[str] = ..., memory_mib: _Optional[int] = ..., memory_used_mib: _Optional[int] = ..., utilisation: _Optional[float] = ..., memory_utilisation: _Optional[float] = ..., temperature_c: _Optional[int] = ..., ecc_errors: _Optional[int] = ..., numa_node: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., bus_id: _Optional[str] = ..., status: _Optional[str] = ..., nvlink_peers: _Optional[_Iterable[int]] = ..., power_w: _Optional[float] = ..., mode: _Optional[str] = ..., mig: _Optional[bool] = ..., allocated_jobs: _Optional[int] = ...) -> None: ...
 
 class Load(_message.Message):
-    __slots__ = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp_mib", "swp_mib", "mem_mib", "gpus")
+    __slots__ = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp_mib", "swp_mib", "mem_mib", "gpus", "external")
+    class ExternalEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
     R15S_FIELD_NUMBER: _ClassVar[int]
     R1M_FIELD_NUMBER: _ClassVar[int]
     R15M_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +117,7 @@ class Load(_message.Message):
     SWP_MIB_FIELD_NUMBER: _ClassVar[int]
     MEM_MIB_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_FIELD_NUMBER: _ClassVar[int]
     r15s: float
     r1m: float
     r15m: float
@@ -122,10 +130,11 @@ class Load(_message.Message):
     swp_mib: int
     mem_mib: int
     gpus: _containers.RepeatedCompositeFieldContainer[Gpu]
-    def __init__(self, r15s: _Optional[float] = ..., r1m: _Optional[float] = ..., r15m: _Optional[float] = ..., ut: _Optional[float] = ..., pg: _Optional[float] = ..., io: _Optional[float] = ..., ls: _Optional[int] = ..., it: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., swp_mib: _Optional[int] = ..., mem_mib: _Optional[int] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ...) -> None: ...
+    external: _containers.ScalarMap[str, float]
+    def __init__(self, r15s: _Optional[float] = ..., r1m: _Optional[float] = ..., r15m: _Optional[float] = ..., ut: _Optional[float] = ..., pg: _Optional[float] = ..., io: _Optional[float] = ..., ls: _Optional[int] = ..., it: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., swp_mib: _Optional[int] = ..., mem_mib: _Optional[int] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., external: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class HostFacts(_message.Message):
-    __slots__ = ("name", "type", "model", "cpu_factor", "cpus", "cores", "sockets", "memory_mib", "swap_mib", "tmp_mib", "resources", "boot_id", "slots", "server", "peer_address", "version", "gpus", "cgroups")
+    __slots__ = ("name", "type", "model", "cpu_factor", "cpus", "cores", "sockets", "memory_mib", "swap_mib", "tmp_mib", "resources", "boot_id", "slots", "server", "peer_address", "version", "gpus", "cgroups", "topology", "disks")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -144,6 +153,8 @@ class HostFacts(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     CGROUPS_FIELD_NUMBER: _ClassVar[int]
+    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
+    DISKS_FIELD_NUMBER: _ClassVar[int]
     name: str
     type: str
     model: str
@@ -162,7 +173,9 @@ class HostFacts(_message.Message):
     version: str
     gpus: _containers.RepeatedCompositeFieldContainer[Gpu]
     cgroups: bool
-    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ...) -> None: ...
+    topology: str
+    disks: int
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., cpus: _Optional[int] = ..., cores: _Optional[int] = ..., sockets: _Optional[int] = ..., memory_mib: _Optional[int] = ..., swap_mib: _Optional[int] = ..., tmp_mib: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., boot_id: _Optional[str] = ..., slots: _Optional[int] = ..., server: _Optional[bool] = ..., peer_address: _Optional[str] = ..., version: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., cgroups: _Optional[bool] = ..., topology: _Optional[str] = ..., disks: _Optional[int] = ...) -> None: ...
 
 class HostRecord(_message.Message):
     __slots__ = ("facts", "load", "status", "slots_max", "njobs", "run", "ssusp", "ususp", "rsv", "memory_reserved_mib", "last_seen", "comment", "gpu_use", "per_user", "dispatch_window", "thresholds")

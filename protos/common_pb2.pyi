@@ -102,20 +102,46 @@ class Role(_message.Message):
     def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ...) -> None: ...
 
 class HostShare(_message.Message):
-    __slots__ = ("host", "slots", "gpus", "memory_mib", "address", "tasks_by_role")
+    __slots__ = ("host", "slots", "gpus", "memory_mib", "address", "tasks_by_role", "resources", "cpus", "gpu_memory_mib")
     HOST_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TASKS_BY_ROLE_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    GPU_MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
     host: str
     slots: int
     gpus: _containers.RepeatedScalarFieldContainer[int]
     memory_mib: int
     address: str
     tasks_by_role: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[int]] = ..., memory_mib: _Optional[int] = ..., address: _Optional[str] = ..., tasks_by_role: _Optional[_Iterable[int]] = ...) -> None: ...
+    resources: _containers.RepeatedCompositeFieldContainer[ResourceShare]
+    cpus: _containers.RepeatedCompositeFieldContainer[TaskCpus]
+    gpu_memory_mib: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[int]] = ..., memory_mib: _Optional[int] = ..., address: _Optional[str] = ..., tasks_by_role: _Optional[_Iterable[int]] = ..., resources: _Optional[_Iterable[_Union[ResourceShare, _Mapping]]] = ..., cpus: _Optional[_Iterable[_Union[TaskCpus, _Mapping]]] = ..., gpu_memory_mib: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ResourceShare(_message.Message):
+    __slots__ = ("name", "amount", "devices")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    amount: float
+    devices: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, name: _Optional[str] = ..., amount: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class TaskCpus(_message.Message):
+    __slots__ = ("cpus", "nodes", "memory")
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    cpus: _containers.RepeatedScalarFieldContainer[int]
+    nodes: _containers.RepeatedScalarFieldContainer[int]
+    memory: str
+    def __init__(self, cpus: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[int]] = ..., memory: _Optional[str] = ...) -> None: ...
 
 class Usage(_message.Message):
     __slots__ = ("cpu_s", "memory_mib", "memory_mib_max", "swap_mib", "pids", "process_groups", "threads", "host", "memory_mib_mean")

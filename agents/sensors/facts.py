@@ -50,6 +50,8 @@ def facts(name: str, slots: int | None, simulate_gpus: int) -> HostFacts:
         server=slots is None or slots > 0,
         version=_version(),
         gpus=devices,
+        topology=topology(PROCESSORS),
+        disks=_disks(),
     )
 
 
@@ -62,6 +64,36 @@ def processors(root: Path) -> tuple[int, int, int]:
         # Without topology (some virtual machines) each processor counts as a core of one socket.
         cores.add((_text(topology / "physical_package_id") or "0", _text(topology / "core_id") or f"cpu{cpu}"))
     return len(usable), len(cores), len({package for package, _ in cores})
+
+
+def topology(root: Path) -> str:
+    """Of each usable processor its number, core, socket and memory node: "0 0 0 0,1 1 0 0"."""
+    found = []
+    for cpu in sorted(os.sched_getaffinity(0)):
+        folder = root / f"cpu{cpu}"
+        socket = _number(folder / "topology" / "physical_package_id", 0)
+        nodes = [int(name[4:]) for name in _names(folder) if name.startswith("node") and name[4:].isdigit()]
+        core = _number(folder / "topology" / "core_id", cpu)
+        found.append(f"{cpu} {core} {socket} {min(nodes, default=0)}")
+    return ",".join(found)
+
+
+def _number(path: Path, otherwise: int) -> int:
+    """What the kernel says; some virtual machines say nothing, or -1."""
+    text = _text(path)
+    return int(text) if text.isdigit() else otherwise
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _disks() -> int:
+    counters = psutil.disk_io_counters(perdisk=True)
+    return len([name for name in counters if not name.startswith(("loop", "ram"))])
 
 
 def model_name(cpu_info: str) -> str:

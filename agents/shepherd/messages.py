@@ -96,6 +96,7 @@ class JobSetup(NamedTuple):
     pre_exec: str
     post_exec: str
     report: tuple[Any, ...] | None  # fields of a report.Heading; None: no job report
+    cpus: tuple[int, ...] = ()  # every process of the job is bound to these; empty: to none
 
     def pack(self) -> bytes:
         """As bytes for a HOLD message."""

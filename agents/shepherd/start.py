@@ -168,6 +168,7 @@ def spawn(
     process is there nothing is an error any more: a job that runs must not be told to have never started.
     """
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors)]
+    own = _bind(setup.cpus)
     restore = _bear(setup.rlimits)
     try:
         identity.start_as_user()
@@ -179,11 +180,28 @@ def spawn(
         identity.back()
         for number, limits in restore:
             resource.setrlimit(number, limits)
+        if own:
+            os.sched_setaffinity(0, own)
     if setup.nice:
         _be_nice(pid, setup.nice)
     if setup.memory_limit_mib:
         _prefer_for_oom(pid)
     return pid
+
+
+def _bind(cpus: tuple[int, ...]) -> set[int]:
+    """Be bound to these processors, so that the new process is from its first instruction; what held before.
+
+    Processors that have gone offline since are left out; when none is there the host can't do what was promised.
+    """
+    if not cpus:
+        return set()
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError as error:
+        raise HostFailure(f"processors {','.join(map(str, cpus))} can't be used: {error.strerror}") from None
+    return before
 
 
 def _spawn(program: Program, environment: dict[bytes, bytes], actions: list[tuple[int, int, int]]) -> int:

@@ -5,6 +5,8 @@ holds a NUL character, numbers fit the columns they go into, and no request is s
 """
 
 import math
+import re
+import sys
 from collections.abc import Iterable, Sequence
 
 from lavad.core.model import JobState
@@ -28,6 +30,8 @@ AMOUNT_MAX = 1e12
 TIME_MAX = 1e11  # seconds since the epoch: the year 5138
 STORED_MAX = (1 << 63) - 1  # what a database's integer holds
 UMASK_MAX = 0o777
+TOPOLOGY_MAX = 100_000
+_TOPOLOGY = re.compile(r"\d{1,4} \d{1,6} \d{1,4} \d{1,4}(,\d{1,4} \d{1,6} \d{1,4} \d{1,4})*")
 SIGNAL_MAX = 64
 
 # Texts with a bound of their own: a script may be long, and a name has its own sentence.
@@ -109,6 +113,13 @@ def check_facts(facts: cluster_pb2.HostFacts) -> None:
         raise Refused("The host says that it is larger than any host can be.")
     if not (math.isfinite(facts.cpu_factor) and facts.cpu_factor >= 0):
         raise Refused("The host's CPU factor is no number.")
+
+
+def topology_of(text: str) -> str:
+    """Processors as an agent said them; nothing where that makes no sense, and then nobody is bound there."""
+    if len(text) > TOPOLOGY_MAX or not _TOPOLOGY.fullmatch(text):
+        return ""
+    return sys.intern(text)  # many hosts are alike
 
 
 def moment_of(said: float, now: float) -> float:

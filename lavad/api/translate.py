@@ -7,7 +7,7 @@ from lavad.core import requesting
 from lavad.core.commands import Asked, Caller, Target
 from lavad.core.events import NewJob
 from lavad.core.indexes.hosts import HostTable
-from lavad.core.model import HostFacts, JobState, Launch, Request, RoleAsked, Shared, pack_text
+from lavad.core.model import Device, HostFacts, JobState, Launch, Request, RoleAsked, Shared, pack_text
 from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
@@ -174,7 +174,18 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
         boot_id=message.boot_id,
         peer_address=message.peer_address,
         gpu_model=message.gpus[0].model if message.gpus else "",
+        gpu_driver=message.gpus[0].driver if message.gpus else "",
+        devices=tuple(map(_device, message.gpus)),
+        cores=message.cores,
+        sockets=message.sockets,
+        disks=message.disks,
+        topology=checks.topology_of(message.topology),
     )
+
+
+def _device(gpu: cluster_pb2.Gpu) -> Device:
+    peers = sum(1 << peer for peer in {peer for peer in gpu.nvlink_peers if peer < checks.HOST_GPUS_MAX})
+    return Device(gpu.model, min(gpu.memory_mib, checks.MEMORY_MAX_MIB), gpu.numa_node, peers)
 
 
 def load_of(load: cluster_pb2.Load) -> tuple[float, ...]:

@@ -237,7 +237,6 @@ class TestScriptFile:
         (["-J", "a[1-3", "x"], "a[1-3: Job array index error. Job not submitted."),
         (["-gpu", "num=x", "x"], "-gpu num=x: expected num=N with N from 1 to 1024. Job not submitted."),
         (["-b", "25:00", "x"], "-b 25:00: Bad time specification. Job not submitted."),
-        (["-gpu", "num=1:gmodel=H100", "x"], "-gpu gmodel=H100: not supported. Job not submitted."),
         (["-I", "bash"], "bsub -I: interactive jobs are not supported yet. Job not submitted."),
         (["-g", "/a", "x"], "bsub -g: job groups are not supported yet. Job not submitted."),
         (["-app", "p", "x"], "bsub -app: application profiles are not supported yet. Job not submitted."),

@@ -61,7 +61,9 @@ def _with(wanted: Gpus, name: str, value: str, at: int) -> Gpus:
             first, *rest = value.split(",")
             if any(word not in ("shared", "nocvd") for word in rest):
                 raise bad(at, f"mps takes yes, no, per_socket or per_gpu, then shared or nocvd; found {value!r}")
-            return replace(wanted, mps=_word(first, _MPS, name, at), no_variable="nocvd" in rest)
+            if _word(first, _MPS, name, at) != "no":
+                raise Refused("-gpu: mps is not supported: jobs share devices by time, and by memory (gmem)")
+            return replace(wanted, no_variable="nocvd" in rest)
         case "j_exclusive":
             return replace(wanted, j_exclusive=_flag(value, name, at))
         case "aff":

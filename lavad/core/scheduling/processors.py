@@ -1,6 +1,7 @@
 """Which processors each task is bound to: whole threads, cores, sockets or NUMA nodes, near one another."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -60,6 +61,13 @@ def bound(text: str, cpus: tuple[int, ...], wanted: Affinity) -> tuple[int, ...]
     mask = sum(1 << cpu for cpu in cpus)
     units = topology_of(text).units(wanted.bind) if wanted.bind else ()
     return tuple(bits_of(sum(unit for unit in units if unit & mask) | mask))
+
+
+def nodes_of(text: str, cpus: Iterable[int]) -> tuple[int, ...]:
+    """Memory nodes near these processors."""
+    chosen = set(cpus)
+    lines = [tuple(map(int, one.split())) for one in text.split(",") if one]
+    return tuple(sorted({node for cpu, _, _, node in lines if cpu in chosen}))
 
 
 def _around(topology: Topology, mask: int, wanted: Affinity) -> int:
