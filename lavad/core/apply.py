@@ -3,7 +3,7 @@
 Every change of a job's state passes ``lifecycle.check``; every host share is taken and given back in one place each.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from lavad.core import apply_hosts, lifecycle, terms
@@ -50,6 +50,16 @@ def _take_shares(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> No
         host.attempts[key] = share
         rows.append(host.row)
     cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
+    if cluster.pools:
+        enter_in_pool(cluster, attempt, shares)
+
+
+def enter_in_pool(cluster: "Cluster", attempt: Attempt, shares: Iterable[HostShare]) -> None:
+    """Count shares of an attempt in the pool of its job."""
+    record = cluster.jobs.get(attempt.key.job)
+    if cluster.pools and record is not None:
+        number = cluster.pools.number_of(record.shared.user, record.shared.queue)
+        cluster.pools.take(attempt.key, number, shares)
 
 
 def give_back_all(cluster: "Cluster", key: Key) -> None:
@@ -60,6 +70,8 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
     hosts = [cluster.hosts[name] for name in names]
     shares = tuple([host.attempts.pop(key) for host in hosts])
     cluster.table.give_back_all([host.row for host in hosts], shares, attempt.takes_whole_hosts)
+    if cluster.pools:
+        cluster.pools.give_back(key, shares, True)
     if attempt.over:
         cluster.attempts.pop(key, None)
 
@@ -71,6 +83,8 @@ def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
     share = host.attempts.pop(attempt.key, None) if host else None
     if host is not None and share is not None:
         cluster.table.give_back(host.row, share, attempt.takes_whole_hosts)
+        if cluster.pools:
+            cluster.pools.give_back(attempt.key, (share,), not attempt.unreleased)
     if not attempt.unreleased and attempt.over:
         cluster.attempts.pop(attempt.key, None)
 

@@ -17,6 +17,7 @@ from lavad.core.indexes.pending import PendingIndex
 from lavad.core.indexes.runners import Runners
 from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.policy import Policy, Queue
+from lavad.core.pools import Pools
 from lavad.core.records import ArrayRecord, Attempt, Claim, Host, HostUsage, Job, QueueState
 from lavad.core.rights import Rights
 from lavad.core.tally import Tally
@@ -46,6 +47,7 @@ class Cluster:
         self.queue_states: dict[str, QueueState] = {}
         self.rights = Rights(policy)
         self.runners = Runners(self.rights.victims)
+        self.pools = Pools(policy)
         self.pending = _pending_index(policy, self.rights)
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
@@ -95,6 +97,10 @@ class Cluster:
             self.runners = Runners(self.rights.victims)
             for job in self.live_jobs():
                 apply.note_running(self, job)
+        self.pools = Pools(policy)
+        for attempt in self.attempts.values():
+            held = [share for share in attempt.allocation if share.host in attempt.unreleased]
+            apply.enter_in_pool(self, attempt, held)
         pending = _pending_index(policy, self.rights)
         if not pending.is_like(self.pending):
             for bucket in self.pending.buckets.values():

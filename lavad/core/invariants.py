@@ -17,6 +17,7 @@ def check(cluster: Cluster) -> None:
     _check_site(cluster)
     _check_attempts(cluster)
     _check_lending(cluster)
+    _check_pools(cluster)
     _check_arrays(cluster)
     _check_buckets(cluster)
     _check_dependants(cluster)
@@ -112,6 +113,19 @@ def _check_lending(cluster: Cluster) -> None:
         job = cluster.holder(key)
         runs = job is not None and job.state is JobState.RUN and not attempt.is_ending and job.shared.queue in queues
         assert (key in cluster.runners) == runs, f"{key}: it runs and may be asked for room {runs}, the index differs"
+
+
+def _check_pools(cluster: Cluster) -> None:
+    """Each pool uses what its attempts hold."""
+    pools = cluster.pools
+    for number, pool in enumerate(pools.pools):
+        used = dict.fromkeys(pools.used[number], 0.0)
+        for key, attempt in cluster.attempts.items():
+            if pools.pool_of(key) == number:
+                held = [share for share in attempt.allocation if share.host in attempt.unreleased]
+                for name, amount in pools.amounts(number, held).items():
+                    used[name] += amount
+        assert pools.used[number] == used, f"pool {pool.name} uses {used}, counted are {pools.used[number]}"
 
 
 def _check_arrays(cluster: Cluster) -> None:

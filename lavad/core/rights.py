@@ -20,7 +20,8 @@ class Source:
 
 
 class Rights:
-    """Of one policy. ``sources`` is empty for queues that take from none."""
+    """Of one policy. ``takers`` may take from others, from ``victims`` somebody may take; with capacity pools all are
+    both. ``sources`` is empty for queues that take from no other queue."""
 
     def __init__(self, policy: Policy) -> None:
         self._sources: dict[str, dict[str, Source]] = {}
@@ -29,16 +30,9 @@ class Rights:
             some = sorted((one for one in found if one is not None), key=lambda one: (one.order, one.queue))
             if some:
                 self._sources[taker.name] = {one.queue: one for one in some}
-
-    @property
-    def takers(self) -> frozenset[str]:
-        """Queues that may take from some other."""
-        return frozenset(self._sources)
-
-    @property
-    def victims(self) -> frozenset[str]:
-        """Queues that somebody may take from."""
-        return frozenset(name for sources in self._sources.values() for name in sources)
+        pooled = frozenset(queue.name for queue in policy.queues) if policy.pools else frozenset()
+        self.takers = frozenset(self._sources) | pooled
+        self.victims = frozenset(name for sources in self._sources.values() for name in sources) | pooled
 
     def sources(self, queue: str) -> dict[str, Source]:
         """The queues that this one may take from, in order."""

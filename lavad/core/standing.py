@@ -5,12 +5,12 @@ they are told apart: the lender's room is there for whoever may take from it, an
 go on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key
-from lavad.core.records import Claim, Host
+from lavad.core.records import Attempt, Claim, Host
 
 
 @dataclass(slots=True)
@@ -43,8 +43,8 @@ class Standing:
 
 
 def bits(share: HostShare) -> int:
-    """The share's devices as bits."""
-    return sum(1 << gpu for gpu in share.gpus)
+    """The share's devices as bits; none where it has only parts of them, which others may have as well."""
+    return 0 if share.gpu_memory_mib else sum(1 << gpu for gpu in share.gpus)
 
 
 class Ground:
@@ -52,18 +52,20 @@ class Ground:
 
     Args:
         before: only claims that were made before this one count.
+        gone: attempts that count as if they had released all already.
     """
 
-    def __init__(self, cluster: Cluster, before: Claim | None = None) -> None:
+    def __init__(self, cluster: Cluster, before: Claim | None = None, gone: Collection[Key] = ()) -> None:
         self._cluster = cluster
         self._before = before
+        self._gone = gone
         self._found: dict[str, Standing] = {}
 
     def on(self, name: str) -> Standing:
         """What stands free on a host."""
         found = self._found.get(name)
         if found is None:
-            found = self._found[name] = _standing(self._cluster, self._cluster.hosts[name], self._before)
+            found = self._found[name] = _standing(self._cluster, self._cluster.hosts[name], self._before, self._gone)
         return found
 
     def holds(self, allocation: Allocation) -> bool:
@@ -81,7 +83,7 @@ class Ground:
             self.on(share.host).give(share, what)
 
 
-def _standing(cluster: Cluster, host: Host, before: Claim | None) -> Standing:
+def _standing(cluster: Cluster, host: Host, before: Claim | None, gone: Collection[Key]) -> Standing:
     facts, gpus_held = host.facts, 0
     found = Standing(facts.slots, facts.memory_mib, (1 << facts.gpus) - 1)
     for job, share in host.claims.items():
@@ -89,6 +91,8 @@ def _standing(cluster: Cluster, host: Host, before: Claim | None) -> Standing:
             break
         found.take(share)
     for key, share in host.attempts.items():
+        if key in gone:
+            continue
         lends = cluster.attempts[key].lends
         found.slots -= 0 if "slots" in lends else share.slots
         found.memory_mib -= 0 if "mem" in lends else share.memory_mib
@@ -101,3 +105,18 @@ def shares_of(cluster: Cluster, key: Key) -> Allocation:
     """What an attempt still holds."""
     attempt = cluster.attempts[key]
     return tuple(share for share in attempt.allocation if share.host in attempt.unreleased)
+
+
+def on_their_way_out(cluster: Cluster) -> set[Key]:
+    """Attempts that were asked to make room and have not yet given back everything: what they hold is claimed."""
+    asked = {key for claim in cluster.claims.values() for key in claim.victims}
+    return {key for key in asked if key in cluster.attempts}
+
+
+def is_within_reach(cluster: Cluster, attempt: Attempt) -> bool:
+    """Can every host of it be told something now, and does every host still hold its part?"""
+    for share in attempt.allocation:
+        host = cluster.hosts[share.host]
+        if not host.is_connected or host.is_silent or share.host not in attempt.unreleased:
+            return False
+    return True

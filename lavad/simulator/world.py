@@ -23,7 +23,7 @@ from lavad.core.indexes.pending import Bucket
 from lavad.core.model import FINAL, HostFacts, JobState, Key
 from lavad.core.orders import Order
 from lavad.core.plan import Plan, Start
-from lavad.core.policy import Policy
+from lavad.core.policy import Names, Policy, Pool
 from lavad.core.records import ArrayRecord, JobEnd
 from lavad.core.scheduling.cycle import Agenda, slice_pass
 from lavad.core.scheduling.placement import place
@@ -303,13 +303,16 @@ class Master:
 
 
 def _policy_of(seed: int) -> Policy:
-    """Of three seeds one has preemption by suspending, and one by ending victims, which wait again."""
-    policy = Policy(clean_period_s=1e9)
-    if not seed % 3:
+    """Of four seeds one has preemption by suspending, one by ending victims, which wait again, and one has pools."""
+    policy = Policy(clean_period_s=1e9, claim_timeout_s=60.0)
+    if not seed % 4:
         return policy
+    if seed % 4 == 3:
+        one = Pool("one", Names(False, frozenset(("u1000",))), guaranteed={"slots": 8.0, "gpus": 2.0})
+        return replace(policy, pools=(one, Pool("other", Names(False, frozenset(("u1001",))), deserved={"slots": 6.0})))
     lower = (("normal", 0), ("short", 1))
     queues = tuple(replace(one, preempts=lower) if one.name == "priority" else one for one in policy.queues)
-    return replace(policy, queues=queues, preempts_by_requeue=seed % 3 == 2, claim_timeout_s=60.0)
+    return replace(policy, queues=queues, preempts_by_requeue=seed % 4 == 2)
 
 
 class World:
@@ -331,7 +334,7 @@ class World:
         self._blocked: set[tuple[str, str]] = set()  # host and direction
         self._sessions: dict[str, Session] = {}  # as the agents see it
         policy = _policy_of(seed)
-        self.history.requeues = policy.preempts_by_requeue
+        self.history.requeues = policy.preempts_by_requeue or bool(policy.pools)
         self.order_validity_s = policy.order_validity_s
         self.hosts = {name: self._a_host(name) for name in (f"n{number}" for number in range(1, hosts + 1))}
         self.master = Master(self, policy)

@@ -108,3 +108,37 @@ def test_a_victim_is_ended_and_runs_again(cluster: Cluster, tmp_path: Path) -> N
     wait_for(lambda: len(starts.read_text().split()) == 4, 20, "both to have started twice")
     order = cluster.run("bjobs", "-a", "-noheader", "-o", "start_time", str(urgent), str(small)).stdout.splitlines()
     assert order == sorted(order)
+
+
+POOLS = """
+    Begin GuaranteedResourcePool
+    NAME = lab
+    QUEUES = normal
+    GUARANTEED = slots=3
+    End GuaranteedResourcePool
+
+    Begin GuaranteedResourcePool
+    NAME = guests
+    QUEUES = again
+    GUARANTEED = slots=1
+    End GuaranteedResourcePool
+"""
+
+
+def test_a_pool_gets_back_what_it_lent(cluster: Cluster) -> None:
+    """Guests fill the cluster; the lab's jobs get all that is the lab's, and the guests keep their own slot."""
+    cluster.reconfigure({"lsb.resources": POOLS})
+    guests = [cluster.submit("-q", "again", "sleep 60") for _ in range(4)]
+    for guest in guests:
+        _becomes(cluster, guest, "RUN")
+    lab = [cluster.submit("-q", "normal", "-n", "3", "sleep 60"), cluster.submit("-q", "normal", "sleep 60")]
+    _becomes(cluster, lab[0], "RUN")
+    states = sorted(_state(cluster, guest) for guest in guests)
+    assert states == ["PEND", "PEND", "PEND", "RUN"]
+    assert _state(cluster, lab[1]) == "PEND"
+    ended = next(guest for guest in guests if _state(cluster, guest) == "PEND")
+    assert f"reclaimed for pool lab by job {lab[0]}" in cluster.history(ended)
+    assert cluster.run("bkill", str(lab[0])).returncode == 0
+    _becomes(cluster, lab[1], "RUN")
+    wait_for(lambda: [_state(cluster, guest) for guest in guests].count("RUN") == 3, 30, "the guests to run again")
+    cluster.reconfigure({"lsb.resources": ""})

@@ -1,13 +1,14 @@
 """The rules of a transcript's cluster, from words: ``user_priority_max=100``; only what a situation is about.
 
 ``preempts.priority=short,normal+2`` lets a queue take from others, ``requeue`` ends victims instead of suspending them.
+``pool.red=ann,own:4`` makes a capacity pool.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from lavad.core.policy import Policy
+from lavad.core.policy import Names, Policy, Pool
 
 NUMBERS = (
     "user_priority_max",
@@ -25,11 +26,14 @@ def policy(words: Iterable[str]) -> Policy:
     """The default policy but for these words."""
     values: dict[str, Any] = {}
     queues = {queue.name: queue for queue in Policy().queues}
+    pools: list[Pool] = []
     for word in words:
         name, _, value = word.partition("=")
         name, _, queue = name.partition(".")
         if name == "preempts":
             queues[queue] = replace(queues[queue], preempts=tuple(_level(one) for one in value.split(",")))
+        elif name == "pool":
+            pools.append(_pool(queue, value))
         elif name == "requeue":
             values["preempts_by_requeue"] = True
         elif name == "lends":
@@ -37,7 +41,17 @@ def policy(words: Iterable[str]) -> Policy:
         else:
             assert name in NUMBERS, f"{name} is no rule that a transcript can set"
             values[name] = int(value)
-    return Policy(queues=tuple(queues.values()), **values)
+    return Policy(queues=tuple(queues.values()), pools=tuple(pools), **values)
+
+
+def _pool(name: str, text: str) -> Pool:
+    """``ann,own:4,most:6,keeps``: whose it is, its guaranteed and largest number of slots, and if it lends nothing."""
+    user, *rest = text.split(",")
+    said = dict(word.partition(":")[::2] for word in rest)
+    amounts = {
+        field: {"slots": float(said[key])} for key, field in (("own", "guaranteed"), ("most", "largest")) if key in said
+    }
+    return Pool(name, users=Names(False, frozenset((user,))), lends="keeps" not in said, **amounts)
 
 
 def _level(word: str) -> tuple[str, int]:

@@ -12,8 +12,8 @@ from lavad.core.decide.suspension import resumed
 from lavad.core.model import PREEMPTION, JobState, Key
 from lavad.core.plan import Start, Takeover
 from lavad.core.records import ArrayRecord
-from lavad.core.scheduling.takeover import fits_again, is_cleared, is_within_reach, lends, may_start, why_void
-from lavad.core.standing import Ground, shares_of
+from lavad.core.scheduling.takeover import fits_again, is_cleared, lends, may_start, why_void
+from lavad.core.standing import Ground, is_within_reach, on_their_way_out, shares_of
 
 SYSTEM = "the system"
 
@@ -27,7 +27,7 @@ def take_over(cluster: Cluster, plan: Takeover, now: float) -> Decision:
     for key in plan.suspends:
         suspended = e.JobSuspended(now, key, JobState.SSUSP, SYSTEM, PREEMPTION, plan.why, lends(cluster))
         decision.events.append(suspended)
-    if not plan.requeues:
+    if not plan.requeues and _is_there(cluster, plan):
         decision.events.append(dispatch(cluster, start, now))
         return decision
     decision.events += [e.JobDoomed(now, key, plan.why, again=True) for key in plan.requeues]
@@ -45,12 +45,18 @@ def _still_holds(cluster: Cluster, plan: Takeover) -> bool:
     victims = (*plan.suspends, *plan.requeues)
     if not (is_free and are_open and all(_may_be_told(cluster, key) for key in victims)):
         return False
+    ground = Ground(cluster, gone=on_their_way_out(cluster) | set(plan.requeues))
+    for key in plan.suspends:
+        ground.give(shares_of(cluster, key), lends(cluster))
+    return ground.holds(start.allocation)
+
+
+def _is_there(cluster: Cluster, plan: Takeover) -> bool:
+    """Once the victims are suspended: is all the room there, or does some of it wait for others to leave?"""
     ground = Ground(cluster)
     for key in plan.suspends:
         ground.give(shares_of(cluster, key), lends(cluster))
-    for key in plan.requeues:
-        ground.give(shares_of(cluster, key))
-    return ground.holds(start.allocation)
+    return ground.holds(plan.start.allocation)
 
 
 def _may_be_told(cluster: Cluster, key: Key) -> bool:

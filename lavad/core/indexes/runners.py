@@ -49,6 +49,10 @@ class Runners:
         for _, key in reversed(self._entries[queue]):
             yield key
 
+    def entries(self, queue: str) -> list[_Entry]:
+        """(start, key) of those of a queue, the earliest first."""
+        return self._entries[queue]
+
     def __contains__(self, key: Key) -> bool:
         return key in self._known
 

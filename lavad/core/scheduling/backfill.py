@@ -32,6 +32,7 @@ class Refusal(Enum):
 
     NO_ROOM = "no room"
     PROMISED = "there is room, but it is promised to jobs that go before it"
+    POOL = "its capacity pool has reached its maximum, or the room is another pool's"
     OUT_OF_TURN = "a job ahead of it in its queue has to start first"
 
 

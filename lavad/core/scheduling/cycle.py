@@ -10,13 +10,14 @@ import heapq
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
-from lavad.core.model import Request
+from lavad.core.model import Allocation, Request
 from lavad.core.plan import Plan, Start, Takeover
 from lavad.core.policy import JobOrder, Policy
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import Need, is_single_host, smallest_need
+from lavad.core.scheduling.reclaim import Tenants
 from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.takeover import Attempted, Takers
@@ -46,6 +47,7 @@ class Agenda:
         self.blocked = BlockedBuckets()
         self.book = Book()
         self.takers = Takers()
+        self.tenants: Tenants | None = None  # of this slice, where there are capacity pools
         self._needs: dict[Request, Need] = {}
         self.ranking: Ranking
         self.policy: Policy | None = None  # under which all this was found out
@@ -56,7 +58,8 @@ class Agenda:
             self.look_at_everything(cluster)
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
-        self.ranking = Ranking(cluster, now)
+        self.tenants = Tenants(cluster) if cluster.pools else None
+        self.ranking = Ranking(cluster, now, self.tenants)
         self.grown |= changed
         if changed:
             self.vain.clear()
@@ -104,6 +107,8 @@ class Agenda:
         """The bucket's first job can't start now."""
         if refusal is Refusal.PROMISED:
             self.book.held.add(key)
+        elif refusal is Refusal.POOL:
+            self.takers.waiting.add(key)
         elif refusal is Refusal.NO_ROOM:
             self.blocked.add(key, self._need_of(key.request), rank)
         else:
@@ -130,7 +135,7 @@ class Agenda:
         """A bucket that came or changed; one that asks for more slots than there are is blocked at once."""
         if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
             rank = self.ranking.of(key, cluster.pending.buckets[key].head())
-            takes = cluster.rights.sources(key.queue)
+            takes = key.queue in cluster.rights.takers
             if rank is not None and not takes and self.book.is_behind(cluster.policy.by_name[key.queue], rank):
                 self.book.held.discard(key)
                 self.blocked.add(key, self._need_of(key.request), rank)
@@ -209,6 +214,7 @@ class _Slice:
         self.is_cut = False  # a job is about to take room from others: what was decided so far must be applied first
         self.takeover: Takeover | None = None
         self.now = now
+        self.tenants = agenda.tenants
         self.woken = woken
 
     def run(self) -> Plan:
@@ -310,7 +316,7 @@ class _Slice:
         room, gate = self.room, self.gate
         while True:
             room.work += _WORK_OF_A_START
-            allocation = gate.place(cursor)
+            allocation = gate.place(cursor) if self.tenants is None else self._place_in_pool(self.tenants, cursor)
             if allocation is None:
                 if self._takes(key) and self._takes_over(key, cursor):
                     return
@@ -328,8 +334,25 @@ class _Slice:
                 self.left = (*cursor.rank, key)
                 return
 
+    def _place_in_pool(self, tenants: Tenants, cursor: Cursor) -> Allocation | None:
+        """Where the job starts now, if its pool and the others' let it."""
+        key = cursor.key
+        if not tenants.admits(key):
+            self.gate.refusal = Refusal.POOL
+            return None
+        allocation = self.gate.place(cursor)
+        if allocation is None:
+            return None
+        if not tenants.admits_there(key, allocation, self.starts):
+            self.gate.refusal = Refusal.POOL
+            self.is_cut = True  # its room is taken in this slice; the next one begins afresh
+            return None
+        tenants.note(key, allocation)
+        return allocation
+
     def _takes(self, key: BucketKey) -> bool:
-        return self.gate.refusal is Refusal.NO_ROOM and bool(self.cluster.rights.sources(key.queue))
+        is_able = self.tenants is not None or bool(self.cluster.rights.sources(key.queue))
+        return is_able and self.gate.refusal is Refusal.NO_ROOM
 
     def _takes_over(self, key: BucketKey, cursor: Cursor) -> bool:
         """Let the job take room from others, in a slice that has decided nothing else; True: its bucket is served."""
@@ -350,7 +373,7 @@ class _Slice:
         is_new = cursor.key not in self.agenda.takers.waiting and (cursor.job, cursor.index) not in self.cluster.claims
         if self.starts and is_new:
             return Attempted.FOUND  # or not: the next slice will see
-        return self.agenda.takers.attempt(self.cluster, cursor, self.now)
+        return self.agenda.takers.attempt(self.cluster, cursor, self.now, self.tenants)
 
     def _next_rank(self) -> tuple[float, ...]:
         """Rank of the first job of all other buckets."""

@@ -5,6 +5,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.conditions import is_never
 from lavad.core.eligibility import obstacle
 from lavad.core.model import JobState
+from lavad.core.pools import Lots, least
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.core.scheduling.hindrances import host_reasons
@@ -57,6 +58,20 @@ def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: f
     if postponed:
         code, text = r.REQUEUED
         found.append(PendingReason(code, f"{text} ({postponed})"))
+    if cluster.pools:
+        found.extend(_pool_reasons(cluster, record))
     if isinstance(record, ArrayRecord) and record.limit and len(record.live) >= record.limit:
         found.append(PendingReason(*r.ARRAY_LIMIT, advice=f"raise its limit of {record.limit} running elements"))
     return found
+
+
+def _pool_reasons(cluster: Cluster, record: Job | ArrayRecord) -> list[PendingReason]:
+    """Its pool is full."""
+    pools, shared = cluster.pools, record.shared
+    number = pools.number_of(shared.user, shared.queue)
+    short = Lots(pools, ()).beyond(number, least(shared.request))
+    if not short:
+        return []
+    pool = pools.pools[number]
+    code, text = r.POOL_LIMIT
+    return [PendingReason(code, f"{text} (Pool: {pool.name}, Resource: {short}, Limit Value: {pool.largest[short]:g})")]

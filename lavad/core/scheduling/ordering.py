@@ -10,7 +10,7 @@ backfill job scheduling", JSSPP 2002). The waiting time of what it puts off is b
 first has waited longer than the whole machine would need to clear the queue, and some more, it goes before all others.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from lavad.core.cluster import Cluster
 from lavad.core.eligibility import obstacle
@@ -33,11 +33,19 @@ class Rank(NamedTuple):
     job: int
 
 
+class Adviser(Protocol):
+    """Whoever lets some buckets go before others, whatever their queues are."""
+
+    def ranked(self, key: BucketKey, rank: Rank) -> Rank:
+        """The rank that counts."""
+
+
 class Ranking:
     """Ranks as of one moment."""
 
-    def __init__(self, cluster: Cluster, now: float) -> None:
+    def __init__(self, cluster: Cluster, now: float, adviser: Adviser | None = None) -> None:
         self.cluster = cluster
+        self._adviser = adviser
         self.now = now
         self._queues = cluster.policy.by_name
         self._promoted: dict[str, int] = {}  # queue -> the job that has waited too long, or 0
@@ -47,9 +55,9 @@ class Ranking:
         queue = self._queues.get(key.queue)
         if queue is None or not queue.active or self._is_kept_back(queue, key):
             return None
-        if queue.order is JobOrder.SUBMISSION:
-            return Rank(-queue.priority, entry.rank, entry.position, entry.job)
-        return Rank(-queue.priority, entry.rank, self._score(queue, key, entry), entry.job)
+        place = entry.position if queue.order is JobOrder.SUBMISSION else self._score(queue, key, entry)
+        rank = Rank(-queue.priority, entry.rank, place, entry.job)
+        return rank if self._adviser is None else self._adviser.ranked(key, rank)
 
     def _is_kept_back(self, queue: Queue, key: BucketKey) -> bool:
         if not key.deadline and not queue.has_windows:

@@ -8,7 +8,7 @@ scheduler's own, on a copy of the host table in which the victims' room is free.
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
@@ -17,7 +17,7 @@ from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Allocation, HostShare, Key, Request
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room, chunk_of
-from lavad.core.standing import shares_of
+from lavad.core.standing import on_their_way_out, shares_of
 
 CANDIDATES_MAX = 4096  # so many are considered, those first that LSF takes first; all of them only if that is too few
 _SETS_MAX = 6000  # sets of victims that are weighed, ...
@@ -37,7 +37,7 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """Room for a job, and who is to make it. Without victims there is room enough that others lend."""
+    """Room for a job, and who is to make it. Without victims there is room enough that others lend or are leaving."""
 
     allocation: Allocation
     victims: tuple[Victim, ...]
@@ -50,18 +50,30 @@ def lent_part(share: HostShare, what: tuple[str, ...]) -> HostShare:
     return HostShare(share.host, slots, memory, share.gpus if "gpus" in what else ())
 
 
-def clear(cluster: Cluster, request: Request, lenders: Iterable[Key], victims: Iterable[Victim]) -> Clearing | None:
+Together = Callable[[Sequence[Victim]], bool]
+
+
+def clear(
+    cluster: Cluster,
+    request: Request,
+    lenders: Iterable[Key],
+    victims: Iterable[Victim],
+    may_go_together: Together = lambda victims: True,
+) -> Clearing | None:
     """The fewest victims that let the request be placed; None if all of them together don't.
 
     Args:
         lenders: suspended attempts whose lent room the job may use.
         victims: in the order in which they should be taken.
+        may_go_together: which sets may be taken; what holds for a set holds for each part of it.
     """
     table = cluster.table.copy()
     for key in lenders:
         what = cluster.attempts[key].lends
         _give_back(table, [lent_part(share, what) for share in shares_of(cluster, key)])
-    search = _Search(table, request)
+    for key in on_their_way_out(cluster):
+        _give_back(table, shares_of(cluster, key))
+    search = _Search(table, request, may_go_together)
     allocation = search.try_with(())
     if allocation is not None:
         return Clearing(allocation, ())
@@ -72,9 +84,8 @@ def clear(cluster: Cluster, request: Request, lenders: Iterable[Key], victims: I
         if len(some) <= CANDIDATES_MAX or search.try_with(some) is None:
             return None
     chosen = search.fewest(some)
-    allocation = search.try_with(chosen)
-    assert allocation is not None, "victims that were found to be enough are not"
-    return Clearing(allocation, tuple(chosen))
+    allocation = search.try_with(chosen) if chosen else None
+    return Clearing(allocation, tuple(chosen)) if allocation is not None else None
 
 
 def _give_back(table: HostTable, shares: Iterable[HostShare]) -> None:
@@ -85,9 +96,10 @@ def _give_back(table: HostTable, shares: Iterable[HostShare]) -> None:
 class _Search:
     """Of victims for one request, on a table of its own."""
 
-    def __init__(self, table: HostTable, request: Request) -> None:
+    def __init__(self, table: HostTable, request: Request, may_go_together: Together) -> None:
         self.table = table
         self.request = request
+        self.may_go_together = may_go_together
         self.trials_left = _TRIALS_SMALL if len(table) <= _LARGE else _TRIALS_LARGE
 
     def try_with(self, victims: Sequence[Victim]) -> Allocation | None:
@@ -103,14 +115,14 @@ class _Search:
         return table
 
     def fewest(self, candidates: list[Victim]) -> list[Victim]:
-        """Out of candidates that are enough together."""
+        """Out of candidates that are enough together; none where those that may go together are not."""
         measure = _Measure(self.table, self._freed(candidates), self.request)
         useful = [one for one in candidates if measure.concerns(one)]
         gathered = self._without_needless(self._gathered(useful, measure))
-        return self._smallest_set(useful, measure, len(gathered)) or gathered
+        return self._smallest_set(useful, measure, len(gathered) or len(useful)) or gathered
 
     def _gathered(self, useful: list[Victim], measure: "_Measure") -> list[Victim]:
-        """The most helpful first, until the job fits."""
+        """The most helpful first, until the job fits; none if it does not."""
         chosen: list[Victim] = []
         taken: set[int] = set()
         heap = [(-measure.gain(one), number) for number, one in enumerate(useful)]
@@ -123,18 +135,20 @@ class _Search:
             if heap and -gain > heap[0][0]:
                 heapq.heappush(heap, (-gain, number))
                 continue
-            chosen.append(useful[number])
             taken.add(number)
+            if not self.may_go_together([*chosen, useful[number]]):
+                continue
+            chosen.append(useful[number])
             for other in measure.add(useful[number]):  # who helps more now that these hosts are nearly free
                 heapq.heappush(heap, (-measure.gain(useful[other]), other))
             if measure.is_enough and self.try_with(chosen) is not None:
                 return chosen
-        return useful
+        return chosen if self.try_with(chosen) is not None else []
 
     def _without_needless(self, chosen: list[Victim]) -> list[Victim]:
         kept = list(chosen)
         for one in reversed(chosen):
-            if self.trials_left <= 0 or len(kept) == 1:
+            if self.trials_left <= 0 or len(kept) <= 1:
                 break
             self.trials_left -= 1
             without = [other for other in kept if other is not one]
@@ -150,7 +164,7 @@ class _Search:
                 sets_left -= 1
                 if sets_left <= 0 or self.trials_left <= 0:
                     return None
-                if not measure.may_be_enough(chosen):
+                if not (measure.may_be_enough(chosen) and self.may_go_together(chosen)):
                     continue
                 self.trials_left -= 1
                 if self.try_with(chosen) is not None:

@@ -16,8 +16,9 @@ from lavad.core.plan import Drop, Plan, Start, Takeover
 from lavad.core.records import ArrayRecord, Attempt, Claim, Job
 from lavad.core.rights import Source
 from lavad.core.scheduling.preemption import Clearing, Victim, clear, lent_part
+from lavad.core.scheduling.reclaim import Tenants
 from lavad.core.scheduling.walk import Cursor
-from lavad.core.standing import Ground, shares_of
+from lavad.core.standing import Ground, is_within_reach, shares_of
 
 _NEVER = float("inf")
 
@@ -38,6 +39,7 @@ class Takers:
         self.retry_at = _NEVER  # when one that has not waited long enough may try
         self.grown: set[int] = set()
         self.takeover: Takeover | None = None
+        self._planned: tuple[Takeover | None, int] = (None, 0)  # last, and the version of the runners then
 
     # -- when to look ------------------------------------------------------------------------------------------------
 
@@ -97,25 +99,33 @@ class Takers:
 
     # -- in its turn -------------------------------------------------------------------------------------------------
 
-    def attempt(self, cluster: Cluster, cursor: Cursor, now: float) -> Attempted:
+    def attempt(self, cluster: Cluster, cursor: Cursor, now: float, tenants: Tenants | None) -> Attempted:
         """A job found no room: may it take some? ``takeover`` is what to do then."""
         key = cursor.key
-        sources = cluster.rights.sources(key.queue)
         if (cursor.job, cursor.index) in cluster.claims:
             return Attempted.WAITING
-        if not sources or key.request.exclusive or key in self.waiting:
+        if key.request.exclusive or key in self.waiting:
             return Attempted.NOTHING
+        self.takeover = self._preempt(cluster, cursor, now)
+        if self.takeover is None and tenants is not None:
+            self.takeover = _reclaim(cluster, cursor, tenants)
+        planned, self._planned = self._planned, (self.takeover, cluster.runners.version)
+        if self.takeover is None or planned == self._planned:  # nobody helps; or it was planned before and did not hold
+            self.takeover = None
+            self.waiting.add(key)
+            return Attempted.NOTHING
+        return Attempted.FOUND
+
+    def _preempt(self, cluster: Cluster, cursor: Cursor, now: float) -> Takeover | None:
+        sources = cluster.rights.sources(cursor.key.queue)
+        if not sources:
+            return None
         due = self._may_from(cluster, cursor)
         if due > now:
             self.retry_at = min(self.retry_at, due)
-            self.waiting.add(key)
-            return Attempted.NOTHING
+            return None
         clearing = self._clear(cluster, cursor, sources, now)
-        if clearing is None:
-            self.waiting.add(key)
-            return Attempted.NOTHING
-        self.takeover = _takeover(cursor, clearing)
-        return Attempted.FOUND
+        return _takeover(cursor, clearing, "preempting", "preempted by") if clearing is not None else None
 
     @staticmethod
     def _may_from(cluster: Cluster, cursor: Cursor) -> float:
@@ -138,15 +148,27 @@ def _queue_of(cluster: Cluster, key: Key) -> str:
     return cluster.jobs[key.job].shared.queue
 
 
-def _takeover(cursor: Cursor, clearing: Clearing) -> Takeover:
+def _reclaim(cluster: Cluster, cursor: Cursor, tenants: Tenants) -> Takeover | None:
+    """Take back what others have borrowed, if the job stays within what is its pool's own."""
+    key = cursor.key
+    if not tenants.is_owed(key):
+        return None
+    number = tenants.number_of(key)
+    clearing = clear(cluster, key.request, (), tenants.borrowers(number), tenants.leave_enough(number))
+    if clearing is None:
+        return None
+    return _takeover(cursor, clearing, "reclaiming", f"reclaimed for pool {cluster.pools.pools[number].name} by")
+
+
+def _takeover(cursor: Cursor, clearing: Clearing, verb: str, for_whom: str) -> Takeover:
     names = ", ".join(f"job {_name(one.key)}" for one in clearing.victims)
-    why = f"preempting {names}" if names else "in room that preempted jobs lend"
+    why = f"{verb} {names}" if names else "in room that others leave or lend"
     name = f"{cursor.job}[{cursor.index}]" if cursor.index else str(cursor.job)
     return Takeover(
         Start(cursor.job, cursor.index, clearing.allocation, why),
         tuple(one.key for one in clearing.victims if not one.requeues),
         tuple(one.key for one in clearing.victims if one.requeues),
-        f"preempted by job {name}",
+        f"{for_whom} job {name}",
     )
 
 
@@ -188,15 +210,6 @@ def may_be_preempted(cluster: Cluster, attempt: Attempt, now: float) -> bool:
     if policy.no_preempt_finish_s and limit_s and limit_s - run_s <= policy.no_preempt_finish_s:
         return False
     return is_within_reach(cluster, attempt)
-
-
-def is_within_reach(cluster: Cluster, attempt: Attempt) -> bool:
-    """Can every host of it be told something now, and does every host still hold its part?"""
-    for share in attempt.allocation:
-        host = cluster.hosts[share.host]
-        if not host.is_connected or host.is_silent or share.host not in attempt.unreleased:
-            return False
-    return True
 
 
 def is_cleared(cluster: Cluster, claim: Claim) -> bool:

@@ -1,0 +1,98 @@
+"""Capacity pools under random loads: nobody is left with less than its own, nobody gets more than its maximum."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lavad.core import commands as c
+from lavad.core.events import JobDoomed
+from lavad.core.model import JobState
+from lavad.core.policy import Names, Policy, Pool
+from lavad.core.standing import shares_of
+from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
+from tests.properties.test_preemption import clear_away, one_thing_happens
+
+USERS = (ANN, BOB, ROOT)
+
+
+def some_pools(rng: Random, slots: int) -> tuple[Pool, ...]:
+    """Of two or three users, with shares that fit the cluster together; one may have nothing."""
+    left, pools = slots, []
+    for caller in USERS[: rng.choice((2, 3))]:
+        own = rng.choice((0, rng.randint(0, left)))
+        left -= own
+        gpus = {"gpus": 1.0} if rng.random() < 0.3 else {}
+        most = {"slots": float(own + rng.randint(1, 4))} if rng.random() < 0.3 else {}
+        users, guaranteed = Names(False, frozenset((caller.user,))), {"slots": float(own), **gpus}
+        lends = rng.random() < 0.8
+        pools.append(Pool(caller.user, users, guaranteed=guaranteed, largest=most, lends=lends))
+    return tuple(pools)
+
+
+def check(story: Story, events: int) -> None:
+    """After a pass: what was told to end left its pool its own, and no pool is beyond its maximum."""
+    cluster = story.cluster
+    pools = cluster.pools
+    for number, pool in enumerate(pools.pools):
+        kept = dict.fromkeys(pools.used[number], 0.0)
+        for key, attempt in cluster.attempts.items():
+            if pools.pool_of(key) == number and not attempt.is_ending:
+                for name, amount in pools.amounts(number, shares_of(cluster, key)).items():
+                    kept[name] += amount
+        for event in story.events[events:]:
+            if isinstance(event, JobDoomed) and event.again and pools.pool_of(event.key) == number:
+                for name, amount in pools.amounts(number, shares_of(cluster, event.key)).items():
+                    assert not amount or kept[name] >= pools.entitled(number, name), (
+                        f"{pool.name} lost some of its {name}"
+                    )
+        for name, most in pool.largest.items():
+            assert pools.used[number][name] <= most, f"{pool.name} has more {name} than its maximum"
+
+
+@pytest.mark.slow
+@settings(max_examples=120, deadline=None)
+@given(st.integers(0, 10**9))
+def test_every_pool_keeps_its_own(seed: int) -> None:
+    """Whatever is submitted, and however jobs end."""
+    rng = Random(seed)
+    hosts = [a_host(f"n{n}", rng.choice((2, 4)), 4000, rng.choice((0, 2))) for n in range(1, rng.randint(2, 5))]
+    pools = some_pools(rng, sum(host.slots for host in hosts))
+    story = Story(*hosts, policy=Policy(pools=pools))
+    for _ in range(40):
+        story.now += 1.0
+        before = len(story.events)
+        if rng.random() < 0.6:
+            tasks = rng.choice((1, 1, 2, 3, 4))
+            ptile, gpus = rng.choice((0, 0, 1)), rng.choice((0, 0, 0, 1))
+            story.submit(a_job(tasks, rng.choice(USERS), rng.choice(("normal", "short")), ptile=ptile, gpus=gpus))
+            story.plan()
+        else:
+            one_thing_happens(story, rng)
+        check(story, before)
+    clear_away(story)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9))
+def test_an_owner_gets_what_others_have_borrowed(seed: int) -> None:
+    """One user fills the cluster with small jobs; the owner of a share then gets all of it, and no more is ended."""
+    rng = Random(seed)
+    hosts = [a_host(f"n{n}", 4) for n in range(1, rng.randint(2, 5))]
+    own = rng.randint(1, 4 * len(hosts))
+    pool = Pool("red", Names(False, frozenset((ANN.user,))), guaranteed={"slots": float(own)})
+    story = Story(*hosts, policy=Policy(pools=(pool,)))
+    bobs = [story.submit(a_job(1, BOB)) for _ in range(4 * len(hosts))]
+    story.plan()
+    for job in bobs:
+        story.started(story.where(job)[0], story.key(job))
+    anns = [story.submit(a_job(1, ANN)) for _ in range(own + 3)]
+    story.plan()
+    clear_away(story)
+    story.plan()
+    assert sum(story.state(job) is JobState.STAGING for job in anns) == own
+    assert sum(story.state(job) is JobState.RUN for job in bobs) == 4 * len(hosts) - own
+    story.do(c.Tick())
+    assert not story.cluster.claims
