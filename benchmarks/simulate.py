@@ -17,8 +17,9 @@ from pathlib import Path
 
 from benchmarks.figures import Figures
 from lavad.simulator import plain
-from lavad.simulator.replay import Machine, Replay
+from lavad.simulator.replay import Replay
 from lavad.simulator.swf import Trace, TraceError, read_trace
+from lavad.simulator.workload import Machine, of_trace
 
 VENV = Path(".cache/accasim")
 PACKAGE = "accasim==1.1.3"
@@ -78,7 +79,8 @@ def _compare(figures: Figures, name: str, trace: Trace, machine: Machine, has_pe
 
 
 def _our_rate(trace: Trace, machine: Machine) -> float:
-    replay = Replay(trace.jobs, machine, plain.policy("easy"))
+    policy = plain.policy("easy")
+    replay = Replay(of_trace(trace.jobs, policy), machine.facts(), policy)
     began = time.perf_counter()
     ran = replay.run()
     return len(ran) / (time.perf_counter() - began)

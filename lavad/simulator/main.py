@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument("--procs", type=_count, metavar="P", help="one host of P slots (default: what the trace says)")
     machine.add_argument("--hosts", type=_count, metavar="N", help="N equal hosts")
-    parser.add_argument("--slots", type=_count, metavar="M", default=1, help="slots of each of the hosts (1)")
+    parser.add_argument("--slots", type=_count, metavar="M", help="slots of each of the hosts (1)")
     parser.add_argument("--limit", type=_count, metavar="N", help="replay only the first N job lines")
     parser.add_argument("--overrun", choices=[way.value for way in Overrun], default="kill", help=_OVERRUN)
     parser.add_argument("--starts", type=Path, metavar="FILE", help="write a line `job start` for each job")

@@ -12,20 +12,26 @@ RUN_S_MIN = 10
 
 
 class Ran(NamedTuple):
-    """One job as it was executed. ``number`` is the trace's own."""
+    """One job or array element as it was executed. ``number`` is the source's own. A trace has whole seconds only."""
 
     number: int
-    submit_s: int
-    start_s: int
-    run_s: int
+    submit_s: float
+    start_s: float
+    run_s: float
     processors: int
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
 
     @property
-    def wait_s(self) -> int:
+    def name(self) -> str:
+        """As commands name it: 7, or 7[3]."""
+        return f"{self.number}[{self.index}]" if self.index else str(self.number)
+
+    @property
+    def wait_s(self) -> float:
         return self.start_s - self.submit_s
 
     @property
-    def end_s(self) -> int:
+    def end_s(self) -> float:
         return self.start_s + self.run_s
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 COLUMNS_MIN = 9  # up to the requested time; what lies behind it is taken as unknown where it is missing
+COLUMNS_READ = 15  # up to the queue
+_LARGEST = 1e15  # seconds, processors: beyond it sums would not be exact
 _HEADER = re.compile(r";\s*(\w+)\s*:\s*(\d+)")
 
 
@@ -109,24 +111,20 @@ def _job_lines(path: Path, lines: Iterable[bytes], header: dict[str, int]) -> It
 
 def _job(path: Path, line: int, words: list[str]) -> TraceJob:
     if len(words) < COLUMNS_MIN:
-        raise TraceError(f"{path}:{line}: a job has 18 columns, here are {len(words)}")
-    try:
-        requested, allocated = _whole(words[7]), _whole(words[4])
-        run, estimate = _whole(words[3]), _whole(words[8])
-        return TraceJob(
-            _whole(words[0]),
-            _whole(words[1]),
-            run,
-            requested if requested > 0 else allocated,
-            estimate if estimate > 0 else run,
-            *(_whole(words[at]) if at < len(words) else -1 for at in (11, 12, 14)),
-        )
-    except (ValueError, OverflowError) as error:
-        raise TraceError(f"{path}:{line}: every column of a job is a number ({error})") from error
+        raise TraceError(f"{path}:{line}: a job has 18 columns, the first {COLUMNS_MIN} are needed, here are {len(words)}")
+    values = [_whole(path, line, column, word) for column, word in enumerate(words[:COLUMNS_READ], 1)]
+    values += [-1] * (COLUMNS_READ - len(values))
+    number, submit, _, run, allocated, _, _, requested, estimate, _, _, user, group, _, queue = values
+    processors = requested if requested > 0 else allocated
+    return TraceJob(number, submit, run, processors, estimate if estimate > 0 else run, user, group, queue)
 
 
-def _whole(word: str) -> int:
+def _whole(path: Path, line: int, column: int, word: str) -> int:
     try:
-        return int(word)
-    except ValueError:
-        return int(float(word))
+        number = float(word)
+        whole = int(word) if word.lstrip("+-").isdecimal() else int(number)
+    except (ValueError, OverflowError):
+        raise TraceError(f"{path}:{line}: column {column} is {word[:20]!r}, expected a number") from None
+    if abs(number) > _LARGEST:
+        raise TraceError(f"{path}:{line}: column {column} is {word[:20]}, expected at most {_LARGEST:.0e}")
+    return whole

@@ -1,0 +1,101 @@
+"""What a replay is given: hosts, and submissions with how long everything will run. A trace becomes both here.
+
+Invariants: submissions come in order of time; what a job will run is told to the replay alone, never to the scheduler.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from lavad.core.events import NewJob
+from lavad.core.model import HostFacts, Request, RoleRequest, Shared
+from lavad.core.policy import Policy
+from lavad.simulator.swf import TraceJob
+
+HOSTS_MAX = 100_000
+
+
+class Overrun(Enum):
+    """What becomes of a job that would run past its estimate."""
+
+    KILL = "kill"
+    EXTEND = "extend"
+    RUN_ON = "runon"
+
+
+class Submission(NamedTuple):
+    """A job or an array as it will be submitted. ``runs``: seconds by index, 0 being a plain job."""
+
+    number: int  # what the source calls it
+    at: float
+    job: NewJob
+    runs: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Equal hosts."""
+
+    hosts: int
+    slots: int
+
+    @property
+    def processors(self) -> int:
+        return self.hosts * self.slots
+
+    def facts(self) -> Iterator[HostFacts]:
+        """What the agents of these hosts would say."""
+        return (HostFacts(f"n{number:05}", self.slots) for number in range(self.hosts))
+
+
+def times_of(job: TraceJob, overrun: Overrun) -> tuple[int, int]:
+    """(how long it will run, what the scheduler is told)."""
+    if overrun is Overrun.KILL:
+        return min(job.run_s, job.estimate_s), job.estimate_s
+    if overrun is Overrun.EXTEND:
+        return job.run_s, max(job.run_s, job.estimate_s)
+    return job.run_s, job.estimate_s
+
+
+def of_trace(jobs: Iterable[TraceJob], policy: Policy, overrun: Overrun = Overrun.KILL) -> list[Submission]:
+    """A trace's jobs as submissions: users are user1, user2, ..., groups group1, ...; any free slots will do.
+
+    A job goes to the queue that has its number in the trace (queue3, or just 3), else to the default queue.
+    """
+    maker = _Maker(policy)
+    made = []
+    for job in jobs:
+        run, estimate = times_of(job, overrun)
+        new = NewJob(0, maker.shared(job, estimate), b"", b"", b"")
+        made.append(Submission(job.number, job.submit_s, new, {0: run}))
+    return made
+
+
+class _Maker:
+    """Makes what jobs share, each once."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._default = policy.default_queue
+        self._names = {queue.name for queue in policy.queues}
+        self._kinds: dict[tuple[int, int, int, int, int], Shared] = {}
+        self._requests: dict[int, Request] = {}
+
+    def shared(self, job: TraceJob, estimate_s: int) -> Shared:
+        kind = (job.user, job.group, job.queue, job.processors, estimate_s)
+        known = self._kinds.get(kind)
+        if known is None:
+            request, queue = self._request(job.processors), self._queue(job.queue)
+            known = self._kinds[kind] = Shared(
+                f"user{job.user}", job.user, job.group, queue, "default", request, run_limit_s=estimate_s
+            )
+        return known
+
+    def _request(self, slots: int) -> Request:
+        known = self._requests.get(slots)
+        if known is None:
+            known = self._requests[slots] = Request((RoleRequest(tasks_min=slots, tasks_max=slots),))
+        return known
+
+    def _queue(self, number: int) -> str:
+        return next((name for name in (f"queue{number}", str(number)) if name in self._names), self._default)
