@@ -1,98 +1,164 @@
 """The program behind ``lavactl simulate``: reads the arguments, replays, prints the figures.
 
-Exit codes: 0, 1 when the trace or the configuration can't be used, 2 for wrong arguments. Figures go to standard
-output, everything else to standard error.
+Exit codes: 0, 1 when the trace, the history or the configuration can't be used, 2 for wrong arguments. Figures go to
+standard output, everything else to standard error.
 """
 
 import argparse
 import json
+import os
+import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
-from lavad.core.policy import JobOrder, Policy
-from lavad.settings import read_settings
+from lavad.core.model import HostFacts
+from lavad.core.policy import JobOrder
 from lavad.simulator import plain
 from lavad.simulator.plot import draw
-from lavad.simulator.replay import Machine, Overrun, Replay, StuckError
-from lavad.simulator.report import Ran, as_lines, figures
-from lavad.simulator.swf import Trace, TraceError, read_trace
+from lavad.simulator.replay import Replay, StuckError
+from lavad.simulator.report import Ran, as_lines, figures, recorded
+from lavad.simulator.rules import POLICIES, rules, settings_of
+from lavad.simulator.swf import TraceError, read_trace
+from lavad.simulator.workload import HOSTS_MAX, Machine, Overrun, of_trace
+from lavad.store.errors import StoreRefused
 from protos.conffile import ConfError
 
-POLICIES = (*plain.QUEUES, "lava")
+_OVERRUN = "a run past its estimate is killed, known beforehand (extend), or runs on (default: kill)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    complaint = _complaint(arguments)
+    if complaint:
+        parser.error(complaint)
     try:
-        return _simulate(arguments)
-    except (TraceError, ConfError, StuckError) as error:
+        if arguments.from_history is not None:
+            _replay_past(arguments)
+        else:
+            _replay_trace(arguments)
+        return 0
+    except (TraceError, ConfError, StoreRefused, StuckError) as error:
         sys.stderr.write(f"lavactl simulate: {error}\n")
     except OSError as error:
         sys.stderr.write(f"lavactl simulate: {error.filename}: {error.strerror}\n")
     return 1
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence; whoever wants the usage asks for it."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("lavactl simulate", description="Replay a trace in virtual time.")
-    parser.add_argument("trace", type=Path, help="a trace in the Standard Workload Format, plain or gzipped")
+    parser = _Parser("lavactl simulate", description="Replay a trace, or a cluster's own history, in virtual time.")
+    parser.add_argument("trace", type=Path, nargs="?", help="a trace in the Standard Workload Format, plain or gzipped")
+    parser.add_argument("--from-history", type=Path, nargs="?", const=Path(), metavar="DIR", help=_FROM_HISTORY)
     parser.add_argument("--policy", choices=POLICIES, default="lava", help="lava is the cluster's own (default)")
-    parser.add_argument("--order", choices=[order.value for order in JobOrder], help="order of every queue's jobs")
+    orders = [JobOrder.SUBMISSION.value, JobOrder.SLOWDOWN.value]
+    parser.add_argument("--order", choices=orders, help="order of every queue's jobs")
     parser.add_argument("--conf", type=Path, metavar="DIR", help="configuration whose rules apply with --policy lava")
-    machine = parser.add_mutually_exclusive_group()
-    machine.add_argument("--procs", type=_count, metavar="P", help="one host of P slots (default: what the trace says)")
-    machine.add_argument("--hosts", type=_count, metavar="N", help="N equal hosts")
-    parser.add_argument("--slots", type=_count, metavar="M", help="slots of each of the hosts (1)")
-    parser.add_argument("--limit", type=_count, metavar="N", help="replay only the first N job lines")
-    parser.add_argument("--overrun", choices=[way.value for way in Overrun], default="kill", help=_OVERRUN)
+    parser.add_argument("--procs", type=_count, metavar="P", help="one host of P slots (default: what the trace says)")
+    parser.add_argument("--hosts", type=_hosts, metavar="N", help="N equal hosts; of a history: N in all, or +N more")
+    parser.add_argument("--slots", type=_count, metavar="M", help="slots of each of these hosts (1)")
+    parser.add_argument("--limit", type=_count, metavar="N", help="replay only the first N job lines, or jobs")
+    parser.add_argument("--overrun", choices=[way.value for way in Overrun], help=_OVERRUN)
     parser.add_argument("--starts", type=Path, metavar="FILE", help="write a line `job start` for each job")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw utilisation, queue and waits over time")
     return parser
 
 
-_OVERRUN = "a run past its estimate is killed, known beforehand (extend), or runs on (default: kill)"
+_FROM_HISTORY = "replay what ended in the cluster of that configuration directory (default: $LAVA_ENVDIR)"
 
 
 def _count(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{word} is not a positive number")
-    return number
+    if not word.isdecimal() or not int(word):
+        raise argparse.ArgumentTypeError(f"{word!r} is not a positive whole number")
+    return int(word)
 
 
-def _simulate(arguments: argparse.Namespace) -> int:
-    asked = arguments.hosts * arguments.slots if arguments.hosts else arguments.procs
+def _hosts(word: str) -> str:
+    if not re.fullmatch(r"\+?[0-9]+", word) or not 0 < int(word) <= HOSTS_MAX:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number of hosts from 1 to {HOSTS_MAX}")
+    return word
+
+
+def _complaint(arguments: argparse.Namespace) -> str:
+    """What does not go together, in a sentence; empty when all does."""
+    has_past = arguments.from_history is not None
+    checks = (
+        (has_past == (arguments.trace is not None), "one trace, or --from-history without one, is needed"),
+        (has_past and bool(arguments.procs), "--procs goes with a trace; a history has the hosts of its cluster"),
+        (has_past and bool(arguments.overrun), "--overrun goes with a trace; how long a job ran, its history says"),
+        (bool(arguments.hosts and arguments.procs), "--hosts and --procs are two ways to say the same"),
+        (bool(arguments.slots and not arguments.hosts), "--slots goes with --hosts"),
+        (not has_past and (arguments.hosts or "").startswith("+"), "--hosts +N goes with --from-history"),
+        (bool(arguments.conf) and arguments.policy != "lava", "--conf goes with --policy lava"),
+    )
+    return next((sentence for is_wrong, sentence in checks if is_wrong), "")
+
+
+def _replay_trace(arguments: argparse.Namespace) -> None:
+    slots = arguments.slots or 1
+    asked = int(arguments.hosts) * slots if arguments.hosts else arguments.procs
+    policy = rules(arguments.policy, arguments.order, arguments.conf, os.environ)
     trace = read_trace(arguments.trace, asked, arguments.limit)
-    machine = Machine(arguments.hosts, arguments.slots) if arguments.hosts else Machine(1, trace.processors)
-    replay = Replay(trace.jobs, machine, _policy(arguments), Overrun(arguments.overrun))
+    machine = Machine(int(arguments.hosts), slots) if arguments.hosts else Machine(1, trace.processors)
+    submissions = of_trace(trace.jobs, policy, Overrun(arguments.overrun or "kill"))
+    ran, wall_s = _run(arguments, Replay(submissions, machine.facts(), policy), trace.dropped, trace.lines)
+    _tell(arguments, figures(ran, machine.processors, wall_s))
+    _draw(arguments, ran, machine.processors, arguments.trace.name)
+
+
+def _replay_past(arguments: argparse.Namespace) -> None:
+    from lavad.simulator.past import read_past, with_hosts  # databases take as long to import as a trace to replay
+
+    settings = settings_of(arguments.from_history if arguments.from_history.parts else None, os.environ)
+    policy = rules(arguments.policy, arguments.order, arguments.conf or settings.directory, os.environ)
+    queue = policy.default_queue if arguments.policy in plain.QUEUES else None
+    past = read_past(settings.database, arguments.limit, queue)
+    hosts = with_hosts(past.hosts, arguments.hosts, arguments.slots) if arguments.hosts else past.hosts
+    ran, wall_s = _run(arguments, Replay(past.submissions, hosts, policy), Counter(), len(past.ran))
+    processors = _processors(hosts)
+    _tell(arguments, figures(ran, processors, wall_s) | recorded(past.ran, past.processors))
+    _draw(arguments, ran, processors, f"{settings.cluster}, from its history")
+
+
+def _processors(hosts: Sequence[HostFacts]) -> int:
+    return sum(facts.slots for facts in hosts)
+
+
+def _run(arguments: argparse.Namespace, replay: Replay, dropped: Counter[str], lines: int) -> tuple[list[Ran], float]:
+    """What ran, and in how many seconds that was found out; the starts are written where that was asked for."""
+    for path in (arguments.starts, arguments.plot):
+        if path is not None:
+            path.open("a").close()  # now, rather than after a long replay
     began = time.perf_counter()
     ran = replay.run()
-    values = figures(ran, machine.processors, time.perf_counter() - began)
-    _say_what_was_dropped(trace, replay)
-    _write(arguments, ran, machine)
-    sys.stdout.write(json.dumps(values) + "\n" if arguments.json else as_lines(values))
-    return 0
-
-
-def _policy(arguments: argparse.Namespace) -> Policy:
-    if arguments.policy != "lava":
-        rules = plain.policy(arguments.policy)
-    else:
-        rules = plain.without_deadlines(read_settings(arguments.conf).policy() if arguments.conf else Policy())
-    return plain.in_order(rules, JobOrder(arguments.order)) if arguments.order else rules
-
-
-def _say_what_was_dropped(trace: Trace, replay: Replay) -> None:
-    for reason, count in (trace.dropped + replay.refused).items():
-        sys.stderr.write(f"dropped {count} of {trace.lines} jobs: {reason}\n")
-
-
-def _write(arguments: argparse.Namespace, ran: list[Ran], machine: Machine) -> None:
+    wall_s = time.perf_counter() - began
+    for reason, count in (dropped + replay.refused).items():
+        sys.stderr.write(f"dropped {count} of {lines} jobs: {reason}\n")
     if arguments.starts:
-        arguments.starts.write_text("".join(f"{job.number} {job.start_s}\n" for job in ran))
+        arguments.starts.write_text("".join(f"{job.name} {_time(job.start_s)}\n" for job in ran))
+    return ran, wall_s
+
+
+def _time(seconds: float) -> str:
+    return str(seconds) if isinstance(seconds, int) else f"{seconds:.3f}"
+
+
+def _tell(arguments: argparse.Namespace, values: dict[str, float]) -> None:
+    sys.stdout.write(json.dumps(values) + "\n" if arguments.json else as_lines(values))
+
+
+def _draw(arguments: argparse.Namespace, ran: list[Ran], processors: int, name: str) -> None:
     if arguments.plot:
-        title = f"{arguments.trace.name}, {arguments.policy}, {machine.processors} processors"
-        arguments.plot.write_text(draw(ran, machine.processors, title))
+        title = f"{name}, {arguments.policy}, {processors} processors"
+        arguments.plot.write_text(draw(ran, processors, title))

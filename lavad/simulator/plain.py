@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lavad.core.policy import JobOrder, Policy, Queue
+from lavad.core.policy import Policy, Queue
 
 EVERYBODY = 2**62  # reservations: more than any queue is long
 NEVER_S = 1e18
@@ -21,11 +21,6 @@ def policy(name: str) -> Policy:
         KeyError: there is no such plain policy.
     """
     return without_deadlines(Policy(queues=(QUEUES[name],), default_queue="trace"))
-
-
-def in_order(rules: Policy, order: JobOrder) -> Policy:
-    """The same rules with this order in every queue."""
-    return replace(rules, queues=tuple(replace(queue, order=order) for queue in rules.queues))
 
 
 def without_deadlines(rules: Policy) -> Policy:

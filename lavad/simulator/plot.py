@@ -37,7 +37,7 @@ def draw(jobs: Sequence[Ran], processors: int, title: str) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _means(intervals: Iterable[tuple[int, int, int]], begin: int, span: int) -> list[float]:
+def _means(intervals: Iterable[tuple[float, float, int]], begin: float, span: float) -> list[float]:
     """Mean over each column of how much was held: every (from, to, amount) counts as long as it lasts."""
     totals = [0.0] * (COLUMNS + 1)
     slopes = [0.0] * (COLUMNS + 1)  # from here on every whole column gets so much more
@@ -61,10 +61,10 @@ def _spread(totals: list[float], slopes: list[float], start: float, end: float, 
     slopes[last] -= amount
 
 
-def _longest(jobs: Sequence[Ran], begin: int, span: int) -> list[float]:
+def _longest(jobs: Sequence[Ran], begin: float, span: float) -> list[float]:
     longest = [0.0] * COLUMNS
     for job in jobs:
-        column = min(COLUMNS - 1, (job.start_s - begin) * COLUMNS // span)
+        column = min(COLUMNS - 1, int((job.start_s - begin) * COLUMNS / span))
         longest[column] = max(longest[column], job.wait_s / 3600)
     return longest
 
@@ -79,7 +79,7 @@ def _round_up(value: float) -> float:
         step *= 10
 
 
-def _panel(y: int, name: str, values: Sequence[float], top: float, span: int) -> list[str]:
+def _panel(y: int, name: str, values: Sequence[float], top: float, span: float) -> list[str]:
     wide, bottom = WIDTH - LEFT - 20, y + PANEL
     place = _scale(y, top)
     points = " ".join(f"{LEFT + at * wide / len(values):.1f},{place(value):.1f}" for at, value in enumerate(values))

@@ -111,7 +111,9 @@ def _job_lines(path: Path, lines: Iterable[bytes], header: dict[str, int]) -> It
 
 def _job(path: Path, line: int, words: list[str]) -> TraceJob:
     if len(words) < COLUMNS_MIN:
-        raise TraceError(f"{path}:{line}: a job has 18 columns, the first {COLUMNS_MIN} are needed, here are {len(words)}")
+        raise TraceError(
+            f"{path}:{line}: a job has 18 columns, the first {COLUMNS_MIN} are needed, here are {len(words)}"
+        )
     values = [_whole(path, line, column, word) for column, word in enumerate(words[:COLUMNS_READ], 1)]
     values += [-1] * (COLUMNS_READ - len(values))
     number, submit, _, run, allocated, _, _, requested, estimate, _, _, user, group, _, queue = values
