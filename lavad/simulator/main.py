@@ -112,7 +112,12 @@ def _replay_trace(arguments: argparse.Namespace) -> None:
     trace = read_trace(arguments.trace, asked, arguments.limit)
     machine = Machine(int(arguments.hosts), slots) if arguments.hosts else Machine(1, trace.processors)
     submissions = of_trace(trace.jobs, policy, Overrun(arguments.overrun or "kill"))
-    ran, wall_s = _run(arguments, Replay(submissions, machine.facts(), policy), trace.dropped, trace.lines)
+    ran, wall_s = _run(
+        arguments,
+        Replay(submissions, machine.facts(), policy, arguments.policy in plain.QUEUES),
+        trace.dropped,
+        trace.lines,
+    )
     _tell(arguments, figures(ran, machine.processors, wall_s))
     _draw(arguments, ran, machine.processors, arguments.trace.name)
 
@@ -125,7 +130,9 @@ def _replay_past(arguments: argparse.Namespace) -> None:
     queue = policy.default_queue if arguments.policy in plain.QUEUES else None
     past = read_past(settings.database, arguments.limit, queue)
     hosts = with_hosts(past.hosts, arguments.hosts, arguments.slots) if arguments.hosts else past.hosts
-    ran, wall_s = _run(arguments, Replay(past.submissions, hosts, policy), Counter(), len(past.ran))
+    ran, wall_s = _run(
+        arguments, Replay(past.submissions, hosts, policy, arguments.policy in plain.QUEUES), Counter(), len(past.ran)
+    )
     processors = _processors(hosts)
     _tell(arguments, figures(ran, processors, wall_s) | recorded(past.ran, past.processors))
     _draw(arguments, ran, processors, f"{settings.cluster}, from its history")

@@ -1,21 +1,24 @@
-"""Submissions through the master's own core in virtual time: the event heap, and agents that never fail and take no
-time.
+"""Submissions through the master's own core in virtual time, with agents that never fail and take no time.
 
 Invariants: at each moment first everything that ends, then everything that arrives, then one scheduling pass; ``step``
-decides everything; the same submissions under the same policy give the same schedule. What the other hosts of a
-parallel job report (staged, released) is applied as what it always leads to here.
+decides everything; the same submissions under the same policy give the same schedule.
+
+Under a textbook policy nothing ever stops a job or runs it again. Then what agents say between a start and an end
+changes nothing, and is left out (``is_brief``): that is most of a replay's time.
 """
 
 import heapq
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from lavad.core import commands as c
+from lavad.core import events as e
 from lavad.core.apply import give_back_all
 from lavad.core.cluster import Cluster
-from lavad.core.events import AttemptLaunched
-from lavad.core.model import Allocation, HostFacts, Key
-from lavad.core.plan import Start
+from lavad.core.model import HostFacts, Key
+from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from lavad.core.scheduling.cycle import Agenda, slice_pass
@@ -25,26 +28,50 @@ from lavad.simulator.workload import Submission
 
 SLICE_STEPS = 1_000_000  # nobody waits for a reply between slices here
 TICK_EVERY = 1000  # ends between ticks, which let the cluster forget what has ended
+LOOK_S = 60.0  # where rules follow the clock, they are looked at so often while anything waits
+PATIENCE_S = 15 * 86_400.0  # windows come round every week: what has not started after two of them never will
+STOP_SIGNALS = (18, 19)  # CONT and STOP, which the events tell of
+KILLED = 9  # as an exit status
 
 
 class StuckError(Exception):
     """Jobs are left that will never start; the message says how many."""
 
 
+@dataclass(slots=True)
+class _Run:
+    """An attempt that runs, or is stopped: ``ends_at`` is 0 then, and ``left_s`` says how much is left of it."""
+
+    key: Key
+    lead: str
+    started_at: float
+    ends_at: float
+    hosts: int
+    left_s: float = 0.0
+    stopped_at: float = 0.0
+    stopped_s: float = 0.0
+
+
 class Replay:
     """Submissions on some hosts. ``refused`` counts jobs that the queues did not take, by the reason they gave."""
 
-    def __init__(self, submissions: Sequence[Submission], hosts: Iterable[HostFacts], policy: Policy) -> None:
+    def __init__(
+        self, submissions: Sequence[Submission], hosts: Iterable[HostFacts], policy: Policy, is_brief: bool = False
+    ) -> None:
         self.refused: Counter[str] = Counter()
         self.cluster = Cluster(policy)
         self.agenda = Agenda()
         self._submissions = submissions
         self._hosts = hosts
-        self._ran: list[tuple[int, Ran]] = []
-        self._ends: list[tuple[float, int, Key, Allocation]] = []  # (when, place of the submission, attempt, where)
+        self._is_brief = is_brief
+        self._follows_clock = not is_brief and _follows_clock(policy)
+        self._ran: dict[tuple[int, int], Ran] = {}  # by place of the submission and index
+        self._ends: list[tuple[float, int, Key]] = []  # (when, place of the submission, attempt)
+        self._running: dict[Key, _Run] = {}
         self._places: dict[int, int] = {}  # the cluster's job -> place of its submission
-        self._left = 0  # jobs and elements that were taken and have not started
+        self._left = 0  # jobs and elements that were taken and have not ended
         self._ended = 0
+        self._last_change = 0.0
 
     def run(self) -> list[Ran]:
         """From the first arrival to the last end; what ran, in the order in which it was submitted.
@@ -53,34 +80,54 @@ class Replay:
             StuckError: jobs are left that will never start.
         """
         arrivals, at = self._submissions, 0
-        self._join_hosts(arrivals[0].at if arrivals else 0)
-        while at < len(arrivals) or self._ends:
-            now = self._next_moment(at)
+        self._last_change = now = arrivals[0].at if arrivals else 0.0
+        for facts in self._hosts:
+            step(self.cluster, c.AgentHello(facts, 1), now, has_agents=False)
+        while (moment := self._next_moment(at, now)) is not None:
+            now = moment
             while self._ends and self._ends[0][0] == now:
                 self._end(now)
             while at < len(arrivals) and arrivals[at].at == now:
                 self._submit(at, now)
                 at += 1
+            if not self._is_brief:
+                self._do(c.Tick(), now)
             self._schedule(now)
         if self._left:
             raise StuckError(f"{self._left} jobs can never start on this machine under this policy")
-        return [ran for _, ran in sorted(self._ran, key=lambda entry: (entry[0], entry[1].index))]
+        return [self._ran[key] for key in sorted(self._ran)]
 
-    def _next_moment(self, at: int) -> float:
-        if at == len(self._submissions):
-            return self._ends[0][0]
-        arrival = self._submissions[at].at
-        return min(arrival, self._ends[0][0]) if self._ends else arrival
+    # -- time ---------------------------------------------------------------------------------------------------------
 
-    def _join_hosts(self, now: float) -> None:
-        for facts in self._hosts:
-            step(self.cluster, c.AgentHello(facts, 1), now, has_agents=False)
+    def _next_moment(self, at: int, now: float) -> float | None:
+        """When something happens next; None at the end."""
+        ends = self._ends
+        while ends and ends[0][2] not in self._running:
+            heapq.heappop(ends)
+        arrival = self._submissions[at].at if at < len(self._submissions) else None
+        if self._is_brief:
+            if not ends:
+                return arrival
+            return ends[0][0] if arrival is None else min(arrival, ends[0][0])
+        return min(self._moments(arrival, now), default=None)
+
+    def _moments(self, arrival: float | None, now: float) -> Iterator[float]:
+        if arrival is not None:
+            yield arrival
+        if self._ends:
+            yield self._ends[0][0]
+        if self._left:
+            if self.cluster.alarms:
+                yield max(now, self.cluster.alarms[0][0])
+            if self._follows_clock and now - self._last_change < PATIENCE_S:
+                yield (now // LOOK_S + 1) * LOOK_S
+
+    # -- what happens -------------------------------------------------------------------------------------------------
 
     def _submit(self, at: int, now: float) -> None:
         _, _, job, runs = self._submissions[at]
-        submit = c.SubmitJob(job, c.Caller(job.shared.user, job.shared.uid))
         try:
-            reply = step(self.cluster, submit, now, has_agents=False).reply
+            reply = self._do(c.SubmitJob(job, c.Caller(job.shared.user, job.shared.uid)), now)
         except Refused as refusal:
             self.refused[str(refusal)] += len(runs)
             return
@@ -92,31 +139,100 @@ class Replay:
         while not is_complete:
             plan = slice_pass(self.cluster, self.agenda, SLICE_STEPS, now)
             is_complete = plan.is_complete
-            if plan.starts:
-                dropped = step(self.cluster, c.ApplyPlan(plan), now, has_agents=False).reply
-                assert not dropped, f"{dropped} starts of a fresh plan do not hold"
-            for start in plan.starts:
-                self._start(start, now)
-
-    def _start(self, start: Start, now: float) -> None:
-        place, allocation = self._places[start.job], start.allocation
-        number, submitted, _, runs = self._submissions[place]
-        run_s = runs[start.index]
-        slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
-        self._ran.append((place, Ran(number, submitted, now, run_s, slots, start.index)))
-        self._left -= 1
-        key = Key(start.job, start.index, 1)
-        heapq.heappush(self._ends, (now + run_s, place, key, allocation))
-        if len(allocation) > 1:
-            self.cluster.apply(AttemptLaunched(now, key))
+            if not plan.is_empty:
+                dropped = self._do(c.ApplyPlan(plan), now)
+                assert not dropped, f"{dropped} parts of a fresh plan do not hold"
+                self._last_change = now
 
     def _end(self, now: float) -> None:
-        """An agent that stages, starts and clears in no time tells everything in its last report."""
-        _, _, key, allocation = heapq.heappop(self._ends)
-        lead = allocation[0].host
-        step(self.cluster, c.ReportFinished(lead, key, 0, now, also_released=True), now, has_agents=False)
-        if len(allocation) > 1:
+        """The agents that hold a job say that it has ended, and what that leads to is done."""
+        key = heapq.heappop(self._ends)[2]
+        run = self._running.get(key)
+        if run is None or run.ends_at != now:
+            return  # it was stopped meanwhile, or ended before its time
+        del self._running[key]
+        self._left -= 1
+        self._do(c.ReportFinished(run.lead, key, 0, now, also_released=True), now)
+        if self._is_brief and run.hosts > 1:
             give_back_all(self.cluster, key)
         self._ended += 1
         if self._ended % TICK_EVERY == 0:
-            step(self.cluster, c.Tick(), now, has_agents=False)
+            self._do(c.Tick(), now)
+
+    def _do(self, command: c.Command, now: float) -> Any:
+        """A step, and what agents answer to its orders at once; the reply to the command itself."""
+        outcome = step(self.cluster, command, now, has_agents=not self._is_brief)
+        if self._is_brief:
+            for event in outcome.events:
+                if type(event) is e.AttemptDispatched:
+                    self._start(event.key, now)
+                    if len(event.allocation) > 1:
+                        self.cluster.apply(e.AttemptLaunched(now, event.key))
+            return outcome.reply
+        reply, answers = outcome.reply, deque(self._answers(outcome.events, outcome.orders, now))
+        while answers:
+            outcome = step(self.cluster, answers.popleft(), now)
+            answers.extend(self._answers(outcome.events, outcome.orders, now))
+        return reply
+
+    # -- the agents ---------------------------------------------------------------------------------------------------
+
+    def _answers(self, events: Iterable[e.Event], orders: Iterable[Order], now: float) -> Iterator[c.Command]:
+        """What agents say to orders; jobs are stopped and go on as the events tell."""
+        for event in events:
+            if isinstance(event, e.JobSuspended):
+                self._stop(event.key, now)
+            elif isinstance(event, e.JobResumed):
+                self._go_on(event.key, now)
+        for order in orders:
+            match order:
+                case StageOrder(launch_now=True):
+                    yield self._start(order.key, now)
+                case StageOrder():
+                    yield c.ReportStaged(order.host, order.key)
+                case LaunchOrder() if order.host == self.cluster.attempts[order.key].lead:
+                    yield self._start(order.key, now)
+                case SignalOrder() if order.signal not in STOP_SIGNALS:
+                    yield from self._kill(order, now)
+                case ReleaseOrder():
+                    yield c.ReportReleased(order.host, order.key)
+
+    def _start(self, key: Key, now: float) -> c.Command:
+        place, allocation = self._places[key.job], self.cluster.attempts[key].allocation
+        number, submitted, _, runs = self._submissions[place]
+        run_s = runs[key.index]
+        slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
+        self._ran[place, key.index] = Ran(number, submitted, now, run_s, slots, key.index)
+        lead = allocation[0].host
+        self._running[key] = _Run(key, lead, now, now + run_s, len(allocation))
+        heapq.heappush(self._ends, (now + run_s, place, key))
+        return c.ReportStarted(lead, key, 1, now)
+
+    def _kill(self, order: SignalOrder, now: float) -> Iterator[c.Command]:
+        """The job is ended before its time, to be run again; whoever else holds it is told to release it."""
+        run = self._running.get(order.key)
+        if run is not None and run.lead == order.host:
+            del self._running[order.key]
+            yield c.ReportFinished(run.lead, order.key, KILLED, now, order.reason, also_released=True)
+
+    def _stop(self, key: Key, now: float) -> None:
+        run = self._running.get(key)
+        if run is not None and run.ends_at:
+            run.left_s, run.ends_at, run.stopped_at = run.ends_at - now, 0.0, now
+
+    def _go_on(self, key: Key, now: float) -> None:
+        run = self._running.get(key)
+        if run is not None and not run.ends_at:
+            place = self._places[key.job]
+            run.ends_at, run.stopped_s = now + run.left_s, run.stopped_s + now - run.stopped_at
+            self._ran[place, key.index] = self._ran[place, key.index]._replace(stopped_s=run.stopped_s)
+            heapq.heappush(self._ends, (run.ends_at, place, key))
+
+
+def _follows_clock(policy: Policy) -> bool:
+    """Can the mere time of day, or of waiting, let a job start?"""
+    of_queues = any(
+        queue.dispatch_windows or queue.run_windows or queue.preempts or queue.slot_reserve_s for queue in policy.queues
+    )
+    of_hosts = any(rule.dispatch_windows for rule in policy.host_rules.values())
+    return of_queues or of_hosts or any(limit.windows for limit in policy.limits)

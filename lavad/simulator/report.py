@@ -12,7 +12,10 @@ RUN_S_MIN = 10
 
 
 class Ran(NamedTuple):
-    """One job or array element as it was executed. ``number`` is the source's own. A trace has whole seconds only."""
+    """One job or array element as it was executed, of several attempts the last. ``number`` is the source's own.
+
+    A trace has whole seconds only.
+    """
 
     number: int
     submit_s: float
@@ -20,6 +23,7 @@ class Ran(NamedTuple):
     run_s: float
     processors: int
     index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
+    stopped_s: float = 0  # suspended for others
 
     @property
     def name(self) -> str:
@@ -28,11 +32,12 @@ class Ran(NamedTuple):
 
     @property
     def wait_s(self) -> float:
-        return self.start_s - self.submit_s
+        """Time in which it could have run and did not."""
+        return self.start_s - self.submit_s + self.stopped_s
 
     @property
     def end_s(self) -> float:
-        return self.start_s + self.run_s
+        return self.start_s + self.run_s + self.stopped_s
 
 
 def bounded_slowdown(wait_s: float, run_s: float) -> float:

@@ -25,10 +25,12 @@ def a_trace(described: list[Described]) -> list[TraceJob]:
     return jobs
 
 
-def replayed(jobs: list[TraceJob], machine: Machine, policy: str, overrun: Overrun) -> dict[int, float]:
+def replayed(
+    jobs: list[TraceJob], machine: Machine, policy: str, overrun: Overrun, is_brief: bool = True
+) -> dict[int, float]:
     """Start of each job by number."""
     rules = plain.policy(policy)
-    replay = Replay(of_trace(jobs, rules, overrun), machine.facts(), rules)
+    replay = Replay(of_trace(jobs, rules, overrun), machine.facts(), rules, is_brief)
     return {ran.number: ran.start_s for ran in replay.run()}
 
 
@@ -62,3 +64,13 @@ def test_starts_are_those_of_the_twin(
     """Whatever the trace, whatever overruns come to, and however the processors are spread over hosts."""
     jobs = a_trace(described)
     assert replayed(jobs, machine, policy, overrun) == by_the_rules(jobs, policy, overrun)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+@settings(max_examples=60, deadline=None)
+@given(traces, st.sampled_from([Machine(1, PROCESSORS), Machine(2, PROCESSORS // 2)]))
+def test_what_agents_say_meanwhile_changes_nothing(policy: str, described: list[Described], machine: Machine) -> None:
+    """A replay that leaves out the reports that lead nowhere makes the same schedule as one that has them all."""
+    jobs = a_trace(described)
+    brief = replayed(jobs, machine, policy, Overrun.RUN_ON)
+    assert brief == replayed(jobs, machine, policy, Overrun.RUN_ON, is_brief=False)
