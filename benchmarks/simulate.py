@@ -2,8 +2,9 @@
 
 Two machines: so many one-slot hosts, and one host with as many slots. Runs alternate, and the best of each counts, so
 that other work on the machine hits both alike. Both simulators get the same jobs (those that ran, killed at their
-estimates); AccaSim writes no result files. It lives in a virtual environment of its own under .cache, so that lava does
-not depend on it; on today's Python it needs its `collections` names back.
+estimates). AccaSim runs as it is delivered, with its result files (a replay whose schedule nobody gets to see is of no
+use; ours keeps it in memory), and once more without them, as `accasim_silent`. It lives in a virtual environment of its
+own under .cache, so that lava does not depend on it; on today's Python it needs its `collections` names back.
 
     python -m benchmarks.simulate TRACE [PROCESSORS]
 """
@@ -34,12 +35,13 @@ for name in ("Mapping", "MutableMapping", "Sequence", "Iterable", "Callable"):
 from accasim.base.allocator_class import FirstFit
 from accasim.base.scheduler_class import EASYBackfilling
 from accasim.base.simulator_class import Simulator
-trace, hosts, slots = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+trace, hosts, slots, is_silent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "silent"
 system = {"groups": {"g": {"core": slots}}, "resources": {"g": hosts}, "start_time": 0,
           "equivalence": {"processor": {"core": 1}}}
 json.dump(system, open("system.json", "w"))
-quiet = dict(scheduling_output=False, statistics_output=False, show_statistics=False)
-simulator = Simulator(trace, "system.json", EASYBackfilling(FirstFit()), RESULTS_FOLDER_NAME="results", **quiet)
+silent = dict(scheduling_output=False, statistics_output=False, show_statistics=False)
+options = {"RESULTS_FOLDER_NAME": "results", **(silent if is_silent else {})}
+simulator = Simulator(trace, "system.json", EASYBackfilling(FirstFit()), **options)
 simulator.start_simulation()
 took_s = simulator.end_simulation_time - simulator.start_simulation_time
 print(f"rate={simulator.dispatched_jobs / took_s}", flush=True)
@@ -63,19 +65,21 @@ def measure(figures: Figures, path: Path | None = None, processors: int = 128) -
 
 
 def _compare(figures: Figures, name: str, trace: Trace, machine: Machine, has_peer: bool) -> None:
-    ours, peers = [], []
+    ours: list[float] = []
+    peers: dict[str, list[float]] = {"accasim": [], "accasim_silent": []}
     with tempfile.TemporaryDirectory() as directory:
         _write(trace, Path(directory) / "trace.swf")
         for _ in range(ROUNDS):
-            if has_peer:
-                peers += _peer_rates(Path(directory), machine)
+            for peer, rates in peers.items() if has_peer else ():
+                rates += _peer_rates(Path(directory), machine, peer)
             ours.append(_our_rate(trace, machine))
     figures.put(f"sim_jobs_per_s_{name}", max(ours))
-    if peers:
-        figures.put(f"accasim_jobs_per_s_{name}", max(peers))
-        figures.put(f"times_accasim_{name}", max(ours) / max(peers))
-    elif has_peer:
-        figures.leave_out(f"accasim_jobs_per_s_{name}", "it printed no rate")
+    for peer, rates in peers.items() if has_peer else ():
+        if rates:
+            figures.put(f"{peer}_jobs_per_s_{name}", max(rates))
+            figures.put(f"times_{peer}_{name}", max(ours) / max(rates))
+        else:
+            figures.leave_out(f"{peer}_jobs_per_s_{name}", "it printed no rate")
 
 
 def _our_rate(trace: Trace, machine: Machine) -> float:
@@ -86,9 +90,9 @@ def _our_rate(trace: Trace, machine: Machine) -> float:
     return len(ran) / (time.perf_counter() - began)
 
 
-def _peer_rates(directory: Path, machine: Machine) -> list[float]:
+def _peer_rates(directory: Path, machine: Machine, peer: str) -> list[float]:
     python = (VENV / "bin/python").absolute()
-    arguments = ["trace.swf", str(machine.hosts), str(machine.slots)]
+    arguments = ["trace.swf", str(machine.hosts), str(machine.slots), peer.removeprefix("accasim_")]
     done = subprocess.run(
         [python, "-W", "ignore", "-c", DRIVER, *arguments],
         cwd=directory, check=False, capture_output=True, text=True, timeout=LIMIT_S,

@@ -1,0 +1,122 @@
+"""``lavactl simulate`` as typed, on schedules that were worked out by hand, and what it says to what does not go."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lavad.simulator.main import main
+
+TRACES = Path(__file__).parent / "traces"
+NINE, OVERRUN = str(TRACES / "nine-jobs.swf"), str(TRACES / "overrun.swf")
+KEYS = [
+    "jobs_kept", "mean_wait_s", "max_wait_s", "mean_bounded_slowdown", "utilisation", "makespan_s", "sim_jobs_per_s",
+]  # fmt: skip
+# Job 2 is blocked until 10. Under fcfs nobody passes it. Else 3 ends by 10, and so starts in the gap at once; 4 would
+# not end by then, nor find a processor beside 2; 5 takes the gap from 7 on, which 3 leaves before its time.
+# From 100 on: 7 is blocked until 110 and leaves one processor free, on which 9 starts at once under easy, although that
+# holds up 8, which needs all four. Under conservative 8 has a reservation at 120, so 9 waits for the end of 8.
+SCHEDULES = {
+    "fcfs": {1: 0, 2: 10, 3: 20, 4: 20, 5: 20, 6: 100, 7: 110, 8: 120, 9: 130},
+    "easy": {1: 0, 2: 10, 3: 2, 4: 20, 5: 7, 6: 100, 7: 110, 8: 133, 9: 103},
+    "conservative": {1: 0, 2: 10, 3: 2, 4: 20, 5: 7, 6: 100, 7: 110, 8: 120, 9: 130},
+}
+
+
+def starts(directory: Path, *arguments: str) -> dict[int, int]:
+    """What ``--starts`` writes."""
+    path = directory / "starts"
+    assert main([*arguments, "--starts", str(path)]) == 0
+    return {int(job): int(start) for job, start in (line.split() for line in path.read_text().splitlines())}
+
+
+@pytest.mark.parametrize("policy", SCHEDULES)
+@pytest.mark.parametrize("machine", [(), ("--procs", "4"), ("--hosts", "4"), ("--hosts", "2", "--slots", "2")])
+def test_nine_jobs(policy: str, machine: tuple[str, ...], tmp_path: Path) -> None:
+    """The same on any four slots, however they are spread."""
+    assert starts(tmp_path, NINE, "--policy", policy, *machine) == SCHEDULES[policy]
+
+
+@pytest.mark.parametrize(("overrun", "second"), [("kill", 10), ("extend", 20), ("runon", 20)])
+def test_a_run_past_its_estimate(overrun: str, second: int, tmp_path: Path) -> None:
+    """It is cut there, or it takes as long as it takes."""
+    assert starts(tmp_path, OVERRUN, "--policy", "easy", "--overrun", overrun) == {1: 0, 2: second}
+
+
+def test_the_limit_is_in_lines(tmp_path: Path) -> None:
+    """The first three jobs only."""
+    assert starts(tmp_path, NINE, "--policy", "fcfs", "--limit", "3") == {1: 0, 2: 10, 3: 20}
+
+
+def test_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    """Waits 0 9 18 17 16 0 9 18 27; 227 slot seconds in 160 seconds on four slots."""
+    assert main([NINE, "--policy", "fcfs", "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert list(values) == KEYS
+    assert values.pop("sim_jobs_per_s") > 0
+    assert values == {
+        "jobs_kept": 9,
+        "mean_wait_s": pytest.approx(114 / 9),
+        "max_wait_s": 27,
+        "mean_bounded_slowdown": pytest.approx((1 + 1.9 + 2.3 + 1.85 + 1.8 + 1 + 1.9 + 2.8 + 1.9) / 9),
+        "utilisation": pytest.approx(227 / (4 * 160)),
+        "makespan_s": 160,
+    }
+
+
+def test_figures_without_json_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """KEY=VALUE in plain decimals, in the same order."""
+    assert main([NINE, "--policy", "easy"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("=")[0] for line in lines] == KEYS
+    assert "mean_wait_s=7.6667" in lines
+
+
+def test_a_picture(tmp_path: Path) -> None:
+    """One SVG file that needs nothing else."""
+    path = tmp_path / "picture.svg"
+    assert main([NINE, "--policy", "easy", "--plot", str(path)]) == 0
+    text = path.read_text()
+    assert text.startswith("<svg ")
+    assert all(words in text for words in ("nine-jobs.swf, easy, 4 processors", "utilisation", "jobs waiting"))
+
+
+def test_dropped_jobs_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """With their number and why, apart from the figures."""
+    assert main([NINE, "--policy", "easy", "--procs", "3"]) == 0
+    said = capsys.readouterr()
+    assert said.err == "dropped 2 of 9 jobs: wider than the machine\n"
+    assert said.out.startswith("jobs_kept=7\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "one trace, or --from-history without one, is needed"),
+        ([NINE, "--from-history", "x"], "one trace, or --from-history without one, is needed"),
+        ([NINE, "--procs", "0"], "'0' is not a positive whole number"),
+        ([NINE, "--hosts", "4", "--procs", "4"], "--hosts and --procs are two ways to say the same"),
+        ([NINE, "--slots", "4"], "--slots goes with --hosts"),
+        ([NINE, "--hosts", "1000000000"], "is not a number of hosts from 1 to 100000"),
+        ([NINE, "--hosts", "+1"], "--hosts +N goes with --from-history"),
+        ([NINE, "--policy", "easy", "--conf", "x"], "--conf goes with --policy lava"),
+        ([NINE, "--policy", "best"], "invalid choice: 'best'"),
+        (["--from-history", "x", "--overrun", "kill"], "--overrun goes with a trace"),
+    ],
+)
+def test_wrong_arguments(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence and exit code 2."""
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    said = capsys.readouterr()
+    assert (caught.value.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert complaint in said.err
+
+
+def test_what_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence and exit code 1: no trace, no configuration, no place for the answer."""
+    for arguments in ([str(tmp_path / "none")], [NINE, "--conf", str(tmp_path)], [NINE, "--starts", "/none/starts"]):
+        assert main(arguments) == 1
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n")) == ("", 1)
+        assert said.err.startswith("lavactl simulate: ")
