@@ -132,6 +132,30 @@ class Client:
 
         return cluster_pb2.QueuesReply.FromString(self._one(CLUSTER + "Queues", request.SerializeToString()))
 
+    def users(self, request: "cluster_pb2.UsersRequest") -> "cluster_pb2.UsersReply":
+        """What users and groups have, and may have."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.UsersReply.FromString(self._one(CLUSTER + "Users", request.SerializeToString()))
+
+    def groups(self, request: "cluster_pb2.GroupsRequest") -> "cluster_pb2.GroupsReply":
+        """Groups of users or hosts."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.GroupsReply.FromString(self._one(CLUSTER + "Groups", request.SerializeToString()))
+
+    def parameters(self) -> "cluster_pb2.ParametersReply":
+        """Parameters of the cluster."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.ParametersReply.FromString(self._one(CLUSTER + "Parameters", b""))
+
+    def limits(self) -> "cluster_pb2.LimitsReply":
+        """Limits and what is used of them."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.LimitsReply.FromString(self._one(CLUSTER + "Limits", b""))
+
     def configure(self, request: "cluster_pb2.ConfigureRequest") -> "cluster_pb2.ConfigureReply":
         """Check the configuration, or let it take effect. Doing so twice is the same as once."""
         from protos import cluster_pb2

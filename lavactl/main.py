@@ -21,6 +21,7 @@ OUTPUT_CLOSED = 141
 COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts",
     "lsload", "lshosts", "lsid", "blaunch", "lavarun", "badmin",
+    "busers", "bugroup", "bmgroup", "bparams", "blimits", "lsclusters", "lsadmin",
 )  # fmt: skip
 SUBCOMMANDS = ("up", "down", "env", "init", "simulate")
 
@@ -204,3 +205,38 @@ def lavarun() -> None:
 def badmin() -> None:
     """Entry point."""
     enter("badmin")
+
+
+def busers() -> None:
+    """Entry point."""
+    enter("busers")
+
+
+def bugroup() -> None:
+    """Entry point."""
+    enter("bugroup")
+
+
+def bmgroup() -> None:
+    """Entry point."""
+    enter("bmgroup")
+
+
+def bparams() -> None:
+    """Entry point."""
+    enter("bparams")
+
+
+def blimits() -> None:
+    """Entry point."""
+    enter("blimits")
+
+
+def lsclusters() -> None:
+    """Entry point."""
+    enter("lsclusters")
+
+
+def lsadmin() -> None:
+    """Entry point."""
+    enter("lsadmin")

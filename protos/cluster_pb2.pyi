@@ -29,7 +29,7 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class InfoReply(_message.Message):
-    __slots__ = ("cluster", "master_host", "version", "term", "conf_dir", "administrators", "default_queue")
+    __slots__ = ("cluster", "master_host", "version", "term", "conf_dir", "administrators", "default_queue", "hosts", "servers")
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     MASTER_HOST_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +37,8 @@ class InfoReply(_message.Message):
     CONF_DIR_FIELD_NUMBER: _ClassVar[int]
     ADMINISTRATORS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
     cluster: str
     master_host: str
     version: str
@@ -44,7 +46,9 @@ class InfoReply(_message.Message):
     conf_dir: str
     administrators: _containers.RepeatedScalarFieldContainer[str]
     default_queue: str
-    def __init__(self, cluster: _Optional[str] = ..., master_host: _Optional[str] = ..., version: _Optional[str] = ..., term: _Optional[int] = ..., conf_dir: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., default_queue: _Optional[str] = ...) -> None: ...
+    hosts: int
+    servers: int
+    def __init__(self, cluster: _Optional[str] = ..., master_host: _Optional[str] = ..., version: _Optional[str] = ..., term: _Optional[int] = ..., conf_dir: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., default_queue: _Optional[str] = ..., hosts: _Optional[int] = ..., servers: _Optional[int] = ...) -> None: ...
 
 class HostsRequest(_message.Message):
     __slots__ = ("names", "clients_too")

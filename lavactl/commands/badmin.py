@@ -25,7 +25,7 @@ QUEUE_ACTIONS = {
     "qinact": ("inactivated", cluster_pb2.INACTIVATE_QUEUE),
 }
 NOT_YET = ("mbdrestart", "mbdhist", "qhist", "hhist", "hist", "hrestart", "hshutdown", "hstartup", "mbddebug",
-           "sbddebug", "mbdtime", "sbdtime", "showstatus", "perfmon", "diagnose", "security")  # fmt: skip
+           "sbddebug", "mbdtime", "sbdtime", "showstatus", "showconf", "perfmon", "diagnose", "security")  # fmt: skip
 
 
 def main(argv: list[str], io: "Io") -> int:

@@ -5,6 +5,7 @@ from lavactl.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name
 from lavactl.load import HEADER_WITH_IO, load_columns
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.render import MISSING, clean, json_text, limit
+from lavactl.thresholds import threshold_lines
 from lavactl.units import size
 from protos import cluster_pb2
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bhosts [-w | -l | -gpu | -o "field ..." [-json]] [-noheader] [host ...]
+Usage: bhosts [-w | -l | -gpu | -o "field ..." [-json]] [-noheader] [host ... | host_group ...]
        bhosts -h | -V
 """
 NOT_YET = "not supported yet."
@@ -34,25 +35,19 @@ LONG_HEADER = "STATUS           CPUF  JL/U    MAX  NJOBS    RUN  SSUSP  USUSP   
 GPU_HEADER = (
     "HOST_NAME              GPU_ID                MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV    VENDOR"
 )
-THRESHOLDS = """\
- LOAD THRESHOLD USED FOR SCHEDULING:
-           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem
- loadSched   -     -     -     -       -     -    -     -     -      -      -
- loadStop    -     -     -     -       -     -    -     -     -      -      -"""
-
 # Field of -o: recommended width and reader. max and ng are always numbers: torchx needs them so.
 FIELDS: "dict[str, tuple[int, Callable[[cluster_pb2.HostRecord], str]]]" = {
     "host_name": (20, lambda host: host.facts.name),
     "status": (15, lambda host: host.status),
     "cpuf": (10, lambda host: f"{host.facts.cpu_factor:.1f}"),
-    "jl_u": (8, lambda host: MISSING),
+    "jl_u": (8, lambda host: per_user(host)),
     "max": (8, lambda host: str(host.slots_max)),
     "njobs": (8, lambda host: str(host.njobs)),
     "run": (8, lambda host: str(host.run)),
     "ssusp": (8, lambda host: str(host.ssusp)),
     "ususp": (8, lambda host: str(host.ususp)),
     "rsv": (8, lambda host: str(host.rsv)),
-    "dispatch_window": (50, lambda host: MISSING),
+    "dispatch_window": (50, lambda host: clean(host.dispatch_window) or MISSING),
     "ngpus": (8, lambda host: str(len(gpus_of(host)))),
     "ngpus_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs))),
     "ngpus_excl_alloc": (8, lambda host: MISSING),
@@ -116,10 +111,15 @@ def row(host: cluster_pb2.HostRecord) -> str:
     return f"{host.facts.name[:18]:<18} {status:<11} {counts(host)}\n"
 
 
+def per_user(host: cluster_pb2.HostRecord) -> str:
+    """JL/U."""
+    return str(host.per_user) if host.HasField("per_user") else MISSING
+
+
 def counts(host: cluster_pb2.HostRecord) -> str:
     """JL/U to RSV."""
     return (
-        f"{'-':>5} {limit(host.slots_max):>6} {host.njobs:>6} {host.run:>6} {host.ssusp:>6} "
+        f"{per_user(host):>5} {limit(host.slots_max):>6} {host.njobs:>6} {host.run:>6} {host.ssusp:>6} "
         f"{host.ususp:>6} {host.rsv:>6}"
     )
 
@@ -158,14 +158,15 @@ def long_text(host: cluster_pb2.HostRecord) -> str:
     lines = [
         f"HOST  {host.facts.name}",
         LONG_HEADER,
-        f"{host.status:<15} {host.facts.cpu_factor:>5.1f} {counts(host)}       -",
+        f"{host.status:<15} {host.facts.cpu_factor:>5.1f} {counts(host)} {clean(host.dispatch_window) or '      -'}",
         "",
         " CURRENT LOAD USED FOR SCHEDULING:",
         f"           {HEADER_WITH_IO}",
         f" Total     {load_columns(host.load, with_io=True)}" if not is_down(host) else " Total         -",
         f" Reserved  {reserved(host)}",
         "",
-        THRESHOLDS,
+        " LOAD THRESHOLD USED FOR SCHEDULING:",
+        *threshold_lines(host.thresholds),
     ]
     if host.comment:
         lines += ["", f"ADMIN ACTION COMMENT:  {clean(host.comment)}"]

@@ -2,35 +2,66 @@
 
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
-from lavactl.render import clean, limit
+from lavactl.render import MISSING, clean, json_text
+from lavactl.thresholds import threshold_lines
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lavactl.io import Io
+    from lavactl.options import Options
 
 USAGE = """\
-Usage: bqueues [-w | -l] [-noheader] [-m host] [-u user] [queue ...]
+Usage: bqueues [-w | -l | -r | -o "field ..." [-json]] [-noheader] [-m host | host_group | all]
+               [-u user | user_group | all] [queue ...]
        bqueues -h | -V
 """
 GRAMMAR = Grammar(
     "bqueues",
     USAGE,
     {
-        **dict.fromkeys(("w", "l", "noheader"), FLAG),
-        **dict.fromkeys(("m", "u"), VALUE),
-        **dict.fromkeys(("r", "o", "json", "alloc", "usage"), "not supported yet."),
+        **dict.fromkeys(("w", "l", "r", "noheader", "json"), FLAG),
+        **dict.fromkeys(("m", "u", "o"), VALUE),
+        **dict.fromkeys(("alloc", "usage"), "not supported yet."),
     },
 )
 HEADER = "QUEUE_NAME      PRIO     STATUS      MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP"
 LONG_HEADER = "PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV"
+SHARE_HEADER = "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TIME  RUN_TIME"
 SEPARATOR = "-" * 78
 LIMITS = ("CPULIMIT", "RUNLIMIT", "PROCLIMIT", "MEMLIMIT", "FILELIMIT", "DATALIMIT", "STACKLIMIT", "CORELIMIT",
           "SWAPLIMIT", "PROCESSLIMIT")  # fmt: skip
 # Shown on lines of their own, in this order; the rest of a queue's parameters follow.
 FIRST = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "REQUEUE_EXIT_VALUES", "RES_REQ")
 SHOWN_ABOVE = frozenset(("NICE", "PRIORITY", "DESCRIPTION", "QUEUE_NAME", "UJOB_LIMIT", "PJOB_LIMIT", "HJOB_LIMIT",
-                         "QJOB_LIMIT", "POLICIES"))  # fmt: skip
+                         "QJOB_LIMIT", "POLICIES", "RUN_WINDOW", "DISPATCH_WINDOW", "SLOT_RESERVE",
+                         "RERUNNABLE"))  # fmt: skip
+
+# Field of -o: recommended width and reader.
+FIELDS: "dict[str, tuple[int, Callable[[cluster_pb2.QueueRecord], str]]]" = {
+    "queue_name": (15, lambda queue: queue.name),
+    "description": (50, lambda queue: clean(queue.description) or MISSING),
+    "priority": (10, lambda queue: str(queue.priority)),
+    "status": (12, lambda queue: status_of(queue)),
+    "max": (10, lambda queue: bound(queue, "max")),
+    "jl_u": (10, lambda queue: bound(queue, "per_user")),
+    "jl_p": (10, lambda queue: bound(queue, "per_processor")),
+    "jl_h": (10, lambda queue: bound(queue, "per_host")),
+    "njobs": (10, lambda queue: str(queue.njobs)),
+    "pend": (10, lambda queue: str(queue.pend)),
+    "run": (10, lambda queue: str(queue.run)),
+    "susp": (10, lambda queue: str(queue.ssusp + queue.ususp)),
+    "rsv": (10, lambda queue: str(queue.rsv)),
+    "ususp": (10, lambda queue: str(queue.ususp)),
+    "ssusp": (10, lambda queue: str(queue.ssusp)),
+    "nice": (6, lambda queue: queue.parameters.get("NICE", "0")),
+    "users": (50, lambda queue: queue.parameters.get("USERS", "all")),
+    "hosts": (50, lambda queue: queue.parameters.get("HOSTS", "all")),
+}
+ALIASES = {"qname": "queue_name", "desc": "description", "prio": "priority", "stat": "status", "jlu": "jl_u",
+           "jlp": "jl_p", "jlh": "jl_h"}  # fmt: skip
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -38,26 +69,57 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
+    form = options.last("o")
+    if form is None and not any(name in options for name in ("w", "l", "r")):
+        form = io.setting("LSB_BQUEUES_FORMAT") or None
+    if "json" in options and form is None:
+        raise GRAMMAR.wrong("-json needs -o")
     request = cluster_pb2.QueuesRequest(names=options.words, user=options.last("u") or "", host=options.last("m") or "")
     reply = io.client().queues(request)
-    if "l" in options:
-        io.print(f"\n{SEPARATOR}\n".join(long_text(queue) for queue in reply.queues), end="")
-    elif reply.queues:
+    queues = list(reply.queues)
+    if form is not None and queues:
+        show_fields(queues, form, options, io)
+    elif "l" in options or "r" in options:
+        io.print(f"\n{SEPARATOR}\n".join(long_text(queue, "r" in options) for queue in queues), end="")
+    elif queues:
         if "noheader" not in options:
             io.print(HEADER)
-        io.print("\n".join(row(queue, "w" in options) for queue in reply.queues))
+        io.print("\n".join(row(queue, "w" in options) for queue in queues))
     io.flush()
     for name in reply.missing:
         io.error(f"{printable(name)}: No such queue")
-    if not reply.queues and not reply.missing:
+    if not queues and not reply.missing:
         io.error("No such queue")
-    return 0 if reply.queues and not reply.missing else FAILURE
+    return 0 if queues and not reply.missing else FAILURE
+
+
+def show_fields(queues: list[cluster_pb2.QueueRecord], text: str, options: "Options", io: "Io") -> None:
+    """-o, as lines or as JSON."""
+    from lavactl.formats import read_format
+
+    form = read_format(text, {name: width for name, (width, _) in FIELDS.items()}, ALIASES)
+    pairs = [(column, FIELDS[column.name][1]) for column in form.columns]
+    if "json" in options:
+        records = [{column.title: read(queue) for column, read in pairs} for queue in queues]
+        return io.print(json_text("bqueues", "QUEUES", records))
+    if "noheader" not in options:
+        io.print(form.header())
+    lines = [form.delimiter.join([column.fit(read(queue)) for column, read in pairs]) + "\n" for queue in queues]
+    return io.print("".join(lines), end="")
+
+
+def status_of(queue: cluster_pb2.QueueRecord, why: bool = False) -> str:
+    """Open:Active and so on; ``why`` also says what made it inactive."""
+    state = "Active" if queue.active and not queue.status else "Inact"
+    if why and state == "Inact":
+        state = queue.status or "Inact_Adm"
+    return f"{'Open' if queue.open else 'Closed'}:{state}"
 
 
 def row(queue: cluster_pb2.QueueRecord, uncut: bool) -> str:
     """One line of the table."""
     name = queue.name if uncut else queue.name[:15]
-    status = f"{'Open' if queue.open else 'Closed'}:{'Active' if queue.active else 'Inact'}"
+    status = status_of(queue)
     pad = " " * ((14 - len(status)) // 2)
     return (
         f"{name:<15} {queue.priority:>3}  {pad + status:<14} {limits(queue)} "
@@ -65,14 +127,19 @@ def row(queue: cluster_pb2.QueueRecord, uncut: bool) -> str:
     )
 
 
+def bound(queue: cluster_pb2.QueueRecord, name: str) -> str:
+    """A limit, or a dash where there is none."""
+    return f"{getattr(queue, name):g}" if queue.HasField(name) else MISSING
+
+
 def limits(queue: cluster_pb2.QueueRecord) -> str:
     """MAX, JL/U, JL/P and JL/H."""
-    per_processor = f"{queue.per_processor:g}" if queue.per_processor else "-"
-    return f"{limit(queue.max):>4} {limit(queue.per_user):>4} {per_processor:>4} {limit(queue.per_host):>4}"
+    names = ("max", "per_user", "per_processor", "per_host")
+    return " ".join(f"{bound(queue, name):>4}" for name in names)
 
 
-def long_text(queue: cluster_pb2.QueueRecord) -> str:
-    """One queue in full."""
+def long_text(queue: cluster_pb2.QueueRecord, whole_tree: bool = False) -> str:
+    """One queue in full; ``whole_tree``: with every account of its share tree, not only those at the top."""
     known = dict(queue.parameters)
     lines = ["", f"QUEUE: {queue.name}"]
     description = clean(queue.description)
@@ -80,36 +147,71 @@ def long_text(queue: cluster_pb2.QueueRecord) -> str:
         description += "."
     default = "  This is the default queue." if queue.is_default else ""
     lines += [f"  -- {description}{default}", "", "PARAMETERS/STATISTICS", LONG_HEADER, long_row(queue, known)]
-    lines += limit_lines(known)
+    if queue.accept_interval_s:
+        lines.append(f"Interval for a host to accept two jobs is {queue.accept_interval_s:.0f} seconds")
+    lines += limit_lines("DEFAULT LIMITS:", dict(queue.default_limits)) + limit_lines("MAXIMUM LIMITS:", known)
+    if queue.thresholds:
+        lines += ["", "SCHEDULING PARAMETERS", *threshold_lines(queue.thresholds)]
     if known.get("POLICIES"):
         lines += ["", f"SCHEDULING POLICIES:  {clean(known['POLICIES'])}"]
+    lines += share_lines(queue, whole_tree)
+    for name in ("RUN_WINDOW", "DISPATCH_WINDOW"):
+        if known.get(name):
+            lines += ["", f"{name}:  {clean(known[name])}"]
     lines.append("")
+    return "\n".join(lines + last_lines(queue, known)) + "\n"
+
+
+def last_lines(queue: cluster_pb2.QueueRecord, known: dict[str, str]) -> list[str]:
+    """Who, where, and everything that has no place of its own."""
     known.setdefault("USERS", "all")
     known.setdefault("HOSTS", "all")
     names = [name for name in FIRST if known.get(name)]
     names += sorted(name for name in known if name not in FIRST and name not in LIMITS and name not in SHOWN_ABOVE)
-    lines += [f"{name}:  {clean(known[name])}" for name in names if known[name]]
+    lines = [f"{name}:  {clean(known[name])}" for name in names if known[name]]
+    if known.get("SLOT_RESERVE"):
+        lines.append(f"Maximum slot reservation time: {known['SLOT_RESERVE']} seconds")
+    if known.get("RERUNNABLE"):
+        lines.append(f"RERUNNABLE :  {known['RERUNNABLE']}")
     if queue.comment:
         lines += ["", f"ADMIN ACTION COMMENT:  {clean(queue.comment)}"]
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def share_lines(queue: cluster_pb2.QueueRecord, whole_tree: bool) -> list[str]:
+    """Shares as configured, and how each account stands now."""
+    lines = []
+    if queue.shares:
+        lines.append("USER_SHARES:  " + " ".join(f"[{clean(one.name)}, {one.shares}]" for one in queue.shares))
+    path = None
+    for share in queue.share_tree:
+        if share.path and not whole_tree:
+            continue
+        if share.path != path:
+            path = share.path
+            lines += ["", f"SHARE_INFO_FOR: {queue.name}/{clean(path.strip('/'))}{'/' if path else ''}", SHARE_HEADER]
+        lines.append(
+            f" {clean(share.name):<14} {share.shares:>6} {share.priority:>11.3f} {share.started:>9} "
+            f"{share.reserved:>9} {share.cpu_s:>11.1f} {share.run_s:>9.0f}"
+        )
+    return lines
 
 
 def long_row(queue: cluster_pb2.QueueRecord, known: dict[str, str]) -> str:
     """The line of numbers of -l."""
-    status = f"{'Open' if queue.open else 'Closed'}:{'Active' if queue.active else 'Inact_Adm'}"
     nice = known.get("NICE", "0")
     return (
-        f"{queue.priority:>3}  {nice:>3}  {status:<14} {limits(queue)} {queue.njobs:>5} {queue.pend:>5} "
-        f"{queue.run:>5} {queue.ssusp:>5} {queue.ususp:>5} {queue.rsv:>4}"
+        f"{queue.priority:>3}  {nice:>3}  {status_of(queue, why=True):<14} {limits(queue)} {queue.njobs:>5} "
+        f"{queue.pend:>5} {queue.run:>5} {queue.ssusp:>5} {queue.ususp:>5} {queue.rsv:>4}"
     )
 
 
-def limit_lines(known: dict[str, str]) -> list[str]:
-    """The maximum limits that are set."""
+def limit_lines(title: str, known: dict[str, str]) -> list[str]:
+    """The limits that are set."""
     named = [name for name in LIMITS if known.get(name)]
     if not named:
         return []
-    lines = ["", "MAXIMUM LIMITS:"]
+    lines = ["", title]
     for name in named:
         lines += [f" {name}", f" {clean(known[name])}"]
     return lines

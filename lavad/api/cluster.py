@@ -1,13 +1,14 @@
 """ClusterService: who the cluster is, its hosts and its queues, as users see them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import grpc
 
-from lavad.api import identity
+from lavad.api import identity, rule_records, user_records
 from lavad.api.agents import AgentService
 from lavad.api.configuration import Configurator
 from lavad.api.control import control
+from lavad.api.queue_records import queue_record, threshold_record
 from lavad.core.indexes.hosts import natural
 from lavad.core.model import HostFacts, JobState
 from lavad.core.policy import Queue
@@ -48,13 +49,15 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             conf_dir=str(self.settings.directory),
             administrators=sorted(self.settings.administrators),
             default_queue=cluster.policy.default_queue,
+            hosts=len(cluster.hosts),
+            servers=sum(1 for host in cluster.hosts.values() if host.facts.server),
         )
 
     async def Hosts(self, request: pb.HostsRequest, context: identity.Context) -> AsyncIterator[pb.HostsPage]:
         """bhosts, lsload, lshosts. Login hosts only when asked for."""
         await identity.caller(context, self.settings)
         hosts = self.engine.cluster.hosts
-        names = list(request.names) or sorted(hosts, key=natural)
+        names = self._named(request.names) if request.names else sorted(hosts, key=natural)
         page = pb.HostsPage(missing=[name for name in names if name not in hosts])
         for name in names:
             host = hosts.get(name)
@@ -64,6 +67,16 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
                     yield page
                     page = pb.HostsPage()
         yield page
+
+    def _named(self, words: Sequence[str]) -> list[str]:
+        """Host names, with all joined members in place of groups; each once."""
+        groups, hosts = self.engine.cluster.policy.host_groups, self.engine.cluster.hosts
+        found: dict[str, None] = {}
+        for word in words:
+            members = groups.get(word.removesuffix("/"))
+            names = [word] if members is None else sorted((name for name in hosts if name in members), key=natural)
+            found |= dict.fromkeys(names)
+        return list(found)
 
     def _host(self, name: str, host: Host) -> pb.HostRecord:
         record = pb.HostRecord(
@@ -75,6 +88,11 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         )
         record.facts.CopyFrom(self.agents.facts.get(name) or _known_facts(host))
         _as_configured(record.facts, host.facts)
+        rule = self.engine.cluster.policy.host_rule(name, host.offered.model, host.offered.type)
+        record.thresholds.extend(map(threshold_record, rule.thresholds))
+        record.dispatch_window = rule.window_text
+        if rule.user_slots is not None:
+            record.per_user = rule.user_slots
         if name in self.agents.loads:
             record.load.CopyFrom(self.agents.loads[name])
         self._count(record, host)
@@ -116,15 +134,48 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return "ok"
 
     async def Queues(self, request: pb.QueuesRequest, context: identity.Context) -> pb.QueuesReply:
-        """bqueues."""
+        """bqueues: all of them, those named, those that a user may use or that use a host."""
         await identity.caller(context, self.settings)
-        policy = self.engine.cluster.policy
-        known = {queue.name for queue in policy.queues}
+        cluster = self.engine.cluster
+        known = cluster.policy.by_name
         reply = pb.QueuesReply(missing=[name for name in request.names if name not in known])
-        for queue in sorted(policy.queues, key=lambda one: -one.priority):
-            if not request.names or queue.name in request.names:
-                reply.queues.append(self._queue(queue))
+        for queue in sorted(cluster.policy.queues, key=lambda one: -one.priority):
+            if (not request.names or queue.name in request.names) and self._is_meant(queue, request):
+                reply.queues.append(queue_record(cluster, queue))
         return reply
+
+    def _is_meant(self, queue: Queue, request: pb.QueuesRequest) -> bool:
+        """Do -u and -m mean this queue? Both take ``all``, and a group means any of its members."""
+        policy = self.engine.cluster.policy
+        if request.user not in ("", "all"):
+            group = policy.user_groups.get(request.user)
+            users = {request.user} if group is None else group.names
+            if not any(user in queue.users for user in users):
+                return False
+        if request.host in ("", "all"):
+            return True
+        hosts = policy.host_groups.get(request.host)
+        return any(host in queue.hosts for host in ({request.host} if hosts is None else hosts.names))
+
+    async def Users(self, request: pb.UsersRequest, context: identity.Context) -> pb.UsersReply:
+        """busers."""
+        caller = await identity.caller(context, self.settings)
+        return user_records.users_reply(self.engine.cluster, request, caller.user)
+
+    async def Groups(self, request: pb.GroupsRequest, context: identity.Context) -> pb.GroupsReply:
+        """bugroup and bmgroup."""
+        await identity.caller(context, self.settings)
+        return user_records.groups_reply(self.engine.cluster.policy, request)
+
+    async def Parameters(self, request: pb.ParametersRequest, context: identity.Context) -> pb.ParametersReply:
+        """bparams."""
+        await identity.caller(context, self.settings)
+        return rule_records.parameters_reply(self.engine.cluster.policy)
+
+    async def Limits(self, request: pb.LimitsRequest, context: identity.Context) -> pb.LimitsReply:
+        """blimits."""
+        await identity.caller(context, self.settings)
+        return rule_records.limits_reply(self.engine.cluster)
 
     async def Configure(self, request: pb.ConfigureRequest, context: identity.Context) -> pb.ConfigureReply:
         """badmin ckconfig and badmin reconfig."""
@@ -137,39 +188,6 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         """badmin hopen, hclose, qopen, qclose, qact, qinact. The core says who may."""
         caller = await identity.caller(context, self.settings)
         return await control(self.engine, request, caller)
-
-    def _default_queues(self) -> tuple[str, ...]:
-        policy = self.engine.cluster.policy
-        return policy.default_queues or (policy.default_queue,)
-
-    def _comment_on(self, queue: Queue) -> str:
-        state = self.engine.cluster.queue_states.get(queue.name)
-        return state.comment if state is not None else ""
-
-    def _queue(self, queue: Queue) -> pb.QueueRecord:
-        slots = self.engine.cluster.tally.slots_by_queue
-        counts = {state: slots[queue.name, state] for state in JobState}
-        pend = counts[S.PEND] + counts[S.PSUSP]
-        run = counts[S.STAGING] + counts[S.RUN] + counts[S.UNKWN] + counts[S.ZOMBI]
-        record = pb.QueueRecord(
-            name=queue.name,
-            priority=queue.priority,
-            description=queue.description,
-            open=queue.open,
-            active=queue.active,
-            njobs=pend + run + counts[S.SSUSP] + counts[S.USUSP],
-            pend=pend,
-            run=run,
-            ssusp=counts[S.SSUSP],
-            ususp=counts[S.USUSP],
-            is_default=queue.name in self._default_queues(),
-            comment=self._comment_on(queue),
-        )
-        if queue.run_limit_s:
-            record.parameters["RUNLIMIT"] = f"{queue.run_limit_s / 60:.1f} min"
-        if queue.rerunnable:
-            record.parameters["RERUNNABLE"] = "yes"
-        return record
 
 
 def _as_configured(told: pb.HostFacts, facts: HostFacts) -> None:

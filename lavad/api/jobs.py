@@ -21,7 +21,7 @@ from lavad.core.records import ArrayRecord, Job
 from lavad.engine import Engine
 from lavad.links import AgentLinks
 from lavad.settings import Settings
-from lavad.specs import SpecShelf
+from lavad.specs import SpecShelf, as_admitted
 from protos import common_pb2, jobs_pb2_grpc, peektickets
 from protos import jobs_pb2 as pb
 
@@ -178,6 +178,9 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def _add_stored(self, message: pb.JobRecord) -> None:
         """The whole spec without its environment, and the job's story."""
         spec = await self.shelf.spec(message.job)
+        record = self.engine.cluster.jobs.get(message.job)
+        if record is not None:
+            spec = as_admitted(spec, record.shared, self.engine.cluster.policy.queue(record.shared.queue))
         message.spec.CopyFrom(spec)
         del message.spec.environment[:]
         message.notes.extend(await self.stored.notes(message.job, message.index))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from lavad.config import names, queues
+from lavad.config import hosts, names, queues
 from lavad.config import values as v
 from lavad.config.grammar import Document
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
@@ -83,7 +83,7 @@ HOST: Table = {
     "MODEL": sets("model", _detected, "host model; `!`: what the agent finds"),
     "TYPE": sets("type", _detected, "host type; `!`: what the agent finds"),
     "SERVER": sets("is_server", v.switch, "0: no jobs run there"),
-    "RUNWINDOW": sets("dispatch_windows", v.windows, "when jobs may start there"),
+    "RUNWINDOW": Honoured(hosts.windows, "when jobs may start there"),
     "RESOURCES": Honoured(_resources, "Boolean resources the host has; `!name`: only for jobs that ask for it"),
     "ND": Ignored("disks are not counted"),
     "REXPRI": Ignored("no tasks besides jobs"),
@@ -205,13 +205,13 @@ def instances_of(name: str, location: str, site: Site) -> list[ResourceInstance]
     found, at = [], 0
     while text[at:].strip():
         place, at = _place(text, at)
-        value, hosts = place
+        value, where = place
         if site.resources[name].kind is ResourceKind.NUMERIC and value:
             v.decimal(value, 0.0, 1e12)
-        if hosts.split() == ["default"]:
+        if where.split() == ["default"]:
             found.append(ResourceInstance(name, value))
         else:
-            found.append(ResourceInstance(name, value, names.hosts(hosts or "all", site), is_shared=True))
+            found.append(ResourceInstance(name, value, names.hosts(where or "all", site), is_shared=True))
     if not found:
         raise Wrong("expected [default], or value@[host ...] one after another")
     return found

@@ -6,7 +6,7 @@ from dataclasses import replace
 from lavad.config import names, queues, users
 from lavad.config import values as v
 from lavad.config.grammar import Document, Row
-from lavad.config.site import Fields, Ignored, Site, Table, check_sections, required, sets
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
 from lavad.config.values import Wrong
 from lavad.core.policy import GroupRow, HostRule, Threshold
 
@@ -15,11 +15,16 @@ def _slots(text: str) -> int | None:
     return None if text == "!" else v.integer(text)
 
 
+def windows(text: str, site: Site) -> Fields:
+    """Windows, and how they were written."""
+    return {"dispatch_windows": v.windows(text), "window_text": " ".join(text.split())}
+
+
 HOST: Table = {
     "HOST_NAME": sets("name", str, "host, range `h[1-64]`, host group, model, type, or `default`; required"),
     "MXJ": sets("slots", _slots, "slots; `!`, `-` or nothing: as many as the agent offers (its processors)"),
     "JL/U": sets("user_slots", v.integer, "slots of each user on the host"),
-    "DISPATCH_WINDOW": sets("dispatch_windows", v.windows, "when jobs may start there"),
+    "DISPATCH_WINDOW": Honoured(windows, "when jobs may start there"),
     "MIG": Ignored("no migration"),
     "CHKPNT": Ignored("no checkpoints"),
     "EXIT_RATE": Ignored("no exceptions are raised"),
@@ -121,6 +126,7 @@ def _merged(own: HostRule, listed: HostRule) -> HostRule:
         resources=listed.resources,
         exclusive_resources=listed.exclusive_resources,
         dispatch_windows=own.dispatch_windows or listed.dispatch_windows,
+        window_text=own.window_text or listed.window_text,
         thresholds=_stricter(own.thresholds, listed.thresholds),
     )
 

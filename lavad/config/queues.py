@@ -11,7 +11,7 @@ from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
 from lavad.config.values import Wrong
 from lavad.core import requirement
-from lavad.core.policy import Fairshare, JobDefaults, JobOrder, Queue, ResourceKind
+from lavad.core.policy import Fairshare, JobDefaults, JobOrder, Names, Queue, ResourceKind
 from lavad.core.reasons import Refused
 
 _PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
@@ -276,10 +276,30 @@ def read_queues(document: Document, site: Site, plain: Fields) -> tuple[Queue, .
     named = _named(cells, site)
     site.queue_names = frozenset(named)
     found = {name: site.read(row, QUEUE, extra=lambda word: threshold_of(word, site)) for name, row in named.items()}
-    queues = {name: _queue_of({**plain, **fields}) for name, fields in found.items()}
+    queues = {
+        name: replace(_queue_of({**plain, **fields}), written=_written(named[name], site))
+        for name, fields in found.items()
+    }
     _share_trees(queues, found)
     _preempt(queues, found, named, site)
     return tuple(queues.values())
+
+
+def _written(row: Row, site: Site) -> tuple[tuple[str, str], ...]:
+    """The settings that count, as their file has them; names of groups with a slash behind them."""
+    groups = {"USERS": site.user_groups, "ADMINISTRATORS": site.user_groups, "HOSTS": site.host_groups}
+    found = []
+    for name, cell in row.items():
+        if cell.text and isinstance(QUEUE.get(name), Honoured):
+            words = [_with_slash(word, groups[name]) for word in cell.text.split()] if name in groups else []
+            found.append((name, " ".join(words) or cell.text))
+    return tuple(found)
+
+
+def _with_slash(word: str, groups: Mapping[str, Names]) -> str:
+    name, plus, level = word.partition("+")
+    bare = name.removeprefix("~").removesuffix("/")
+    return f"{name.removesuffix('/')}/{plus}{level}" if bare in groups else word
 
 
 def _named(cells: list[tuple[Row, str]], site: Site) -> dict[str, Row]:

@@ -146,6 +146,7 @@ class Queue:
     terminate_when: frozenset[str] = frozenset()  # LOAD, WINDOW: ended instead of suspended; PREEMPT: requeued
     preempt_delay_s: float | None = None  # PREEMPT_DELAY of the queue; None: as the cluster has it
     user_group_default: str = ""
+    written: tuple[tuple[str, str], ...] = ()  # settings as the file has them, groups with a slash: for people
 
     @property
     def is_timed(self) -> bool:
@@ -171,6 +172,7 @@ class HostRule:
     is_server: bool = True
     resources: frozenset[str] = frozenset()  # Boolean ones, besides those the agent finds
     exclusive_resources: frozenset[str] = frozenset()  # of those: only for jobs that ask for them by name
+    window_text: str = ""  # DISPATCH_WINDOW as written
 
 
 _NO_RULE = HostRule()

@@ -1,5 +1,6 @@
 """A cluster that runs by LSF's own files, and is given others while its jobs run."""
 
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,6 +135,73 @@ def test_hosts_are_closed_with_a_reason(site: Cluster) -> None:
     assert "new disk" in site.run("bhosts", "-l", host).stdout
     assert "closed_Adm" in site.run("bhosts", "-w", host).stdout
     assert site.run("badmin", "hopen", "all").stderr == f"Open <{host}> ...... done\n"
+
+
+def test_what_the_files_say_is_shown(site: Cluster) -> None:
+    """Groups, users, limits and parameters, as their commands show them."""
+    users = """\
+        Begin UserGroup
+        GROUP_NAME  GROUP_MEMBER  USER_SHARES
+        crew        (root ada)    ([root,2] [default,1])
+        everybody   (all)         ()
+        End UserGroup
+        Begin User
+        USER_NAME  MAX_JOBS  MAX_PEND_JOBS
+        root       7         90
+        default    3         -
+        End User
+        """
+    host = site.hosts()[0]
+    groups = f"Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nrack ({host})\nEnd HostGroup\n"
+    limits = "Begin Limit\nNAME = few\nPER_USER = all\nSLOTS = 2\nEnd Limit\n"
+    site.reconfigure({"lsb.users": users, "lsb.hosts": HOSTS.format(slots=2) + groups, "lsb.resources": limits})
+    assert site.run("bugroup", "-l", "crew").stdout == (
+        "GROUP_NAME:  crew\nUSERS:  root ada\nSHARES:  [root, 2] [default, 1]\n"
+    )
+    assert "everybody     all users" in site.run("bugroup").stdout
+    assert site.run("bmgroup", "rack").stdout == f"GROUP_NAME    HOSTS\nrack          {host}\n"
+    assert site.run("bhosts", "-noheader", "-o", "host_name", "rack").stdout.split() == [host]
+    row = site.run("busers", "-w").stdout.splitlines()[1].split()
+    assert (row[0], row[2], row[-1]) == ("root", "7", "90")
+    assert "crew/" in site.run("busers", "crew", "default").stdout
+    assert "PER_USER            = all" in site.run("blimits", "-c").stdout
+    assert "MAX_JOB_ARRAY_SIZE = 50" in site.run("bparams", "-a").stdout
+    assert site.run("lsclusters").stdout.splitlines()[1].split()[-2:] == ["2", "1"]
+    long = site.run("bqueues", "-l", "day").stdout
+    assert "DEFAULT LIMITS:\n RUNLIMIT\n 10.0 min" in long
+    assert "MAXIMUM LIMITS:\n RUNLIMIT\n 60.0 min" in long
+    assert "This is the default queue." in long
+    for name in ("lsb.users", "lsb.resources"):
+        (site.directory / name).unlink()
+    site.reconfigure({"lsb.hosts": HOSTS.format(slots=2)})
+
+
+def test_a_job_gets_what_its_queue_gives(site: Cluster, tmp_path: Path) -> None:
+    """Size, core file limit and memory limit by default; more than the queue's maximum is refused."""
+    queue = """\
+        Begin Queue
+        QUEUE_NAME = wide
+        TASKLIMIT  = 1 2 2
+        CORELIMIT  = 512
+        MEMLIMIT   = 100 200
+        USERS      = all ~ada
+        End Queue
+        """
+    site.reconfigure({"lsb.queues": DAY + GONE + textwrap.dedent(queue)})
+    shown = tmp_path / "shown"
+    job = site.submit("-q", "wide", "-o", "/dev/null", f"(ulimit -c; echo $LSB_DJOB_NUMPROC) > {shown}")
+    wait_for(lambda: site.states(job).get(0, ("", 0))[0] == "DONE", 30, "the job to end")
+    assert shown.read_text().split() == [str(512 << 11), "2"]  # MB by lsf.conf, half KB by sh
+    assert site.run("bjobs", "-noheader", "-o", "memlimit", str(job)).stdout.strip().startswith("100")
+    for words, sentence in (
+        (("-n", "3"), "Too many processors requested"),
+        (("-M", "201"), "MEMLIMIT: Cannot exceed queue's hard limit(s)"),
+        (("-C", "1048576"), "CORELIMIT: Cannot exceed queue's hard limit(s)"),
+        (("-x",), "wide: Queue does not accept EXCLUSIVE jobs"),
+    ):
+        refused = site.run("bsub", "-q", "wide", *words, "true")
+        assert f"{sentence}. Job not submitted." in refused.stderr
+    site.reconfigure({"lsb.queues": DAY + GONE})
 
 
 def test_a_master_does_not_start_under_broken_rules(site: Cluster) -> None:

@@ -30,6 +30,13 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "blaunch": (["true"], ["nohost", "true"], []),
     "lavarun": (["true"], ["-n", "x", "true"], []),
     "badmin": (["nonsense"], ["qopen", "nowhere"], ["hclose", "nohost"], ["reconfig", "x"], ["mbdrestart"], []),
+    "busers": (["nobody-here"],),
+    "bugroup": (["nowhere"],),
+    "bmgroup": (["nowhere"],),
+    "bparams": (["x"],),
+    "blimits": (["nowhere"],),
+    "lsclusters": (["nowhere"],),
+    "lsadmin": (["nonsense"], ["limstartup"], ["reconfig", "x"], []),
     "lavactl": (
         ["up", "--hosts", "x"], ["up", "--slots", "0"], ["up", "--db", "mysql://x"], ["env", "x"], ["nonsense"], [],
     ),

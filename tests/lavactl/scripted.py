@@ -33,6 +33,12 @@ class ScriptedClient:
         self.histories: list[jobs_pb2.JobHistory] = []
         self.host_records: list[cluster_pb2.HostRecord] = []
         self.queue_records: list[cluster_pb2.QueueRecord] = []
+        self.user_records: list[cluster_pb2.UserRecord] = []
+        self.group_records: list[cluster_pb2.GroupRecord] = []
+        self.parameters_reply = cluster_pb2.ParametersReply()
+        self.limits_reply = cluster_pb2.LimitsReply()
+        self.configure_reply = cluster_pb2.ConfigureReply()
+        self.control_reply = cluster_pb2.ControlReply()
         self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
 
     def keep(self, kind: Any, request: Any) -> None:
@@ -66,6 +72,32 @@ class ScriptedClient:
     def history(self, request: jobs_pb2.HistoryRequest) -> Iterator[jobs_pb2.HistoryPage]:
         self.keep(jobs_pb2.HistoryRequest, request)
         return iter([jobs_pb2.HistoryPage(jobs=self.histories)])
+
+    def users(self, request: cluster_pb2.UsersRequest) -> cluster_pb2.UsersReply:
+        self.asked.append(request)
+        known = {user.name for user in self.user_records}
+        chosen = [user for user in self.user_records if not request.names or user.name in request.names]
+        return cluster_pb2.UsersReply(users=chosen, missing=[name for name in request.names if name not in known])
+
+    def groups(self, request: cluster_pb2.GroupsRequest) -> cluster_pb2.GroupsReply:
+        self.asked.append(request)
+        known = {group.name for group in self.group_records}
+        chosen = [group for group in self.group_records if not request.names or group.name in request.names]
+        return cluster_pb2.GroupsReply(groups=chosen, missing=[name for name in request.names if name not in known])
+
+    def parameters(self) -> cluster_pb2.ParametersReply:
+        return self.parameters_reply
+
+    def limits(self) -> cluster_pb2.LimitsReply:
+        return self.limits_reply
+
+    def configure(self, request: cluster_pb2.ConfigureRequest) -> cluster_pb2.ConfigureReply:
+        self.asked.append(request)
+        return self.configure_reply
+
+    def control(self, request: cluster_pb2.ControlRequest) -> cluster_pb2.ControlReply:
+        self.asked.append(request)
+        return self.control_reply
 
     def info(self) -> cluster_pb2.InfoReply:
         return self.cluster

@@ -1,0 +1,21 @@
+"""bugroup: groups of users and their members."""
+
+from lavactl.groups import show_groups
+from lavactl.options import FLAG, Grammar, answered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bugroup [-l] [-r] [-w] [user_group ...]
+       bugroup -h | -V
+"""
+GRAMMAR = Grammar("bugroup", USAGE, {**dict.fromkeys(("l", "r", "w"), FLAG), "cu": "not supported yet."})
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bugroup."""
+    if answered(argv, USAGE, io):
+        return 0
+    return show_groups(GRAMMAR.parse(argv), io, hosts=False)

@@ -1,0 +1,124 @@
+"""A queue as bqueues shows it: its counts, its limits, its settings in LSF's words."""
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import JobState
+from lavad.core.policy import Fairshare, JobOrder, Queue, Threshold
+from protos import cluster_pb2 as pb
+
+S = JobState
+_RLIMITS = {"cpu": "CPULIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "fsize": "FILELIMIT", "core": "CORELIMIT",
+            "nproc": "PROCESSLIMIT"}  # fmt: skip
+# Settings that are shown as they were written; the others have places of their own.
+_AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "REQUEUE_EXIT_VALUES", "RES_REQ", "GPU_REQ",
+               "RUN_WINDOW", "DISPATCH_WINDOW", "STOP_COND", "RESUME_COND", "JOB_STARTER", "JOB_CONTROLS",
+               "TERMINATE_WHEN", "PREEMPTION", "FAIRSHARE_QUEUES", "LAVA_BACKFILL_DEPTH",
+               "LAVA_JOB_ORDER")  # fmt: skip
+
+
+def queue_record(cluster: Cluster, queue: Queue) -> pb.QueueRecord:
+    """Everything about a queue."""
+    record = pb.QueueRecord(
+        name=queue.name,
+        priority=queue.priority,
+        description=queue.description,
+        open=queue.open,
+        active=queue.active,
+        is_default=queue.name in (cluster.policy.default_queues or (cluster.policy.default_queue,)),
+        accept_interval_s=queue.accept_interval or 0.0,
+        thresholds=map(threshold_record, queue.thresholds),
+    )
+    _count(record, cluster, queue)
+    _add_limits(record, queue)
+    _add_parameters(record, queue)
+    if queue.fairshare is not None:
+        _add_shares(record, queue.fairshare)
+    state = cluster.queue_states.get(queue.name)
+    record.comment = state.comment if state is not None else ""
+    return record
+
+
+def _count(record: pb.QueueRecord, cluster: Cluster, queue: Queue) -> None:
+    slots = cluster.tally.slots_by_queue
+    counts = {state: slots[queue.name, state] for state in JobState}
+    record.pend = counts[S.PEND] + counts[S.PSUSP]
+    record.run = counts[S.STAGING] + counts[S.RUN] + counts[S.UNKWN] + counts[S.ZOMBI]
+    record.ssusp, record.ususp = counts[S.SSUSP], counts[S.USUSP]
+    record.njobs = record.pend + record.run + record.ssusp + record.ususp
+
+
+def _add_limits(record: pb.QueueRecord, queue: Queue) -> None:
+    if queue.slot_limit is not None:
+        record.max = queue.slot_limit
+    if queue.user_slot_limit is not None:
+        record.per_user = queue.user_slot_limit
+    if queue.host_slot_limit is not None:
+        record.per_host = queue.host_slot_limit
+    if queue.processor_slot_limit is not None:
+        record.per_processor = queue.processor_slot_limit
+    rules, most, default = queue.defaults, record.parameters, record.default_limits
+    if queue.run_limit_s:
+        most["RUNLIMIT"] = f"{queue.run_limit_s / 60:.1f} min"
+    if rules.run_limit_default_s:
+        default["RUNLIMIT"] = f"{rules.run_limit_default_s / 60:.1f} min"
+    if rules.tasks_max is not None:
+        middle = f" {rules.tasks_default}" if rules.tasks_default != rules.tasks_min else ""
+        most["PROCLIMIT"] = f"{rules.tasks_min}{middle} {rules.tasks_max}"
+    if rules.memory_limit_mib:
+        most["MEMLIMIT"] = f"{rules.memory_limit_mib << 10} K"
+    if rules.memory_limit_default_mib:
+        default["MEMLIMIT"] = f"{rules.memory_limit_default_mib << 10} K"
+    for name, usual, largest in rules.rlimits:
+        most[_RLIMITS[name]] = _amount(name, largest)
+        if usual:
+            default[_RLIMITS[name]] = _amount(name, usual)
+
+
+def _amount(name: str, amount: int) -> str:
+    if name == "nproc":
+        return str(amount)
+    return f"{amount / 60:.1f} min" if name == "cpu" else f"{amount >> 10} K"
+
+
+def _add_parameters(record: pb.QueueRecord, queue: Queue) -> None:
+    written = dict(queue.written)
+    for name in _AS_WRITTEN:
+        if name in written:
+            record.parameters[name] = written[name]
+    if queue.nice:
+        record.parameters["NICE"] = str(queue.nice)
+    if queue.rerunnable:
+        record.parameters["RERUNNABLE"] = "yes"
+    if queue.slot_reserve_s:
+        record.parameters["SLOT_RESERVE"] = f"{queue.slot_reserve_s:.0f}"
+    policies = _policies(queue)
+    if policies:
+        record.parameters["POLICIES"] = "  ".join(policies)
+
+
+def _policies(queue: Queue) -> list[str]:
+    """LSF's words for what a queue does."""
+    words = (
+        ("BACKFILL", queue.backfill_depth > 0),
+        ("EXCLUSIVE", queue.is_exclusive_allowed and bool(queue.written)),
+        ("FAIRSHARE", queue.fairshare is not None),
+        ("IGNORE_DEADLINE", queue.ignores_deadline),
+        ("NO_INTERACTIVE", queue.interactive == "no"),
+        ("ONLY_INTERACTIVE", queue.interactive == "only"),
+        ("PREEMPTIVE", bool(queue.preempts)),
+        ("PREEMPTABLE", queue.is_preemptable),
+        ("ROUND_ROBIN", queue.order is JobOrder.ROUND_ROBIN),
+        ("SLOWDOWN_ORDER", queue.order is JobOrder.SLOWDOWN),
+        ("STRICT_ORDER", queue.in_order),
+    )
+    return [word for word, holds in words if holds]
+
+
+def _add_shares(record: pb.QueueRecord, fairshare: Fairshare) -> None:
+    for share in fairshare.shares:
+        name = share.name + "@" * (share.each and share.name != "default")
+        record.shares.add(name=name, shares=share.shares)
+
+
+def threshold_record(threshold: Threshold) -> pb.ThresholdRecord:
+    """Bounds of a load index; absent ones do not matter."""
+    return pb.ThresholdRecord(index=threshold.index, sched=threshold.sched, stop=threshold.stop)

@@ -1,0 +1,77 @@
+"""Parameters of the cluster and limits, as bparams and blimits show them."""
+
+from lavad.config.params import PARAMETERS
+from lavad.config.site import Honoured
+from lavad.core.cluster import Cluster
+from lavad.core.policy import Fairshare, Limit, Names, Policy
+from protos import cluster_pb2 as pb
+
+_PLAIN = Fairshare(())
+
+
+def parameters_reply(policy: Policy) -> pb.ParametersReply:
+    """Every honoured parameter of lsb.params: what it is, whether the file sets it or not."""
+    reply = pb.ParametersReply()
+    present = _present(policy)
+    for name, known in PARAMETERS.items():
+        if isinstance(known, Honoured):
+            written = policy.parameters.get(name)
+            value = written if written is not None else present.get(name, "")
+            reply.parameters.add(name=name, value=value, about=known.about.replace("`", ""), is_set=written is not None)
+    return reply
+
+
+def _present(policy: Policy) -> dict[str, str]:
+    """What holds where the file says nothing."""
+    return {
+        "DEFAULT_QUEUE": " ".join(policy.default_queues) or policy.default_queue,
+        "DEFAULT_PROJECT": policy.default_project,
+        "MBD_SLEEP_TIME": "60",
+        "JOB_ACCEPT_INTERVAL": "0",
+        "CLEAN_PERIOD": f"{policy.clean_period_s:.0f}",
+        "MAX_JOBID": str(policy.max_job_id),
+        "MAX_JOB_ARRAY_SIZE": str(policy.max_array_size),
+        "JOB_DEP_LAST_SUB": "N",
+        "RESOURCE_RESERVE_PER_TASK": "Y" if policy.reserves_per_task else "N",
+        "SUB_TRY_INTERVAL": f"{policy.retry_submit_s:.0f}",
+        "CPU_TIME_FACTOR": f"{_PLAIN.cpu_time_factor:g}",
+        "RUN_TIME_FACTOR": f"{_PLAIN.run_time_factor:g}",
+        "RUN_JOB_FACTOR": f"{_PLAIN.run_job_factor:g}",
+        "COMMITTED_RUN_TIME_FACTOR": f"{_PLAIN.committed_run_time_factor:g}",
+        "GPU_RUN_TIME_FACTOR": f"{_PLAIN.gpu_run_time_factor:g}",
+        "HIST_HOURS": f"{_PLAIN.hist_hours:g}",
+        "ENABLE_HIST_RUN_TIME": "N",
+        "RUN_TIME_DECAY": "N",
+    }
+
+
+def limits_reply(cluster: Cluster) -> pb.LimitsReply:
+    """Limit sections as configured."""
+    reply = pb.LimitsReply()
+    for limit in cluster.policy.limits:
+        reply.limits.add(name=limit.name, configured=_configured(limit))
+    return reply
+
+
+def _configured(limit: Limit) -> dict[str, str]:
+    amounts = {
+        "SLOTS": limit.slots,
+        "SLOTS_PER_PROCESSOR": limit.slots_per_processor,
+        "JOBS": limit.jobs,
+        "MEM": None if limit.memory_mib is None else f"{limit.memory_mib} M",
+    }
+    consumers = {
+        "USERS": limit.users, "PER_USER": limit.per_user, "QUEUES": limit.queues, "PER_QUEUE": limit.per_queue,
+        "HOSTS": limit.hosts, "PER_HOST": limit.per_host, "PROJECTS": limit.projects, "PER_PROJECT": limit.per_project,
+    }  # fmt: skip
+    said = {name: names_text(names) for name, names in consumers.items() if names is not None}
+    said |= {name: f"{amount}" for name, amount in amounts.items() if amount is not None}
+    for name, amount in limit.resources:
+        said[name.upper() if name in ("tmp", "swp") else f"RESOURCE {name}"] = f"{amount:g}"
+    return said
+
+
+def names_text(names: Names) -> str:
+    """A list of consumers as it could be written."""
+    words = sorted(names.names)
+    return " ".join(["all", *(f"~{word}" for word in words)] if names.is_all else words)

@@ -1,0 +1,97 @@
+"""Users and groups as busers, bugroup and bmgroup show them."""
+
+from collections.abc import Iterable, Mapping
+
+from lavad.core.cluster import Cluster
+from lavad.core.indexes.hosts import natural
+from lavad.core.model import JobState
+from lavad.core.policy import GroupRow, Names, Policy, UserRule
+from protos import cluster_pb2 as pb
+
+S = JobState
+DEFAULT = "default"
+_NO_RULE = UserRule()
+
+
+def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -> pb.UsersReply:
+    """The caller, those who are named, or everybody who has jobs or a row of his own."""
+    policy = cluster.policy
+    known = {user for user, _ in cluster.tally.slots_by_user} | policy.user_rules.keys()
+    names = sorted(known, key=natural) if request.everybody else list(request.names) or [caller]
+    reply = pb.UsersReply()
+    for name in names:
+        is_known = name in known or name in policy.user_groups or name in (DEFAULT, caller)
+        if is_known or _may_submit(policy, name):
+            reply.users.append(_user(cluster, name))
+        else:
+            reply.missing.append(name)
+    return reply
+
+
+def _may_submit(policy: Policy, name: str) -> bool:
+    """Does a file name this user?"""
+    return any(not group.is_all and name in group.names for group in policy.user_groups.values())
+
+
+def _user(cluster: Cluster, name: str) -> pb.UserRecord:
+    policy, tally = cluster.policy, cluster.tally
+    members = policy.user_groups.get(name)
+    record = pb.UserRecord(name=name, is_group=members is not None)
+    _add_rule(record, policy.user_rules.get(name, _NO_RULE) if members is not None else rule_of(policy, name))
+    users = [name] if members is None else sorted({user for user, _ in tally.slots_by_user if user in members})
+    for user in users:
+        counts = {state: tally.slots_by_user[user, state] for state in JobState}
+        record.pend += counts[S.PEND] + counts[S.PSUSP]
+        record.run += counts[S.STAGING] + counts[S.RUN] + counts[S.UNKWN] + counts[S.ZOMBI]
+        record.ssusp += counts[S.SSUSP]
+        record.ususp += counts[S.USUSP]
+        record.pending_jobs += tally.jobs_by_user[user, S.PEND] + tally.jobs_by_user[user, S.PSUSP]
+    record.njobs = record.pend + record.run + record.ssusp + record.ususp
+    return record
+
+
+def rule_of(policy: Policy, user: str) -> UserRule:
+    """The row that holds for a user: an own one, that of ``group@``, or the default."""
+    own = policy.user_rules.get(user)
+    if own is not None or user == DEFAULT:
+        return own or _NO_RULE
+    for group, rule in policy.each_user_rules.items():
+        if user in policy.user_groups.get(group, ()):
+            return rule
+    return policy.user_rules.get(DEFAULT, _NO_RULE)
+
+
+def _add_rule(record: pb.UserRecord, rule: UserRule) -> None:
+    if rule.slots is not None:
+        record.max = rule.slots
+    if rule.slots_per_processor is not None:
+        record.per_processor = rule.slots_per_processor
+    if rule.pending_slots is not None:
+        record.pend_max = rule.pending_slots
+    if rule.pending_jobs is not None:
+        record.pending_jobs_max = rule.pending_jobs
+
+
+def groups_reply(policy: Policy, request: pb.GroupsRequest) -> pb.GroupsReply:
+    """Groups of users or of hosts, in the order of their file; ``flat`` puts all members in place of inner groups."""
+    rows = policy.host_group_rows if request.hosts else policy.user_group_rows
+    members = policy.host_groups if request.hosts else policy.user_groups
+    known = {row.name for row in rows}
+    reply = pb.GroupsReply(missing=[name for name in request.names if name not in known])
+    for row in rows:
+        if not request.names or row.name in request.names:
+            reply.groups.append(_group(row, members, request))
+    return reply
+
+
+def _group(row: GroupRow, members: Mapping[str, Names], request: pb.GroupsRequest) -> pb.GroupRecord:
+    record = pb.GroupRecord(name=row.name, administrators=sorted(row.administrators))
+    record.members.extend(_flat(members[row.name]) if request.flat else row.members)
+    for name, number in row.shares:
+        record.shares.add(name=name, shares=number)
+    return record
+
+
+def _flat(members: Names) -> Iterable[str]:
+    names = sorted(members.names, key=natural)
+    return ["all", *(f"~{name}" for name in names)] if members.is_all else names

@@ -1,0 +1,87 @@
+"""What the master says of queues, users, groups, parameters and limits of a whole site."""
+
+from dataclasses import replace
+
+from lavad.api.queue_records import queue_record
+from lavad.api.rule_records import limits_reply, parameters_reply
+from lavad.api.user_records import groups_reply, users_reply
+from protos import cluster_pb2 as pb
+from tests.builders import Story, a_host, a_job
+from tests.config.files import SITE, loaded
+
+
+def a_site() -> Story:
+    """The site's rules over one host."""
+    return Story(a_host("c01", 8), policy=loaded(SITE).policy)
+
+
+def test_a_queue() -> None:
+    """Limits in LSF's words, groups with a slash, policies, shares."""
+    story = a_site()
+    record = queue_record(story.cluster, story.cluster.policy.by_name["normal"])
+    assert dict(record.parameters) == {
+        "RUNLIMIT": "4320.0 min",
+        "PROCLIMIT": "1 256",
+        "MEMLIMIT": "67108864 K",
+        "HOSTS": "thin/+3 fat/",
+        "ADMINISTRATORS": "ada",
+        "REQUEUE_EXIT_VALUES": "30 99 EXCLUDE(20)",
+        "JOB_CONTROLS": "SUSPEND[SIGTSTP] TERMINATE[/opt/site/end.sh -q]",
+        "FAIRSHARE_QUEUES": "short",
+        "SLOT_RESERVE": "300",
+        "POLICIES": "BACKFILL  EXCLUSIVE  FAIRSHARE  PREEMPTIVE  PREEMPTABLE",
+    }
+    assert dict(record.default_limits) == {"RUNLIMIT": "240.0 min", "MEMLIMIT": "2048000 K"}
+    assert [(one.name, one.shares) for one in record.shares] == [("science", 20), ("trainees@", 2), ("default", 1)]
+    assert [(one.index, one.sched, one.HasField("stop")) for one in record.thresholds] == [
+        ("mem", 400, True), ("scratch", 10, False),
+    ]  # fmt: skip
+    assert record.is_default
+    short = queue_record(story.cluster, story.cluster.policy.by_name["short"])
+    assert (short.parameters["CPULIMIT"], short.default_limits["CPULIMIT"]) == ("120.0 min", "30.0 min")
+    assert short.parameters["CORELIMIT"] == "512 K"
+    night = queue_record(story.cluster, story.cluster.policy.by_name["night"])
+    assert (night.per_host, night.per_processor, night.HasField("max")) == (16, 0.5, False)
+    assert night.parameters["POLICIES"] == "PREEMPTABLE  ROUND_ROBIN"
+
+
+def test_users() -> None:
+    """What they have in slots, and the row that holds for each; groups are the sum of their members."""
+    story = a_site()
+    for name in ("ada", "bea", "dan"):
+        job = a_job(2, queue="normal")
+        story.submit(replace(job, shared=replace(job.shared, user=name)))
+    story.plan()
+    reply = users_reply(story.cluster, pb.UsersRequest(names=["ada", "dan", "flow", "zoe"]), "ann")
+    rows = {user.name: user for user in reply.users}
+    assert (rows["ada"].max, rows["ada"].njobs, rows["ada"].HasField("per_processor")) == (256, 2, False)
+    assert (rows["dan"].max, rows["dan"].per_processor, rows["dan"].pending_jobs_max) == (64, 1.0, 2000)
+    assert (rows["flow"].njobs, rows["flow"].is_group) == (4, True)
+    assert list(reply.missing) == ["zoe"]
+    everybody = users_reply(story.cluster, pb.UsersRequest(everybody=True), "ann")
+    assert {user.name for user in everybody.users} >= {"ada", "bea", "dan", "default", "science"}
+    assert [user.name for user in users_reply(story.cluster, pb.UsersRequest(), "ann").users] == ["ann"]
+
+
+def test_groups() -> None:
+    """As written, or all members at any depth."""
+    policy = a_site().cluster.policy
+    written = groups_reply(policy, pb.GroupsRequest(names=["science", "no"]))
+    assert [list(group.members) for group in written.groups] == [["flow/", "genome/", "fin"]]
+    assert list(written.missing) == ["no"]
+    flat = groups_reply(policy, pb.GroupsRequest(names=["compute", "elsewhere"], hosts=True, flat=True))
+    assert [list(group.members) for group in flat.groups] == [["c01", "c02", "c03", "m01"], ["all", "~g01", "~g02"]]
+
+
+def test_parameters_and_limits() -> None:
+    """Every honoured parameter; limits as they could be written."""
+    cluster = a_site().cluster
+    found = {one.name: one for one in parameters_reply(cluster.policy).parameters}
+    assert (found["CLEAN_PERIOD"].value, found["CLEAN_PERIOD"].is_set) == ("7200", True)
+    assert (found["MAX_JOBID"].is_set, found["MAX_PEND_SLOTS"].value) == (False, "")
+    limits = {one.name: dict(one.configured) for one in limits_reply(cluster).limits}
+    assert limits["flow_on_thin"] == {
+        "USERS": "ada bea cai", "QUEUES": "normal", "HOSTS": "c01 c02 c03", "SLOTS": "96", "MEM": "512000 M",
+        "RESOURCE lic_flow": "12",
+    }  # fmt: skip
+    assert limits["per_core"] == {"PER_HOST": "all", "SLOTS_PER_PROCESSOR": "1.5"}

@@ -1,0 +1,236 @@
+"""Golden output of badmin, lsadmin, bparams, busers, bugroup, bmgroup, blimits, lsclusters, and the long bqueues."""
+
+import pytest
+
+from protos import cluster_pb2
+from tests.lavactl.scripted import Desk
+from tests.lavactl.test_cluster_commands import a_host
+
+
+def test_ckconfig_without_a_complaint(desk: Desk) -> None:
+    """lsf.md 1.8."""
+    desk.client.configure_reply.files.append("/etc/lsf/lsb.queues")
+    result = desk.type("badmin", "ckconfig")
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "\nChecking configuration files ...\n\nNo errors found.\n"
+    assert not desk.client.asked[-1].apply
+
+
+def test_ckconfig_lists_what_became_of_each_setting(desk: Desk) -> None:
+    """-v: honoured, ignored with the reason, unknown."""
+    reply = desk.client.configure_reply
+    reply.files.append("/etc/lsf/lsb.queues")
+    reply.entries.add(file="/etc/lsf/lsb.queues", line=2, name="QUEUE_NAME", fate="honoured")
+    reply.entries.add(file="/etc/lsf/lsb.queues", line=3, name="MIG", fate="ignored", note="no migration")
+    reply.entries.add(file="/etc/lsf/lsb.queues", line=4, name="NICENESS", fate="unknown")
+    reply.complaints.add(file="/etc/lsf/lsb.queues", line=4, text="NICENESS: unknown parameter, it has no effect")
+    result = desk.type("badmin", "ckconfig", "-v")
+    assert result.out == (
+        "\nChecking configuration files ...\n\n/etc/lsf/lsb.queues\n\n"
+        "1 settings are honoured:\n  lsb.queues:2 QUEUE_NAME\n\n"
+        "1 settings are ignored:\n  lsb.queues:3 MIG (no migration)\n\n"
+        "1 settings are unknown:\n  lsb.queues:4 NICENESS\n\nThere are warning errors.\n"
+    )
+    assert result.err == "/etc/lsf/lsb.queues:4: warning: NICENESS: unknown parameter, it has no effect\n"
+
+
+@pytest.mark.parametrize("command", ["badmin", "lsadmin"])
+def test_reconfig_with_errors(desk: Desk, command: str) -> None:
+    """All of them are told, and nothing was applied."""
+    desk.client.configure_reply.complaints.add(file="/c/lsb.hosts", line=3, text="MXJ = x: expected ...", fatal=True)
+    desk.client.configure_reply.complaints.add(file="/c/lsb.users", line=9, text="nobody: ...", fatal=True)
+    result = desk.type(command, "reconfig")
+    assert result.code == 255
+    assert result.err == (
+        "/c/lsb.hosts:3: MXJ = x: expected ...\n/c/lsb.users:9: nobody: ...\nThere are fatal errors.\n"
+    )
+    assert "initiated" not in result.out
+    assert desk.client.asked[-1].apply
+
+
+def test_reconfig(desk: Desk) -> None:
+    """lsf.md 1.8; without files it says whose rules are in force."""
+    desk.client.configure_reply.applied = True
+    assert desk.type("badmin", "reconfig").out == (
+        "\nChecking configuration files ...\n\nNo errors found.\n"
+        "There are no configuration files of LSF: the built-in queues are in force.\nReconfiguration initiated\n"
+    )
+
+
+def test_queues_are_ruled(desk: Desk) -> None:
+    """One line for each; what was refused goes to standard error."""
+    desk.client.control_reply.results.add(name="night")
+    desk.client.control_reply.results.add(name="gpu", error="User permission denied")
+    result = desk.type("badmin", "qinact", "-C", "repair", "night", "gpu")
+    assert (result.code, result.out, result.err) == (
+        255, "Queue <night> is inactivated\n", "gpu: User permission denied\n",
+    )  # fmt: skip
+    asked = desk.client.asked[-1]
+    assert (asked.action, list(asked.names), asked.comment) == (
+        cluster_pb2.INACTIVATE_QUEUE, ["night", "gpu"], "repair",
+    )  # fmt: skip
+
+
+def test_hosts_are_closed(desk: Desk) -> None:
+    """lsf.md 1.8: on standard error."""
+    desk.client.control_reply.results.add(name="n001")
+    result = desk.type("badmin", "hclose", "all")
+    assert (result.code, result.out, result.err) == (0, "", "Close <n001> ...... done\n")
+    assert desk.client.asked[-1].all
+
+
+@pytest.mark.parametrize(
+    ("command", "argv", "sentence"),
+    [
+        ("badmin", [], "badmin: a subcommand is missing"),
+        ("badmin", ["qmove"], "badmin: qmove: no such subcommand"),
+        ("badmin", ["mbdrestart"], "badmin mbdrestart: not supported yet."),
+        ("badmin", ["qopen", "-x"], "badmin qopen: illegal option -- x"),
+        (
+            "lsadmin",
+            ["limrestart"],
+            "lsadmin limrestart: lava has no LIM and no RES; lava-agent is a service of the host.",
+        ),
+    ],
+)
+def test_what_they_do_not_do(desk: Desk, command: str, argv: list[str], sentence: str) -> None:
+    """One sentence, then the usage."""
+    result = desk.type(command, *argv)
+    assert result.code == 255
+    assert result.err.startswith(f"{sentence}\nUsage: {command}")
+
+
+def test_busers(desk: Desk) -> None:
+    """lsf.md 1.5."""
+    desk.client.user_records = [
+        cluster_pb2.UserRecord(name="alice", max=64, njobs=112, pend=80, run=30, ssusp=2, pending_jobs=81,
+                               pending_jobs_max=500),
+        cluster_pb2.UserRecord(name="chem", is_group=True, per_processor=1.5),
+    ]  # fmt: skip
+    assert desk.type("busers", "-w", "all").out == (
+        "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RSV  MPEND  PJOBS MPJOBS\n"
+        "alice                  -     64    112     80     30      2      0      0      -     81    500\n"
+        "chem/                1.5      -      0      0      0      0      0      0      -      0      -\n"
+    )
+    assert desk.client.asked[-1].everybody
+    assert desk.type("busers").out.splitlines()[1] == (
+        "alice                  -     64    112     80     30      2      0      0"
+    )
+    assert desk.type("busers", "zoe").err == "zoe: No such user/user group\n"
+
+
+def test_groups(desk: Desk) -> None:
+    """lsf.md 1.5: members, inner groups with a slash, shares in the long form."""
+    desk.client.group_records = [
+        cluster_pb2.GroupRecord(name="chem", members=["alice", "flow/"], administrators=["alice"],
+                                shares=[cluster_pb2.GroupShare(name="alice", shares=2)]),
+        cluster_pb2.GroupRecord(name="everybody", members=["all"]),
+    ]  # fmt: skip
+    assert desk.type("bugroup").out == ("GROUP_NAME    USERS\nchem          alice flow/\neverybody     all users\n")
+    assert desk.type("bugroup", "-l", "chem").out == (
+        "GROUP_NAME:  chem\nUSERS:  alice flow/\nSHARES:  [alice, 2]\nGROUP_ADMIN:  alice\n"
+    )
+    assert desk.type("bmgroup", "-r").out == "GROUP_NAME    HOSTS\nchem          alice flow/\neverybody     all hosts\n"
+    assert (desk.client.asked[-1].hosts, desk.client.asked[-1].flat) == (True, True)
+    assert desk.type("bmgroup", "no").err == "no: No such host group\n"
+
+
+def test_bparams(desk: Desk) -> None:
+    """lsf.md 1.5: the short form, every one that has a value, a sentence for each."""
+    add = desk.client.parameters_reply.parameters.add
+    add(name="DEFAULT_QUEUE", value="normal", about="queues for jobs without -q")
+    add(name="MBD_SLEEP_TIME", value="10", about="length of a dispatch turn", is_set=True)
+    add(name="JOB_ACCEPT_INTERVAL", value="0", about="turns between two starts on one host")
+    add(name="MAX_PEND_JOBS", about="waiting jobs of the cluster")
+    assert desk.type("bparams").out == (
+        "Default Queues:  normal\nJob Dispatch Interval:  10 seconds\nJob Accepting Interval:  0 seconds\n"
+    )
+    assert desk.type("bparams", "-a").out == "DEFAULT_QUEUE = normal\nMBD_SLEEP_TIME = 10\nJOB_ACCEPT_INTERVAL = 0\n"
+    assert "Waiting jobs of the cluster:\n    MAX_PEND_JOBS = not set\n" in desk.type("bparams", "-l").out
+
+
+def test_blimits(desk: Desk) -> None:
+    """As configured, and what is used."""
+    assert desk.type("blimits").out == "No resource usage found.\n"
+    limit = desk.client.limits_reply.limits.add(name="flow", configured={"USERS": "alice bob", "SLOTS": "96"})
+    assert desk.type("blimits", "-c").out == (
+        "Begin Limit\nNAME                = flow\nSLOTS               = 96\n"
+        "USERS               = alice bob\nEnd Limit\n"
+    )
+    limit.usage.add(users="alice bob", used={"SLOTS": "12/96"})
+    lines = desk.type("blimits").out.splitlines()
+    assert lines[1] == "INTERNAL RESOURCE LIMITS:"
+    assert lines[3].split() == ["NAME", "USERS", "QUEUES", "HOSTS", "PROJECTS", "SLOTS", "MEM", "TMP", "SWP", "JOBS"]
+    assert lines[4].split() == ["flow", "alice", "bob", "-", "-", "-", "12/96", "-", "-", "-", "-"]
+
+
+def test_lsclusters(desk: Desk) -> None:
+    """lsf.md 1.7; a client takes the first word of the second line for the cluster's name."""
+    desk.client.cluster.administrators.append("hpcadm")
+    desk.client.cluster.hosts, desk.client.cluster.servers = 3, 2
+    assert desk.type("lsclusters", "-w").out == (
+        "CLUSTER_NAME   STATUS   MASTER_HOST               ADMIN    HOSTS  SERVERS\n"
+        "c1             ok       m1                       hpcadm        3        2\n"
+    )
+
+
+def test_a_queue_in_full(desk: Desk) -> None:
+    """lsf.md 1.5: limits, thresholds, policies, shares and how the accounts stand."""
+    queue = cluster_pb2.QueueRecord(
+        name="gpu", priority=40, open=True, description="GPU jobs", max=64, per_processor=0.5, accept_interval_s=10,
+        default_limits={"RUNLIMIT": "60.0 min"}, comment="until Monday",
+        parameters={"RUNLIMIT": "1440.0 min", "PROCLIMIT": "1 64", "POLICIES": "BACKFILL  FAIRSHARE", "NICE": "5",
+                    "HOSTS": "gpuhosts/", "RUN_WINDOW": "20:00-8:00", "SLOT_RESERVE": "300", "RERUNNABLE": "yes"},
+    )  # fmt: skip
+    queue.thresholds.add(index="mem", sched=400, stop=100)
+    queue.thresholds.add(index="scratch", sched=10)
+    queue.shares.add(name="chem", shares=20)
+    queue.share_tree.add(name="chem", shares=20, priority=3.333, started=1, cpu_s=1204.5, run_s=480, is_group=True)
+    queue.share_tree.add(path="/chem", name="alice", shares=1, priority=0.5)
+    desk.client.queue_records = [queue]
+    top = (
+        "\nQUEUE: gpu\n  -- GPU jobs.\n\nPARAMETERS/STATISTICS\n"
+        "PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV\n"
+        " 40    5  Open:Inact_Adm   64    -  0.5    -     0     0     0     0     0    0\n"
+        "Interval for a host to accept two jobs is 10 seconds\n"
+        "\nDEFAULT LIMITS:\n RUNLIMIT\n 60.0 min\n\nMAXIMUM LIMITS:\n RUNLIMIT\n 1440.0 min\n PROCLIMIT\n 1 64\n"
+        "\nSCHEDULING PARAMETERS\n"
+        "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem\n"
+        " loadSched   -     -     -     -       -     -    -     -     -      -    400M\n"
+        " loadStop    -     -     -     -       -     -    -     -     -      -    100M\n"
+        "\n                scratch\n loadSched           10\n loadStop             -\n"
+        "\nSCHEDULING POLICIES:  BACKFILL  FAIRSHARE\nUSER_SHARES:  [chem, 20]\n"
+        "\nSHARE_INFO_FOR: gpu/\n"
+        "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TIME  RUN_TIME\n"
+        " chem               20       3.333         1         0      1204.5       480\n"
+    )
+    tree = (
+        "\nSHARE_INFO_FOR: gpu/chem/\n"
+        "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TIME  RUN_TIME\n"
+        " alice               1       0.500         0         0         0.0         0\n"
+    )
+    rest = (
+        "\nRUN_WINDOW:  20:00-8:00\n\nUSERS:  all\nHOSTS:  gpuhosts/\nMaximum slot reservation time: 300 seconds\n"
+        "RERUNNABLE :  yes\n\nADMIN ACTION COMMENT:  until Monday\n"
+    )
+    assert desk.type("bqueues", "-l", "gpu").out == top + rest
+    assert desk.type("bqueues", "-r", "gpu").out == top + tree + rest
+
+
+def test_bqueues_fields(desk: Desk) -> None:
+    """-o and -json as bhosts has them."""
+    desk.client.queue_records = [cluster_pb2.QueueRecord(name="gpu", priority=40, open=True, active=True, per_user=0)]
+    assert desk.type("bqueues", "-noheader", "-o", "qname prio stat jl_u max").out == "gpu 40 Open:Active 0 -\n"
+    assert '"QUEUES":1' in desk.type("bqueues", "-json", "-o", "queue_name").out
+
+
+def test_a_host_with_rules(desk: Desk) -> None:
+    """lsf.md 1.5: JL/U, window and thresholds of lsb.hosts."""
+    host = a_host("n001")
+    host.per_user, host.dispatch_window = 2, "20:00-8:00"
+    host.thresholds.add(index="r1m", sched=3.5, stop=8)
+    desk.client.host_records = [host]
+    out = desk.type("bhosts", "-l").out
+    assert "     2     32      0      0      0      0      0 20:00-8:00\n" in out
+    assert " loadSched   -    3.5    -     -       -" in out
+    assert desk.type("bhosts", "-noheader", "-o", "jl_u").out == "2\n"
