@@ -71,6 +71,7 @@ bench: $(READY)
 
 docs: $(READY)
 	@$(BIN)/python packaging/lifecycle_page.py
+	@$(BIN)/python packaging/configuration_page.py
 	@packaging/docs.sh
 
 sim: $(READY)

@@ -235,6 +235,12 @@ def test_the_lifecycle_page_is_what_the_code_says() -> None:
     assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run make docs"
 
 
+def test_the_configuration_page_is_what_the_code_says() -> None:
+    """The page of honoured and ignored parameters was written from the tables as they are now."""
+    script = runpy.run_path(str(ROOT / "packaging" / "configuration_page.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run make docs"
+
+
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
     """Neither this copy's folder nor the home directory of whoever runs this stands in a file."""
     # Not where more of a path or of a URL stands before it.

@@ -62,6 +62,7 @@ RESOURCE: Table = {
     "INCREASING": sets("is_increasing", v.switch, "Y: a larger value is worse"),
     "RELEASE": sets("is_released_when_suspended", v.switch, "N: suspended jobs keep it"),
     "CONSUMABLE": sets("is_consumable", v.switch, "N: `rusage` can't reserve it"),
+    "LAVA_INDEXED": sets("is_indexed", v.switch, "lava's own: Y: numbered devices, a job is told which ones it has"),
     "DESCRIPTION": sets("description", str, "shown by `lsinfo`"),
 }
 SHARED_SECTIONS: Mapping[str, Table | Ignored] = {

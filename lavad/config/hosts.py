@@ -8,7 +8,7 @@ from lavad.config import values as v
 from lavad.config.grammar import Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
 from lavad.config.values import Wrong
-from lavad.core.policy import GroupRow, HostRule, Threshold
+from lavad.core.policy import ComputeUnit, GroupRow, HostRule, Names, Threshold
 
 
 def _slots(text: str) -> int | None:
@@ -40,11 +40,18 @@ HOST_GROUP: Table = {
     "GROUP_SLOT": Ignored("a Limit section does it"),
     "MAX_SLOTS": Ignored("a Limit section does it"),
 }
+COMPUTE_UNIT: Table = {
+    "NAME": sets("name", str, "the unit's name; required"),
+    "TYPE": sets("type", str, "one of COMPUTE_UNIT_TYPES of lsb.params; required"),
+    "MEMBER": sets("member_text", str, "hosts and host groups, or units of the type below"),
+    "CONDENSE": Ignored("hosts are always shown one by one"),
+    "ADMIN": Ignored("only cluster administrators close hosts"),
+}
 SECTIONS: Mapping[str, Table | Ignored] = {
     "Host": HOST,
     "HostGroup": HOST_GROUP,
     "HostPartition": Ignored("no fairshare by hosts; FAIRSHARE_QUEUES shares a tree between queues"),
-    "ComputeUnit": Ignored("no compute units"),
+    "ComputeUnit": COMPUTE_UNIT,
 }
 DEFAULT = "default"
 
@@ -60,7 +67,28 @@ def read_hosts(document: Document, site: Site) -> Fields:
     groups = tuple(
         GroupRow(name, tuple(users.shown(word, cells) for word in cell.text.split())) for name, cell in cells.items()
     )
-    return {"host_group_rows": groups, "host_rules": _rules(document, site)}
+    rules = _rules(document, site)
+    return {"host_group_rows": groups, "host_rules": rules, "compute_units": _compute_units(document, site)}
+
+
+def _compute_units(document: Document, site: Site) -> tuple[ComputeUnit, ...]:
+    """Racks, enclosures and the like with the hosts at any depth below them."""
+    rows: dict[str, Row] = {}
+    for section in document.of("ComputeUnit"):
+        for row in section.rows:
+            site.read(row, COMPUTE_UNIT)
+            needed = [required(row, name, section, site) for name in ("NAME", "TYPE", "MEMBER")]
+            if all(needed):
+                users.add_named(rows, needed[0], row, row["NAME"], "compute unit", site)
+    members: dict[str, Names] = {}
+    cells = {name: row["MEMBER"] for name, row in rows.items()}
+    names.resolve_groups(cells, members, lambda word: names.host_word(word, site), "-m", site)
+    for row in rows.values():
+        kind = row["TYPE"]
+        if kind.text not in site.unit_types:
+            known = " ".join(site.unit_types) or "none is set"
+            site.wrong(kind, f"TYPE = {kind.text}: expected one of COMPUTE_UNIT_TYPES of lsb.params ({known})")
+    return tuple(ComputeUnit(name, row["TYPE"].text, members[name]) for name, row in rows.items())
 
 
 def _group_rows(document: Document, site: Site) -> dict[str, Row]:

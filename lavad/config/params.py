@@ -13,6 +13,11 @@ def _priority_over_time(text: str) -> Fields:
     return {"priority_step": step, "priority_step_s": every_s}
 
 
+def _unit_types(text: str) -> tuple[str, ...]:
+    """A ``!`` marks LSF's default type; here it is the first one."""
+    return tuple(word.removesuffix("!") for word in text.split())
+
+
 _INTERNALS = "how LSF's own daemons work inside"
 _EVENTS = "history is kept in the database"
 PARAMETERS: Table = {
@@ -35,6 +40,7 @@ PARAMETERS: Table = {
     "RESOURCE_RESERVE_PER_TASK": sets("reserves_per_task", v.switch, "Y: `rusage` is for each task"),
     "RESOURCE_RESERVE_PER_SLOT": sets("reserves_per_task", v.switch, "the older name of it"),
     "SLOT_RESOURCE_RESERVE": sets("reserves_per_task", v.switch, "OpenLava's name of it"),
+    "COMPUTE_UNIT_TYPES": sets("compute_unit_types", _unit_types, "kinds of compute units, the smallest first"),
     "MAX_PEND_JOBS": sets("pending_jobs", v.integer, "waiting jobs of the cluster"),
     "MAX_PEND_SLOTS": sets("pending_slots", v.integer, "slots that waiting jobs ask for"),
     "SUB_TRY_INTERVAL": sets("retry_submit_s", lambda text: float(v.integer(text, 1)),
@@ -98,6 +104,8 @@ def rows_of(document: Document, site: Site) -> list[Row]:
     check_sections(document, SECTIONS, site)
     rows = [row for section in document.of("Parameters") for row in section.rows]
     for row in rows:
+        units = row.get("COMPUTE_UNIT_TYPES")
+        site.unit_types = _unit_types(units.text) if units is not None else site.unit_types
         cell = row.get("MBD_SLEEP_TIME")
         if cell is not None and cell.text.isdigit() and int(cell.text):
             site.turn_s = float(int(cell.text))

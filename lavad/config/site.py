@@ -72,6 +72,7 @@ class Site:
     group_shares: dict[str, tuple[Share, ...]] = field(default_factory=dict)
     host_groups: dict[str, Names] = field(default_factory=dict)
     queue_names: frozenset[str] = frozenset()
+    unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
     strangers: list[str] = field(default_factory=list)  # hosts named just now that lsf.cluster does not list
 
     def wrong(self, cell: Cell, text: str) -> None:

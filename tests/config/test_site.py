@@ -79,6 +79,10 @@ def test_hosts() -> None:
     assert not policy.host_rule("head").is_server
     assert policy.host_groups["compute"] == Names(False, frozenset({"c01", "c02", "c03", "m01"}))
     assert policy.host_groups["elsewhere"] == Names(True, frozenset({"g01", "g02"}))
+    units = {unit.name: (unit.type, unit.hosts.names) for unit in policy.compute_units}
+    assert units["e2"] == ("enclosure", {"c03", "m01"})
+    assert units["r1"] == ("rack", {"c01", "c02", "c03", "m01"})
+    assert policy.compute_unit_types == ("enclosure", "rack")
     assert policy.cpu_factors["skylake"] == 60.5
     assert "c03" in policy.known_hosts
 

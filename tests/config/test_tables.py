@@ -1,0 +1,220 @@
+"""Every parameter that is honoured: what a good value comes to, and that a bad one is refused with file and line.
+
+A parameter without a line here fails the test, so nothing is honoured that was never tried.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lavad.config import cluster, conf, hosts, params, queues, resources, users
+from lavad.config.site import Honoured, Site, Table
+from lavad.config.values import Wrong
+from lavad.core.policy import ALL, JobOrder, Names, Resource, ResourceKind, Share, Window
+from tests.config.files import MadeUp, loaded
+
+ANN = Names(False, frozenset({"ann"}))
+H1 = Names(False, frozenset({"h1"}))
+EVERY_DAY = tuple(Window(day * 1440 + 540, day * 1440 + 1020) for day in range(7))
+MIB = 1 << 20
+
+
+def a_site() -> Site:
+    """What other files have said before."""
+    site = Site(MadeUp(), unit="M", turn_s=10.0)
+    site.queue_names = frozenset({"q1", "q2"})
+    site.user_groups["g"] = Names(False, frozenset({"bob", "cy"}))
+    site.resources = {"lic": Resource("lic", ResourceKind.NUMERIC), "ib": Resource("ib")}
+    return site
+
+
+# Name: (a good value, what it sets, bad values).
+Case = tuple[str, Mapping[str, Any], tuple[str, ...]]
+
+
+def number(field: str, *bad: str) -> Case:
+    return "7", {field: 7}, (*bad, "x", "-1", "1.5")
+
+
+def factor(field: str) -> Case:
+    return "0.5", {f"fairshare.{field}": 0.5}, ("x", "-1", "nan")
+
+
+def switch(field: str) -> Case:
+    return "Y", {field: True}, ("maybe", "2")
+
+
+def text(field: str, value: str = "word") -> Case:
+    return value, {field: value}, ()
+
+
+FACTORS: dict[str, Case] = {
+    **{name: factor(name.lower()) for name in ("CPU_TIME_FACTOR", "RUN_TIME_FACTOR", "RUN_JOB_FACTOR", "HIST_HOURS",
+                                               "COMMITTED_RUN_TIME_FACTOR", "GPU_RUN_TIME_FACTOR")},
+    "ENABLE_HIST_RUN_TIME": switch("fairshare.is_run_time_historic"),
+    "RUN_TIME_DECAY": switch("fairshare.does_run_time_decay"),
+}  # fmt: skip
+RESERVE_BAD = ("MAX_RESERVE_TIME[x]", "30")
+SIZE_BAD = ("x", "2 1", "1 2 3", "-5", "0")
+QUEUE: dict[str, Case] = {
+    "QUEUE_NAME": text("name"), "PRIORITY": number("priority", "0"), "DESCRIPTION": text("description"),
+    "USERS": ("ann g ~cy", {"users": Names(False, frozenset({"ann", "bob"}))}, ("~ann", "no/")),
+    "HOSTS": ("h1+2 h2", {"hosts": Names(False, frozenset({"h1", "h2"})), "host_preference": (("h1", 2),)},
+              ("all+1", "h1+x", "h[3-1]", "c*")),
+    "ADMINISTRATORS": ("ann", {"administrators": frozenset({"ann"})}, ("all",)),
+    "NICE": ("-5", {"nice": -5}, ("30", "x")),
+    "QJOB_LIMIT": number("slot_limit"), "UJOB_LIMIT": number("user_slot_limit"),
+    "HJOB_LIMIT": number("host_slot_limit"),
+    "PJOB_LIMIT": ("1.5", {"processor_slot_limit": 1.5}, ("x", "-1")),
+    **dict.fromkeys(("PROCLIMIT", "TASKLIMIT"), (
+        "2 4 8", {"defaults.tasks_min": 2, "defaults.tasks_default": 4, "defaults.tasks_max": 8}, ("8 4", "0",
+        "1 2 3 4"))),
+    "CPULIMIT": ("10 1:00/c01", {"rlimit.cpu": (600, 3600)}, ("60 10", "x", "1:2:3", "0")),
+    "RUNLIMIT": ("10 1:00", {"run_limit_s": 3600, "defaults.run_limit_default_s": 600}, ("60 10", "x", "0")),
+    "MEMLIMIT": ("100 1G", {"defaults.memory_limit_mib": 1024, "defaults.memory_limit_default_mib": 100}, SIZE_BAD),
+    **{name: ("1 2", {f"rlimit.{field}": (MIB, 2 * MIB)}, SIZE_BAD) for name, field in (
+        ("DATALIMIT", "data"), ("STACKLIMIT", "stack"), ("FILELIMIT", "fsize"), ("CORELIMIT", "core"))},
+    "PROCESSLIMIT": ("50", {"rlimit.nproc": (0, 50)}, ("x", "0", "9 5")),
+    "RES_REQ": ("select[mem>5]", {"defaults.requirement": "select[mem>5]"}, ("span[", "rusage[mem=x]")),
+    "GPU_REQ": text("defaults.gpu_requirement", "num=1"),
+    "STOP_COND": text("stop_condition", "mem < 5"), "RESUME_COND": text("resume_condition", "mem > 5"),
+    "RUN_WINDOW": ("9:00-17:00", {"run_windows": EVERY_DAY}, ("9", "9-9", "8:9:0-17", "9:61-10")),
+    "DISPATCH_WINDOW": ("9-17", {"dispatch_windows": EVERY_DAY}, ("x-y", "25-26")),
+    "EXCLUSIVE": ("CU[rack]", {"is_exclusive_allowed": True}, ("maybe",)),
+    "INTERACTIVE": ("ONLY", {"interactive": "only"}, ("always",)),
+    "BACKFILL": switch("backfill"), "IGNORE_DEADLINE": switch("ignores_deadline"), "RERUNNABLE": switch("rerunnable"),
+    "LAVA_BACKFILL_DEPTH": number("backfill_depth"), "LAVA_STRICT_ORDER": switch("in_order"),
+    "LAVA_JOB_ORDER": ("round_robin", {"order": JobOrder.ROUND_ROBIN}, ("random",)),
+    "ROUND_ROBIN_POLICY": ("Y", {"order": JobOrder.ROUND_ROBIN}, ("maybe",)),
+    "SLOT_RESERVE": ("MAX_RESERVE_TIME[30]", {"slot_reserve_s": 300.0}, RESERVE_BAD),
+    **dict.fromkeys(("RESOURCE_RESERVE", "SLOT_MEMORY_RESERVE"), (
+        "MAX_RESERVE_TIME[3]", {"slot_reserve_s": 30.0, "reserves_memory": True}, RESERVE_BAD)),
+    "FAIRSHARE": ("USER_SHARES[[ann,3]]", {"fairshare.shares": (Share("ann", 3, ANN),)},
+                  ("USER_SHARES[]", "[[ann,3]]", "USER_SHARES[[ann,0]]", "USER_SHARES[[ann,1] [ann,2]]")),
+    "USER_SHARES": ("[ann,3]", {"fairshare.shares": (Share("ann", 3, ANN),)}, ("ann",)),
+    "FAIRSHARE_QUEUES": ("q2", {"fairshare.queues": ("q2",)}, ("q3",)),
+    **FACTORS,
+    "PREEMPTION": ("PREEMPTIVE[q1+2] PREEMPTABLE", {"preemption": {"preemptive": (("q1", 2),), "preemptable": None}},
+                   ("PREEMPT", "PREEMPTIVE[q9]", "PREEMPTIVE[q1+x]")),
+    "REQUEUE_EXIT_VALUES": text("defaults.requeue_exit_values", "30 99 EXCLUDE(20)"),
+    **{name: text(f"defaults.{name.lower()}", "/bin/x -a") for name in ("PRE_EXEC", "POST_EXEC", "JOB_STARTER")},
+    "JOB_CONTROLS": ("SUSPEND[SIGTSTP]", {"job_controls": (("SUSPEND", "SIGTSTP"),)}, ("STOP[x]", "SUSPEND")),
+    "TERMINATE_WHEN": ("WINDOW LOAD", {"terminate_when": frozenset({"WINDOW", "LOAD"})}, ("NEVER",)),
+    "JOB_ACCEPT_INTERVAL": ("2", {"accept_interval": 20.0}, ("x",)),
+    "DEFAULT_USER_GROUP": text("user_group_default"),
+}  # fmt: skip
+PARAMETERS: dict[str, Case] = {
+    "DEFAULT_QUEUE": ("q1 q2", {"default_queues": ("q1", "q2")}, ()), "DEFAULT_PROJECT": text("default_project"),
+    "MBD_SLEEP_TIME": ("10", {"turn_s": 10.0}, ("0", "x")),
+    "JOB_ACCEPT_INTERVAL": ("2", {"queue.accept_interval": 20.0}, ("x",)),
+    "CLEAN_PERIOD": ("60", {"clean_period_s": 60.0}, ("0", "x")), "MAX_JOBID": ("5000", {"max_job_id": 5000}, ("5",)),
+    "MAX_JOB_ARRAY_SIZE": number("max_array_size", "0"),
+    "JOB_DEP_LAST_SUB": ("1", {"requires_last_dependency": True}, ("x",)),
+    "MAX_USER_PRIORITY": number("user_priority_max", "0"),
+    "JOB_PRIORITY_OVER_TIME": ("2/15", {"priority_step": 2, "priority_step_s": 900.0}, ("2", "x/1", "1/0")),
+    **dict.fromkeys(("RESOURCE_RESERVE_PER_TASK", "RESOURCE_RESERVE_PER_SLOT", "SLOT_RESOURCE_RESERVE"),
+                    switch("reserves_per_task")),
+    "COMPUTE_UNIT_TYPES": ("cell rack!", {"compute_unit_types": ("cell", "rack")}, ()),
+    "MAX_PEND_JOBS": number("pending_jobs"), "MAX_PEND_SLOTS": number("pending_slots"),
+    "SUB_TRY_INTERVAL": ("30", {"retry_submit_s": 30.0}, ("0",)),
+    **FACTORS,
+}  # fmt: skip
+HOST: dict[str, Case] = {
+    "HOST_NAME": text("name"), "MXJ": ("!", {"slots": None}, ("x", "-2")), "JL/U": number("user_slots"),
+    "DISPATCH_WINDOW": ("9-17", {"dispatch_windows": EVERY_DAY, "window_text": "9-17"}, ("x",)),
+}  # fmt: skip
+GROUP: dict[str, Case] = {"GROUP_NAME": text("name"), "GROUP_MEMBER": text("member_text")}
+UNIT: dict[str, Case] = {"NAME": text("name"), "TYPE": text("type"), "MEMBER": text("member_text")}
+USER_GROUP: dict[str, Case] = {
+    **GROUP, "USER_SHARES": text("share_text", "[ann,1]"),
+    "GROUP_ADMIN": ("ann[full]", {"administrators": frozenset({"ann"})}, ("all",)),
+}  # fmt: skip
+USER: dict[str, Case] = {
+    "USER_NAME": text("name"), "MAX_JOBS": number("slots"), "JL/P": ("0.5", {"slots_per_processor": 0.5}, ("x",)),
+    "MAX_PEND_JOBS": number("pending_jobs"), "MAX_PEND_SLOTS": number("pending_slots"),
+}  # fmt: skip
+NAMES_BAD = ("~x",)
+LIMIT: dict[str, Case] = {
+    "NAME": text("name"), "SLOTS": number("slots"), "JOBS": number("jobs"),
+    "SLOTS_PER_PROCESSOR": ("1.5", {"slots_per_processor": 1.5}, ("x",)),
+    "MEM": ("2G", {"memory_mib": 2048}, ("x", "50%")),
+    "TMP": ("5", {"resource.tmp": ("tmp", 5.0)}, ("x",)), "SWP": ("5", {"resource.swp": ("swp", 5.0)}, ("x",)),
+    "RESOURCE": ("[lic,3]", {"resource.own": (("lic", 3.0),)}, ("lic", "[no,3]", "[lic,x]")),
+    "USERS": ("ann", {"users": ANN}, NAMES_BAD), "PER_USER": ("all", {"per_user": ALL}, NAMES_BAD),
+    "HOSTS": ("h1", {"hosts": H1}, NAMES_BAD), "PER_HOST": ("h1", {"per_host": H1}, NAMES_BAD),
+    "QUEUES": ("q1", {"queues": Names(False, frozenset({"q1"}))}, ("q3", "~q1")),
+    "PER_QUEUE": ("all ~q1", {"per_queue": Names(True, frozenset({"q1"}))}, ("q3",)),
+    "PROJECTS": ("p", {"projects": Names(False, frozenset({"p"}))}, NAMES_BAD),
+    "PER_PROJECT": ("all", {"per_project": ALL}, NAMES_BAD), "LAVA_WINDOW": ("9-17", {"windows": EVERY_DAY}, ("x",)),
+}  # fmt: skip
+AMOUNTS_BAD = ("5", "slots=x", "cpus=5")
+POOL: dict[str, Case] = {
+    "NAME": text("name"), "USERS": ("ann", {"users": ANN}, NAMES_BAD), "HOSTS": ("h1", {"hosts": H1}, NAMES_BAD),
+    "QUEUES": ("q1", {"queues": Names(False, frozenset({"q1"}))}, ("q3",)), "LOAN": ("N", {"lends": False}, ("x",)),
+    "GUARANTEED": ("slots=4 mem=2G gpus=1", {"guaranteed": {"slots": 4.0, "mem": 2048.0, "gpus": 1.0}}, AMOUNTS_BAD),
+    "DESERVED": ("slots=4", {"deserved": {"slots": 4.0}}, AMOUNTS_BAD),
+    "MAX": ("gpus=4", {"largest": {"gpus": 4.0}}, AMOUNTS_BAD),
+}  # fmt: skip
+RESOURCE: dict[str, Case] = {
+    "RESOURCENAME": text("name"), "TYPE": ("numeric", {"kind": ResourceKind.NUMERIC}, ("Number",)),
+    "INTERVAL": ("60", {"interval_s": 60.0}, ("x",)), "INCREASING": switch("is_increasing"),
+    "RELEASE": switch("is_released_when_suspended"), "CONSUMABLE": switch("is_consumable"),
+    "LAVA_INDEXED": switch("is_indexed"), "DESCRIPTION": text("description"),
+}  # fmt: skip
+CLUSTER_HOST: dict[str, Case] = {
+    "HOSTNAME": text("name"), "MODEL": ("!", {"model": ""}, ()), "TYPE": text("type"),
+    "SERVER": ("0", {"is_server": False}, ("x",)),
+    "RUNWINDOW": HOST["DISPATCH_WINDOW"],
+    "RESOURCES": ("!ib", {"resources": frozenset({"ib"}), "exclusive_resources": frozenset({"ib"})}, ("no", "lic")),
+}  # fmt: skip
+CONF: dict[str, Case] = {
+    "LSF_CONFDIR": text("confdir"), "LSB_CONFDIR": text("lsb_confdir"), "LSF_SERVERDIR": text("serverdir"),
+    "LSF_UNIT_FOR_LIMITS": ("GB", {"unit": "G"}, ("pounds",)),
+    **dict.fromkeys(("LSB_BSUB_PARSE_SCRIPT", "LSB_SHORT_HOSTLIST", "LSB_NTRIES", "LSB_BJOBS_FORMAT",
+    "LSB_BHOSTS_FORMAT",
+                     "LSB_BQUEUES_FORMAT", "LSB_BJOBS_CONSISTENT_EXIT_CODE"), ("1", {}, ())),
+}  # fmt: skip
+TABLES: dict[str, tuple[Table, dict[str, Case]]] = {
+    "lsb.params": (params.PARAMETERS, PARAMETERS), "lsb.queues": (queues.QUEUE, QUEUE),
+    "lsb.hosts": (hosts.HOST, HOST), "HostGroup": (hosts.HOST_GROUP, GROUP), "ComputeUnit": (hosts.COMPUTE_UNIT, UNIT),
+    "UserGroup": (users.USER_GROUP, USER_GROUP), "User": (users.USER, USER),
+    "Limit": (resources.LIMIT, LIMIT), "Pool": (resources.POOL, POOL),
+    "HostType": (cluster.HOST_TYPE, {"TYPENAME": text("name")}),
+    "HostModel": (cluster.HOST_MODEL, {"MODELNAME": text("name"), "CPUFACTOR": ("60.5", {"factor": 60.5}, ("0", "x"))}),
+    "Resource": (cluster.RESOURCE, RESOURCE), "lsf.cluster Host": (cluster.HOST, CLUSTER_HOST),
+    "ResourceMap": (cluster.RESOURCE_MAP, {"RESOURCENAME": text("name"), "LOCATION": text("location")}),
+    "ClusterAdmins": (cluster.ADMINS, {"ADMINISTRATORS": text("names")}), "lsf.conf": (conf.CONF, CONF),
+}  # fmt: skip
+# What the preemption parameters come to is tried with preemption itself.
+ELSEWHERE = {name for name in params.PARAMETERS if "PREEMPT" in name}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_honoured_parameter(name: str) -> None:
+    """A good value gives the field, each bad value a sentence; no parameter of the table is left out."""
+    table, cases = TABLES[name]
+    honoured = {word for word, known in table.items() if isinstance(known, Honoured)}
+    assert honoured - ELSEWHERE == set(cases)
+    for word, (good, expected, bad) in cases.items():
+        known = table[word]
+        assert isinstance(known, Honoured)
+        found = known.read(good, a_site())
+        assert {key: found[key] for key in expected} == dict(expected), word
+        assert known.about, word
+        for value in bad:
+            with pytest.raises(Wrong) as wrong:
+                known.read(value, a_site())
+            assert len(str(wrong.value)) > 10, (word, value)
+
+
+def test_ignored_parameters_have_a_reason_and_no_effect(tmp_path: Path) -> None:
+    """All of them at once change nothing, and are no complaint."""
+    ignored = [name for name, known in queues.QUEUE.items() if not isinstance(known, Honoured)]
+    lines = "".join(f"{name} = 1\n" for name in ignored)
+    plain = loaded(tmp_path, {"lsb.queues": "Begin Queue\nQUEUE_NAME = q\nEnd Queue\n"}).policy.by_name["q"]
+    found = loaded(tmp_path, {"lsb.queues": f"Begin Queue\nQUEUE_NAME = q\n{lines}End Queue\n"})
+    assert not found.complaints
+    assert found.policy.by_name["q"] == plain
+    assert {entry.note for entry in found.entries if entry.name in ignored} >= {"not enforced", "no such policy"}
