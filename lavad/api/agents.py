@@ -139,7 +139,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             self.engine.post([c.AgentHeard(host)])
         if message.HasField("load"):
             self.loads[host] = message.load
-            cluster.table.set_load(cluster.hosts[host].row, translate.load_of(message.load))
+            cluster.observe_load(host, translate.load_of(message.load))
         if message.usages:
             cluster.observe(host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
         if message.reports:

@@ -127,6 +127,8 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             return "closed_Adm"
         if host.is_shut:
             return "closed_Wind"
+        if host.is_busy:
+            return "closed_Busy"
         if table.taken_whole[host.row]:
             return "closed_Excl"
         if host.facts.server and table.slots_free[host.row] <= 0:

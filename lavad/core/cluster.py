@@ -4,7 +4,7 @@ Indexes by state and by host are kept from the first job on: nothing ever scans 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lavad.core import apply, terms
@@ -15,7 +15,8 @@ from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.names import Names
 from lavad.core.indexes.pending import PendingIndex
 from lavad.core.indexes.runners import Runners
-from lavad.core.model import FINAL, HOLDING, HostFacts, JobState, Key, QueueWindow, Request, Shared
+from lavad.core.load import LoadRules
+from lavad.core.model import FINAL, HOLDING, LOAD, HostFacts, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.policy import Policy, Queue
 from lavad.core.pools import Pools
 from lavad.core.records import ArrayRecord, Attempt, Claim, Host, HostUsage, Job, QueueState
@@ -48,6 +49,8 @@ class Cluster:
         self.rights = Rights(policy)
         self.runners = Runners(self.rights.victims)
         self.pools = Pools(policy)
+        self.load_rules = LoadRules(policy)
+        self.unsettled: set[str] = set()  # hosts whose load may stop jobs, or lets some go on that it has stopped
         self.pending = _pending_index(policy, self.rights)
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
@@ -97,6 +100,9 @@ class Cluster:
             self.runners = Runners(self.rights.victims)
             for job in self.live_jobs():
                 apply.note_running(self, job)
+        self.load_rules = LoadRules(policy)
+        for name in self.hosts:
+            self._look_at_load(name)
         self.pools = Pools(policy)
         for attempt in self.attempts.values():
             held = [share for share in attempt.allocation if share.host in attempt.unreleased]
@@ -209,6 +215,27 @@ class Cluster:
             attempt = self.attempts.get(key)
             if attempt is not None:
                 attempt.usage[name] = usage
+
+    def observe_load(self, name: str, load: Sequence[float]) -> None:
+        """Newest load indices of a host. Where jobs may have to stop for it, or go on, the next tick looks at it."""
+        host = self.hosts.get(name)
+        if host is None:
+            return
+        self.table.set_load(host.row, load)
+        if self.load_rules:
+            self._look_at_load(name)
+
+    def _look_at_load(self, name: str) -> None:
+        """A host beyond its own loadSched takes no new jobs; one beyond any loadStop is to be looked at."""
+        host = self.hosts[name]
+        is_busy = self.load_rules.has_host_rules and self.load_rules.is_busy(self.table, host.row)
+        if is_busy is not host.is_busy:
+            host.is_busy = is_busy
+            self.table.set_usable(host.row, host.is_usable and not host.avoid_until)
+        if self.load_rules.stops and host.attempts:
+            was_stopped = any(LOAD in self.attempts[key].suspended for key in host.attempts)
+            if was_stopped or self.load_rules.is_beyond(self.table, host.row):
+                self.unsettled.add(name)
 
     # -- read ----------------------------------------------------------------------------------------------------
 

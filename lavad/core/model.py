@@ -225,6 +225,7 @@ class HostShare:
 
 
 PREEMPTION = "preemption"  # the cause of a suspension that lends room to others
+LOAD = "load"  # a host of the job is beyond a threshold
 
 
 @dataclass(frozen=True, slots=True)

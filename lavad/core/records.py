@@ -367,6 +367,7 @@ class Host:
         "comment",
         "facts",
         "incarnation",
+        "is_busy",
         "is_connected",
         "is_shut",
         "is_silent",
@@ -383,6 +384,7 @@ class Host:
         self.claims: dict[tuple[int, int], HostShare] = {}  # room that is kept for jobs that wait
         self.is_connected = False  # a session is open
         self.is_silent = False  # not heard for too long
+        self.is_busy = False  # beyond a loadSched of its own
         self.is_shut = False  # its dispatch windows are closed
         self.seen_at = 0.0
         self.avoid_until = 0.0
@@ -391,6 +393,10 @@ class Host:
         self.incarnation = 0
 
     @property
+    def _is_closed(self) -> bool:
+        return bool(self.is_silent or self.closed_by or self.is_shut or self.is_busy)
+
+    @property
     def is_usable(self) -> bool:
         """May jobs be dispatched here, as far as the host itself is concerned?"""
-        return self.is_connected and not (self.is_silent or self.closed_by or self.is_shut) and self.facts.server
+        return self.is_connected and not self._is_closed and self.facts.server

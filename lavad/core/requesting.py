@@ -11,6 +11,7 @@ from itertools import product
 
 from lavad.core import requirement
 from lavad.core.indexes.hosts import HostTable
+from lavad.core.load import start_condition
 from lavad.core.model import Alternative, Request, RoleAsked, RoleRequest
 from lavad.core.policy import Policy, Queue
 from lavad.core.reasons import Refused
@@ -47,7 +48,7 @@ def vocabulary_of(policy: Policy, table: HostTable, from_host: str = "") -> Voca
 def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: str = "") -> Rules:
     """What holds for a job submitted to that queue from that host."""
     vocabulary = vocabulary_of(policy, table, from_host)
-    text = queue.defaults.requirement if queue is not None else ""
+    text = f"{queue.defaults.requirement} {start_condition(queue, table)}".strip() if queue is not None else ""
     parsed = _queue_requirement(text, vocabulary) if text else None
     types = table.cached("types", lambda: {facts.type for facts in table.facts if facts.server})
     gpus = queue.defaults.gpu_requirement if queue is not None else ""

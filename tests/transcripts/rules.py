@@ -1,14 +1,14 @@
 """The rules of a transcript's cluster, from words: ``user_priority_max=100``; only what a situation is about.
 
 ``preempts.priority=short,normal+2`` lets a queue take from others, ``requeue`` ends victims instead of suspending them.
-``pool.red=ann,own:4`` makes a capacity pool.
+``pool.red=ann,own:4`` makes a capacity pool, ``load.normal=r1m:1/2`` and ``host_load=mem:500/100`` are load thresholds.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from lavad.core.policy import Names, Policy, Pool
+from lavad.core.policy import HostRule, Names, Policy, Pool, Threshold
 
 NUMBERS = (
     "user_priority_max",
@@ -34,6 +34,14 @@ def policy(words: Iterable[str]) -> Policy:
             queues[queue] = replace(queues[queue], preempts=tuple(_level(one) for one in value.split(",")))
         elif name == "pool":
             pools.append(_pool(queue, value))
+        elif name == "load":
+            queues[queue] = replace(queues[queue], thresholds=_bounds(value))
+        elif name == "host_load":
+            values["host_rules"] = {"default": HostRule(thresholds=_bounds(value))}
+        elif name in ("stop_condition", "resume_condition"):
+            queues[queue] = replace(queues[queue], **{name: value})
+        elif name == "kills":
+            queues[queue] = replace(queues[queue], terminate_when=frozenset(value.split(",")))
         elif name == "requeue":
             values["preempts_by_requeue"] = True
         elif name == "lends":
@@ -52,6 +60,15 @@ def _pool(name: str, text: str) -> Pool:
         field: {"slots": float(said[key])} for key, field in (("own", "guaranteed"), ("most", "largest")) if key in said
     }
     return Pool(name, users=Names(False, frozenset((user,))), lends="keeps" not in said, **amounts)
+
+
+def _bounds(text: str) -> tuple[Threshold, ...]:
+    """``r1m:1/2,mem:500/100``: loadSched and loadStop of load indices."""
+    bounds = []
+    for word in text.split(","):
+        index, _, both = word.partition(":")
+        bounds.append(Threshold(index, *(float(one) if one else None for one in both.split("/"))))
+    return tuple(bounds)
 
 
 def _level(word: str) -> tuple[str, int]:

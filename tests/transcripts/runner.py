@@ -79,10 +79,11 @@ class Player:
     def do_load(self, name: str, *words: str) -> Iterator[str]:
         """load n1 r15s=0.5 mem=4000: the agent reports."""
         indices, external = site.load(words)
-        table = self.story.cluster.table
-        table.set_load(table.rows[name], indices)
-        table.set_external(table.rows[name], external)
-        yield from ()
+        cluster = self.story.cluster
+        cluster.table.set_external(cluster.table.rows[name], external)
+        cluster.observe_load(name, indices)
+        if cluster.load_rules.stops:
+            yield from self._outcome(self.story.do(c.Tick()))
 
     def do_held(self, letter: str) -> Iterator[str]:
         """held A: devices, processors and resources of its shares."""

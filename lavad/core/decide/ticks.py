@@ -11,6 +11,7 @@ from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.clockwork import next_window_change, window_events
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.hosts import give_up_staging, silence
+from lavad.core.decide.load import load_events
 from lavad.core.decide.takeovers import overdue_claims
 from lavad.core.model import Key
 from lavad.core.ranges import Ranges
@@ -33,6 +34,8 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
     if cluster.claims:
         events.extend(overdue_claims(cluster, now))
     events.extend(window_events(cluster, now))
+    if cluster.unsettled:
+        events.extend(load_events(cluster, now))
     events.extend(_forget_finished(cluster, now))
     return Decision(events)
 
