@@ -80,8 +80,13 @@ def _holds(condition: str, table: HostTable, row: int) -> bool:
 def start_condition(queue: Queue, table: HostTable) -> str:
     """The queue's loadSched as a requirement on the hosts of its jobs; empty where it has none."""
     parts = [
-        f"{bound.index}{'<=' if table.is_increasing(bound.index) else '>='}{bound.sched:g}"
+        f"{bound.index}{'<=' if table.is_increasing(bound.index) else '>='}{_plain(bound.sched)}"
         for bound in queue.thresholds
         if bound.sched is not None
     ]
     return f"select[{' && '.join(parts)}]" if parts else ""
+
+
+def _plain(number: float) -> str:
+    """Without an exponent, which the requirement language does not know."""
+    return f"{number:.6f}".rstrip("0").rstrip(".")
