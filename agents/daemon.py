@@ -90,12 +90,13 @@ class Daemon:
             str(options.socket), self._channel_for_commands, lambda: str(options.master), methods.table(), UserNames()
         )
         methods.gateway = self._gateway
+        self._sampler = sensors.Sampler(options.simulate_gpus, sensors.Elims(options.elims))
         self._session = Session(
             self._dial,
             facts,
             int.from_bytes(os.urandom(7), "little"),
             local.keeper,
-            sensors.Sampler(options.simulate_gpus),
+            self._sampler,
             sensors.significant,
         )
 
@@ -122,6 +123,7 @@ class Daemon:
 
     async def close(self) -> None:
         """Stop serving; jobs go on."""
+        await asyncio.to_thread(self._sampler.close)
         await self._gateway.stop()
         await self._peers.stop()
         await self._channels.close()

@@ -42,6 +42,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         default=bool(os.environ.get("LAVA_NO_CGROUPS")),
         help="hold jobs together by their process trees, as where there are no control groups (LAVA_NO_CGROUPS=1)",
     )
+    parser.add_argument(
+        "--elims", type=Path, metavar="DIR", default=Path(os.environ.get("LAVA_ENVDIR", "/etc/lava"), "elims")
+    )
     parser.add_argument("--simulate-gpus", type=int, metavar="G", default=0)
     parser.add_argument("--pid-file", type=Path, metavar="F")
     parser.add_argument(

@@ -42,6 +42,9 @@ class Sampler(Protocol):
     def sample(self) -> Load:
         """The load now; may block for a while."""
 
+    def expect(self, names: tuple[str, ...]) -> None:
+        """The site's own values that the master wants to know; may block for a moment."""
+
 
 class SessionRefused(Exception):
     """The master will not have this agent now; the text says why."""
@@ -69,6 +72,7 @@ class Session:
         self._incarnation = incarnation
         self._keeper = keeper
         self._sampler = sampler
+        self._expected: tuple[str, ...] = ()
         self._significant = significant
         self._reports: list[Report] = []
         self._usages: dict[tuple[int, int, int], JobUsage] = {}
@@ -159,6 +163,7 @@ class Session:
         if welcome.error:
             raise SessionRefused(welcome.error)
         self.welcome = welcome
+        self._expected = tuple(welcome.settings.get("LSF_RESOURCES", "").split())
         preparation = self._keeper.preparation
         preparation.cluster = welcome.cluster or preparation.cluster
         if welcome.terminate_interval_s:
@@ -251,6 +256,7 @@ class Session:
     async def _watch_load(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
+            await asyncio.to_thread(self._sampler.expect, self._expected)
             load = await asyncio.to_thread(self._sampler.sample)
             told_long_ago = loop.time() - self._load_told_at > LOAD_AT_LEAST_EVERY_S
             if told_long_ago or self._load_told is None or self._significant(self._load_told, load):

@@ -5,7 +5,8 @@ thread of its own and never from an event loop. Nothing here raises because a de
 left at zero, and a GPU that fails says so in its `status`.
 """
 
+from agents.sensors.elim import Elims
 from agents.sensors.facts import facts
 from agents.sensors.load import Sampler, significant
 
-__all__ = ["Sampler", "facts", "significant"]
+__all__ = ["Elims", "Sampler", "facts", "significant"]

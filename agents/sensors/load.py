@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agents.sensors import cpu_memory, gpu
+from agents.sensors.elim import Elims
 from protos.cluster_pb2 import Gpu, Load
 
 QUEUE_AVERAGE_S = 15.0
@@ -70,7 +71,8 @@ def running_now(statistics: str) -> int:
 class Sampler:
     """Looks at the load whenever it is asked; made once, because rates and averages need the last look."""
 
-    def __init__(self, simulate_gpus: int = 0) -> None:
+    def __init__(self, simulate_gpus: int = 0, elims: Elims | None = None) -> None:
+        self._elims = elims
         self._counters = cpu_memory.Counters()
         self._queue = RunQueue(first=os.getloadavg()[0])
         self._gpus = gpu.devices(simulate_gpus)
@@ -92,12 +94,25 @@ class Sampler:
             swp_mib=cpu_memory.free_swap_mib(),
             mem_mib=cpu_memory.free_memory_mib(),
             gpus=self._gpus.read(),
+            external=self._elims.values() if self._elims is not None else {},
         )
+
+    def expect(self, names: tuple[str, ...]) -> None:
+        """The master wants to know these values of the site's own programs."""
+        if self._elims is not None:
+            self._elims.expect(names)
+
+    def close(self) -> None:
+        """End the site's programs."""
+        if self._elims is not None:
+            self._elims.close()
 
 
 def significant(old: Load | None, new: Load) -> bool:
     """Whether the master should hear of `new` when `old` is the last it heard; None: it has heard nothing yet."""
     if old is None or _exceeds(old, new, THRESHOLDS) or len(old.gpus) != len(new.gpus):
+        return True
+    if old.external != new.external:  # a site's own amounts may be small: every change is told
         return True
     return any(
         _exceeds(before, after, GPU_THRESHOLDS)

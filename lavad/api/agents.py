@@ -92,8 +92,15 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 usage_interval_s=self.settings.usage_interval_s,
                 terminate_interval_s=self.settings.terminate_interval_s,
                 ticket_key=self.ticket_key,
+                settings={"LSF_RESOURCES": " ".join(self._dynamic(first.hello.facts.name))},
             ),
         )
+
+    def _dynamic(self, host: str) -> list[str]:
+        """Resources of a host that an elim there is to report."""
+        policy = self.engine.cluster.policy
+        there = {one.resource for one in policy.resource_map if host in one.hosts}
+        return sorted(name for name, one in policy.resources.items() if one.interval_s > 0 and name in there)
 
     def _hello(self, host: str, outbox: Outbox, first: pb.Reports) -> None:
         outbox.echo_monotonic, outbox.echo_sequence = first.sent_monotonic, first.sequence
@@ -140,6 +147,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         if message.HasField("load"):
             self.loads[host] = message.load
             cluster.observe_load(host, translate.load_of(message.load))
+            if message.load.external:
+                cluster.table.set_external(cluster.hosts[host].row, translate.external_of(message.load))
+            if cluster.table.moved:
+                self.engine.on_change()  # a job may wait for this
         if message.usages:
             cluster.observe(host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
         if message.reports:

@@ -194,3 +194,8 @@ def load_of(load: cluster_pb2.Load) -> tuple[float, ...]:
         load.r15s, load.r1m, load.r15m, load.ut, load.pg, load.io, load.ls, load.it,
         load.tmp_mib, load.swp_mib, load.mem_mib,
     )  # fmt: skip
+
+
+def external_of(load: cluster_pb2.Load) -> dict[str, float]:
+    """What a host's elims report, within bounds."""
+    return {name: checks.amount_of(value) for name, value in load.external.items()}

@@ -1,0 +1,173 @@
+"""Values that only the site knows: programs of its own, "elims", report them for as long as the agent runs.
+
+An elim is an executable named elim or elim.NAME in the agent's directory for them. It is started with the names of the
+resources that this host has in LSF_RESOURCES, and prints lines for ever: how many pairs follow, then name and value of
+each. One that ends, or writes what makes no sense, is started again, later each time. Its output is read by a thread
+of its own and never held beyond one line. When the agent ends its elims are killed.
+"""
+
+import contextlib
+import logging
+import math
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+LINE_MAX = 4096
+BACKOFF_FIRST_S, BACKOFF_MAX_S = 1.0, 300.0
+_log = logging.getLogger("lava.elim")
+
+
+class ElimError(Exception):
+    """What an elim wrote makes no sense; the text says why."""
+
+
+def parse(line: bytes) -> dict[str, float]:
+    """``2 scratch 12.5 licenses 3``.
+
+    Raises:
+        ElimError: anything else.
+    """
+    words = line.decode(errors="replace").split()
+    if not words or not words[0].isdigit() or len(words) != 1 + 2 * int(words[0]):
+        raise ElimError(f"expected a count and so many names with values, found {line[:60]!r}")
+    found = {}
+    for name, text in zip(words[1::2], words[2::2], strict=True):
+        try:
+            value = float(text)
+        except ValueError:
+            raise ElimError(f"{name}: expected a number, found {text[:20]!r}") from None
+        if not math.isfinite(value) or abs(value) > 1e12:
+            raise ElimError(f"{name}: {text[:20]} is no amount")
+        found[name] = value
+    return found
+
+
+class Elims:
+    """All elims of a host. ``values`` is what they said last."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._names: tuple[str, ...] = ()
+        self._running: list[_Elim] = []
+        self._values: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def expect(self, names: tuple[str, ...]) -> None:
+        """These resources are to be reported from now on."""
+        if names == self._names:
+            return
+        self.close()
+        self._names = names
+        with self._lock:
+            self._values = {}
+        for path in self._programs() if names else ():
+            elim = _Elim(path, names, self._take)
+            self._running.append(elim)
+            elim.start()
+
+    def _programs(self) -> list[Path]:
+        try:
+            found = sorted(self._directory.iterdir())
+        except OSError:
+            return []
+        named = [path for path in found if path.name == "elim" or path.name.startswith("elim.")]
+        return [path for path in named if path.is_file() and os.access(path, os.X_OK) and _is_safe(path)]
+
+    def _take(self, said: Mapping[str, float]) -> None:
+        with self._lock:
+            self._values.update({name: value for name, value in said.items() if name in self._names})
+
+    def values(self) -> dict[str, float]:
+        """What was reported last, by resource."""
+        with self._lock:
+            return dict(self._values)
+
+    def close(self) -> None:
+        """Kill them."""
+        for elim in self._running:
+            elim.stop()
+        self._running.clear()
+
+
+def _is_safe(path: Path) -> bool:
+    """It runs as the agent does: nobody else may be able to write it."""
+    facts = path.stat()
+    if facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022:
+        return True
+    _log.warning("event=elim_refused path=%s reason='it belongs to, or may be written by, somebody else'", path)
+    return False
+
+
+class _Elim(threading.Thread):
+    """One program, started again and again."""
+
+    def __init__(self, path: Path, names: tuple[str, ...], take: Callable[[Mapping[str, float]], None]) -> None:
+        super().__init__(name=path.name, daemon=True)
+        self._path = path
+        self._names = names
+        self._take = take
+        self._stopped = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Until it is stopped."""
+        backoff_s = BACKOFF_FIRST_S
+        while not self._stopped.is_set():
+            lines = self._run_once()
+            backoff_s = BACKOFF_FIRST_S if lines else min(backoff_s * 2, BACKOFF_MAX_S)
+            self._stopped.wait(backoff_s)
+
+    def _run_once(self) -> int:
+        """How many lines it wrote that made sense."""
+        environment = {**os.environ, "LSF_RESOURCES": " ".join(self._names)}
+        with self._lock:
+            if self._stopped.is_set():
+                return 0
+            try:
+                process = self._process = subprocess.Popen(
+                    [str(self._path)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=environment,
+                    cwd="/",
+                    start_new_session=True,
+                )
+            except OSError as error:
+                _log.warning("event=elim_not_started path=%s reason=%r", self._path, str(error))
+                return 0
+        lines = 0
+        assert process.stdout is not None
+        try:
+            while line := process.stdout.readline(LINE_MAX):
+                if not line.endswith(b"\n"):
+                    raise ElimError(f"a line of {LINE_MAX} characters or more, or without an end")
+                self._take(parse(line))
+                lines += 1
+            why = "it ended"
+        except ElimError as error:
+            why = str(error)
+        self._kill()
+        process.stdout.close()
+        if not self._stopped.is_set():
+            _log.warning("event=elim_ended path=%s lines=%d reason=%r", self._path, lines, why)
+        return lines
+
+    def stop(self) -> None:
+        """For good."""
+        self._stopped.set()
+        self._kill()
+
+    def _kill(self) -> None:
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
