@@ -52,19 +52,21 @@ class Elims:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._names: tuple[str, ...] = ()
+        self._known: list[Path] = []
         self._running: list[_Elim] = []
         self._values: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def expect(self, names: tuple[str, ...]) -> None:
-        """These resources are to be reported from now on."""
-        if names == self._names:
+        """These resources are to be reported from now on, by the programs that are there now."""
+        programs = self._programs() if names else []
+        if (names, programs) == (self._names, self._known):
             return
         self.close()
-        self._names = names
+        self._names, self._known = names, programs
         with self._lock:
             self._values = {}
-        for path in self._programs() if names else ():
+        for path in programs:
             elim = _Elim(path, names, self._take)
             self._running.append(elim)
             elim.start()
@@ -98,7 +100,7 @@ def _is_safe(path: Path) -> bool:
     facts = path.stat()
     if facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022:
         return True
-    _log.warning("event=elim_refused path=%s reason='it belongs to, or may be written by, somebody else'", path)
+    _log.debug("event=elim_refused path=%s reason='it belongs to, or may be written by, somebody else'", path)
     return False
 
 

@@ -79,21 +79,24 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         return ""
 
     def _welcome(self, first: pb.Reports) -> pb.Orders:
-        policy = self.engine.cluster.policy
         return pb.Orders(
             term=self.engine.cluster.term,
             echo_monotonic=first.sent_monotonic,
             echo_sequence=first.sequence,
-            welcome=pb.Welcome(
-                cluster=self.engine.cluster.name,
-                heartbeat_s=self.settings.heartbeat_s,
-                order_validity_s=policy.order_validity_s,
-                administrators=sorted(self.settings.administrators),
-                usage_interval_s=self.settings.usage_interval_s,
-                terminate_interval_s=self.settings.terminate_interval_s,
-                ticket_key=self.ticket_key,
-                settings={"LSF_RESOURCES": " ".join(self._dynamic(first.hello.facts.name))},
-            ),
+            welcome=self._terms(first.hello.facts.name),
+        )
+
+    def _terms(self, host: str) -> pb.Welcome:
+        """What the agent has to know of the cluster's rules."""
+        return pb.Welcome(
+            cluster=self.engine.cluster.name,
+            heartbeat_s=self.settings.heartbeat_s,
+            order_validity_s=self.engine.cluster.policy.order_validity_s,
+            administrators=sorted(self.settings.administrators),
+            usage_interval_s=self.settings.usage_interval_s,
+            terminate_interval_s=self.settings.terminate_interval_s,
+            ticket_key=self.ticket_key,
+            settings={"LSF_RESOURCES": " ".join(self._dynamic(host))},
         )
 
     def _dynamic(self, host: str) -> list[str]:
@@ -112,6 +115,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
 
     async def _run(self, host: str, outbox: Outbox, context: identity.Context) -> None:
         reader = asyncio.create_task(self._read(host, outbox, context))
+        policy = self.engine.cluster.policy
         try:
             while not outbox.is_closed:
                 await outbox.wait(self.settings.heartbeat_s)
@@ -119,6 +123,9 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                     await outbox.keep_distance()
                 if not outbox.is_closed:
                     message = await self.links.message(outbox)
+                    if policy is not self.engine.cluster.policy:
+                        policy = self.engine.cluster.policy
+                        message.welcome.CopyFrom(self._terms(host))
                     await context.write(message)
                     if message.orders:
                         reach("master.after_orders", message.orders)

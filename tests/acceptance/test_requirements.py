@@ -1,0 +1,154 @@
+"""What jobs ask of hosts, with real processes: order, -m, same, resources of the site, elims, bound processors."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+SHARED = """\
+Begin Cluster
+ClusterName
+site
+End Cluster
+Begin Resource
+RESOURCENAME  TYPE     INTERVAL  INCREASING  INDEXED  DESCRIPTION
+lic           Numeric  ()        N           N        (licences for all hosts together)
+fpga          Numeric  ()        N           Y        (cards)
+scratch       Numeric  10        N           N        (from an elim)
+place         String   ()        ()          N        (where the host stands)
+End Resource
+"""
+CLUSTER = """\
+Begin Host
+HOSTNAME  model  type  server  RESOURCES
+{hosts}
+End Host
+Begin ResourceMap
+RESOURCENAME  LOCATION
+lic           (1@[all])
+fpga          (2@[{first}])
+scratch       [default]
+place         (north@[{first}] south@[{second}])
+End ResourceMap
+"""
+ELIM = """\
+#!/bin/sh
+while :; do
+    echo "1 scratch $(cat {amount})"
+    sleep 0.2
+done
+"""
+
+
+@pytest.fixture(scope="module")
+def site(open_directory: Path) -> Iterator[Cluster]:
+    """Two hosts of four slots."""
+    with a_cluster(open_directory / "R", 2, 4) as made:
+        first, second = made.hosts()
+        hosts = "\n".join(f"{name} ! ! 1 ()" for name in (first, second))
+        files = {"lsf.shared": SHARED, "lsf.cluster.site": CLUSTER.format(hosts=hosts, first=first, second=second)}
+        said = made.reconfigure(files)
+        assert "Reconfiguration initiated" in said, said
+        yield made
+
+
+def _where(cluster: Cluster, job: int) -> str:
+    return cluster.run("bjobs", "-noheader", "-o", "exec_host", str(job)).stdout.strip()
+
+
+def _runs(cluster: Cluster, job: int) -> bool:
+    return cluster.states(job).get(0, ("", 0))[0] == "RUN"
+
+
+def _said(cluster: Cluster, path: Path, *options: str) -> list[str]:
+    """What a job wrote that was given these options."""
+    job = cluster.submit(*options, "-o", str(path), _TELL)
+    wait_for(lambda: cluster.states(job).get(0, ("", 0))[0] == "DONE", 30, "the job to be done")
+    return [line.partition(":")[2] for line in path.read_text().splitlines() if line.startswith("told:")]
+
+
+_TELL = (
+    'echo told:$(grep Cpus_allowed_list /proc/self/status | cut -f2); echo "told:$LSB_BIND_CPU_LIST"; '
+    'echo "told:$(cat $LSB_AFFINITY_HOSTFILE /dev/null)"; echo "told:$LAVA_DEVICES_FPGA"'
+)
+
+
+def _empty(cluster: Cluster) -> None:
+    cluster.run("bkill", "0")
+    wait_for(lambda: not cluster.run("bjobs", "-noheader").stdout, 30, "all jobs to end")
+
+
+def test_order_spreads_and_packs_and_preference_goes_first(site: Cluster) -> None:
+    """order[slots] takes the emptier host, order[-slots] the fuller one; -m h+1 goes before both."""
+    first, second = site.hosts()
+    a = site.submit("-m", f"{second}+1 {first}", "sleep 300")
+    wait_for(lambda: _runs(site, a), 30, "the first job to run")
+    assert _where(site, a) == second
+    b = site.submit("-R", "order[slots]", "sleep 300")
+    wait_for(lambda: _runs(site, b), 30, "the second job to run")
+    assert _where(site, b) == first
+    c = site.submit("-m", f"{second}", "sleep 300")
+    d = site.submit("-R", "order[-slots]", "sleep 300")
+    wait_for(lambda: _runs(site, c) and _runs(site, d), 30, "the others to run")
+    assert _where(site, d) == second
+    _empty(site)
+
+
+def test_hosts_that_differ_are_not_the_same(site: Cluster) -> None:
+    """The gang waits, and says why; without same[] it starts. Unknown names are refused with their place."""
+    waiting = site.submit("-n", "2", "-R", "span[ptile=1] same[place]", "sleep 300")
+    started = site.submit("-n", "2", "-R", "span[ptile=1]", "sleep 300")
+    wait_for(lambda: _runs(site, started), 30, "the gang on two hosts to run")
+    assert "Not enough hosts that are the same" in site.run("bjobs", "-l", str(waiting)).stdout
+    refused = site.run("bsub", "-R", "select[plaze==north]", "true")
+    assert refused.returncode != 0
+    assert "Bad resource name 'plaze' at character 8" in refused.stderr
+    _empty(site)
+
+
+def test_a_shared_licence_goes_from_job_to_job(site: Cluster) -> None:
+    """There is one for both hosts: the second job waits for it, and starts when the first has ended."""
+    a = site.submit("-R", "rusage[lic=1]", "sleep 300")
+    wait_for(lambda: _runs(site, a), 30, "the first job to run")
+    b = site.submit("-R", "rusage[lic=1]", "sleep 300")
+    reason = "Job's requirements for reserving resource (lic) not satisfied"
+    wait_for(lambda: reason in site.run("bjobs", "-l", str(b)).stdout, 30, "the reason to be told")
+    site.run("bkill", str(a))
+    wait_for(lambda: _runs(site, b), 30, "the second job to run")
+    _empty(site)
+
+
+def test_what_an_elim_reports_lets_a_job_start(site: Cluster) -> None:
+    """The job waits until the program says that there is enough."""
+    amount = site.directory / "scratch"
+    amount.write_text("10")
+    elims = site.directory / "elims"
+    elims.mkdir()
+    program = elims / "elim.scratch"
+    program.write_text(ELIM.format(amount=amount))
+    program.chmod(0o755)
+    job = site.submit("-R", "select[scratch>50]", "sleep 300")
+    assert not _runs(site, job)
+    amount.write_text("60")
+    wait_for(lambda: _runs(site, job), 40, "the job to start when the elim says so")
+    _empty(site)
+
+
+def test_tasks_are_bound_and_told_their_devices(site: Cluster) -> None:
+    """The job's own mask is what it was told; two jobs with affinity on a host have different processors."""
+    usable = len(os.sched_getaffinity(0))
+    path = site.directory / "told"
+    mask, told, listing, devices = _said(site, path, "-R", "affinity[thread(1)] rusage[fpga=2]")
+    assert mask == told
+    assert len(told.split(",")) == 1
+    assert listing.split() == [site.hosts()[0], told]
+    assert devices == "0,1"
+    waiting = site.submit("-R", f"affinity[thread({usable + 1})]", "true")
+    wanted = "Not enough free processors for the job's affinity requirement"
+    wait_for(lambda: wanted in site.run("bjobs", "-l", str(waiting)).stdout, 30, "the reason to be told")
+    _empty(site)
