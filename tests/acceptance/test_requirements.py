@@ -16,7 +16,7 @@ ClusterName
 site
 End Cluster
 Begin Resource
-RESOURCENAME  TYPE     INTERVAL  INCREASING  INDEXED  DESCRIPTION
+RESOURCENAME  TYPE     INTERVAL  INCREASING  LAVA_INDEXED  DESCRIPTION
 lic           Numeric  ()        N           N        (licences for all hosts together)
 fpga          Numeric  ()        N           Y        (cards)
 scratch       Numeric  10        N           N        (from an elim)
