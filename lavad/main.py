@@ -94,6 +94,7 @@ class Master:
         self.shelf = SpecShelf(store.spec, store.environment, store.put_environment)
         self.links = AgentLinks(self.cluster, self.shelf)
         self.engine = Engine(self.cluster, self._append, self.links.send, self.clock)
+        self.engine.post([c.Reconfigure(self.loaded.policy)])  # jobs may wait in queues that the files have no more
         self.pacer = Pacer(self.engine)
         self.pacer.agenda.look_at_everything(self.cluster)
         self.engine.on_change = self.pacer.wake
@@ -129,8 +130,6 @@ class Master:
         enrolment.register(server, self.settings.directory)
         configurator = configuration.Configurator(self.engine, self.settings, [agent_service, job_service])
         cluster.register(server, cluster.ClusterService(self.engine, agent_service, configurator))
-        # Jobs may have been left in queues that the files have no more.
-        self.engine.post([c.Reconfigure(self.loaded.policy)])
         configurator.admit()
         self._open_port(server, identity)
         await server.start()

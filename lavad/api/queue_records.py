@@ -32,6 +32,9 @@ def queue_record(cluster: Cluster, queue: Queue) -> pb.QueueRecord:
     _add_parameters(record, queue)
     if queue.fairshare is not None:
         _add_shares(record, queue.fairshare)
+    windows = cluster.windows.get(queue.name)
+    if queue.active and windows is not None and not (windows.may_run and windows.may_dispatch):
+        record.status = "Inact_Win"
     state = cluster.queue_states.get(queue.name)
     record.comment = state.comment if state is not None else ""
     return record

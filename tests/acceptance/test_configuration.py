@@ -72,6 +72,10 @@ def test_new_rules_reach_a_cluster_that_works(site: Cluster) -> None:
     wait_for(lambda: _running(site, waiting), 20, "the third job to run in the third slot")
     assert all(_running(site, job) for job in running)
     assert site.run("bsub", "-q", "gone", "true").returncode != 0
+    site.kill("lavad")  # it is started again by files without the queue of a job that runs
+    site.up()
+    wait_for(lambda: all(_running(site, job) for job in (*running, waiting)), 30, "the jobs to be known again")
+    assert site.run("bqueues", "-noheader", "gone").stdout.split()[2] == "Closed:Inact"
     site.reconfigure({"lsb.hosts": HOSTS.format(slots=1)})
     assert all(_running(site, job) for job in (*running, waiting))
     assert site.run("bhosts", "-noheader", "-o", "max").stdout.split() == ["1"]

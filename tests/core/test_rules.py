@@ -9,7 +9,9 @@ from lavad.core import commands as c
 from lavad.core.model import JobState
 from lavad.core.policy import HostRule, JobOrder, Policy, Queue
 from lavad.core.reasons import Refused
+from lavad.core.scheduling.cycle import Agenda
 from lavad.core.scheduling.explain import explain
+from lavad.simulator.rebirth import reborn
 from tests.builders import ANN, ROOT, Story, a_host, a_job
 
 PLAIN = Policy(queues=(Queue("normal"), Queue("other", 5)))
@@ -94,6 +96,25 @@ def test_jobs_of_a_removed_queue_are_kept() -> None:
     with pytest.raises(Refused):
         story.submit(a_job(queue="other"))
     story.finished("n1", running)
+    reconfigure(story)
+    story.plan()
+    assert story.where(waiting) == ["n1"]
+
+
+def test_a_master_that_starts_without_a_queue_keeps_its_jobs() -> None:
+    """The files were changed while no master ran: the jobs wait in a queue that is only a name."""
+    story = a_story()
+    waiting = story.submit(a_job(queue="other"))
+    old = story.cluster
+    old.configured = replace(PLAIN, queues=(Queue("normal"),))
+    story.cluster = reborn(old)
+    story.do(c.Reconfigure(old.configured))
+    story.agenda = Agenda()
+    story.join(a_host("n1", 4))
+    story.plan()
+    assert story.state(waiting) is JobState.PEND
+    queue = story.cluster.policy.by_name["other"]
+    assert (queue.open, queue.active) == (False, False)
     reconfigure(story)
     story.plan()
     assert story.where(waiting) == ["n1"]

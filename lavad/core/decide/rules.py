@@ -6,9 +6,11 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.events import PolicyChanged, QueueRuled
-from lavad.core.policy import Policy
+from lavad.core.policy import Policy, Queue
 from lavad.core.reasons import Refused
 from lavad.core.records import QueueState
+
+GONE = "Not in lsb.queues any more; its jobs wait to be switched or killed."
 
 
 def reconfigure(cluster: Cluster, command: c.Reconfigure, now: float) -> Decision:
@@ -17,12 +19,16 @@ def reconfigure(cluster: Cluster, command: c.Reconfigure, now: float) -> Decisio
 
 
 def _with_removed(cluster: Cluster, policy: Policy) -> Policy:
-    """The policy, with queues that it has no more but that still hold jobs: closed and inactive."""
+    """The policy, with queues that it has no more but that still hold jobs: closed and inactive.
+
+    What is known of such a queue stays; after a restart that is its name alone.
+    """
     used = {queue for (queue, _), slots in cluster.tally.slots_by_queue.items() if slots}
-    removed = [queue for queue in cluster.configured.queues if queue.name in used and policy.queue(queue.name) is None]
+    removed = sorted(name for name in used if policy.queue(name) is None)
     if not removed:
         return policy
-    shut = tuple(replace(queue, open=False, active=False) for queue in removed)
+    known = cluster.configured.by_name
+    shut = [replace(known.get(name) or Queue(name, description=GONE), open=False, active=False) for name in removed]
     return replace(policy, queues=(*policy.queues, *shut))
 
 
