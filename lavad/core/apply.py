@@ -6,7 +6,7 @@ Every change of a job's state passes ``lifecycle.check``; every host share is ta
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from lavad.core import apply_hosts, lifecycle, terms
+from lavad.core import apply_hosts, lifecycle, resizing, terms
 from lavad.core import events as e
 from lavad.core.indexes.pending import Entry
 from lavad.core.model import FINAL, PREEMPTION, Allocation, HostShare, JobState, Key, serial_of
@@ -85,6 +85,7 @@ def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
         cluster.table.give_back(host.row, share, attempt.takes_whole_hosts)
         if cluster.pools:
             cluster.pools.give_back(attempt.key, (share,), not attempt.unreleased)
+    resizing.host_left(cluster, attempt, name)
     if not attempt.unreleased and attempt.over:
         cluster.attempts.pop(attempt.key, None)
 
@@ -123,6 +124,8 @@ def _leave_attempt(cluster: "Cluster", job: Job) -> Attempt:
     cluster.staging.pop(attempt.key, None)
     if cluster.runners.queues:
         cluster.runners.discard(attempt)
+    if attempt.key in cluster.resizable:
+        resizing.forget(cluster, attempt)
     if attempt.lends:
         _lend_no_more(cluster, attempt)
     if not attempt.unreleased:
@@ -341,6 +344,7 @@ def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
     attempt.started_at, attempt.pid = event.at, event.pid
     attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
     note_running(cluster, job)
+    resizing.note_resizable(cluster, job)
 
 
 def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
@@ -545,6 +549,7 @@ def _finished_forgotten(cluster: "Cluster", event: e.FinishedForgotten) -> None:
 
 
 HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+    **resizing.HANDLERS,
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,
     e.JobMoved: _job_moved,

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lavad.core import apply, terms
+from lavad.core import apply, resizing, terms
 from lavad.core.configured import as_configured
 from lavad.core.events import Event
 from lavad.core.indexes.dependants import Dependants
@@ -39,6 +39,8 @@ class Cluster:
         self.attempts: dict[Key, Attempt] = {}
         self.touched: set[Key] = set()  # attempts that took or gave back slots since the scheduler last asked
         self.staging: dict[Key, Attempt] = {}  # not all hosts have answered, or the launch is not yet confirmed
+        self.resizable: dict[Key, Attempt] = {}  # started attempts that may grow and shrink
+        self.resizing: dict[Key, Attempt] = {}  # those of them whose change is waited for, with a date
         self.lenders: dict[Key, Attempt] = {}  # suspended so that others may use what they hold; the first is first
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: room that is being cleared for it
         self.hosts: dict[str, Host] = {}
@@ -105,7 +107,7 @@ class Cluster:
             self._look_at_load(name)
         self.pools = Pools(policy)
         for attempt in self.attempts.values():
-            held = [share for share in attempt.allocation if share.host in attempt.unreleased]
+            held = [share for share in attempt.booked if share.host in attempt.unreleased]
             apply.enter_in_pool(self, attempt, held)
         pending = _pending_index(policy, self.rights)
         if not pending.is_like(self.pending):
@@ -183,7 +185,8 @@ class Cluster:
             self.lenders[attempt.key] = attempt
         if job is not None and not attempt.over:
             apply.note_running(self, job)
-        for share in attempt.allocation:
+            resizing.note_resizable(self, job)
+        for share in attempt.booked:
             if share.host in attempt.unreleased:
                 if share.host not in self.hosts:
                     self.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))

@@ -108,12 +108,36 @@ class MoveJob:
 
 
 @dataclass(frozen=True, slots=True)
+class ShrinkJob:
+    """bresize release: give up what ``what`` says: all, all but some hosts, or some hosts and slots of them."""
+
+    target: Target
+    what: str  # "all", "all ^h1 2*h2", "h1 2*h2"
+    caller: Caller
+    notify: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WishSize:
+    """bresize request and cancel: how many tasks the job is to grow to; 0: no more than it has."""
+
+    target: Target
+    tasks: int
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
 class HeldAttempt:
-    """One attempt an agent says it knows: ``last`` is its newest report, or None."""
+    """One attempt an agent says it knows: ``last`` is its newest report, or None.
+
+    ``version`` is that of the allocation it has, ``resized`` its newest word on one that changed.
+    """
 
     key: Key
     last: "AgentReport | None" = None
     launched: bool = False
+    version: int = 1
+    resized: "ReportResized | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +166,11 @@ class AgentHeard:
 
 @dataclass(frozen=True, slots=True)
 class ReportStaged:
+    """``version``, here and below: of the allocation with which the host took the attempt on; 0: the newest."""
+
     host: str
     key: Key
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +181,7 @@ class ReportRefused:
     key: Key
     reason: str
     host_fault: bool = False
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +210,28 @@ class ReportFinished:
     exec_cwd: str = ""
     also_released: bool = False
     lost: bool = False  # how it ended is not known
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ReportReleased:
     host: str
     key: Key
+    version: int = 0
 
 
-AgentReport = ReportStaged | ReportRefused | ReportStarted | ReportFinished | ReportReleased
+@dataclass(frozen=True, slots=True)
+class ReportResized:
+    """The lead host has the allocation of that version, and the job has been told. ``failed``: it will not have it."""
+
+    host: str
+    key: Key
+    version: int
+    failed: bool = False
+    detail: str = ""
+
+
+AgentReport = ReportStaged | ReportRefused | ReportStarted | ReportFinished | ReportReleased | ReportResized
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +292,8 @@ Command = (
     | ResumeJob
     | ModifyJob
     | MoveJob
+    | ShrinkJob
+    | WishSize
     | AgentHello
     | AgentGone
     | AgentHeard

@@ -180,6 +180,64 @@ class ClaimDropped:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptGrowing:
+    """Room was booked for a running attempt to grow into; hosts that are new to it are being made ready."""
+
+    at: float
+    key: Key
+    additions: Allocation
+    version: int
+    due: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthGivenUp:
+    """The growth under way comes to nothing: the allocation stays what it is."""
+
+    at: float
+    key: Key
+    version: int
+    retry_at: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResized:
+    """The attempt has another allocation from now on. What it gave up stays booked until hosts have let go of it."""
+
+    at: float
+    key: Key
+    allocation: Allocation
+    version: int
+    due: float  # then the change goes on without the lead host's word
+    by: str
+    reason: str = ""
+    notify: str = ""  # a command to run in place of the job's own notification
+    wish: int = 0  # tasks it is to grow to at most from now on; 0: as before
+    retry_at: float = 0.0  # it does not grow before
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeNoted:
+    """The lead host has acted on the newest allocation, or has had its time: hosts that leave may be told to."""
+
+    at: float
+    key: Key
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeWished:
+    """How far an attempt is to grow from now on was asked for."""
+
+    at: float
+    key: Key
+    tasks: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobLost:
     """The lead host is silent: the job may or may not run."""
 
@@ -381,6 +439,11 @@ Event = (
     | JobDoomed
     | RoomClaimed
     | ClaimDropped
+    | AttemptGrowing
+    | GrowthGivenUp
+    | AttemptResized
+    | ResizeNoted
+    | ResizeWished
     | JobLost
     | JobFound
     | JobAbandoned

@@ -5,9 +5,11 @@ Each check recounts from the records what ``apply`` keeps incrementally.
 
 from collections import Counter
 
+from lavad.core.allocations import tasks_of
 from lavad.core.cluster import Cluster
 from lavad.core.model import FINAL, HOLDING, JobState, Key
 from lavad.core.records import ArrayRecord, Job
+from lavad.core.resizing import is_resizable
 
 
 def check(cluster: Cluster) -> None:
@@ -16,6 +18,7 @@ def check(cluster: Cluster) -> None:
     _check_open(cluster)
     _check_site(cluster)
     _check_attempts(cluster)
+    _check_resizable(cluster)
     _check_lending(cluster)
     _check_pools(cluster)
     _check_arrays(cluster)
@@ -82,9 +85,12 @@ def _check_open(cluster: Cluster) -> None:
 def _check_attempts(cluster: Cluster) -> None:
     present: set[tuple[int, int]] = set()
     for key, attempt in cluster.attempts.items():
-        for share in attempt.allocation:
-            booked = key in cluster.hosts[share.host].attempts
-            assert booked == (share.host in attempt.unreleased), f"{key}: share on {share.host} is booked wrongly"
+        for share in attempt.booked:
+            held = cluster.hosts[share.host].attempts.get(key)
+            wanted = share if share.host in attempt.unreleased else None
+            assert held == wanted, f"{key}: on {share.host} {held} is booked, it should be {wanted}"
+        on = {share.host for share in attempt.booked}
+        assert attempt.unreleased <= on, f"{key}: waits for {attempt.unreleased - on}, where it has nothing"
         if attempt.over:
             assert attempt.unreleased, f"{key}: over and released, yet kept"
             continue
@@ -95,6 +101,25 @@ def _check_attempts(cluster: Cluster) -> None:
         assert job.attempt is attempt, f"{key}: attempt is not the job's"
         assert job.state in HOLDING, f"{key}: holds an allocation in {job.state.name}"
         assert (job.state is JobState.STAGING) == (key in cluster.staging), f"{key}: staging index is wrong"
+
+
+def _check_resizable(cluster: Cluster) -> None:
+    """The indexes are right, and no attempt is smaller or larger than it may be, or without its lead host."""
+    resizable = {
+        key: attempt
+        for key, attempt in cluster.attempts.items()
+        if not attempt.over and attempt.started_at and is_resizable(cluster.jobs[key.job].shared)
+    }
+    assert cluster.resizable == resizable, f"resizable {set(cluster.resizable)} are not {set(resizable)}"
+    waited = {key for key, attempt in resizable.items() if attempt.resizing.due}
+    assert set(cluster.resizing) == waited, f"resizing {set(cluster.resizing)} are not {waited}"
+    for key, attempt in resizable.items():
+        role, change = cluster.jobs[key.job].shared.request.roles[0], attempt.resizing
+        tasks = tasks_of(attempt.allocation)
+        assert role.tasks_min <= tasks, f"{key}: {tasks} tasks are too few"
+        assert tasks + tasks_of(change.growth) <= role.tasks_max, f"{key}: {tasks} tasks and {change.growth} too many"
+        assert bool(change.due) or not (change.growth or change.added), f"{key}: it grows and nobody waits for it"
+        assert change.version <= attempt.version, f"{key}: its allocation is newer than itself"
 
 
 def _check_lending(cluster: Cluster) -> None:
@@ -122,7 +147,7 @@ def _check_pools(cluster: Cluster) -> None:
         used = dict.fromkeys(pools.used[number], 0.0)
         for key, attempt in cluster.attempts.items():
             if pools.pool_of(key) == number:
-                held = [share for share in attempt.allocation if share.host in attempt.unreleased]
+                held = [share for share in attempt.booked if share.host in attempt.unreleased]
                 for name, amount in pools.amounts(number, held).items():
                     used[name] += amount
         assert pools.used[number] == used, f"pool {pool.name} uses {used}, counted are {pools.used[number]}"

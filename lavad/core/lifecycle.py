@@ -15,6 +15,7 @@ class IllegalTransition(Exception):
 
 _RUNNING = frozenset({S.RUN, S.USUSP, S.SSUSP})
 _ALIVE = HOLDING - {S.ZOMBI}
+_RESIZES = (e.AttemptGrowing, e.GrowthGivenUp, e.AttemptResized, e.ResizeNoted, e.ResizeWished)
 
 
 def _rows(
@@ -37,6 +38,7 @@ TRANSITIONS: dict[tuple[JobState, type], frozenset[JobState]] = {
     **_rows(e.JobResumed, SUSPENDED, S.RUN, S.USUSP, S.SSUSP),
     **{(state, e.JobSignalled): frozenset({state}) for state in HOLDING},
     **{(state, e.JobDoomed): frozenset({state}) for state in HOLDING},
+    **{(state, event): frozenset({state}) for state in HOLDING for event in _RESIZES},
     **_rows(e.JobLost, _RUNNING | {S.STAGING}, S.UNKWN),
     **_rows(e.JobFound, frozenset({S.UNKWN}), S.STAGING, S.RUN, S.USUSP, S.SSUSP),
     **_rows(e.JobAbandoned, frozenset({S.UNKWN, S.ZOMBI}), S.ZOMBI),

@@ -66,6 +66,7 @@ class RoleAsked:
     launch: Launch = Launch.FIRST
     name: str = ""
     command: str = ""
+    resizable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class RoleRequest:
     launch: Launch = Launch.FIRST
     name: str = ""
     command: str = ""
+    resizable: bool = False  # may grow up to its maximum and shrink down to its minimum while it runs
 
     @property
     def is_special(self) -> bool:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lavad.core import events as e
+from lavad.core.allocations import grown
 from lavad.core.model import Allocation, JobState, Key, Launch, serial_of
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
     from lavad.core.records import Attempt
 
+LEFT = "the job gave this host up"
 TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
 
 
@@ -57,6 +59,17 @@ class ReleaseOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class ResizeOrder:
+    """The attempt has another allocation now; the lead host lets the job know and then says that it has."""
+
+    host: str
+    key: Key
+    version: int
+    allocation: Allocation
+    notify: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetOrder:
     """The last report of the attempt is durable: the agent may drop its record."""
 
@@ -64,7 +77,7 @@ class ForgetOrder:
     key: Key
 
 
-Order = StageOrder | LaunchOrder | SignalOrder | ReleaseOrder | ForgetOrder
+Order = StageOrder | LaunchOrder | SignalOrder | ReleaseOrder | ResizeOrder | ForgetOrder
 
 
 def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
@@ -86,6 +99,10 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
                 yield from doom_orders(cluster, attempt)
+        case e.AttemptGrowing() | e.AttemptResized() | e.ResizeNoted():
+            attempt = cluster.attempts.get(event.key)
+            if attempt is not None and not attempt.over:
+                yield from _resize_orders(attempt, event)
         case e.JobFinished() | e.JobRequeued():
             yield from _release_orders(cluster, event)
         case e.HostReleased(assumed=True):
@@ -100,6 +117,36 @@ def stage_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> Ite
     for share in attempt.allocation:
         if hosts is None or share.host in hosts:
             yield StageOrder(share.host, attempt.key, attempt.version, attempt.allocation, launch_now)
+
+
+def _resize_orders(
+    attempt: "Attempt", event: e.AttemptGrowing | e.AttemptResized | e.ResizeNoted
+) -> Iterator[StageOrder | ResizeOrder | ReleaseOrder]:
+    """New hosts are made ready; those that stay hear of the change; then those that leave are told to."""
+    match event:
+        case e.AttemptGrowing():
+            yield from growth_orders(attempt)
+        case e.AttemptResized():
+            for share in attempt.allocation:
+                if share.host in attempt.unreleased:
+                    yield resize_order(attempt, share.host)
+        case e.ResizeNoted():
+            for share in attempt.resizing.leaving:
+                yield ReleaseOrder(share.host, attempt.key, LEFT)
+
+
+def growth_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> Iterator[StageOrder]:
+    """Stage orders to hosts that an attempt is growing to, or to some of them again."""
+    allocation = grown(attempt.allocation, attempt.resizing.growth)
+    for share in attempt.resizing.growth:
+        if attempt.share_on(share.host) is None and (hosts is None or share.host in hosts):
+            yield StageOrder(share.host, attempt.key, attempt.joined_with(share.host), allocation, False)
+
+
+def resize_order(attempt: "Attempt", host: str) -> ResizeOrder:
+    """The attempt's present allocation, for one of its hosts."""
+    change = attempt.resizing
+    return ResizeOrder(host, attempt.key, change.version, attempt.allocation, change.notify)
 
 
 def launch_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[LaunchOrder]:
@@ -117,7 +164,7 @@ def launch_hosts(cluster: "Cluster", attempt: "Attempt") -> list[str]:
 
 
 def _signal_orders(attempt: "Attempt", signal: int, reason: str, serial: int) -> Iterator[SignalOrder]:
-    for share in attempt.allocation:
+    for share in attempt.booked:
         if share.host in attempt.unreleased:
             yield SignalOrder(share.host, attempt.key, signal, reason, serial)
 
@@ -130,7 +177,7 @@ def signal_again(attempt: "Attempt", host: str) -> Iterator[SignalOrder]:
 
 def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder]:
     """End an attempt that has failed as a whole, wherever it can be reached; the others hear it when they are back."""
-    for share in attempt.allocation:
+    for share in attempt.booked:
         host = cluster.hosts.get(share.host)
         if share.host in attempt.unreleased and host is not None and not host.is_silent:
             yield doom_order(attempt, share.host)
@@ -146,6 +193,6 @@ def _release_orders(cluster: "Cluster", event: e.JobFinished | e.JobRequeued) ->
     if attempt is None:
         return
     reason = event.reason or "the job has ended"
-    for share in attempt.allocation:
+    for share in attempt.booked:
         if share.host in attempt.unreleased:
             yield ReleaseOrder(share.host, attempt.key, reason)

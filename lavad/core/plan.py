@@ -39,9 +39,27 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class Grow:
+    """Let a running attempt have these shares as well."""
+
+    key: Key
+    additions: Allocation
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shrink:
+    """Let a running attempt give up these shares; ``elastic.spare`` says what it could."""
+
+    key: Key
+    gives: Allocation
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The starts of one slice, in the order they were decided; ``is_complete`` when the pass has nothing more to look
-    at. A takeover, starts in cleared room, resumptions and drops come in plans of their own.
+    at. A takeover, starts in cleared room, resumptions, drops and changes of size come in plans of their own.
     """
 
     starts: tuple[Start, ...] = ()
@@ -51,8 +69,15 @@ class Plan:
     claimed: tuple[Start, ...] = ()  # in room that was cleared for them
     resumes: tuple[Key, ...] = ()
     drops: tuple[Drop, ...] = ()
+    shrinks: tuple[Shrink, ...] = ()
+    grows: tuple[Grow, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Is there nothing to apply?"""
-        return not (self.starts or self.takeover or self.claimed or self.resumes or self.drops)
+        return not (self.starts or self.takeover or self.claimed or self.resumes or self.drops or self.is_resize)
+
+    @property
+    def is_resize(self) -> bool:
+        """Does it change running jobs' allocations?"""
+        return bool(self.shrinks or self.grows)

@@ -294,6 +294,7 @@ class Policy:
     silent_after_s: float = 15.0
     order_validity_s: float = 8.0
     avoid_host_s: float = 60.0
+    resize_timeout_s: float = 60.0  # how long a job may take to adapt to another allocation before it counts as adapted
     login_hosts: frozenset[str] = field(default_factory=frozenset)
     zone: tzinfo = UTC  # in which windows and begin times are meant
     user_groups: Mapping[str, Names] = field(default_factory=dict)  # members at any depth

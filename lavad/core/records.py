@@ -7,6 +7,7 @@ A pending job is one small object that shares all it can with its kind; what onl
 from collections import Counter
 from dataclasses import dataclass
 
+from lavad.core.allocations import grown
 from lavad.core.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.ranges import Ranges
@@ -64,6 +65,31 @@ class HostUsage:
     memory_mib_mean: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Resizing:
+    """How an attempt's allocation is changing, or has changed. ``version`` is that of the newest allocation.
+
+    ``growth`` is booked in addition and not used before every new host of it has staged. ``leaving`` has been given up
+    and stays booked: on hosts that the attempt leaves until they say that nothing is left, on others until its lead
+    host has acted on the change. ``due`` is when that is no longer waited for.
+    """
+
+    version: int = 1
+    growth: Allocation = ()
+    leaving: Allocation = ()
+    due: float = 0.0  # 0: nothing is waited for
+    is_told: bool = True  # the lead host has acted on the newest allocation, or has had its time
+    added: Allocation = ()  # by a growth that the lead host has not accepted yet
+    retry_at: float = 0.0  # it does not grow again before
+    wish: int = 0  # tasks it is to grow to at most; 0: to its maximum
+    notify: str = ""  # a command to run in place of the job's own notification
+    reason: str = ""  # of the growth
+    joined: tuple[tuple[str, int], ...] = ()  # hosts that came later, with the version they came with
+
+
+NEVER_RESIZED = Resizing()
+
+
 class Attempt:
     """One dispatch: who holds what where, and how far it has come.
 
@@ -89,6 +115,7 @@ class Attempt:
         "over",
         "pid",
         "preemptions",
+        "resizing",
         "staged",
         "start_reason",
         "started_at",
@@ -127,6 +154,7 @@ class Attempt:
         self.is_unconstrained = False  # forced with brun -f: windows do not suspend it
         self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
+        self.resizing = NEVER_RESIZED
         self.usage: dict[str, HostUsage] = {}
 
     @property
@@ -141,6 +169,18 @@ class Attempt:
     def is_ending(self) -> bool:
         """Is it being ended, for whatever reason?"""
         return bool(self.kill_reason or self.doomed or self.over)
+
+    @property
+    def booked(self) -> Allocation:
+        """All that it holds or is to hold on hosts, one share a host: the allocation, its growth, what is leaving."""
+        change = self.resizing
+        if not (change.growth or change.leaving):
+            return self.allocation
+        return grown(grown(self.allocation, change.growth), change.leaving)
+
+    def joined_with(self, host: str) -> int:
+        """The version with which a host became part of the attempt: older words of it are of an earlier stay."""
+        return dict(self.resizing.joined).get(host, 1)
 
     def share_on(self, host: str) -> HostShare | None:
         """This attempt's part on that host, or None."""

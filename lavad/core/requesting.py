@@ -214,6 +214,7 @@ def _role(asked: RoleAsked, term: Term, usage: Usage, tasks_min: int, tasks_max:
         launch=asked.launch,
         name=asked.name,
         command=asked.command,
+        resizable=asked.resizable,
     )
 
 

@@ -104,7 +104,7 @@ def _standing(cluster: Cluster, host: Host, before: Claim | None, gone: Collecti
 def shares_of(cluster: Cluster, key: Key) -> Allocation:
     """What an attempt still holds."""
     attempt = cluster.attempts[key]
-    return tuple(share for share in attempt.allocation if share.host in attempt.unreleased)
+    return tuple(share for share in attempt.booked if share.host in attempt.unreleased)
 
 
 def on_their_way_out(cluster: Cluster) -> set[Key]:
@@ -115,7 +115,7 @@ def on_their_way_out(cluster: Cluster) -> set[Key]:
 
 def is_within_reach(cluster: Cluster, attempt: Attempt) -> bool:
     """Can every host of it be told something now, and does every host still hold its part?"""
-    for share in attempt.allocation:
+    for share in attempt.booked:
         host = cluster.hosts[share.host]
         if not host.is_connected or host.is_silent or share.host not in attempt.unreleased:
             return False

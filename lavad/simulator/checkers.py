@@ -83,6 +83,15 @@ class History:
         process.is_stopped = False
         self._check_room(process.host, slots, limit_gpus)
 
+    def resize(self, process: Process, slots_held: int, slots: int, limit_gpus: int) -> None:
+        """A running job has another number of slots on a host.
+
+        Raises:
+            Violation: others have its slots.
+        """
+        process.slots = slots_held
+        self._check_room(process.host, slots, limit_gpus)
+
     def _check_room(self, name: str, slots: int, limit_gpus: int) -> None:
         """What is stopped takes no slots, but its devices are its own."""
         here = self.running[name]

@@ -6,14 +6,14 @@ and repeated until it is forgotten. Reality (what runs) is entered in the ``Hist
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol
 
 from lavad.core import commands as c
-from lavad.core.model import HostFacts, HostShare, Key
-from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
-from lavad.simulator.checkers import History, Process
+from lavad.core.model import Allocation, HostFacts, HostShare, Key
+from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
+from lavad.simulator.checkers import History, Process, Violation
 
 SIGINT, SIGKILL, SIGCONT, SIGSTOP = 2, 9, 18, 19
 TERMINATE_STEP_S = 3.0
@@ -88,6 +88,8 @@ class Entry:
     last: c.AgentReport | None = None
     serials: set[int] = field(default_factory=set)
     age_s: float = 0.0  # of the order that lets it start, when it came
+    version: int = 1
+    resized: c.ReportResized | None = None  # the newest word on another allocation
 
 
 class SimulatedHost:
@@ -185,6 +187,8 @@ class SimulatedHost:
                 self._tell_end(shepherd, False)
             elif shepherd.is_timed:
                 entry.last = self._started_report(shepherd)
+            if entry.version > 1 and shepherd.is_lead and (not entry.resized or entry.resized.version < entry.version):
+                self._later(self.world.rng.uniform(0.01, 1.0), lambda: self._tell_job(key, entry.order.allocation))
         elif key in self.exit_log:
             status, at = self.exit_log[key]
             self._over(key, self._finished_report(key, status, at, True))
@@ -209,7 +213,10 @@ class SimulatedHost:
 
     def hello(self) -> c.AgentHello:
         """The first message of a session."""
-        held = tuple(c.HeldAttempt(key, entry.last, entry.is_launched) for key, entry in self.journal.items())
+        held = tuple(
+            c.HeldAttempt(key, entry.last, entry.is_launched, entry.version, entry.resized)
+            for key, entry in self.journal.items()
+        )
         return c.AgentHello(self.facts, self.incarnation, held)
 
     def _started_report(self, shepherd: Shepherd) -> c.ReportStarted:
@@ -222,10 +229,15 @@ class SimulatedHost:
         return c.ReportFinished(self.name, key, status, at + self.skew_s, reason, also_released=released)
 
     def _keep(self, key: Key, report: c.AgentReport) -> None:
-        self.journal[key].last = report
+        entry = self.journal[key]
+        if not isinstance(report, c.ReportStarted):
+            report = replace(report, version=entry.version)
+        entry.last = report
         self.world.say(self, [report])
 
     def _over(self, key: Key, report: c.AgentReport) -> None:
+        if any(one.key == key for one in self.world.history.running[self.name]):
+            raise Violation(f"{self.name} says that nothing is left of {key}, and something runs")
         self.journal[key].state = "over"
         self._keep(key, report)
 
@@ -249,22 +261,34 @@ class SimulatedHost:
                 self._signal(order, entry)
             case ReleaseOrder():
                 self._release(order, entry)
+            case ResizeOrder():
+                self._resize(order, entry)
             case ForgetOrder():
                 if entry is not None and entry.state == "over":
-                    del self.journal[order.key]
-                    self.shepherds.pop(order.key, None)
-                    self.exit_log.pop(order.key, None)
-                    self.start_log.discard(order.key)
+                    self._forget(order.key)
+
+    def _forget(self, key: Key) -> None:
+        del self.journal[key]
+        self.shepherds.pop(key, None)
+        self.exit_log.pop(key, None)
+        self.start_log.discard(key)
 
     def _stage(self, order: StageOrder, entry: Entry | None, is_stale: bool, age_s: float) -> None:
-        if entry is not None:
+        if entry is not None and order.version > entry.version:
+            if entry.state != "over":
+                why = "what is left of the attempt is still being ended here"
+                self.world.say(self, [c.ReportRefused(self.name, order.key, why, version=order.version)])
+                return
+            self._forget(order.key)  # it left the attempt, and is to take part again
+        elif entry is not None:
             if entry.last is not None:
                 self.world.say(self, [entry.last])
             return
         if is_stale:
-            self.world.say(self, [c.ReportRefused(self.name, order.key, "the order is too old")])
+            report = c.ReportRefused(self.name, order.key, "the order is too old", version=order.version)
+            self.world.say(self, [report])
             return
-        entry = self.journal[order.key] = Entry(order, order.launch_now, age_s=age_s)
+        entry = self.journal[order.key] = Entry(order, order.launch_now, age_s=age_s, version=order.version)
         self._later(self.world.rng.uniform(0.005, 0.3), lambda: self._hold(order, entry))
 
     def _hold(self, order: StageOrder, entry: Entry) -> None:
@@ -319,6 +343,52 @@ class SimulatedHost:
             entry.is_releasing = True
             shepherd = self.shepherds[key]
             self.world.after(self.world.rng.uniform(0.01, 0.2), lambda: self._end(shepherd, SIGKILL))
+
+    # -- another allocation ------------------------------------------------------------------------------------------
+
+    def _resize(self, order: ResizeOrder, entry: Entry | None) -> None:
+        if entry is None or entry.state != "held":
+            return
+        if order.version <= entry.version:
+            if entry.resized is not None:
+                self.world.say(self, [entry.resized])
+            return
+        before, entry.order = entry.order.allocation, replace(entry.order, allocation=order.allocation)
+        entry.version = order.version
+        self._let_shepherd_know(order.key, order.allocation)
+        if order.allocation[0].host == self.name:
+            self._later(self.world.rng.uniform(0.01, 1.0), lambda: self._tell_job(order.key, before))
+
+    def _let_shepherd_know(self, key: Key, allocation: Allocation) -> None:
+        shepherd = self.shepherds[key]
+        shepherd.peers = tuple(share.host for share in allocation)
+        shepherd.share = next(share for share in allocation if share.host == self.name)
+        if shepherd.process is not None and not shepherd.process.ended:
+            self.world.history.resize(shepherd.process, shepherd.share.slots, self.facts.slots, self.facts.gpus)
+
+    def _tell_job(self, key: Key, before: Allocation) -> None:
+        """The notification command runs; then the job uses what it has got."""
+        entry, shepherd = self.journal.get(key), self.shepherds.get(key)
+        if entry is None or entry.state != "held" or shepherd is None:
+            return
+        new = [share.host for share in entry.order.allocation if share.host not in {one.host for one in before}]
+        failed = bool(new) and self.world.rng.random() < 0.05
+        if not failed and not shepherd.is_stopped and shepherd.process is not None:
+            for name in new:
+                self.world.after(self.world.rng.uniform(0.01, 0.1), lambda name=name: self._join_rank(shepherd, name))  # type: ignore[misc]
+        entry.resized = c.ReportResized(self.name, key, entry.version, failed, "exit code 1" if failed else "")
+        self.world.say(self, [entry.resized])
+
+    def _join_rank(self, lead: Shepherd, name: str) -> None:
+        """A task on a host that is new: a job that can grow can also do without it."""
+        there = self.world.peer(name)
+        shepherd = there.shepherds.get(lead.key)
+        is_ready = there.is_agent_up and not there.is_stopped and shepherd is not None and name in lead.peers
+        if lead.end is not None or lead.is_over or not is_ready or shepherd is None:
+            return
+        entry = there.journal[lead.key]
+        if shepherd.process is None and not shepherd.is_over and not shepherd.end and not entry.is_releasing:
+            there._begin_process(shepherd, is_command=False)
 
     # -- shepherds: they act also while the agent is away --------------------------------------------------------------
 
@@ -429,7 +499,9 @@ class SimulatedHost:
                 self.world.after(self.world.rng.uniform(0.1, 1.5), lambda name=name: self._rank_ends(shepherd, name))  # type: ignore[misc]
         elif not self.world.behaviour(shepherd.key).each and not shepherd.is_lead:
             lead = self.world.peer(shepherd.peers[0])
-            self.world.after(self.world.rng.uniform(0.1, 1.0), lambda: self._lead_notices(lead, shepherd.key))
+            self.world.after(
+                self.world.rng.uniform(0.1, 1.0), lambda: self._lead_notices(lead, shepherd.key, self.name)
+            )
 
     def _rank_ends(self, lead: Shepherd, name: str) -> None:
         there = self.world.peer(name)
@@ -437,10 +509,10 @@ class SimulatedHost:
         if shepherd is not None and shepherd.process is not None:
             there.world.history.stop(shepherd.process, self.world.now, SIGKILL)
 
-    def _lead_notices(self, lead: "SimulatedHost", key: Key) -> None:
+    def _lead_notices(self, lead: "SimulatedHost", key: Key, name: str) -> None:
         shepherd = lead.shepherds.get(key)
-        if shepherd is not None and shepherd.process is not None:
-            lead._end(shepherd, 1 << 8)  # a lost task ends the program
+        if shepherd is not None and shepherd.process is not None and name in shepherd.peers:
+            lead._end(shepherd, 1 << 8)  # a lost task ends the program, unless it has given that host up
 
     def _is_over(self, shepherd: Shepherd) -> None:
         if self.shepherds.get(shepherd.key) is shepherd:

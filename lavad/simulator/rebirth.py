@@ -25,6 +25,7 @@ ATTEMPT_FIELDS = (
     "lends",
     "preemptions",
     "is_unconstrained",
+    "resizing",
 )
 
 

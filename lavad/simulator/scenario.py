@@ -5,7 +5,7 @@ have ended and every host must be empty.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lavad.core import commands as c
@@ -14,7 +14,7 @@ from lavad.core.events import NewJob
 from lavad.core.model import SUSPENDED, JobState, Launch, Request, RoleRequest, Shared, pack_text
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow, Refused
-from lavad.core.records import ArrayRecord
+from lavad.core.records import ArrayRecord, Job
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 from lavad.simulator.checkers import Violation, check
@@ -88,7 +88,10 @@ class Users:
             one_host=tasks > 1 and rng.random() < 0.1,
             launch=Launch.EACH if each else Launch.FIRST,
         )
-        request = Request((role,), exclusive=rng.random() < 0.05)
+        exclusive = rng.random() < 0.05
+        if rng.random() < 0.7 and not (is_array or each or exclusive):
+            role = replace(role, resizable=True, tasks_max=role.tasks_max + rng.choice((2, 4, 8)))
+        request = Request((role,), exclusive=exclusive)
         uid = rng.choice((1000, 1001))
         queue = rng.choice(("normal", "normal", "short", "priority"))
         shared = Shared(f"u{uid}", uid, uid, queue, "p", request, rerunnable=rng.random() < 0.4)
@@ -137,7 +140,9 @@ class Users:
         elements = self.world.history.elements[job]
         index = self.rng.choice(elements) if elements != (0,) and self.rng.random() < 0.5 else -1
         target = c.Target(job, Ranges.of(index) if index > 0 else None)
-        what = self.rng.choice(("kill", "signal9", "stop", "stop", "stop", "usr1", "usr1", "force", "close"))
+        what = self.rng.choice(
+            ("kill", "signal9", "stop", "stop", "stop", "usr1", "force", "close", "less", "less", "more")
+        )
         if what == "kill":
             self._kill(c.KillJob(target, ROOT), job, index)
         elif what == "signal9":
@@ -149,6 +154,8 @@ class Users:
             self._ask(c.SignalJob(target, 10, ROOT), lambda _: None)
         elif what == "force":
             self._force(target, job, index)
+        elif what in ("less", "more"):
+            self._resize(target, what)
         else:
             self._close_a_host()
 
@@ -161,6 +168,17 @@ class Users:
         elements = self.world.history.elements[job] if index < 0 else (index,)
         self.world.history.forced.update((job, one) for one in elements)
         self._kill(c.KillJob(target, ROOT, remove=True), job, index)
+
+    def _resize(self, target: c.Target, what: str) -> None:
+        """Give back all that can be spared, or the host that came last; or let the job grow to its maximum again."""
+        record = self.world.master.cluster.jobs.get(target.job)
+        if not isinstance(record, Job) or record.attempt is None:
+            return
+        if what == "less":
+            last = record.attempt.allocation[-1].host
+            self._ask(c.ShrinkJob(target, self.rng.choice(("all", last, f"1*{last}")), ROOT), lambda _: None)
+        else:
+            self._ask(c.WishSize(target, record.shared.request.slots_max, ROOT), lambda _: None)
 
     def _resume_later(self, target: c.Target) -> None:
         self.world.after(self.rng.uniform(0.0, 20), lambda: self._ask(c.ResumeJob(target, ROOT), lambda _: None))

@@ -384,6 +384,32 @@ def _doomed(turn: _Turn, event: e.JobDoomed) -> None:
     turn.tell(event.at, event.key, "doomed", v.detail(reason=event.reason))
 
 
+def _growing(turn: _Turn, event: e.AttemptGrowing) -> None:
+    turn.attempts[event.key] = None
+    hosts, reason = v.hosts_text(event.additions), v.quote(event.reason)
+    turn.tell(event.at, event.key, "growing", f'{{"hosts":{hosts},"reason":{reason}}}')
+
+
+def _growth_given_up(turn: _Turn, event: e.GrowthGivenUp) -> None:
+    turn.attempts[event.key] = None
+    turn.tell(event.at, event.key, "ungrown", v.detail(reason=event.reason))
+
+
+def _resized(turn: _Turn, event: e.AttemptResized) -> None:
+    turn.attempts[event.key] = None
+    hosts, by, reason = v.hosts_text(event.allocation), v.quote(v.clean(event.by)), v.quote(event.reason)
+    turn.tell(event.at, event.key, "resized", f'{{"hosts":{hosts},"by":{by},"reason":{reason}}}')
+
+
+def _resize_noted(turn: _Turn, event: e.ResizeNoted) -> None:
+    turn.attempts[event.key] = None
+
+
+def _resize_wished(turn: _Turn, event: e.ResizeWished) -> None:
+    turn.attempts[event.key] = None
+    turn.tell(event.at, event.key, "wished", v.detail(tasks=event.tasks, by=v.clean(event.by)))
+
+
 def _lost(turn: _Turn, event: e.JobLost) -> None:
     turn.touch(event.key)
     turn.tell(event.at, event.key, "lost")
@@ -445,6 +471,11 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobDoomed: _doomed,
     e.RoomClaimed: _room_claimed,
     e.ClaimDropped: _claim_dropped,
+    e.AttemptGrowing: _growing,
+    e.GrowthGivenUp: _growth_given_up,
+    e.AttemptResized: _resized,
+    e.ResizeNoted: _resize_noted,
+    e.ResizeWished: _resize_wished,
     e.JobLost: _lost,
     e.JobFound: _found,
     e.JobAbandoned: _abandoned,

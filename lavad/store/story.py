@@ -212,6 +212,17 @@ def _moved(detail: dict[str, Any]) -> list[str]:
     return [f"Job is moved to {where} by user or administrator <{detail.get('by', '')}>"]
 
 
+def _hosts_named(detail: dict[str, Any]) -> str:
+    """Hosts of an allocation with their slots, as LSF counts them in a list: ``<2*h1> <h2>``."""
+    return " ".join(f"<{share[1]}*{share[0]}>" if share[1] > 1 else f"<{share[0]}>" for share in detail["hosts"])
+
+
+def _resized(detail: dict[str, Any]) -> list[str]:
+    slots = sum(share[1] for share in detail["hosts"])
+    reason = f"; {detail['reason']}" if detail.get("reason") else ""
+    return [f"Resized to {slots} slots on {_hosts_named(detail)} by {detail.get('by', '')}{reason}"]
+
+
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "dispatched": _dispatched,
     "started": _started,
@@ -230,6 +241,10 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "doomed": lambda detail: [f"Failed as a whole: {detail.get('reason', '')}"],
     "abandoned": lambda detail: [_asked_for("KILL", detail), "Zombie; its host can't be reached"],
     "moved": _moved,
+    "growing": lambda detail: [f"Additional allocation on {_hosts_named(detail)} is being made ready"],
+    "ungrown": lambda detail: [f"Additional allocation given up: {detail.get('reason', '')}"],
+    "resized": _resized,
+    "wished": lambda detail: [f"Size of {detail['tasks']} tasks requested by <{detail.get('by', '')}>"],
     "met": lambda _: ["Dependency condition satisfied"],
     "modified": lambda detail: [f"Parameters of Job are changed: {detail.get('changes', '')}"],
 }

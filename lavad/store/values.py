@@ -25,7 +25,7 @@ from lavad.core.model import (
     Shared,
 )
 from lavad.core.ranges import Ranges
-from lavad.core.records import Attempt, Claim, Host, JobEnd, Terms
+from lavad.core.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, Terms
 from lavad.store.batch import Row
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def allocation_row(attempt: Attempt) -> Row:
 def _attempt_words(attempt: Attempt) -> str:
     is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
     more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
+    if attempt.resizing is not NEVER_RESIZED:
+        more += f',"size":{_resizing_text(attempt.resizing)}'
     signal = "null" if attempt.last_signal is None else _encode(attempt.last_signal)
     return (
         f'{{"home":{quote(attempt.exec_home)},"cwd":{quote(attempt.exec_cwd)},"start":{quote(attempt.start_reason)},'
@@ -173,8 +175,27 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
     attempt.last_signal = tuple(words["signal"]) if words.get("signal") else None
     for name, value in words.get("more", {}).items():
         setattr(attempt, name, tuple(value) if name == "lends" else value)
+    if words.get("size"):
+        attempt.resizing = _resizing(words["size"])
     attempt.staged, attempt.unreleased = set(json.loads(row.staged)), set(json.loads(row.unreleased))
     return attempt
+
+
+_SIZES = ("growth", "leaving", "added")
+
+
+def _resizing_text(change: Resizing) -> str:
+    """How an attempt's allocation is changing."""
+    rest = {name: value for name, value in _as_dict(change).items() if name not in _SIZES}
+    shares = ",".join([f'"{name}":{hosts_text(getattr(change, name))}' for name in _SIZES])
+    return f"{_encode(rest)[:-1]},{shares}}}"
+
+
+def _resizing(values: dict[str, Any]) -> Resizing:
+    known = _known(Resizing, values)
+    known.update({name: _allocation(values.get(name, [])) for name in _SIZES})
+    known["joined"] = tuple((host, version) for host, version in values.get("joined", ()))
+    return Resizing(**known)
 
 
 # -- what stands besides jobs and hosts --------------------------------------------------------------------------------
@@ -271,7 +292,7 @@ def _as_dict(value: Any) -> Any:
         return _as_dict(value._asdict())
     if isinstance(value, dict):
         return {name: _as_dict(part) for name, part in value.items()}
-    if isinstance(value, Shared | Request | RoleRequest | HostFacts):
+    if isinstance(value, Shared | Request | RoleRequest | HostFacts | HostShare | Resizing):
         return {field.name: _as_dict(getattr(value, field.name)) for field in fields(value) if field.init}
     if isinstance(value, tuple | frozenset):
         return [_as_dict(part) for part in (sorted(value) if isinstance(value, frozenset) else value)]
@@ -300,7 +321,7 @@ def _alternative(values: dict[str, Any]) -> Alternative:
     return Alternative(roles, values.get("same", ""), values.get("cu", ""), values.get("delay_s", 0))
 
 
-def _known(kind: type[Shared | Request | RoleRequest | HostFacts], values: dict[str, Any]) -> dict[str, Any]:
+def _known(kind: type[Shared | Request | RoleRequest | HostFacts | Resizing], values: dict[str, Any]) -> dict[str, Any]:
     names = {field.name for field in fields(kind) if field.init}
     return {name: value for name, value in values.items() if name in names}
 

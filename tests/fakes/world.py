@@ -5,13 +5,13 @@ Everything goes through ``step``, as in the master; the seed decides everything.
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, HostShare, Key, Request, RoleRequest, Shared, pack_text
-from lavad.core.plan import Plan, Start
+from lavad.core.plan import Grow, Plan, Start
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow, Refused
@@ -34,9 +34,11 @@ def new_job(
     limit: int = 0,
     dependency: str = "",
     begin_at: float = 0.0,
+    tasks_more: int = 0,
 ) -> NewJob:
     """A submit with only what matters spelled out."""
-    request = Request((RoleRequest(tasks_min=slots, tasks_max=slots),))
+    role = RoleRequest(tasks_min=slots, tasks_max=slots + tasks_more, resizable=tasks_more > 0)
+    request = Request((role,))
     shared = Shared(user, 1000, 1000, queue, "default", request, from_host="login1", rerunnable=rerunnable)
     text = pack_text(name=name, command="sleep 1", submit_cwd="$HOME/run", output="out.%J")
     return NewJob(0, shared, text, spec, request_id, hold, indices, limit, 0, dependency, begin_at)
@@ -91,6 +93,7 @@ class World:
             + [self.start] * 20
             + [self.report] * 40
             + [self.control] * 8
+            + [self.resize] * 8
             + [self.trouble] * 3
             + [self.return_] * 3
             + [self.administer, self.pass_time]
@@ -117,6 +120,7 @@ class World:
             limit=rng.choice([0, 0, 2]),
             dependency=self.a_condition(),
             begin_at=self.now + rng.choice([-5.0, 20.0, 200.0]) if rng.random() < 0.1 else 0.0,
+            tasks_more=0 if indices else rng.choice([0, 6]),
         )
         self.do(c.SubmitJob(job, c.Caller(job.shared.user, 1000)))
 
@@ -196,6 +200,24 @@ class World:
         over = {job for job, index in self.cluster.finished if not index} | set(self.cluster.ended_arrays)
         return [job for job in self.cluster.jobs if job not in over]
 
+    def resize(self) -> None:
+        """Some running job that can is given more, gives something back, or is to have another size."""
+        rng = self.random
+        if not self.cluster.resizable:
+            return
+        key, attempt = rng.choice(list(self.cluster.resizable.items()))
+        role = self.cluster.jobs[key.job].shared.request.roles[0]
+        if rng.random() < 0.6:
+            mine = {share.host for share in attempt.booked}
+            more = self._place(rng.randint(1, 3))
+            more = tuple(replace(one, memory_mib=0) if one.host in mine else one for one in more)
+            self.do(c.ApplyPlan(Plan(grows=(Grow(key, more, "there was room"),))))
+        elif rng.random() < 0.7:
+            last = attempt.allocation[-1].host
+            self.do(c.ShrinkJob(c.Target(key.job), rng.choice(["all", last, f"1*{last}"]), ROOT, rng.choice(["", "x"])))
+        else:
+            self.do(c.WishSize(c.Target(key.job), rng.choice([0, role.tasks_max]), ROOT))
+
     # -- agents ----------------------------------------------------------------------------------------------------
 
     def report(self) -> None:
@@ -214,8 +236,20 @@ class World:
             self.do(c.ReportRefused(host, key, "no such user", True) if refuses else c.ReportStaged(host, key))
         elif not attempt.started_at:
             self.do(c.ReportStarted(attempt.lead, key, rng.randint(2, 99_999), self.now, "/home/a", "/home/a\udcff/x"))
+        elif attempt.resizing.growth or not attempt.resizing.is_told:
+            self._answer(attempt)
         elif rng.random() < 0.25:
             self._end(host, key)
+
+    def _answer(self, attempt: Attempt) -> None:
+        """What hosts say to another size."""
+        rng, key, change = self.random, attempt.key, attempt.resizing
+        if not change.growth:
+            self.do(c.ReportResized(attempt.lead, key, change.version, rng.random() < 0.2, "exit code 1"))
+            return
+        host = rng.choice(change.growth).host
+        refuses = rng.random() < 0.2
+        self.do(c.ReportRefused(host, key, "no such user", True) if refuses else c.ReportStaged(host, key))
 
     def _end(self, host: str, key: Key) -> None:
         status = self.random.choice([0, 0, 256, 9])

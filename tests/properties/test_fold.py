@@ -22,6 +22,7 @@ def state_of(cluster: Cluster) -> dict[str, Any]:
         "jobs": {record.id: _record(record) for record in cluster.jobs.values()},
         "attempts": {key: _attempt(attempt) for key, attempt in cluster.attempts.items()},
         "staging": set(cluster.staging),
+        "resizable": (set(cluster.resizable), set(cluster.resizing)),
         "remembered": {record.id: _record(record) for record in cluster.remembered.values()},
         "conditions": cluster.dependants.conditions,
         "lenders": set(cluster.lenders),

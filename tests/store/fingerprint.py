@@ -12,6 +12,8 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
         "next_job": cluster.next_job,
         "jobs": {record.id: _record(record) for record in cluster.jobs.values()},
         "attempts": {tuple(key): _attempt(attempt) for key, attempt in cluster.attempts.items()},
+        "resizable": {tuple(key) for key in cluster.resizable},
+        "resizing": {tuple(key) for key in cluster.resizing},
         "staging": {tuple(key) for key in cluster.staging},
         "lenders": {tuple(key) for key in cluster.lenders},
         "claims": dict(cluster.claims),

@@ -14,7 +14,7 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.model import HostShare, JobState, Key, Launch, RoleAsked
-from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
+from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord
@@ -28,7 +28,7 @@ from tests.transcripts import rules, site
 HERE = Path(__file__).resolve().parent
 CALLERS = {"ann": ANN, "bob": BOB, "root": ROOT}
 QUIET = (e.HostJoined, e.JobSubmitted, e.HostStaged)
-FLAGS = {"exclusive", "rerunnable", "hold", "each", "one_host", "ends_orphan"}
+FLAGS = {"exclusive", "resizable", "rerunnable", "hold", "each", "one_host", "ends_orphan"}
 NUMBERS = {"slots", "limit", "priority", "ptile", "gpus", "memory_mib", "run_limit_s", "tasks_min", "tasks_max"}
 
 
@@ -152,19 +152,36 @@ class Player:
         """released n1 A: nothing is left there."""
         return self._report(c.ReportReleased(host, self._key(letter)))
 
+    def do_resized(self, host: str, letter: str, *words: str) -> Iterator[str]:
+        """resized n1 A: the job has been told of its newest allocation; "failed": it will not have it."""
+        key = self._key(letter)
+        version = self.story.cluster.attempts[key].resizing.version
+        return self._report(c.ReportResized(host, key, version, "failed" in words))
+
+    def do_release(self, letter: str, *words: str) -> Iterator[str]:
+        """release A all ^n1, release A 2*n1 n2: bresize release."""
+        return self._report(c.ShrinkJob(self._target(letter), " ".join(words), ANN))
+
+    def do_wish(self, letter: str, tasks: str = "0") -> Iterator[str]:
+        """wish A 4: bresize request; wish A: bresize cancel."""
+        return self._report(c.WishSize(self._target(letter), int(tasks), ANN))
+
     def do_refused(self, host: str, letter: str) -> Iterator[str]:
         """refused n1 A: the order was not carried out."""
         return self._report(c.ReportRefused(host, self._key(letter), "the order is too old"))
 
     def do_hello(self, host: str, *held: str) -> Iterator[str]:
-        """hello n1 A=running B=staged: a new session, with what the host knows."""
+        """hello n1 A=running B=staged@2: a new session, with what the host knows, and of which allocation."""
         reports = {"running": c.ReportStarted, "staged": c.ReportStaged}
         attempts = []
         for word in held:
             letter, _, how = word.partition("=")
+            how, _, version = how.partition("@")
             key = self._key(letter)
             more = (4711, self.story.now) if how == "running" else ()
-            attempts.append(c.HeldAttempt(key, reports[how](host, key, *more), how == "running"))
+            attempts.append(
+                c.HeldAttempt(key, reports[how](host, key, *more), how == "running", self._version(key, host, version))
+            )
         before = len(self.story.events)
         orders = self.story.back(host, *attempts)
         yield from self._told(self.story.events[before:], orders)
@@ -237,6 +254,14 @@ class Player:
         number, index = self._split(word)
         return Key(number, index, int(attempt)) if attempt else self.story.key(number, index)
 
+    def _version(self, key: Key, host: str, said: str) -> int:
+        """As said, or the newest that the host can have."""
+        attempt = self.story.cluster.attempts.get(key)
+        if said or attempt is None:
+            return int(said or 1)
+        here = attempt.share_on(host) is not None
+        return attempt.resizing.version if here else attempt.joined_with(host)
+
     def _target(self, word: str) -> c.Target:
         letter, _, indices = word.removesuffix("]").partition("[")
         return c.Target(self.numbers[letter], Ranges.parse(indices) if indices else None)
@@ -270,6 +295,10 @@ class Player:
                 parts.append(f"on {_shares(value)}")
             elif field.name == "job":
                 parts.append(next(letter for letter, number in self.numbers.items() if number == value))
+            elif field.name == "additions":
+                parts.append(f"by {_shares(value)}")
+            elif field.name in ("tasks", "version"):
+                parts.append(f"{field.name}={value}")
             elif field.name in ("host", "status", "signal", "assumed", "avoid_host", "indices", "state"):
                 is_plain = value in ("", False) or value is JobState.RUN
                 parts.extend([] if is_plain else [_value_text(field.name, value)])
@@ -302,6 +331,8 @@ def _order_text(order: Order) -> str:
             return f"signal {signal}"
         case ReleaseOrder():
             return "release"
+        case ResizeOrder(version=version, allocation=allocation):
+            return f"resize to {_shares(allocation)} version {version}"
         case ForgetOrder():
             return "forget"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.decide import control, hosts, moves, plans, reports, rules, submission, ticks
+from lavad.core.decide import control, hosts, moves, plans, reports, resizes, rules, submission, ticks
 from lavad.core.decide.decision import Decision
 
 DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
@@ -25,6 +25,9 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportStarted: reports.started,
     c.ReportFinished: reports.finished,
     c.ReportReleased: reports.released,
+    c.ReportResized: resizes.resized,
+    c.ShrinkJob: resizes.shrink_job,
+    c.WishSize: resizes.wish_size,
     c.ApplyPlan: plans.apply_plan,
     c.CloseHost: hosts.close,
     c.OpenHost: hosts.reopen,

@@ -9,11 +9,23 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
-from lavad.core.decide import reports
+from lavad.core.decide import reports, resizes
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import denial
 from lavad.core.model import JobState
-from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, doom_order, launch_hosts, signal_again, stage_orders
+from lavad.core.orders import (
+    LEFT,
+    ForgetOrder,
+    LaunchOrder,
+    Order,
+    ReleaseOrder,
+    doom_order,
+    growth_orders,
+    launch_hosts,
+    resize_order,
+    signal_again,
+    stage_orders,
+)
 from lavad.core.reasons import Refused
 from lavad.core.records import Attempt, Host, Job
 
@@ -25,6 +37,7 @@ _REPORTS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportStarted: reports.started,
     c.ReportFinished: reports.finished,
     c.ReportReleased: reports.released,
+    c.ReportResized: resizes.resized,
 }
 
 
@@ -52,10 +65,14 @@ def _merge(decision: Decision, more: Decision) -> None:
 
 def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -> Decision:
     attempt = cluster.attempts.get(one.key)
+    if attempt is not None and reports.is_of_earlier_stay(cluster, one.key, name, one.version):
+        return _back_again(cluster, name, attempt, now)
     if one.last is not None and not isinstance(one.last, c.ReportStaged):
         decision = _REPORTS[type(one.last)](cluster, one.last, now)
         if isinstance(one.last, c.ReportStarted | c.ReportFinished):
             decision.orders.extend(_orders_again(cluster, name, attempt))
+        if isinstance(one.last, c.ReportStarted):
+            _merge(decision, _compare_size(cluster, name, one, now))
         return decision
     if attempt is None or attempt.over or name not in attempt.unreleased:
         return Decision(orders=[ReleaseOrder(name, one.key, "the attempt is over")])
@@ -67,7 +84,29 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     decision.orders.extend(_orders_again(cluster, name, attempt))
     if is_due:
         decision.orders.append(LaunchOrder(name, attempt.key, attempt.version))
+    _merge(decision, _compare_size(cluster, name, one, now))
     return decision
+
+
+def _back_again(cluster: Cluster, name: str, attempt: Attempt, now: float) -> Decision:
+    """What the host has is of an earlier stay in the attempt: it has not heard yet that it is to take part again."""
+    decision = _compare_missing(cluster, name, attempt, now)
+    decision.orders.insert(0, ReleaseOrder(name, attempt.key, LEFT))
+    decision.orders.insert(1, ForgetOrder(name, attempt.key))
+    return decision
+
+
+def _compare_size(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -> Decision:
+    """Has the host the newest allocation? And what did the job say to it?"""
+    attempt = cluster.resizable.get(one.key)
+    if attempt is None or name not in attempt.unreleased:
+        return Decision()
+    if attempt.share_on(name) is None:
+        is_told = resizes.is_leaving(attempt, name) and attempt.resizing.is_told
+        return Decision(orders=[ReleaseOrder(name, attempt.key, LEFT)] if is_told else [])
+    if one.version < attempt.resizing.version:
+        return Decision(orders=[resize_order(attempt, name)])
+    return Decision() if one.resized is None else resizes.resized(cluster, one.resized, now)
 
 
 def _never_begun(cluster: Cluster, name: str, attempt: Attempt, now: float) -> Decision:
@@ -104,6 +143,8 @@ def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) 
     job = cluster.holder(attempt.key)
     if job is None:
         return Decision([e.HostReleased(now, attempt.key, name)])
+    if resizes.is_growing_to(attempt, name) and name not in attempt.staged:
+        return Decision(orders=list(growth_orders(attempt, frozenset({name}))))
     never_heard = name not in attempt.staged and not attempt.started_at
     if never_heard and not attempt.kill_reason and not attempt.doomed:
         again = stage_orders(attempt, frozenset({name}))
@@ -150,8 +191,10 @@ def _silent_attempt(cluster: Cluster, name: str, job: Job, attempt: Attempt, now
     key = attempt.key
     if not attempt.launched:
         return give_up_staging(cluster, attempt, [name], now)
+    if resizes.is_growing_to(attempt, name):
+        return resizes.silent(cluster, attempt, name, now)
     events: list[e.Event] = []
-    if len(attempt.allocation) > 1 and not attempt.doomed:
+    if len(attempt.allocation) > 1 and not attempt.doomed and attempt.share_on(name) is not None:
         events.append(e.JobDoomed(now, key, f"{name} of the job's hosts is lost"))
     if name == attempt.lead and job.state in (S.STAGING, S.RUN, S.USUSP, S.SSUSP):
         events.append(e.JobLost(now, key))

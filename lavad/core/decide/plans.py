@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
-from lavad.core.decide import takeovers
+from lavad.core.decide import resizes, takeovers
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.takeovers import dispatch
 from lavad.core.model import HostShare, ResourceShare
@@ -188,6 +188,8 @@ def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
         return takeovers.start_claimed(cluster, plan.claimed, now)
     if plan.resumes:
         return takeovers.resume(cluster, plan.resumes, now)
+    if plan.is_resize:
+        return resizes.resize(cluster, plan, _Room(cluster), now)
     return _start(cluster, plan, now)
 
 

@@ -9,7 +9,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
-from lavad.core.decide import suspension
+from lavad.core.decide import resizes, suspension
 from lavad.core.decide.decision import Decision
 from lavad.core.model import JobState, Key
 from lavad.core.orders import ForgetOrder, Order, ReleaseOrder, launch_hosts
@@ -24,6 +24,12 @@ def _held(cluster: Cluster, key: Key, host: str) -> Attempt | None:
     return attempt if attempt is not None and host in attempt.unreleased else None
 
 
+def is_of_earlier_stay(cluster: Cluster, key: Key, host: str, version: int) -> bool:
+    """Is this about a time when that host was part of the attempt before? It has left since, and come back."""
+    attempt = _held(cluster, key, host)
+    return attempt is not None and 0 < version < attempt.joined_with(host)
+
+
 def _unknown(host: str, key: Key) -> Decision:
     """An attempt of which the master holds nothing on that host: end what there may be, and forget it."""
     return Decision(orders=[ReleaseOrder(host, key, "the master has no such attempt")])
@@ -31,11 +37,15 @@ def _unknown(host: str, key: Key) -> Decision:
 
 def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
     """The launch goes out when the last host has answered: all or nothing."""
+    if is_of_earlier_stay(cluster, command.key, command.host, command.version):
+        return Decision()
     attempt = _held(cluster, command.key, command.host)
     if attempt is None:
         return _unknown(command.host, command.key)
     if attempt.over:
         return Decision(orders=[ReleaseOrder(command.host, command.key, "the attempt is over")])
+    if resizes.is_growing_to(attempt, command.host):
+        return resizes.staged(cluster, attempt, command.host, now)
     if attempt.launched or command.host in attempt.staged:
         return Decision()
     decision = Decision([e.HostStaged(now, command.key, command.host)])
@@ -46,6 +56,8 @@ def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
 
 def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
     """Nothing of the order runs on that host: its share is free, and the job waits again unless it runs elsewhere."""
+    if is_of_earlier_stay(cluster, command.key, command.host, command.version):
+        return Decision()
     attempt = _held(cluster, command.key, command.host)
     if attempt is None:
         return Decision(orders=[ForgetOrder(command.host, command.key)])
@@ -53,6 +65,8 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
     why = f"{command.host}: {command.reason}"
     if job is None:
         return Decision([e.HostReleased(now, command.key, command.host)])
+    if resizes.is_growing_to(attempt, command.host):
+        return Decision(resizes.not_to_be(cluster, attempt, command.host, now, why))
     if attempt.launched and command.host != attempt.lead:
         return part_gone(job, attempt, command.host, now, why)
     if attempt.started_at:  # a repeated order was refused as too old: the job is long under way
@@ -86,7 +100,11 @@ def part_gone(job: Job, attempt: Attempt, host: str, now: float, why: str, is_ex
     A job that is to be repeated waits until every host has released the attempt; one that is not is over with its lead.
     """
     key, rest = attempt.key, attempt.unreleased - {host}
+    if resizes.is_growing_to(attempt, host):
+        return Decision(resizes.give_growth_up(attempt, now, now, why, gone=host))
     decision = Decision([e.HostReleased(now, key, host)])
+    if resizes.is_leaving(attempt, host) and attempt.lead in rest:
+        return decision
     if not attempt.launched:
         decision.events.append(e.JobRequeued(now, key, why))
     elif not rest:
@@ -106,7 +124,7 @@ def part_gone(job: Job, attempt: Attempt, host: str, now: float, why: str, is_ex
 def _release_rest(attempt: Attempt, host: str, why: str) -> list[Order]:
     return [
         ReleaseOrder(share.host, attempt.key, why)
-        for share in attempt.allocation
+        for share in attempt.booked
         if share.host != host and share.host in attempt.unreleased
     ]
 
@@ -133,6 +151,8 @@ def _found(job: Job, key: Key, now: float) -> list[e.Event]:
 
 def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decision:
     """The command ended on the lead host: the job is over, whatever its other hosts still have to clear away."""
+    if is_of_earlier_stay(cluster, command.key, command.host, command.version):
+        return Decision()
     attempt = _held(cluster, command.key, command.host)
     if attempt is None:
         return Decision(orders=[ForgetOrder(command.host, command.key)])
@@ -160,6 +180,7 @@ def _part_ended(job: Job, attempt: Attempt, command: c.ReportFinished, now: floa
     """An end that is not the job's: of another host's part, or of an attempt that is to be repeated or never began."""
     why = attempt.doomed or f"{command.host}: {command.reason or 'its part of the job has failed'}"
     is_expected = command.status == 0 and command.host != attempt.lead
+    is_expected = is_expected or attempt.share_on(command.host) is None  # the job gave that host up, or is yet to come
     if command.also_released:
         return part_gone(job, attempt, command.host, now, why, is_expected)
     if not attempt.launched:
@@ -193,6 +214,8 @@ def _moment(attempt: Attempt, at: float, now: float) -> float:
 
 def released(cluster: Cluster, command: c.ReportReleased, now: float) -> Decision:
     """Nothing is left there. A lead host that releases a job without having told its end has lost it."""
+    if is_of_earlier_stay(cluster, command.key, command.host, command.version):
+        return Decision()
     attempt = _held(cluster, command.key, command.host)
     if attempt is None:
         return Decision(orders=[ForgetOrder(command.host, command.key)])

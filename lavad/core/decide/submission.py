@@ -10,7 +10,7 @@ from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
 from lavad.core.dependency import parse, text_of
 from lavad.core.events import JobModified, JobSubmitted, NewJob
-from lavad.core.model import Request
+from lavad.core.model import Launch, Request, RoleRequest
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Job
@@ -71,6 +71,8 @@ def check_request(cluster: Cluster, request: Request) -> None:
     for role in (*request.roles, *(role for one in request.alternatives for role in one.roles)):
         if role.tasks_min < 1 or role.tasks_max < role.tasks_min or role.slots_per_task < 1:
             raise Refused("Bad processor number: -n takes min[,max] with 1 <= min <= max")
+        if role.resizable:
+            _check_resizable(request, role)
         if role.ptile < -1:
             raise Refused("Bad resource requirement syntax: span[ptile=n] takes a positive number")
         if role.memory_mib < 0 or role.gpus < 0:
@@ -78,6 +80,15 @@ def check_request(cluster: Cluster, request: Request) -> None:
     known = cluster.policy.known_hosts  # also those that have not joined yet
     groups = cluster.policy.host_groups
     named.check(request.hosts, lambda name: name in cluster.hosts or name in known or name in groups)
+
+
+def _check_resizable(request: Request, role: RoleRequest) -> None:
+    if len(request.roles) > 1 or role.launch is not Launch.FIRST:
+        raise Refused("-ar: only a job of one command that starts its tasks itself can be resizable")
+    if request.exclusive:
+        raise Refused("-ar: a resizable job can't have its hosts for itself (-x)")
+    if request.alternatives or request.same or request.cu or role.same or role.cu or role.block or role.stripe:
+        raise Refused("-ar: a resizable job's -R holds no alternatives, same, cu, span[block] or span[stripe]")
 
 
 def priority_of(cluster: Cluster, new: NewJob, caller: c.Caller) -> int:
@@ -100,6 +111,8 @@ def check_array(cluster: Cluster, new: NewJob) -> None:
         raise Refused("Job array index error: an index list holds n, n-m or n-m:step with n <= m")
     if any(part.start < 1 for part in new.indices):
         raise Refused("Job array index error: indices start at 1")
+    if any(role.resizable for role in new.shared.request.roles):
+        raise Refused("-ar: a job array can't be resizable")
     largest = max(part[-1] for part in new.indices)
     if largest > cluster.policy.max_array_size:
         raise Refused(f"Job array index too large: the largest here is {cluster.policy.max_array_size}")

@@ -12,6 +12,7 @@ from lavad.core.decide.clockwork import next_window_change, window_events
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.hosts import give_up_staging, silence
 from lavad.core.decide.load import load_events
+from lavad.core.decide.resizes import overdue
 from lavad.core.decide.takeovers import overdue_claims
 from lavad.core.model import Key
 from lavad.core.ranges import Ranges
@@ -33,11 +34,24 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
     events.extend(_alarms(cluster, now))
     if cluster.claims:
         events.extend(overdue_claims(cluster, now))
+    if cluster.resizing:
+        events = list(_given_up_once([*events, *overdue(cluster, now)]))
     events.extend(window_events(cluster, now))
     if cluster.unsettled:
         events.extend(load_events(cluster, now))
     events.extend(_forget_finished(cluster, now))
     return Decision(events)
+
+
+def _given_up_once(events: list[e.Event]) -> Iterator[e.Event]:
+    """Two hosts that a job was to grow to may fall silent in the same tick: the growth is given up only once."""
+    seen: set[Key] = set()
+    for event in events:
+        if isinstance(event, e.GrowthGivenUp):
+            if event.key in seen:
+                continue
+            seen.add(event.key)
+        yield event
 
 
 def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:

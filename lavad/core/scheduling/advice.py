@@ -73,7 +73,7 @@ def _idle(cluster: Cluster) -> Generator[None, None, HostTable]:
     for number, attempt in enumerate(list(cluster.attempts.values())):
         if number % ATTEMPTS_A_PIECE == ATTEMPTS_A_PIECE - 1:
             yield
-        for share in attempt.allocation:
+        for share in attempt.booked:
             if share.host in attempt.unreleased:
                 table.give_back(table.rows[share.host], share, attempt.takes_whole_hosts)
     for row, facts in enumerate(table.facts):

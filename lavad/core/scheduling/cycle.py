@@ -15,6 +15,7 @@ from lavad.core.plan import Plan, Start, Takeover
 from lavad.core.policy import JobOrder, Policy
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
+from lavad.core.scheduling.elastic import Growers
 from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import Need, is_single_host, smallest_need
 from lavad.core.scheduling.reclaim import Tenants
@@ -48,6 +49,7 @@ class Agenda:
         self.book = Book()
         self.takers = Takers()
         self.tenants: Tenants | None = None  # of this slice, where there are capacity pools
+        self.growers = Growers()
         self._needs: dict[Request, Need] = {}
         self.ranking: Ranking
         self.policy: Policy | None = None  # under which all this was found out
@@ -65,6 +67,7 @@ class Agenda:
             self.vain.clear()
         for key in fresh:
             self._add_fresh(cluster, key)
+        self.growers.gather(cluster, bool(changed or cluster.touched), now)
         for key in self.takers.gather(cluster, changed, cluster.touched, now):
             self._add(cluster, key)
         self._gather_moved(cluster)
@@ -179,6 +182,10 @@ class Agenda:
             heapq.heappush(self.order, (*rank, key))
         return None
 
+    def is_unfinished(self, cluster: Cluster) -> bool:
+        """Is there something to look at after all buckets have been?"""
+        return bool(self.takers.grown or (cluster.resizable and self.growers.is_due))
+
     def has_work(self, cluster: Cluster, now: float) -> bool:
         """Is there anything a pass would look at?"""
         has_room = bool(cluster.table.changed or self.grown)
@@ -190,6 +197,7 @@ class Agenda:
             or cluster.table.moved
             or self.book.concerns(cluster.pending.left)
             or self.takers.has_work(cluster, now)
+            or self.growers.has_work(cluster, now)
         )
 
 
@@ -230,7 +238,7 @@ class _Slice:
         if not self.woken:
             self.agenda.grown.clear()
             self.agenda.vain.clear()
-        is_complete = not (self.agenda.due or self.woken or self.agenda.takers.grown)
+        is_complete = not (self.agenda.due or self.woken or self.agenda.is_unfinished(self.cluster))
         return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover)
 
     def _next(self) -> tuple[BucketKey, Cursor] | None:
@@ -405,5 +413,5 @@ def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan
     if not woken and not agenda.order:
         agenda.grown.clear()
         agenda.vain.clear()
-        return agenda.takers.behind(cluster) or Plan()
+        return agenda.takers.behind(cluster) or agenda.growers.behind(cluster, agenda.book, now) or Plan()
     return _Slice(cluster, agenda, woken, steps, now).run()

@@ -172,7 +172,7 @@ class _Future:
             if not attempt.over:
                 began = attempt.started_at or attempt.dispatched_at
                 at = max(began + run_limit_s, self.now + 1) if run_limit_s else NEVER
-            held = tuple(share for share in attempt.allocation if share.host in attempt.unreleased)
+            held = tuple(share for share in attempt.booked if share.host in attempt.unreleased)
             self._ends.append((at, number, attempt.takes_whole_hosts, held))
         heapq.heapify(self._ends)
 

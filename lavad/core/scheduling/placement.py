@@ -280,10 +280,11 @@ def _merged(table: HostTable, parts: list[Part], roles: int) -> Allocation:
     by_row: dict[int, list[Part]] = {}
     for part in parts:
         by_row.setdefault(part.row, []).append(part)
-    return tuple([_share(table.names[row], together, roles) for row, together in by_row.items()])
+    return tuple([share_of(table.names[row], together, roles) for row, together in by_row.items()])
 
 
-def _share(name: str, parts: list[Part], roles: int) -> HostShare:
+def share_of(name: str, parts: list[Part], roles: int) -> HostShare:
+    """What one host gives to all roles together."""
     if len(parts) == 1 and roles == 1:
         (part,) = parts
         memory = (part.gpu_memory_mib,) * len(part.gpus) if part.gpu_memory_mib else ()

@@ -52,12 +52,15 @@ class Tenants:
 
     def admits_there(self, key: BucketKey, allocation: Allocation, starts: list[Start]) -> bool:
         """May it start there: within its pool's maximum, and on nothing that is another's and not lent?"""
-        number = self.number_of(key)
+        return self.admits_more(self.number_of(key), allocation, starts)
+
+    def admits_more(self, number: int, allocation: Allocation, starts: Sequence[Start] = ()) -> bool:
+        """The same for jobs of that pool, also for one that runs and grows."""
         if self.lots.beyond(number, self.pools.amounts(number, allocation)):
             return False
         return all(self._leaves_enough(other, allocation, starts) for other in self._unlent if other != number)
 
-    def _leaves_enough(self, other: int, allocation: Allocation, starts: list[Start]) -> bool:
+    def _leaves_enough(self, other: int, allocation: Allocation, starts: Sequence[Start]) -> bool:
         """Is there still room for all that the other pool has not used of what is guaranteed to it?"""
         guaranteed, used = self.pools.pools[other].guaranteed, self.lots.used[other]
         taken = self.pools.amounts(other, allocation)

@@ -93,7 +93,7 @@ def _expectation(cluster: Cluster, key: Key) -> ExpectedEnd | None:
     if attempt is None:
         return None
     shared = cluster.jobs[key.job].shared
-    slots = sum(_slots_back(cluster, share.host, share.slots, shared.request.exclusive) for share in attempt.allocation)
+    slots = sum(_slots_back(cluster, share.host, share.slots, shared.request.exclusive) for share in attempt.booked)
     return expected_end(attempt, shared.run_limit_s, slots)
 
 

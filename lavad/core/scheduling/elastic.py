@@ -1,0 +1,148 @@
+"""Which running jobs grow into room that no waiting job can use, and what a running job could give back.
+
+Looked at when a pass has nothing else to do and room has appeared: jobs grow in the order in which they would start,
+each as far as it may and as there is room. Costs O(resizable jobs that run), and nothing where there are none. While a
+waiting job holds a reservation nobody grows: room that is free now is part of what it was promised.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lavad.core.allocations import could_give, is_divisible, tasks_of
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
+from lavad.core.plan import Grow, Plan
+from lavad.core.records import Attempt
+from lavad.core.scheduling.placement import share_of
+from lavad.core.scheduling.reclaim import Tenants
+from lavad.core.scheduling.reservation import Book
+from lavad.core.scheduling.room import Room
+from lavad.core.scheduling.spreading import Filler, live_rows
+from lavad.core.scheduling.wants import wants_of
+
+_NEVER = float("inf")
+_REASON = "into idle room"
+NOT_FIRST = 1  # as number of a role: what a job has once, on its first host, it has already
+
+
+class Growers:
+    """When to look again for jobs that could grow."""
+
+    def __init__(self) -> None:
+        self.is_due = True
+        self.retry_at = _NEVER  # when one that had to wait after a failure may try again
+
+    def has_work(self, cluster: Cluster, now: float) -> bool:
+        """Has anything happened that could let a job grow?"""
+        if not cluster.resizable:
+            return False
+        return self.is_due or bool(cluster.table.changed or cluster.touched) or self.retry_at <= now
+
+    def gather(self, cluster: Cluster, has_changed: bool, now: float) -> None:
+        """Take over what has changed."""
+        if cluster.resizable and (has_changed or self.retry_at <= now):
+            self.is_due = True
+
+    def behind(self, cluster: Cluster, book: Book, now: float) -> Plan | None:
+        """The growths for which there is room; None when nobody can grow."""
+        if not self.is_due:
+            return None
+        self.is_due, self.retry_at = False, _NEVER
+        if not cluster.resizable or not cluster.table.slots_open or book.reservations:
+            return None
+        if cluster.pools:
+            return self._behind_pools(cluster, now)
+        room, grows = Room(cluster.table), []
+        for attempt, more in self._candidates(cluster, now):
+            additions = _additions(cluster, room, attempt, more)
+            if additions:
+                grows.append(Grow(attempt.key, additions, _REASON))
+        return Plan((), False, grows=tuple(grows)) if grows else None
+
+    def _behind_pools(self, cluster: Cluster, now: float) -> Plan | None:
+        """Where there are capacity pools one job at a time grows, by half as much if its pool may not have it all."""
+        tenants = Tenants(cluster)
+        for attempt, more in self._candidates(cluster, now):
+            number = cluster.pools.pool_of(attempt.key)
+            while more:
+                additions = _additions(cluster, Room(cluster.table), attempt, more)
+                if additions and tenants.admits_more(number, additions):
+                    return Plan((), False, grows=(Grow(attempt.key, additions, _REASON),))
+                more = more // 2 if additions else 0
+        return None
+
+    def _candidates(self, cluster: Cluster, now: float) -> Iterator[tuple[Attempt, int]]:
+        """Attempts that may grow now, with by how many tasks; first those of the highest queue, then the oldest job."""
+        for key in sorted(cluster.resizable, key=lambda key: _order(cluster, key)):
+            attempt, more = cluster.resizable[key], wanted(cluster, key)
+            if not more:
+                continue
+            if attempt.resizing.retry_at > now:
+                self.retry_at = min(self.retry_at, attempt.resizing.retry_at)
+            else:
+                yield attempt, more
+
+
+def _order(cluster: Cluster, key: Key) -> tuple[int, int]:
+    queue = cluster.policy.queue(cluster.jobs[key.job].shared.queue)
+    return -(queue.priority if queue else 0), key.job
+
+
+def wanted(cluster: Cluster, key: Key) -> int:
+    """By how many tasks an attempt could grow as far as it is concerned; 0 while it changes or does not run."""
+    attempt, job = cluster.resizable[key], cluster.holder(key)
+    change = attempt.resizing
+    if job is None or job.state is not JobState.RUN or change.due or change.leaving or attempt.is_ending:
+        return 0
+    role = job.shared.request.roles[0]
+    return max(0, min(role.tasks_max, change.wish or role.tasks_max) - tasks_of(attempt.allocation))
+
+
+def spare(cluster: Cluster, key: Key, tasks: int = 0) -> Allocation:
+    """What an attempt could give back to have so many tasks less (0: as many as it can spare); empty: nothing.
+
+    The shares are those of a ``Shrink`` in a plan. Slots on hosts that it keeps are free as soon as the job has been
+    told; whole hosts when nothing of the job is left there.
+    """
+    attempt, job = cluster.resizable.get(key), cluster.holder(key)
+    if attempt is None or job is None or job.state is not JobState.RUN or attempt.is_ending:
+        return ()
+    if attempt.resizing.due or attempt.resizing.leaving:
+        return ()
+    return could_give(attempt.allocation, job.shared.request.roles[0], tasks or tasks_of(attempt.allocation))
+
+
+def _additions(cluster: Cluster, room: Room, attempt: Attempt, more: int) -> Allocation:
+    """Up to so many tasks, first on the attempt's own hosts, then on others; taken from the room."""
+    request = cluster.jobs[attempt.key.job].shared.request
+    role = request.roles[0]
+    found: list[HostShare] = []
+    for share in attempt.allocation if is_divisible(role) else ():
+        tasks = _more_here(room, role, share, more)
+        if tasks:
+            room.free(room.table.rows[share.host]).slots -= tasks * role.slots_per_task
+            found.append(HostShare(share.host, tasks * role.slots_per_task, 0, (), (tasks,)))
+            more -= tasks
+    if more and not role.one_host:
+        found += _on_new_hosts(room, request, attempt, more)
+    return tuple(found)
+
+
+def _more_here(room: Room, role: RoleRequest, share: HostShare, more: int) -> int:
+    row = room.table.rows[share.host]
+    if not room.table.is_open(row):
+        return 0
+    if role.ptile:
+        more = min(more, role.ptile - sum(share.tasks_by_role))
+    return max(0, min(more, room.free(row).slots // role.slots_per_task))
+
+
+def _on_new_hosts(room: Room, request: Request, attempt: Attempt, more: int) -> Allocation:
+    """As the job's first hosts were filled; not those that are about to let go of the attempt."""
+    role = replace(request.roles[0], tasks_min=1, tasks_max=more)
+    wanted = replace(request, roles=(role,))
+    names, held = room.table.names, {share.host for share in attempt.booked}
+    filler = Filler(room, role, wants_of(role), NOT_FIRST, False, set())
+    rows = room.candidates(wanted, wanted.roles, 0, 0).all_rows()
+    filler.fill(live_rows(filler, [row for row in rows if names[row] not in held]))
+    return tuple([share_of(names[part.row], [part], 1) for part in filler.chosen])
