@@ -212,6 +212,9 @@ def test_a_master_does_not_start_under_broken_rules(site: Cluster) -> None:
     """It says why, line by line, and ends; the same check is there without a master."""
     site.write_lsf_files({"lsb.queues": "Begin Queue\nPRIORITY = 5\nEnd Queue\n"})
     site.kill("lavad")
+    checked = site.run("lavad", "--conf", str(site.directory), "--check-config")
+    assert (checked.returncode, checked.stderr.splitlines()[-1]) == (1, "There are fatal errors.")
+    assert "lsb.queues:1: Queue: QUEUE_NAME is missing" in checked.stderr
     done = site._call("up")
     assert done.returncode != 0
     assert "QUEUE_NAME is missing" in done.stdout + done.stderr

@@ -8,7 +8,7 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.events import NewJob
 from lavad.core.model import Shared
-from lavad.core.policy import JobDefaults, Names, Policy, Queue
+from lavad.core.policy import Fairshare, JobDefaults, Names, Policy, Queue, Share
 from lavad.core.reasons import Refused
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
 
@@ -41,6 +41,14 @@ def test_users_of_a_queue() -> None:
     story = a_story(Queue("q", users=Names(False), administrators=frozenset({"kim"})))
     assert shared_of(story, a_job(queue="q", caller=kim), kim).user == "kim"
     assert shared_of(story, a_job(queue="q", caller=ROOT), ROOT).user == "root"
+
+
+def test_whoever_has_no_share_of_a_shared_queue() -> None:
+    """There would be no account for his jobs."""
+    shares = (Share("bob", 1, Names(False, frozenset({"bob"}))),)
+    story = a_story(Queue("q", fairshare=Fairshare(shares)))
+    assert shared_of(story, a_job(queue="q", caller=BOB), BOB).queue == "q"
+    assert refusal(story, a_job(queue="q")) == "q: User cannot use the queue"
 
 
 def test_the_first_queue_that_takes_the_job() -> None:

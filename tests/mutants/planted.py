@@ -169,4 +169,16 @@ MUTANTS = (
         "        if too_old:\n            return [Say(refused(",
         "        if False:\n            return [Say(refused(",
     ),
+    Mutant(
+        "new rules wake nobody",
+        f"{CORE}/scheduling/cycle.py",
+        "        if cluster.policy is not self.policy:\n            self.look_at_everything(cluster)\n",
+        "",
+    ),
+    Mutant(
+        "a queue that the files have no more is forgotten with its jobs",
+        f"{CORE}/decide/rules.py",
+        "    return replace(policy, queues=(*policy.queues, *shut))\n",
+        "    return policy\n",
+    ),
 )

@@ -1,6 +1,7 @@
 """The rules of a transcript's cluster, from words: ``user_priority_max=100``; only what a situation is about.
 
 ``preempts.priority=short,normal+2`` lets a queue take from others, ``requeue`` ends victims instead of suspending them.
+``without=short`` leaves a queue out, ``slots.n1=2`` is MXJ of a host.
 ``pool.red=ann,own:4`` makes a capacity pool, ``load.normal=r1m:1/2`` and ``host_load=mem:500/100`` are load thresholds.
 """
 
@@ -42,6 +43,10 @@ def policy(words: Iterable[str]) -> Policy:
             queues[queue] = replace(queues[queue], **{name: value})
         elif name == "kills":
             queues[queue] = replace(queues[queue], terminate_when=frozenset(value.split(",")))
+        elif name == "without":
+            del queues[value]
+        elif name == "slots":
+            values.setdefault("host_rules", {})[queue] = HostRule(slots=int(value))
         elif name == "requeue":
             values["preempts_by_requeue"] = True
         elif name == "lends":

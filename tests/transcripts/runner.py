@@ -222,6 +222,14 @@ class Player:
         """open n1."""
         return self._report(c.OpenHost(host, ROOT))
 
+    def do_queue(self, name: str, action: str) -> Iterator[str]:
+        """queue normal inactivate: open, close, activate or inactivate it."""
+        return self._outcome(self.story.do(c.RuleQueue(name, c.QueueAction[action.upper()], ROOT)))
+
+    def do_reconfigure(self, *words: str) -> Iterator[str]:
+        """reconfigure without=short slots.n1=2: other rules from now on; words as those of ``rules``."""
+        return self._outcome(self.story.do(c.Reconfigure(rules.policy(words))))
+
     def do_jobs(self) -> Iterator[str]:
         """How every job stands."""
         for letter, number in self.numbers.items():

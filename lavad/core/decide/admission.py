@@ -57,9 +57,11 @@ def check_queue(cluster: Cluster, name: str) -> None:
 
 
 def check_user(queue: Queue, caller: Caller) -> None:
-    """Refuse users whom the queue's USERS do not name, unless they administer it or the cluster."""
+    """Refuse users whom the queue's USERS do not name, unless they administer it or the cluster; and whoever has no
+    share of a queue that is shared."""
     is_free = caller.is_administrator or caller.user in queue.administrators
-    if caller.user not in queue.users and not is_free:
+    has_share = queue.fairshare is None or any(caller.user in share.users for share in queue.fairshare.shares)
+    if not has_share or (caller.user not in queue.users and not is_free):
         raise Refused(f"{queue.name}: User cannot use the queue")
 
 

@@ -1,0 +1,84 @@
+"""What the files are read with: directories, accounts of this machine, egroup, the time zone."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from lavactl.errors import CommandError
+from lavactl.personal.directory import copy_lsf_files
+from lavad.config import accounts, load
+from lavad.config.accounts import Accounts
+from lavad.config.values import Wrong
+from tests.config.files import SITE, write
+
+
+def test_where_the_files_are(tmp_path: Path) -> None:
+    """As lava.conf says, else beside lava.conf, else of $LSF_ENVDIR; else there are none."""
+    own, elsewhere = tmp_path / "own", tmp_path / "elsewhere"
+    write(tmp_path, {"own/lsf.conf": "", "elsewhere/lsf.conf": "", "third/lsb.queues": ""})
+    environment = {"LSF_ENVDIR": str(elsewhere)}
+    assert load.find_directory(own, "", {}) == own
+    assert load.find_directory(own, "", environment) == elsewhere
+    assert load.find_directory(own, "../third", environment) == own / "../third"
+    write(tmp_path, {"own/lsb.users": ""})
+    assert load.find_directory(own, "", environment) == own
+
+
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    """Named in lava.conf and missing: an error, not the built-in rules."""
+    found = load.load(tmp_path / "gone", load.Policy())
+    assert [str(error) for error in found.errors] == [f"{tmp_path}/gone:0: expected a directory with LSF's files"]
+
+
+def test_accounts_of_this_machine() -> None:
+    """Users and Unix groups; those for whom a group is the first one belong to it."""
+    found = Accounts()
+    assert found.is_user("root")
+    assert not found.is_user("no such user")
+    assert "root" in (found.group("root") or ())
+    assert found.group("no such group") is None
+
+
+def _egroup(directory: Path, body: str) -> Accounts:
+    program = directory / "egroup"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    found = Accounts()
+    found.egroup_dir = str(directory)
+    return found
+
+
+def test_egroup(tmp_path: Path) -> None:
+    """It is asked with -u or -m and the group's name, and prints the members."""
+    assert _egroup(tmp_path, 'echo "$1" "$2"; echo ann').external("-u", "crew") == ["-u", "crew", "ann"]
+    with pytest.raises(Wrong, match="ended with exit code 3"):
+        _egroup(tmp_path, "exit 3").external("-m", "rack")
+    with pytest.raises(Wrong, match="there is none"):
+        Accounts().external("-m", "rack")
+
+
+@pytest.mark.slow
+def test_egroup_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that hangs is given up."""
+    monkeypatch.setattr(accounts, "EGROUP_TIMEOUT_S", 0.3)
+    with pytest.raises(Wrong, match="took longer than"):
+        _egroup(tmp_path, "exec sleep 60").external("-u", "crew")
+
+
+def test_the_local_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TZ goes before /etc/localtime; a name that nobody knows is UTC."""
+    for name, expected in (("Europe/Berlin", "Europe/Berlin"), ("Nowhere/Atall", "UTC")):
+        monkeypatch.setenv("TZ", name)
+        load.local_zone.cache_clear()
+        assert str(load.local_zone()) == expected
+    load.local_zone.cache_clear()
+
+
+def test_a_sites_files_are_copied(tmp_path: Path) -> None:
+    """For a personal cluster; a directory without any is refused."""
+    copy_lsf_files(SITE, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted(os.listdir(SITE))
+    with pytest.raises(CommandError, match="holds none of LSF's files"):
+        copy_lsf_files(tmp_path / "nothing", tmp_path)
