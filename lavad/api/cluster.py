@@ -85,6 +85,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             last_seen=host.seen_at,
             comment=host.comment,
             memory_reserved_mib=sum(share.memory_mib for share in host.attempts.values()),
+            rsv=sum(share.slots for share in host.claims.values()),
         )
         record.facts.CopyFrom(self.agents.facts.get(name) or _known_facts(host))
         _as_configured(record.facts, host.facts)

@@ -444,7 +444,9 @@ def note_running(cluster: "Cluster", job: Job) -> None:
 
 
 def _room_claimed(cluster: "Cluster", event: e.RoomClaimed) -> None:
-    book_claim(cluster, Claim(event.job, event.index, event.allocation, event.victims, event.until, event.reason))
+    drop_claim(cluster, event.job, event.index)
+    rest = (event.victims, event.until, event.reason, event.is_partial)
+    book_claim(cluster, Claim(event.job, event.index, event.allocation, *rest))
 
 
 def book_claim(cluster: "Cluster", claim: Claim) -> None:
@@ -466,6 +468,9 @@ def drop_claim(cluster: "Cluster", job: int, index: int) -> None:
 
 
 def _claim_dropped(cluster: "Cluster", event: e.ClaimDropped) -> None:
+    claim = cluster.claims.get((event.job, event.index))
+    if claim is not None and claim.is_partial:
+        cluster.rest(event.job, event.index, event.at)
     drop_claim(cluster, event.job, event.index)
     record = cluster.jobs.get(event.job)
     key = cluster.pending.key_of(record.shared) if record is not None else None

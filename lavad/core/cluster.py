@@ -52,6 +52,7 @@ class Cluster:
         self.runners = Runners(self.rights.victims)
         self.pools = Pools(policy)
         self.load_rules = LoadRules(policy)
+        self.rests: dict[tuple[int, int], float] = {}  # jobs that save no slots until then
         self.unsettled: set[str] = set()  # hosts whose load may stop jobs, or lets some go on that it has stopped
         self.pending = _pending_index(policy, self.rights)
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
@@ -239,6 +240,13 @@ class Cluster:
             was_stopped = any(LOAD in self.attempts[key].suspended for key in host.attempts)
             if was_stopped or self.load_rules.is_beyond(self.table, host.row):
                 self.unsettled.add(name)
+
+    def rest(self, job: int, index: int, now: float) -> None:
+        """A job has let its saved slots go: it saves none for a while. Forgotten by a restart, which does no harm."""
+        record = self.jobs.get(job)
+        queue = self.policy.queue(record.shared.queue) if record is not None else None
+        self.rests = {one: until for one, until in self.rests.items() if until > now}
+        self.rests[job, index] = now + (queue.slot_reserve_s if queue is not None else 0.0)
 
     # -- read ----------------------------------------------------------------------------------------------------
 

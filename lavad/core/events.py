@@ -158,7 +158,8 @@ class JobDoomed:
 
 @dataclass(frozen=True, slots=True)
 class RoomClaimed:
-    """Room is being cleared for a waiting job: what the victims give back is for it, until then."""
+    """Room is being cleared for a waiting job: what the victims give back is for it, until then. ``is_partial``: free
+    slots are saved up for it, in place of those saved before."""
 
     at: float
     job: int
@@ -167,6 +168,7 @@ class RoomClaimed:
     victims: tuple[Key, ...]
     until: float
     reason: str = ""
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,16 @@ class Takeover:
 
 
 @dataclass(frozen=True, slots=True)
+class Saving:
+    """Keep these free slots for a blocked parallel job, in place of what was kept for it before."""
+
+    job: int
+    index: int
+    allocation: Allocation
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """Give up a claim."""
 
@@ -67,6 +77,7 @@ class Plan:
     steps: int = 0
     takeover: Takeover | None = None
     claimed: tuple[Start, ...] = ()  # in room that was cleared for them
+    saving: Saving | None = None
     resumes: tuple[Key, ...] = ()
     drops: tuple[Drop, ...] = ()
     shrinks: tuple[Shrink, ...] = ()
@@ -75,7 +86,12 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Is there nothing to apply?"""
-        return not (self.starts or self.takeover or self.claimed or self.resumes or self.drops or self.is_resize)
+        return not (self.starts or self.takeover or self.claimed or self.saving or self.is_release or self.is_resize)
+
+    @property
+    def is_release(self) -> bool:
+        """Does it let suspended jobs go on, or give claims up?"""
+        return bool(self.resumes or self.drops)
 
     @property
     def is_resize(self) -> bool:

@@ -255,6 +255,7 @@ class Claim:
     victims: tuple[Key, ...]
     until: float
     reason: str = ""
+    is_partial: bool = False  # slots that a blocked job saves up, not all that it needs
 
 
 class ArrayRecord:

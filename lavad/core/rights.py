@@ -20,8 +20,8 @@ class Source:
 
 
 class Rights:
-    """Of one policy. ``takers`` may take from others, from ``victims`` somebody may take; with capacity pools all are
-    both. ``sources`` is empty for queues that take from no other queue."""
+    """Of one policy. ``takers`` may take from others or save up slots, from ``victims`` somebody may take; with
+    capacity pools all queues are both. ``sources`` is empty for queues that take from no other queue."""
 
     def __init__(self, policy: Policy) -> None:
         self._sources: dict[str, dict[str, Source]] = {}
@@ -31,7 +31,8 @@ class Rights:
             if some:
                 self._sources[taker.name] = {one.queue: one for one in some}
         pooled = frozenset(queue.name for queue in policy.queues) if policy.pools else frozenset()
-        self.takers = frozenset(self._sources) | pooled
+        savers = frozenset(queue.name for queue in policy.queues if queue.slot_reserve_s > 0)
+        self.takers = frozenset(self._sources) | pooled | savers
         self.victims = frozenset(name for sources in self._sources.values() for name in sources) | pooled
 
     def sources(self, queue: str) -> dict[str, Source]:

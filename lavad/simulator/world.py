@@ -311,7 +311,8 @@ def _policy_of(seed: int) -> Policy:
         one = Pool("one", Names(False, frozenset(("u1000",))), guaranteed={"slots": 8.0, "gpus": 2.0})
         return replace(policy, pools=(one, Pool("other", Names(False, frozenset(("u1001",))), deserved={"slots": 6.0})))
     lower = (("normal", 0), ("short", 1))
-    queues = tuple(replace(one, preempts=lower) if one.name == "priority" else one for one in policy.queues)
+    changes: dict[str, dict[str, Any]] = {"priority": {"preempts": lower}, "normal": {"slot_reserve_s": 20.0}}
+    queues = tuple(replace(one, **changes.get(one.name, {})) for one in policy.queues)
     return replace(policy, queues=queues, preempts_by_requeue=seed % 4 == 2)
 
 

@@ -131,7 +131,7 @@ def _submitted(shared: Shared, words: bytes) -> list[str]:
     return [", ".join(parts)]
 
 
-_TOLD = ("preempting", "reclaiming", "in room")  # reasons of a start that say what others paid for it
+_TOLD = ("preempting", "reclaiming", "in room", "in slots")  # reasons of a start that say what others paid for it
 
 
 def _dispatched(detail: dict[str, Any]) -> list[str]:
@@ -194,11 +194,11 @@ def _resumed(detail: dict[str, Any]) -> list[str]:
 
 
 def _claimed(detail: dict[str, Any]) -> list[str]:
-    return [f"Room is being cleared: {detail.get('reason', '')}"]
+    return [f"Room is kept: {detail.get('reason', '')}"]
 
 
 def _unclaimed(detail: dict[str, Any]) -> list[str]:
-    return [f"Room is no longer being cleared: {detail.get('reason', '')}"]
+    return [f"Room is no longer kept: {detail.get('reason', '')}"]
 
 
 def _requeued(detail: dict[str, Any]) -> list[str]:

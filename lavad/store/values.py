@@ -213,7 +213,8 @@ def claim_row(claim: Claim) -> Row:
     victims = [list(key) for key in claim.victims]
     content = (
         f'{{"job":{claim.job},"index":{claim.index},"hosts":{hosts_text(claim.allocation)},'
-        f'"victims":{_encode(victims)},"until":{claim.until!r},"reason":{quote(claim.reason)}}}'
+        f'"victims":{_encode(victims)},"until":{claim.until!r},"reason":{quote(claim.reason)},'
+        f'"partial":{"true" if claim.is_partial else "false"}}}'
     )
     return (*claim_name(claim.job, claim.index), content)
 
@@ -223,7 +224,8 @@ def decode_claim(content: str) -> Claim:
     values = json.loads(content)
     victims = tuple(Key(*key) for key in values["victims"])
     allocation = _allocation(values["hosts"])
-    return Claim(values["job"], values["index"], allocation, victims, values["until"], values["reason"])
+    rest = (victims, values["until"], values["reason"], bool(values.get("partial")))
+    return Claim(values["job"], values["index"], allocation, *rest)
 
 
 def _names_text(names: set[str]) -> str:

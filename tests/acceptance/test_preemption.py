@@ -142,3 +142,30 @@ def test_a_pool_gets_back_what_it_lent(cluster: Cluster) -> None:
     _becomes(cluster, lab[1], "RUN")
     wait_for(lambda: [_state(cluster, guest) for guest in guests].count("RUN") == 3, 30, "the guests to run again")
     cluster.reconfigure({"lsb.resources": ""})
+
+
+SAVING = """
+    Begin Queue
+    QUEUE_NAME = normal
+    PRIORITY = 30
+    SLOT_RESERVE = MAX_RESERVE_TIME[10]
+    End Queue
+"""
+
+
+def test_a_parallel_job_saves_up_free_slots(cluster: Cluster) -> None:
+    """Small jobs do not get what becomes free; bhosts shows it as reserved; the job starts when it has enough."""
+    cluster.reconfigure({"lsb.queues": SAVING})
+    small = [cluster.submit("-q", "normal", "sleep 60") for _ in range(4)]
+    for job in small:
+        _becomes(cluster, job, "RUN")
+    wide = cluster.submit("-q", "normal", "-n", "2", "sleep 60")
+    later = cluster.submit("-q", "normal", "sleep 60")
+    assert cluster.run("bkill", str(small[0])).returncode == 0
+    wait_for(lambda: "1" in cluster.run("bhosts", "-noheader", "-o", "rsv").stdout.split(), 30, "a slot to be reserved")
+    assert (_state(cluster, wide), _state(cluster, later)) == ("PEND", "PEND")
+    assert cluster.run("bkill", str(small[1])).returncode == 0
+    _becomes(cluster, wide, "RUN")
+    assert _state(cluster, later) == "PEND"
+    assert "Room is kept: free slots are reserved for it" in cluster.history(wide)
+    cluster.reconfigure({"lsb.queues": QUEUES})

@@ -25,7 +25,9 @@ def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
     for _ in range(SLICES_MAX):
         plan = slice_pass(story.cluster, agenda, steps, story.now)
         starts += plan.starts
-        starts += [one for one in (plan.takeover, *plan.claimed, *plan.resumes, *plan.drops) if one is not None]
+        starts += [
+            one for one in (plan.takeover, plan.saving, *plan.claimed, *plan.resumes, *plan.drops) if one is not None
+        ]
         assert story.do(c.ApplyPlan(plan)).reply == 0
         if plan.is_complete:
             return starts
@@ -37,7 +39,10 @@ def some_policy(seed: int) -> Policy:
     policy = Policy()
     if not seed % 3:
         return policy
-    queues = [replace(one, preempts=(("normal", 0),)) if one.name == "priority" else one for one in policy.queues]
+    changes: dict[str, dict[str, Any]] = {"priority": {"preempts": (("normal", 0),)}}
+    if not seed % 2:
+        changes["normal"] = {"slot_reserve_s": 50.0}
+    queues = [replace(one, **changes.get(one.name, {})) for one in policy.queues]
     return Policy(tuple(queues), preempts_by_requeue=seed % 3 == 1)
 
 

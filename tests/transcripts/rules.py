@@ -35,6 +35,8 @@ def policy(words: Iterable[str]) -> Policy:
             queues[queue] = replace(queues[queue], preempts=tuple(_level(one) for one in value.split(",")))
         elif name == "pool":
             pools.append(_pool(queue, value))
+        elif name == "slot_reserve":
+            queues[queue] = replace(queues[queue], slot_reserve_s=float(value))
         elif name == "load":
             queues[queue] = replace(queues[queue], thresholds=_bounds(value))
         elif name == "host_load":

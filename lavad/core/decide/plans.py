@@ -182,6 +182,8 @@ def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
     plan = command.plan
     if plan.takeover is not None:
         return takeovers.take_over(cluster, plan.takeover, now)
+    if plan.saving is not None:
+        return takeovers.save(cluster, plan.saving, now)
     if plan.drops:
         return Decision([e.ClaimDropped(now, one.job, one.index, one.reason) for one in plan.drops], reply=0)
     if plan.claimed:

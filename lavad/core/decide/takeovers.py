@@ -10,12 +10,13 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.suspension import resumed
 from lavad.core.model import PREEMPTION, JobState, Key
-from lavad.core.plan import Start, Takeover
-from lavad.core.records import ArrayRecord
+from lavad.core.plan import Saving, Start, Takeover
+from lavad.core.records import ArrayRecord, Claim
 from lavad.core.scheduling.takeover import fits_again, is_cleared, lends, may_start, why_void
 from lavad.core.standing import Ground, is_within_reach, on_their_way_out, shares_of
 
 SYSTEM = "the system"
+SAVING = "free slots are reserved for it"
 
 
 def take_over(cluster: Cluster, plan: Takeover, now: float) -> Decision:
@@ -40,12 +41,14 @@ def take_over(cluster: Cluster, plan: Takeover, now: float) -> Decision:
 
 def _still_holds(cluster: Cluster, plan: Takeover) -> bool:
     start = plan.start
-    is_free = may_start(cluster, start.job, start.index) and (start.job, start.index) not in cluster.claims
+    own = cluster.claims.get((start.job, start.index))
+    is_free = may_start(cluster, start.job, start.index) and (own is None or own.is_partial)
     are_open = all(cluster.table.is_open(cluster.hosts[share.host].row) for share in start.allocation)
     victims = (*plan.suspends, *plan.requeues)
     if not (is_free and are_open and all(_may_be_told(cluster, key) for key in victims)):
         return False
     ground = Ground(cluster, gone=on_their_way_out(cluster) | set(plan.requeues))
+    ground.give(own.allocation if own is not None else ())
     for key in plan.suspends:
         ground.give(shares_of(cluster, key), lends(cluster))
     return ground.holds(start.allocation)
@@ -53,10 +56,23 @@ def _still_holds(cluster: Cluster, plan: Takeover) -> bool:
 
 def _is_there(cluster: Cluster, plan: Takeover) -> bool:
     """Once the victims are suspended: is all the room there, or does some of it wait for others to leave?"""
-    ground = Ground(cluster)
+    ground, own = Ground(cluster), cluster.claims.get((plan.start.job, plan.start.index))
+    ground.give(own.allocation if own is not None else ())
     for key in plan.suspends:
         ground.give(shares_of(cluster, key), lends(cluster))
     return ground.holds(plan.start.allocation)
+
+
+def save(cluster: Cluster, plan: Saving, now: float) -> Decision:
+    """Keep free slots for a blocked job, if they still are."""
+    own = cluster.claims.get((plan.job, plan.index))
+    ground = Ground(cluster)
+    ground.give(own.allocation if own is not None else ())
+    is_free = may_start(cluster, plan.job, plan.index) and (own is None or own.is_partial)
+    if not (is_free and ground.holds(plan.allocation)):
+        return Decision(reply=1)
+    kept = e.RoomClaimed(now, plan.job, plan.index, plan.allocation, (), plan.until, SAVING, is_partial=True)
+    return Decision([kept], reply=0)
 
 
 def _may_be_told(cluster: Cluster, key: Key) -> bool:
@@ -104,7 +120,11 @@ def overdue_claims(cluster: Cluster, now: float) -> list[e.Event]:
     """Claims whose room was not cleared in time, or that are good for nothing."""
     found: list[e.Event] = []
     for claim in cluster.claims.values():
-        why = why_void(cluster, claim) or ("its room was not cleared in time" if claim.until <= now else "")
+        why = why_void(cluster, claim) or (_too_late(claim) if claim.until <= now else "")
         if why:
             found.append(e.ClaimDropped(now, claim.job, claim.index, why))
     return found
+
+
+def _too_late(claim: Claim) -> str:
+    return "its slots were reserved for long enough" if claim.is_partial else "its room was not cleared in time"

@@ -11,7 +11,7 @@ import heapq
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.model import Allocation, Request
-from lavad.core.plan import Plan, Start, Takeover
+from lavad.core.plan import Plan, Saving, Start, Takeover
 from lavad.core.policy import JobOrder, Policy
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
@@ -221,6 +221,7 @@ class _Slice:
         self.refused: set[BucketKey] = set()
         self.is_cut = False  # a job is about to take room from others: what was decided so far must be applied first
         self.takeover: Takeover | None = None
+        self.saving: Saving | None = None
         self.now = now
         self.tenants = agenda.tenants
         self.woken = woken
@@ -239,7 +240,7 @@ class _Slice:
             self.agenda.grown.clear()
             self.agenda.vain.clear()
         is_complete = not (self.agenda.due or self.woken or self.agenda.is_unfinished(self.cluster))
-        return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover)
+        return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving)
 
     def _next(self) -> tuple[BucketKey, Cursor] | None:
         """The bucket that goes first, with its cursor on its first job; None when there is none."""
@@ -359,8 +360,7 @@ class _Slice:
         return allocation
 
     def _takes(self, key: BucketKey) -> bool:
-        is_able = self.tenants is not None or bool(self.cluster.rights.sources(key.queue))
-        return is_able and self.gate.refusal is Refusal.NO_ROOM
+        return key.queue in self.cluster.rights.takers and self.gate.refusal is Refusal.NO_ROOM
 
     def _takes_over(self, key: BucketKey, cursor: Cursor) -> bool:
         """Let the job take room from others, in a slice that has decided nothing else; True: its bucket is served."""
@@ -375,10 +375,12 @@ class _Slice:
         self.left = (*cursor.rank, key)
         self.is_cut = True
         self.takeover, takers.takeover = takers.takeover, None
+        self.saving, takers.saving = takers.saving, None
         return True
 
     def _attempted(self, cursor: Cursor) -> Attempted:
-        is_new = cursor.key not in self.agenda.takers.waiting and (cursor.job, cursor.index) not in self.cluster.claims
+        takers = self.agenda.takers
+        is_new = cursor.key not in takers.waiting and not takers.is_being_cleared(self.cluster, cursor)
         if self.starts and is_new:
             return Attempted.FOUND  # or not: the next slice will see
         return self.agenda.takers.attempt(self.cluster, cursor, self.now, self.tenants)

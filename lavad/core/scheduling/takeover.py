@@ -12,11 +12,12 @@ from enum import Enum
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.model import JobState, Key
-from lavad.core.plan import Drop, Plan, Start, Takeover
+from lavad.core.plan import Drop, Plan, Saving, Start, Takeover
 from lavad.core.records import ArrayRecord, Attempt, Claim, Job
 from lavad.core.rights import Source
 from lavad.core.scheduling.preemption import Clearing, Victim, clear, lent_part
 from lavad.core.scheduling.reclaim import Tenants
+from lavad.core.scheduling.saving import may_save, save
 from lavad.core.scheduling.walk import Cursor
 from lavad.core.standing import Ground, is_within_reach, shares_of
 
@@ -39,6 +40,7 @@ class Takers:
         self.retry_at = _NEVER  # when one that has not waited long enough may try
         self.grown: set[int] = set()
         self.takeover: Takeover | None = None
+        self.saving: Saving | None = None
         self._planned: tuple[Takeover | None, int] = (None, 0)  # last, and the version of the runners then
 
     # -- when to look ------------------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ class Takers:
         )
         if drops:
             return Plan((), False, drops=drops)
-        cleared = [one for one in cluster.claims.values() if is_cleared(cluster, one)]
+        cleared = [one for one in cluster.claims.values() if not one.is_partial and is_cleared(cluster, one)]
         starts = tuple(Start(one.job, one.index, one.allocation, one.reason) for one in cleared)
         return Plan((), False, claimed=starts) if starts else None
 
@@ -102,19 +104,39 @@ class Takers:
     def attempt(self, cluster: Cluster, cursor: Cursor, now: float, tenants: Tenants | None) -> Attempted:
         """A job found no room: may it take some? ``takeover`` is what to do then."""
         key = cursor.key
-        if (cursor.job, cursor.index) in cluster.claims:
+        if self.is_being_cleared(cluster, cursor):
             return Attempted.WAITING
         if key.request.exclusive or key in self.waiting:
             return Attempted.NOTHING
         self.takeover = self._preempt(cluster, cursor, now)
         if self.takeover is None and tenants is not None:
             self.takeover = _reclaim(cluster, cursor, tenants)
+        if self.takeover is None and may_save(cluster, key) and self._save(cluster, cursor, now):
+            return Attempted.FOUND
         planned, self._planned = self._planned, (self.takeover, cluster.runners.version)
         if self.takeover is None or planned == self._planned:  # nobody helps; or it was planned before and did not hold
             self.takeover = None
             self.waiting.add(key)
             return Attempted.NOTHING
         return Attempted.FOUND
+
+    @staticmethod
+    def is_being_cleared(cluster: Cluster, cursor: Cursor) -> bool:
+        """Is room being cleared for the job already?"""
+        claim = cluster.claims.get((cursor.job, cursor.index))
+        return claim is not None and not claim.is_partial
+
+    def _save(self, cluster: Cluster, cursor: Cursor, now: float) -> bool:
+        """Let the job save up free slots, or start in what it has; True if there is something to do."""
+        found = save(cluster, cursor, now)
+        if found is None:
+            return False
+        if isinstance(found, Start):
+            self.takeover = Takeover(found)
+        else:
+            self.saving = found
+            self.waiting.add(cursor.key)
+        return True
 
     def _preempt(self, cluster: Cluster, cursor: Cursor, now: float) -> Takeover | None:
         sources = cluster.rights.sources(cursor.key.queue)

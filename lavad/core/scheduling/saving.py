@@ -1,0 +1,70 @@
+"""Slot reservation: a blocked parallel job saves up free slots on hosts, for a time, until there are enough of them.
+
+For queues with SLOT_RESERVE or RESOURCE_RESERVE. What is saved is a claim that grows whenever slots become free; the
+job starts as soon as it fits into what is saved and free together. When its time is over everything is let go, and the
+job saves nothing for as long again, so that others have their turn.
+"""
+
+from dataclasses import replace
+
+from lavad.core.cluster import Cluster
+from lavad.core.indexes.hosts import HostTable
+from lavad.core.indexes.pending import BucketKey
+from lavad.core.model import Allocation, HostShare, Request, RoleRequest
+from lavad.core.plan import Saving, Start
+from lavad.core.policy import Queue
+from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.room import Room
+from lavad.core.scheduling.walk import Cursor
+
+FROM_SAVINGS = "in slots that were reserved for it"
+
+
+def may_save(cluster: Cluster, key: BucketKey) -> bool:
+    """Do jobs of this bucket save up slots?"""
+    queue = cluster.policy.by_name[key.queue]
+    return queue.slot_reserve_s > 0 and key.request.slots_min > 1 and not key.request.exclusive
+
+
+def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
+    """Start the job in what it has saved and what is free; else save more; None where there is nothing more."""
+    key = cursor.key
+    queue, job = cluster.policy.by_name[key.queue], (cursor.job, cursor.index)
+    saved = cluster.claims.get(job)
+    if saved is None and cluster.rests.get(job, 0.0) > now:
+        return None
+    table = cluster.table.copy()
+    for share in saved.allocation if saved is not None else ():
+        table.give_back(table.rows[share.host], share, False)
+    allocation = place(Room(table), key.request)
+    if allocation is not None:
+        return Start(*job, allocation, FROM_SAVINGS)
+    more = _all_free(table, key.request, queue)
+    if not more or _slots(more) <= (_slots(saved.allocation) if saved is not None else 0):
+        return None
+    return Saving(*job, more, saved.until if saved is not None else now + queue.slot_reserve_s)
+
+
+def _slots(allocation: Allocation) -> int:
+    return sum(share.slots for share in allocation)
+
+
+def _all_free(table: HostTable, request: Request, queue: Queue) -> Allocation:
+    """Free slots on hosts that could take part of the job, as many as it needs."""
+    left, found = request.slots_min, {}
+    for role in request.roles:
+        one_task = replace(role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0)
+        probe = Request((one_task,), request.hosts)
+        for row in Room(table).candidates(probe, probe.roles, 0, 0).all_rows():
+            slots = min(left, _usable(int(table.slots_free[row]), role))
+            if slots > 0 and table.is_open(row) and row not in found:
+                memory = min(role.memory_mib, max(0, int(table.memory_free_mib[row]))) if queue.reserves_memory else 0
+                found[row] = HostShare(table.names[row], slots, memory)
+                left -= slots
+    return tuple(found.values())
+
+
+def _usable(free: int, role: RoleRequest) -> int:
+    """Whole tasks, and no more than the job may have on one host."""
+    tasks = free // role.slots_per_task
+    return (min(tasks, role.ptile) if role.ptile > 0 else tasks) * role.slots_per_task
