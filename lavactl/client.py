@@ -82,9 +82,22 @@ class Client:
 
     def signal(self, request: messages.SignalRequest) -> messages.SignalReply:
         """Signal, stop, resume or end jobs. A plain signal is not sent twice: after a lost connection it fails."""
-        repeat = BEFORE_SENT if request.action == messages.SEND else ALWAYS
+        repeat = BEFORE_SENT if request.action in (messages.SEND, messages.REQUEUE) else ALWAYS
         payload = self._one(JOBS + "Signal", request.SerializeToString(), repeat)
         return messages.SignalReply.FromString(payload)
+
+    def modify(self, request: messages.ModifyRequest) -> messages.ModifyReply:
+        """Change parameters of jobs; doing so twice is the same as once."""
+        return messages.ModifyReply.FromString(self._one(JOBS + "Modify", request.SerializeToString()))
+
+    def move(self, request: messages.MoveRequest) -> messages.MoveReply:
+        """Give a waiting job another place."""
+        return messages.MoveReply.FromString(self._one(JOBS + "Move", request.SerializeToString()))
+
+    def force(self, request: messages.ForceRequest) -> messages.SignalResult:
+        """Start a waiting job now. Not sent twice: the second would find it started."""
+        payload = self._one(JOBS + "Force", request.SerializeToString(), BEFORE_SENT)
+        return messages.SignalResult.FromString(payload)
 
     def explain(self, request: messages.ExplainRequest) -> messages.ExplainReply:
         """Why jobs wait."""

@@ -12,6 +12,8 @@ from lavactl.render import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lavactl.io import Io
 
 SELECTING = ("J", "m", "q", "u")
@@ -50,31 +52,54 @@ def readable_refs(words: list[str], io: "Io") -> tuple[list[messages.JobRef], bo
     return refs, bad
 
 
-def carry_out(options: Options, grammar: Grammar, io: "Io", action: int, doing: str, number: int = 0) -> int:
+def carry_out(
+    options: Options,
+    grammar: Grammar,
+    io: "Io",
+    action: int,
+    doing: str,
+    number: int = 0,
+    states: "Sequence[int]" = (),
+    hold: bool = False,
+) -> int:
     """Send the request and print what became of each job.
 
     Args:
         doing: what is said of a success: ``being terminated``.
         number: the signal, for the action SEND.
+        states: jobs in one of these, for the action REQUEUE.
     """
     job_filter, newest, bad = chosen_jobs(options, grammar, io)
     if bad and not job_filter.refs:
         return FAILURE
-    request = messages.SignalRequest(filter=job_filter, signal=number, newest_only=newest)
+    job_filter.states.extend(states)  # type: ignore[arg-type]
+    request = messages.SignalRequest(filter=job_filter, signal=number, newest_only=newest, hold=hold)
+    request.states.extend(states)  # type: ignore[arg-type]
     request.action = action  # type: ignore[assignment]
     reply = io.client().signal(request)
     if reply.error:
         io.error(clean(reply.error))
         return FAILURE
-    if not reply.results:
+    return tell(reply.results, "Job <{}> is " + doing, io, failed=bad)
+
+
+def tell(
+    results: "Sequence[messages.SignalResult]", success: str, io: "Io", *, failed: bool = False, ending: str = ""
+) -> int:
+    """A line for each result, and the exit code.
+
+    Args:
+        success: with ``{}`` for the job.
+        ending: said after each reason of a failure.
+    """
+    if not results:
         io.error(NOTHING)
         return FAILURE
-    failed = bad
-    for result in reply.results:
+    for result in results:
         key = key_text(result.job, result.index)
         if result.error:
             failed = True
-            io.error(f"Job <{key}>: {clean(result.error).rstrip('.')}")
+            io.error(f"Job <{key}>: {clean(result.error).rstrip('.')}{ending}")
         else:
-            io.print(f"Job <{key}> is {doing}")
+            io.print(success.format(key))
     return FAILURE if failed else 0

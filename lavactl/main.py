@@ -22,6 +22,7 @@ COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts",
     "lsload", "lshosts", "lsid", "blaunch", "lavarun", "badmin",
     "busers", "bugroup", "bmgroup", "bparams", "blimits", "lsclusters", "lsadmin",
+    "bmod", "bswitch", "btop", "bbot", "brequeue", "brun",
 )  # fmt: skip
 SUBCOMMANDS = ("up", "down", "env", "init", "simulate")
 
@@ -240,3 +241,33 @@ def lsclusters() -> None:
 def lsadmin() -> None:
     """Entry point."""
     enter("lsadmin")
+
+
+def bmod() -> None:
+    """Entry point."""
+    enter("bmod")
+
+
+def bswitch() -> None:
+    """Entry point."""
+    enter("bswitch")
+
+
+def btop() -> None:
+    """Entry point."""
+    enter("btop")
+
+
+def bbot() -> None:
+    """Entry point."""
+    enter("bbot")
+
+
+def brequeue() -> None:
+    """Entry point."""
+    enter("brequeue")
+
+
+def brun() -> None:
+    """Entry point."""
+    enter("brun")

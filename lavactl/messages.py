@@ -11,6 +11,7 @@ __all__ = [
     "PEND",
     "PSUSP",
     "REMOVE",
+    "REQUEUE",
     "RESUME",
     "RUN",
     "SEND",
@@ -26,6 +27,7 @@ __all__ = [
     "ExplainReply",
     "ExplainRequest",
     "Explanation",
+    "ForceRequest",
     "GpuRequest",
     "HistoryRequest",
     "HostShare",
@@ -38,6 +40,10 @@ __all__ = [
     "JobRef",
     "JobSpec",
     "ListJobsRequest",
+    "ModifyReply",
+    "ModifyRequest",
+    "MoveReply",
+    "MoveRequest",
     "PeekRequest",
     "PeekTicketRequest",
     "PendingReason",
@@ -84,6 +90,7 @@ if TYPE_CHECKING:
     )
     from protos.jobs_pb2 import (
         REMOVE,
+        REQUEUE,
         RESUME,
         SEND,
         STOP,
@@ -92,6 +99,7 @@ if TYPE_CHECKING:
         ExplainReply,
         ExplainRequest,
         Explanation,
+        ForceRequest,
         HistoryRequest,
         JobChange,
         JobFilter,
@@ -100,6 +108,10 @@ if TYPE_CHECKING:
         JobRecord,
         JobSpec,
         ListJobsRequest,
+        ModifyReply,
+        ModifyRequest,
+        MoveReply,
+        MoveRequest,
         PeekRequest,
         PeekTicketRequest,
         PendingReason,
@@ -117,7 +129,7 @@ else:
     from lavactl.lean import Message, table
 
     JOB_STATE_UNSPECIFIED, PEND, PSUSP, STAGING, RUN, USUSP, SSUSP, DONE, EXIT, UNKWN, ZOMBI = range(11)
-    TERMINATE, SEND, STOP, RESUME, REMOVE = range(5)
+    TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE = range(6)
 
     def _message(name: str, text: str, *kinds: type[Message]) -> type[Message]:
         made = type(name, (Message,), {"__module__": __name__})
@@ -188,9 +200,22 @@ else:
         Outlook,
     )
     JobPage = _message("JobPage", "1 jobs JobRecord*, 2 missing JobRef*", JobRecord, JobRef)
-    SignalRequest = _message("SignalRequest", "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t", JobFilter)
+    SignalRequest = _message(
+        "SignalRequest", "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t", JobFilter
+    )
     SignalResult = _message("SignalResult", "1 job u, 2 index u, 3 error s")
     SignalReply = _message("SignalReply", "1 results SignalResult*, 2 error s", SignalResult)
+    ModifyRequest = _message(
+        "ModifyRequest",
+        "1 refs JobRef*, 2 spec JobSpec, 3 fields s*, 4 filter JobFilter, 5 newest_only t, 6 is_switch t",
+        JobRef,
+        JobSpec,
+        JobFilter,
+    )
+    ModifyReply = _message("ModifyReply", "1 results SignalResult*", SignalResult)
+    MoveRequest = _message("MoveRequest", "1 ref JobRef, 2 place i", JobRef)
+    MoveReply = _message("MoveReply", "1 error s, 2 place i")
+    ForceRequest = _message("ForceRequest", "1 ref JobRef, 2 hosts HostShare*, 3 is_unconstrained t", JobRef, HostShare)
     WatchRequest = _message("WatchRequest", "1 refs JobRef*", JobRef)
     JobChange = _message("JobChange", "1 job u, 2 index u, 3 state u, 4 exit_status i, 5 exit_reason s, 6 hosts s*")
     ExplainRequest = _message("ExplainRequest", "1 refs JobRef*, 2 host_names t", JobRef)

@@ -23,7 +23,8 @@ Usage: bsub [options] command [arguments]
   -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
   -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
   -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
-  -E command  -Ep command  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -u mail  -N  -B  -notify when  -h  -V
+  -Q "exit codes"  -E command  -Ep command  -c [h:]m  -F kib  -D kib  -S kib  -C kib
+  -u mail  -N  -B  -notify when  -h  -V
 """
 
 NOT_YET = "not supported yet."
@@ -32,13 +33,12 @@ INTERACTIVE = "interactive jobs are not supported yet."
 KINDS: dict[str, int | str] = {
     **dict.fromkeys(
         ("q", "n", "R", "W", "We", "M", "m", "J", "Jd", "P", "G", "sp", "U", "o", "oo", "e", "eo", "i", "cwd",
-         "outdir", "env", "L", "gpu", "nnodes", "b", "t", "w", "E", "Ep", "c", "F", "D", "S", "C", "u", "notify"),
+         "outdir", "env", "L", "gpu", "nnodes", "b", "t", "w", "E", "Ep", "c", "F", "D", "S", "C", "u", "notify", "Q"),
         VALUE,
     ),
     **dict.fromkeys(("x", "H", "K", "r", "rn", "N", "B", "Ne", "ti"), FLAG),
     **dict.fromkeys(("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "tty"), INTERACTIVE),
     "g": "job groups are not supported yet.",
-    "Q": "requeueing by exit code is not supported yet.",
     "app": "application profiles are not supported yet.",
     "sla": "service classes are not supported yet.",
     "a": "esub programs are not supported yet.",
@@ -254,6 +254,7 @@ def describe(spec: messages.JobSpec, choices: Choices) -> None:
     spec.reservation = choices.value("U") or ""
     spec.dependency = choices.value("w") or ""
     spec.ends_orphan = "ti" in choices
+    spec.requeue_exit_values = choices.value("Q") or ""
     spec.shell = choices.value("L") or ""
     spec.pre_exec = choices.value("E") or ""
     spec.post_exec = choices.value("Ep") or ""

@@ -320,16 +320,20 @@ class PendingReason(_message.Message):
     def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ..., hosts: _Optional[int] = ..., host_names: _Optional[_Iterable[str]] = ..., advice: _Optional[str] = ...) -> None: ...
 
 class SignalRequest(_message.Message):
-    __slots__ = ("filter", "action", "signal", "newest_only")
+    __slots__ = ("filter", "action", "signal", "newest_only", "states", "hold")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     NEWEST_ONLY_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     action: SignalAction
     signal: int
     newest_only: bool
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ...) -> None: ...
+    states: _containers.RepeatedScalarFieldContainer[_common_pb2.JobState]
+    hold: bool
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ...) -> None: ...
 
 class SignalResult(_message.Message):
     __slots__ = ("job", "index", "error")
@@ -350,20 +354,52 @@ class SignalReply(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[SignalResult, _Mapping]]] = ..., error: _Optional[str] = ...) -> None: ...
 
 class ModifyRequest(_message.Message):
-    __slots__ = ("refs", "spec", "fields")
+    __slots__ = ("refs", "spec", "fields", "filter", "newest_only", "is_switch")
     REFS_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_ONLY_FIELD_NUMBER: _ClassVar[int]
+    IS_SWITCH_FIELD_NUMBER: _ClassVar[int]
     refs: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobRef]
     spec: JobSpec
     fields: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
+    filter: JobFilter
+    newest_only: bool
+    is_switch: bool
+    def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ..., filter: _Optional[_Union[JobFilter, _Mapping]] = ..., newest_only: _Optional[bool] = ..., is_switch: _Optional[bool] = ...) -> None: ...
 
 class ModifyReply(_message.Message):
     __slots__ = ("results",)
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[SignalResult]
     def __init__(self, results: _Optional[_Iterable[_Union[SignalResult, _Mapping]]] = ...) -> None: ...
+
+class MoveRequest(_message.Message):
+    __slots__ = ("ref", "place")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    ref: _common_pb2.JobRef
+    place: int
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., place: _Optional[int] = ...) -> None: ...
+
+class MoveReply(_message.Message):
+    __slots__ = ("error", "place")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    place: int
+    def __init__(self, error: _Optional[str] = ..., place: _Optional[int] = ...) -> None: ...
+
+class ForceRequest(_message.Message):
+    __slots__ = ("ref", "hosts", "is_unconstrained")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    IS_UNCONSTRAINED_FIELD_NUMBER: _ClassVar[int]
+    ref: _common_pb2.JobRef
+    hosts: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
+    is_unconstrained: bool
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., is_unconstrained: _Optional[bool] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("refs", "only_end")

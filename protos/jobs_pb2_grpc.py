@@ -54,6 +54,16 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.ModifyRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.ModifyReply.FromString,
                 _registered_method=True)
+        self.Move = channel.unary_unary(
+                '/lava.v1.JobService/Move',
+                request_serializer=protos_dot_jobs__pb2.MoveRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.MoveReply.FromString,
+                _registered_method=True)
+        self.Force = channel.unary_unary(
+                '/lava.v1.JobService/Force',
+                request_serializer=protos_dot_jobs__pb2.ForceRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.SignalResult.FromString,
+                _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/lava.v1.JobService/Watch',
                 request_serializer=protos_dot_jobs__pb2.WatchRequest.SerializeToString,
@@ -100,6 +110,20 @@ class JobServiceServicer:
 
     def Modify(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Move(self, request, context):
+        """btop and bbot: another place among jobs of equal priority.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Force(self, request, context):
+        """brun: an administrator starts a waiting job now, on these hosts.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -152,6 +176,16 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Modify,
                     request_deserializer=protos_dot_jobs__pb2.ModifyRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.ModifyReply.SerializeToString,
+            ),
+            'Move': grpc.unary_unary_rpc_method_handler(
+                    servicer.Move,
+                    request_deserializer=protos_dot_jobs__pb2.MoveRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.MoveReply.SerializeToString,
+            ),
+            'Force': grpc.unary_unary_rpc_method_handler(
+                    servicer.Force,
+                    request_deserializer=protos_dot_jobs__pb2.ForceRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.SignalResult.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
@@ -282,6 +316,60 @@ class JobService:
             '/lava.v1.JobService/Modify',
             protos_dot_jobs__pb2.ModifyRequest.SerializeToString,
             protos_dot_jobs__pb2.ModifyReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Move(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/Move',
+            protos_dot_jobs__pb2.MoveRequest.SerializeToString,
+            protos_dot_jobs__pb2.MoveReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Force(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/Force',
+            protos_dot_jobs__pb2.ForceRequest.SerializeToString,
+            protos_dot_jobs__pb2.SignalResult.FromString,
             options,
             channel_credentials,
             insecure,

@@ -81,6 +81,7 @@ def a_job(
     shared = Shared(caller.user, caller.uid, caller.uid, queue, "default", request, rerunnable=rerunnable)
     shared = replace(shared, run_limit_s=run_limit_s, terminate_at=terminate_at)
     indices = Ranges.parse(array).parts()
+    shared = replace(shared, requeue_exit_values=requeue)
     text = pack_text(name=name)
     terms = (dependency, begin_at, ends_orphan)
     return NewJob(0, shared, text, b"", request_id, hold, indices, limit, priority, *terms)

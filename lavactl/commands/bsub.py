@@ -88,15 +88,20 @@ def wait_for(job: int, quiet: bool, io: "Io") -> int:
     started: set[int] = set()
     for change in io.client().watch([messages.JobRef(job=job)]):
         has_run = change.index in started
-        if change.state in (messages.RUN, messages.STAGING) and change.hosts and not has_run:
+        is_over = change.state in (messages.DONE, messages.EXIT)
+        if change.hosts and not has_run and (is_over or change.state in (messages.RUN, messages.STAGING)):
+            if not started:  # of an array: where its first element starts
+                say(f"Starting on {change.hosts[0]}")
             started.add(change.index)
-            say(f"Starting on {change.hosts[0]}")
-        elif change.state in (messages.DONE, messages.EXIT) and change.index not in codes:
-            ran = has_run or bool(change.hosts) or change.state == messages.DONE
+        if is_over and change.index not in codes:
+            ran = change.index in started or change.state == messages.DONE
             codes[change.index] = final_code(change, ran)
-            say("Job is finished" if ran else "Terminated while pending")
+        elif not is_over:
+            codes.pop(change.index, None)  # it runs again
     if not codes:
         raise CommandError(f"The master stopped telling about Job <{job}> before its end.")
+    has_any_run = bool(started) or ENDED_PENDING not in codes.values()
+    say("Job is finished" if has_any_run else "Terminated while pending")
     return next((codes[index] for index in sorted(codes) if codes[index]), 0)
 
 

@@ -177,8 +177,26 @@ def check_signal(request: jobs_pb2.SignalRequest) -> None:
     check_filter(request.filter)
     if request.action not in jobs_pb2.SignalAction.values():
         raise Refused(f"Unknown action: {request.action}")
+    if any(state not in common_pb2.JobState.values() for state in request.states):
+        raise Refused("Unknown job state")
     if request.action == jobs_pb2.SEND and not 1 <= request.signal <= SIGNAL_MAX:
         raise Refused(f"Unknown signal: {request.signal}")
+
+
+def forced_hosts(hosts: Sequence[common_pb2.HostShare]) -> tuple[tuple[str, int], ...]:
+    """Hosts of brun with the slots wanted on each.
+
+    Raises:
+        Refused: none, too many, or one twice.
+    """
+    names = [share.host for share in hosts]
+    if not names:
+        raise Refused("No host is named")
+    if len(names) > HOSTS_MAX or len(set(names)) < len(names):
+        raise Refused("A host is named twice, or too many are")
+    if any(share.slots > HOST_SLOTS_MAX for share in hosts):
+        raise Refused("More slots than any host has")
+    return tuple((share.host, share.slots) for share in hosts)
 
 
 def states_of(wanted: jobs_pb2.JobFilter) -> frozenset[JobState]:

@@ -15,7 +15,7 @@ from lavad.api.watch import Watchers
 from lavad.core import commands as c
 from lavad.core.decide.ownership import is_owner
 from lavad.core.decide.submission import Submitted
-from lavad.core.model import HOLDING
+from lavad.core.model import HOLDING, JobState
 from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord, Job
 from lavad.engine import Engine
@@ -250,7 +250,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         """bkill, bstop, bresume: each named job, or all that the filter admits, or the newest of them."""
         caller = await identity.caller(context, self.settings)
         checks.check_signal(request)
-        targets = self._targets(request, caller)
+        targets = self._targets(request.filter, request.newest_only, caller)
         if not targets:
             return pb.SignalReply(error="No unfinished job found")
         results = [pb.SignalResult(job=target.job, index=_single(target)) for target in targets]
@@ -267,27 +267,31 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         await done
         return pb.SignalReply(results=results)
 
-    def _targets(self, request: pb.SignalRequest, caller: c.Caller) -> list[c.Target]:
-        named = [ref for ref in request.filter.refs if ref.job]
+    def _targets(self, wanted: pb.JobFilter, newest_only: bool, caller: c.Caller) -> list[c.Target]:
+        named = [ref for ref in wanted.refs if ref.job]
         if named:
             return [translate.target_of(ref) for ref in named]
-        selection = listing.Selection(request.filter, caller, self.engine.cluster)
+        selection = listing.Selection(wanted, caller, self.engine.cluster)
         jobs: dict[int, None] = {}
         for record, _, _ in selection.items([]):
             if caller.is_administrator or is_owner(record, caller):
                 jobs[record.id] = None
         ids = list(jobs)
-        return [c.Target(job) for job in (ids[-1:] if request.newest_only else ids)]
+        return [c.Target(job) for job in (ids[-1:] if newest_only else ids)]
 
     async def Modify(self, request: pb.ModifyRequest, context: identity.Context) -> pb.ModifyReply:
-        """bmod: the named fields of a waiting job take new values."""
+        """bmod and bswitch: the named fields of jobs take new values."""
         caller = await identity.caller(context, self.settings, starts_jobs=True)
         checks.check_refs(request.refs)
+        checks.check_filter(request.filter)
+        targets = [translate.target_of(ref) for ref in request.refs]
+        if not targets:
+            targets = self._targets(request.filter, request.newest_only, caller)
         results = []
-        for ref in request.refs:
-            result = pb.SignalResult(job=ref.job)
+        for target in targets:
+            result = pb.SignalResult(job=target.job, index=_single(target))
             try:
-                await self._modify(translate.target_of(ref), request, caller)
+                await self._modify(target, request, caller)
             except (Refused, NotNow) as error:
                 result.error = str(error)
             results.append(result)
@@ -305,8 +309,32 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         cluster = self.engine.cluster
         new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
         changes = ", ".join(dict.fromkeys(request.fields))
-        await self.engine.execute(c.ModifyJob(target, new, caller, changes, frozenset(request.fields)))
+        fields = frozenset(request.fields)
+        await self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch))
         self.links.spec_changed(target.job)
+
+    async def Move(self, request: pb.MoveRequest, context: identity.Context) -> pb.MoveReply:
+        """btop, bbot."""
+        caller = await identity.caller(context, self.settings)
+        checks.check_refs([request.ref])
+        try:
+            moved = await self.engine.execute(c.MoveJob(translate.target_of(request.ref), request.place, caller))
+        except (Refused, NotNow) as error:
+            return pb.MoveReply(error=str(error))
+        return pb.MoveReply(place=moved.place)
+
+    async def Force(self, request: pb.ForceRequest, context: identity.Context) -> pb.SignalResult:
+        """brun."""
+        caller = await identity.caller(context, self.settings)
+        checks.check_refs([request.ref])
+        target = translate.target_of(request.ref)
+        result = pb.SignalResult(job=target.job, index=_single(target))
+        try:
+            hosts = checks.forced_hosts(request.hosts)
+            await self.engine.execute(c.ForceJob(target, caller, hosts, request.is_unconstrained))
+        except (Refused, NotNow) as error:
+            result.error = str(error)
+        return result
 
     # -- output -------------------------------------------------------------------------------------------------
 
@@ -353,7 +381,10 @@ async def _answer_in_order(answers: Any, context: identity.Context) -> None:
 def _take_over(spec: pb.JobSpec, request: pb.ModifyRequest) -> None:
     """The named fields of a spec as the request has them."""
     known = set(pb.JobSpec.DESCRIPTOR.fields_by_name)
-    wanted = set(request.fields)
+    parts = {name for name in request.fields if name.startswith("roles.")}
+    if parts:
+        _take_over_role(spec, request, parts)
+    wanted = set(request.fields) - parts
     if unknown := wanted - (known - FILLED_IN):
         raise Refused(f"{min(unknown)[:80]}: not a parameter of a job")
     part = pb.JobSpec()
@@ -361,6 +392,24 @@ def _take_over(spec: pb.JobSpec, request: pb.ModifyRequest) -> None:
     for name in known:
         (spec if name in wanted else part).ClearField(name)
     spec.MergeFrom(part)
+
+
+def _take_over_role(spec: pb.JobSpec, request: pb.ModifyRequest, parts: set[str]) -> None:
+    """Size, requirement or GPUs of a job's only role; what is not named stays."""
+    if unknown := parts - {"roles.tasks", "roles.requirement", "roles.gpu"}:
+        raise Refused(f"{min(unknown)[:80]}: not a parameter of a job")
+    if len(spec.roles) > 1:
+        raise Refused("A job of several roles can't be changed so")
+    role = spec.roles[0] if spec.roles else spec.roles.add()
+    new = request.spec.roles[0] if request.spec.roles else common_pb2.Role()
+    if "roles.tasks" in parts:
+        role.tasks_min, role.tasks_max, role.slots_per_task = new.tasks_min, new.tasks_max, new.slots_per_task
+    if "roles.requirement" in parts:
+        role.requirement = new.requirement
+    if "roles.gpu" in parts:
+        role.ClearField("gpu")
+        if new.HasField("gpu"):
+            role.gpu.CopyFrom(new.gpu)
 
 
 def _past_change(old: pb.JobRecord) -> pb.JobChange:
@@ -384,6 +433,9 @@ def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c
             return c.StopJob(target, caller)
         case pb.RESUME:
             return c.ResumeJob(target, caller)
+        case pb.REQUEUE:
+            states = frozenset(JobState(state) for state in request.states if state)
+            return c.RequeueJob(target, caller, states, request.hold)
         case _:
             return c.SignalJob(target, request.signal, caller)
 

@@ -3,7 +3,7 @@
 from typing import cast
 
 from lavad.api import checks
-from lavad.core import requesting
+from lavad.core import requesting, requeue
 from lavad.core.commands import Asked, Caller, Target
 from lavad.core.events import NewJob
 from lavad.core.indexes.hosts import HostTable
@@ -62,6 +62,7 @@ def new_job(
         rerunnable=spec.rerunnable and not spec.not_rerunnable,
         terminate_at=spec.terminate_time,
         user_group=spec.user_group,
+        requeue_exit_values=spec.requeue_exit_values,
     )
     return NewJob(
         id=0,
@@ -85,6 +86,8 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
         raise Refused("-cwd: the working directory must be an absolute path")
     if spec.begin_time and spec.terminate_time and spec.terminate_time <= spec.begin_time:
         raise Refused("Start time is later than termination time")
+    if spec.requeue_exit_values:
+        requeue.parse(spec.requeue_exit_values)
     if spec.resizable:
         raise Refused("-ar: resizable jobs are not honoured by this version")
     if spec.reservation:

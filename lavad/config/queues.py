@@ -10,13 +10,12 @@ from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
 from lavad.config.values import Wrong
-from lavad.core import requirement
+from lavad.core import requeue, requirement
 from lavad.core.policy import Fairshare, JobDefaults, JobOrder, Names, Queue, ResourceKind
 from lavad.core.reasons import Refused
 
 _PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
 _RESERVE = re.compile(r"MAX_RESERVE_TIME\s*\[\s*(\d{1,9})\s*\]\s*$", re.IGNORECASE)
-_EXIT_VALUES = re.compile(r"(?:(?:all|~?\d{1,3}(?:-\d{1,3})?|EXCLUDE\([\d\s\-]*\))\s*)+$", re.IGNORECASE)
 INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 ALIASES = {"cpu": "r1m", "idle": "it", "login": "ls", "swap": "swp"}
 DEFAULT_QUEUE = "default"
@@ -94,8 +93,10 @@ def _reserve(memory: bool) -> Honoured:
 
 
 def _exit_values(text: str) -> str:
-    if not _EXIT_VALUES.match(text.strip()):
-        raise Wrong("expected exit codes such as 30 99 EXCLUDE(20), or all ~0")
+    try:
+        requeue.parse(text)
+    except Refused as error:
+        raise Wrong(str(error)) from None
     return text.strip()
 
 
@@ -221,6 +222,7 @@ QUEUE: Table = {
     "PREEMPTION": Honoured(_preemption, "`PREEMPTIVE[[queue+n ...]]`, `PREEMPTABLE[[queue ...]]`; no list: all"),
     "PREEMPT_DELAY": sets("preempt_delay_s", lambda text: float(v.integer(text)),
                           "seconds that a job waits before it preempts"),
+    "MAX_JOB_REQUEUE": sets("requeue_limit", v.integer, "so often a job is requeued by its exit code"),
     "REQUEUE_EXIT_VALUES": sets("defaults.requeue_exit_values", _exit_values, "exit codes that requeue a job"),
     "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when their host is lost"),
     "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command before each job"),
@@ -245,7 +247,7 @@ QUEUE: Table = {
     **dict.fromkeys(("APS_PRIORITY", "USE_PRIORITY_IN_POOL", "SLA_GUARANTEES_IGNORE", "OWNERSHIP"),
                     Ignored("no such policy; see capacity pools")),
     **dict.fromkeys(("CONTAINER", "DOCKER_IMAGE_AFFINITY", "EXEC_DRIVER"), Ignored("no containers yet")),
-    **dict.fromkeys(("RESRSV_LIMIT", "MAX_JOB_REQUEUE", "MAX_JOB_PREEMPT", "JOB_SIZE_LIST", "NODELIST"),
+    **dict.fromkeys(("RESRSV_LIMIT", "MAX_JOB_PREEMPT", "JOB_SIZE_LIST", "NODELIST"),
                     Ignored("no such policy")),
     **dict.fromkeys(("JOB_OVERRUN", "JOB_IDLE", "JOB_UNDERRUN", "ELIGIBLE_PEND_TIME_LIMIT", "PEND_TIME_LIMIT"),
                     Ignored("no exceptions are raised")),

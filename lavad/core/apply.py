@@ -6,9 +6,9 @@ Every change of a job's state passes ``lifecycle.check``; every host share is ta
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from lavad.core import apply_hosts, lifecycle, resizing, terms
+from lavad.core import apply_hosts, apply_terms, lifecycle, resizing, terms
 from lavad.core import events as e
-from lavad.core.indexes.pending import Entry
+from lavad.core.listed import entry, list_array, list_job
 from lavad.core.model import FINAL, PREEMPTION, Allocation, HostShare, JobState, Key, serial_of
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Attempt, Claim, Job, JobEnd, exit_code
@@ -90,32 +90,6 @@ def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
         cluster.attempts.pop(attempt.key, None)
 
 
-def entry(cluster: "Cluster", record: Job | ArrayRecord) -> Entry:
-    """Where a waiting job or array stands in its bucket.
-
-    All priorities grow alike as jobs wait, so what each had at the beginning of time ranks them once and for all.
-    """
-    growth = cluster.policy.priority_growth
-    rank = round(growth * record.aged_from - record.priority, 6) if growth else -record.priority
-    return Entry(rank, record.position, record.id)
-
-
-def list_array(cluster: "Cluster", array: ArrayRecord) -> None:
-    """Put the array into its bucket while elements of it may start, else take it out."""
-    if array.room() > 0:
-        cluster.pending.add(array.shared, entry(cluster, array))
-    else:
-        cluster.pending.remove(array.shared, entry(cluster, array))
-
-
-def list_job(cluster: "Cluster", job: Job) -> None:
-    """Put a plain job into its bucket while it may start, else take it out."""
-    if job.may_start:
-        cluster.pending.add(job.shared, entry(cluster, job))
-    else:
-        cluster.pending.remove(job.shared, entry(cluster, job))
-
-
 def _leave_attempt(cluster: "Cluster", job: Job) -> Attempt:
     attempt = job.attempt
     assert attempt is not None, f"{job.key} holds no attempt"
@@ -192,6 +166,7 @@ def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> 
 def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
     record = cluster.jobs[event.job.id]
     shared = cluster.intern(event.job.shared)
+    shared = terms.without_barred(cluster, shared, terms.barred_of(cluster.jobs[event.job.id]))
     waiting = isinstance(record, ArrayRecord) or record.state is S.PEND
     cluster.pending.remove(record.shared, entry(cluster, record))
     for state, count in _waiting_counts(record):
@@ -207,9 +182,19 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
             cluster.tally.add(job.shared, job.state, -1)
             cluster.tally.add(shared, job.state)
             job.shared = shared
+            _change_runner(cluster, job)
         list_array(cluster, record)
     elif waiting:
         list_job(cluster, record)
+    else:
+        _change_runner(cluster, record)
+
+
+def _change_runner(cluster: "Cluster", job: Job) -> None:
+    """A job that holds hosts may belong to another queue now."""
+    if job.attempt is not None:
+        cluster.runners.discard(job.attempt)
+        note_running(cluster, job)
 
 
 def _waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
@@ -277,25 +262,6 @@ def _shift_waiting(cluster: "Cluster", event: e.PendingHeld | e.PendingFreed, ol
     list_array(cluster, record)
 
 
-def _dependency_met(cluster: "Cluster", event: e.DependencyMet) -> None:
-    record = cluster.jobs[event.job]
-    terms.met(cluster, record, event.indices)
-    _list(cluster, record)
-
-
-def _begin_time_reached(cluster: "Cluster", event: e.BeginTimeReached) -> None:
-    record = cluster.jobs[event.job]
-    terms.reached(record)
-    _list(cluster, record)
-
-
-def _list(cluster: "Cluster", record: Job | ArrayRecord) -> None:
-    if isinstance(record, ArrayRecord):
-        list_array(cluster, record)
-    elif record.state is S.PEND:
-        list_job(cluster, record)
-
-
 # -- the life of an attempt -----------------------------------------------------------------------------------------
 
 
@@ -305,6 +271,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     job = _element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
     if job.array is None:
         cluster.pending.remove(job.shared, entry(cluster, job))
+        terms.force(cluster, job, 0)
     if cluster.claims:
         drop_claim(cluster, key.job, key.index)
     _move(cluster, job, event, S.STAGING)
@@ -313,6 +280,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     attempt = Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
     cluster.touched.add(key)
     attempt.launch_due = event.at + cluster.policy.staging_timeout_s
+    attempt.is_unconstrained = event.is_unconstrained
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
     _take_shares(cluster, attempt, event.allocation)
 
@@ -321,7 +289,8 @@ def _element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) ->
     job = Job(array.id, index, array.shared, array.text, array.submitted_at, S.PEND)
     job.array, job.priority, job.position, job.aged_from = array, array.priority, array.position, array.aged_from
     array.counts[S.PEND] += 1
-    array.pending.discard(index)
+    if not array.pending.discard(index):
+        terms.force(cluster, array, index)
     array.live[index] = job
     array.postponed.pop(index, None)
     list_array(cluster, array)
@@ -376,6 +345,8 @@ def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
         cluster.hosts[event.avoid_host].avoid_until = event.avoid_until
         apply_hosts.refresh_host(cluster, cluster.hosts[event.avoid_host], event.at)
     terms.watch_deadline(cluster, job)
+    if event.exclude_host:
+        _bar(cluster, job, event.exclude_host)
     if job.array is None:
         job.postponed_reason = event.reason
         if not event.hold:
@@ -391,6 +362,20 @@ def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
         array.admit(Ranges.of(index))
     array.counts[job.state] -= 1
     list_array(cluster, array)
+
+
+def _bar(cluster: "Cluster", job: Job, host: str) -> None:
+    """The job is not to come back to this host, which makes it another bucket's."""
+    record = job.array or job
+    for state, count in _waiting_counts(record):
+        cluster.tally.add(record.shared, state, -count)
+    if job.array is not None:
+        cluster.pending.remove(record.shared, entry(cluster, record))
+    terms.bar(cluster, record, host)
+    for state, count in _waiting_counts(record):
+        cluster.tally.add(record.shared, state, count)
+    if job.array is not None:
+        list_array(cluster, job.array)
 
 
 def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
@@ -420,11 +405,6 @@ def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
         _lend_no_more(cluster, attempt)
     cluster.touched.add(event.key)
     note_running(cluster, job)
-
-
-def _queue_window_changed(cluster: "Cluster", event: e.QueueWindowChanged) -> None:
-    cluster.windows[event.queue] = event.state
-    cluster.pending.freshen(event.queue)
 
 
 def _lend_no_more(cluster: "Cluster", attempt: Attempt) -> None:
@@ -501,6 +481,7 @@ def _job_doomed(cluster: "Cluster", event: e.JobDoomed) -> None:
     _move(cluster, job, event, job.state)
     attempt = cluster.attempts[event.key]
     attempt.doomed, attempt.again = event.reason, event.again
+    attempt.held_again, attempt.excludes = event.hold, event.exclude_host
     note_running(cluster, job)
 
 
@@ -558,9 +539,6 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,
     e.JobMoved: _job_moved,
-    e.DependencyMet: _dependency_met,
-    e.BeginTimeReached: _begin_time_reached,
-    e.QueueWindowChanged: _queue_window_changed,
     e.PendingEnded: _pending_ended,
     e.PendingHeld: _pending_held,
     e.PendingFreed: _pending_freed,
@@ -582,4 +560,5 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.JobAbandoned: _job_abandoned,
     e.FinishedForgotten: _finished_forgotten,
     **apply_hosts.HANDLERS,
+    **apply_terms.HANDLERS,
 }

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lavad.core import apply, resizing, terms
+from lavad.core import apply, listed, resizing, terms
 from lavad.core.configured import as_configured
 from lavad.core.events import Event
 from lavad.core.indexes.dependants import Dependants
@@ -136,7 +136,7 @@ class Cluster:
 
     def adopt_job(self, job: Job) -> None:
         """A plain job as its row has it. Its attempt, if it has one, comes by ``adopt_attempt``."""
-        job.shared = self.intern(job.shared)
+        job.shared = terms.without_barred(self, self.intern(job.shared), terms.barred_of(job))
         self.jobs[job.id] = job
         self.next_job = max(self.next_job, job.id + 1)
         self.tally.add(job.shared, job.state)
@@ -145,11 +145,11 @@ class Cluster:
             return
         terms.adopt(self, job)
         if job.may_start:
-            self.pending.add(job.shared, apply.entry(self, job))
+            self.pending.add(job.shared, listed.entry(self, job))
 
     def adopt_array(self, array: ArrayRecord) -> None:
         """An array as its rows have it: pending and held sets, ended elements, live elements in ``live``."""
-        array.shared = self.intern(array.shared)
+        array.shared = terms.without_barred(self, self.intern(array.shared), terms.barred_of(array))
         self.jobs[array.id] = array
         self.next_job = max(self.next_job, array.id + 1)
         array.divide()
@@ -163,7 +163,7 @@ class Cluster:
             self.ended_arrays[array.id] = array.over_at
         else:
             terms.adopt(self, array)
-        apply.list_array(self, array)
+        listed.list_array(self, array)
 
     def adopt_ended_element(self, array: ArrayRecord, job: Job) -> None:
         """An ended element that is still recent enough to be shown."""

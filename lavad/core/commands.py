@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from lavad.core.events import NewJob
-from lavad.core.model import HostFacts, Key, RoleAsked
+from lavad.core.model import HostFacts, JobState, Key, RoleAsked
 from lavad.core.plan import Plan
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
@@ -81,6 +81,29 @@ class ResumeJob:
 
 
 @dataclass(frozen=True, slots=True)
+class RequeueJob:
+    """brequeue: those in one of these states wait again, with ``hold`` in PSUSP."""
+
+    target: Target
+    caller: Caller
+    states: frozenset[JobState]
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForceJob:
+    """brun: start a waiting job or element now on these hosts, with so many slots each (0: as they come).
+
+    ``is_unconstrained``: it is not suspended by windows either.
+    """
+
+    target: Target
+    caller: Caller
+    hosts: tuple[tuple[str, int], ...]
+    is_unconstrained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ModifyJob:
     """New parameters for a waiting job; ``changes`` is the sentence for its history.
 
@@ -92,6 +115,7 @@ class ModifyJob:
     caller: Caller
     changes: str
     fields: frozenset[str] = frozenset()
+    is_switch: bool = False  # it was bswitch
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +315,8 @@ Command = (
     | StopJob
     | ResumeJob
     | ModifyJob
+    | RequeueJob
+    | ForceJob
     | MoveJob
     | ShrinkJob
     | WishSize

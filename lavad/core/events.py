@@ -43,6 +43,7 @@ class AttemptDispatched:
     allocation: Allocation
     launch_now: bool
     reason: str = ""
+    is_unconstrained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class JobRequeued:
     hold: bool = False
     avoid_host: str = ""
     avoid_until: float = 0.0
+    exclude_host: str = ""  # the job does not come back to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,9 @@ class JobDoomed:
     key: Key
     reason: str
     again: bool = False
+    hold: bool = False  # ... in PSUSP
+    exclude_host: str = ""  # ... and not on this host
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +280,17 @@ class PendingEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class JobRevived:
+    """An ended job (indices (0,)), or ended elements, are to run again."""
+
+    at: float
+    job: int
+    indices: Ranges
+    by: str
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PendingHeld:
     at: float
     job: int
@@ -298,6 +314,7 @@ class JobModified:
     job: NewJob
     by: str
     changes: str
+    switched_to: str = ""  # the queue, if it was bswitch
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,6 +467,7 @@ Event = (
     | JobFound
     | JobAbandoned
     | PendingEnded
+    | JobRevived
     | PendingHeld
     | PendingFreed
     | JobModified

@@ -4,7 +4,7 @@ The diagram in docs/ is drawn from this table, and a test walks every pair of st
 """
 
 from lavad.core import events as e
-from lavad.core.model import HOLDING, SUSPENDED, WAITING, JobState
+from lavad.core.model import FINAL, HOLDING, SUSPENDED, WAITING, JobState
 
 S = JobState
 
@@ -43,6 +43,7 @@ TRANSITIONS: dict[tuple[JobState, type], frozenset[JobState]] = {
     **_rows(e.JobFound, frozenset({S.UNKWN}), S.STAGING, S.RUN, S.USUSP, S.SSUSP),
     **_rows(e.JobAbandoned, frozenset({S.UNKWN, S.ZOMBI}), S.ZOMBI),
     **_rows(e.PendingEnded, WAITING, S.EXIT),
+    **_rows(e.JobRevived, FINAL, S.PEND, S.PSUSP),
     **_rows(e.PendingHeld, frozenset({S.PEND}), S.PSUSP),
     **_rows(e.PendingFreed, frozenset({S.PSUSP}), S.PEND),
     **{(state, e.JobModified): frozenset({state}) for state in WAITING},

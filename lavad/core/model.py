@@ -174,6 +174,7 @@ class Shared:
     terminate_at: float = 0.0
     user_group: str = ""
     requirement: str = ""  # job's and queue's together, as shown
+    requeue_exit_values: str = ""  # -Q; empty: the queue's
 
 
 TEXT_FIELDS = ("name", "command", "cwd", "submit_cwd", "input", "output", "error", "description")

@@ -114,6 +114,7 @@ class Queue:
     active: bool = True
     run_limit_s: int = 0
     rerunnable: bool = False
+    requeue_limit: int | None = None  # MAX_JOB_REQUEUE
     nice: int = 0
     in_order: bool = False  # no job starts before one that is ahead of it in the queue
     order: JobOrder = JobOrder.SUBMISSION

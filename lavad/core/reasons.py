@@ -65,6 +65,9 @@ TERM_ZOMBI = "TERM_ZOMBI: job exited while LSF is not available."
 TERM_LOAD = "TERM_LOAD: job killed after load exceeded threshold."
 TERM_DEADLINE = "TERM_DEADLINE: job killed after reaching LSF deadline."
 TERM_ORPHAN_SYSTEM = "TERM_ORPHAN_SYSTEM: orphan job was automatically terminated by LSF."
+TERM_REQUEUE_OWNER = "TERM_REQUEUE_OWNER: job killed and requeued by owner."
+TERM_REQUEUE_ADMIN = "TERM_REQUEUE_ADMIN: job killed and requeued by root or LSF administrator."
+TERM_RERUNS = "TERM_UNKNOWN: the job was run {} times, and was lost each time."
 TERM_HOST_LOST = "TERM_UNKNOWN: a host of the job was lost."
 
 EXIT_STATUS_KILLED = 130 << 8  # what a shell reports for SIGINT; LSF's usual status after bkill

@@ -44,6 +44,7 @@ class Terms:
     begin_at: float = 0.0
     is_early: bool = False
     ends_orphan: bool = False  # -ti: end the job when its condition can't be met any more
+    barred: tuple[str, ...] = ()  # hosts it was sent away from by its exit code
 
     @property
     def is_closed(self) -> bool:
@@ -355,6 +356,15 @@ class ArrayRecord:
             self.done += 1
         else:
             self.exited += 1
+
+    def forget_end(self, index: int) -> None:
+        """An ended element is to run again."""
+        if self.ended[index] == JobState.DONE:
+            self.done -= 1
+        else:
+            self.exited -= 1
+        self.ended[index] = self.codes[index] = 0
+        self.killed.discard(index)
 
     def admit(self, indices: Ranges) -> None:
         """These elements wait: to be started, or for what the job's terms say."""

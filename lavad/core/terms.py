@@ -8,8 +8,8 @@ import heapq
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lavad.core.dependency import parse
-from lavad.core.model import JobState
+from lavad.core.dependency import Expression, parse
+from lavad.core.model import JobState, Shared
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Job, Terms
 
@@ -32,7 +32,7 @@ def change(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: fl
         _set(cluster, record, new, now)
         return
     condition = old.condition if old is not None else None
-    record.terms = _terms(condition, new, now)
+    record.terms = _terms(old, condition, new, now)
     _set_alarms(cluster, record)
     if isinstance(record, ArrayRecord):
         record.divide()
@@ -40,7 +40,7 @@ def change(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: fl
 
 def _set(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
     condition = parse(new.dependency) if new.dependency else None
-    record.terms = _terms(condition, new, now)
+    record.terms = _terms(record.terms, condition, new, now)
     if isinstance(record, ArrayRecord):
         record.unmet = Ranges()
         if condition is not None:
@@ -50,9 +50,27 @@ def _set(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: floa
     adopt(cluster, record)
 
 
-def _terms(condition: object, new: "NewJob", now: float) -> Terms | None:
-    made = Terms(condition, new.begin_at, new.begin_at > now, new.ends_orphan)  # type: ignore[arg-type]
+def _terms(old: Terms | None, condition: Expression | None, new: "NewJob", now: float) -> Terms | None:
+    barred = old.barred if old is not None else ()
+    made = Terms(condition, new.begin_at, new.begin_at > now, new.ends_orphan, barred)
     return None if made == Terms() else made
+
+
+def bar(cluster: "Cluster", record: Job | ArrayRecord, host: str) -> None:
+    """The job does not come back to this host; of an array none of its elements."""
+    terms = record.terms or Terms()
+    if host not in terms.barred:
+        record.terms = replace(terms, barred=(*terms.barred, host))
+        record.shared = without_barred(cluster, record.shared, (host,))
+
+
+def without_barred(cluster: "Cluster", shared: Shared, barred: tuple[str, ...]) -> Shared:
+    """The same submission, kept from these hosts."""
+    words = tuple(f"~{host}" for host in barred if f"~{host}" not in shared.request.hosts)
+    if not words:
+        return shared
+    request = replace(shared.request, hosts=(*shared.request.hosts, *words))
+    return cluster.intern(replace(shared, request=request))
 
 
 def adopt(cluster: "Cluster", record: Job | ArrayRecord) -> None:
@@ -60,6 +78,21 @@ def adopt(cluster: "Cluster", record: Job | ArrayRecord) -> None:
     if record.terms is not None and record.terms.condition is not None:
         cluster.dependants.add(record.id, record.terms.condition)
     _set_alarms(cluster, record)
+
+
+def barred_of(record: Job | ArrayRecord) -> tuple[str, ...]:
+    """Hosts the job must not come back to."""
+    return record.terms.barred if record.terms is not None else ()
+
+
+def force(cluster: "Cluster", record: Job | ArrayRecord, index: int) -> None:
+    """It is started whatever its terms say (brun): they do not matter any more."""
+    if isinstance(record, ArrayRecord):
+        record.blocked.discard(index)
+        record.unmet.discard(index)
+    elif record.terms is not None:
+        leave(cluster, record)
+        record.terms = replace(record.terms, is_early=False)
 
 
 def _set_alarms(cluster: "Cluster", record: Job | ArrayRecord) -> None:

@@ -211,7 +211,9 @@ def _job_modified(turn: _Turn, event: e.JobModified) -> None:
     new = event.job
     turn.batch.specs[new.id] = _spec_row(turn.cluster, new)
     _touch_record(turn, new.id)
-    turn.tell(event.at, Key(new.id, 0, 0), "modified", v.detail(by=event.by, changes=event.changes))
+    kind = "switched" if event.switched_to else "modified"
+    detail = v.detail(by=event.by, changes=event.changes, queue=event.switched_to)
+    turn.tell(event.at, Key(new.id, 0, 0), kind, detail)
 
 
 def _job_moved(turn: _Turn, event: e.JobMoved) -> None:
@@ -264,6 +266,18 @@ def _pending_held(turn: _Turn, event: e.PendingHeld) -> None:
 
 def _pending_freed(turn: _Turn, event: e.PendingFreed) -> None:
     _waiting_changed(turn, event, "freed")
+
+
+def _job_revived(turn: _Turn, event: e.JobRevived) -> None:
+    record = turn.cluster.jobs[event.job]
+    _touch_record(turn, event.job)
+    elements = {}
+    if isinstance(record, ArrayRecord):
+        elements = {"indices": event.indices.text()}
+        for index in event.indices:
+            if index in record.attempts:  # the others were killed before they ever had a row
+                turn.jobs[event.job, index] = None
+    turn.tell(event.at, Key(event.job, 0, 0), "revived", v.detail(by=event.by, hold=event.hold, **elements))
 
 
 def _dependency_met(turn: _Turn, event: e.DependencyMet) -> None:
@@ -381,7 +395,7 @@ def _signalled(turn: _Turn, event: e.JobSignalled) -> None:
 
 def _doomed(turn: _Turn, event: e.JobDoomed) -> None:
     turn.attempts[event.key] = None
-    turn.tell(event.at, event.key, "doomed", v.detail(reason=event.reason))
+    turn.tell(event.at, event.key, "doomed", v.detail(reason=event.reason, again=event.again, by=event.by))
 
 
 def _growing(turn: _Turn, event: e.AttemptGrowing) -> None:
@@ -456,6 +470,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.PendingEnded: _pending_ended,
     e.PendingHeld: _pending_held,
     e.PendingFreed: _pending_freed,
+    e.JobRevived: _job_revived,
     e.DependencyMet: _dependency_met,
     e.BeginTimeReached: _begin_time_reached,
     e.AttemptDispatched: _dispatched,

@@ -48,7 +48,7 @@ def state_after(moment: Moment, before: JobState, earlier: JobState) -> JobState
     """The state that this event led to. ``earlier`` is the one before the host was lost."""
     detail = moment.detail
     match moment.kind:
-        case "submitted" | "requeued":
+        case "submitted" | "requeued" | "revived":
             return S.PSUSP if detail.get("hold") else S.PEND
         case "finished":
             return S.DONE if not detail.get("status") and not detail.get("reason") else S.EXIT
@@ -223,6 +223,13 @@ def _resized(detail: dict[str, Any]) -> list[str]:
     return [f"Resized to {slots} slots on {_hosts_named(detail)} by {detail.get('by', '')}{reason}"]
 
 
+def _doomed(detail: dict[str, Any]) -> str:
+    if not detail.get("again"):
+        return f"Failed as a whole: {detail.get('reason', '')}"
+    by = f" by user or administrator <{detail['by']}>" if detail.get("by") else ""
+    return f"Requeue requested{by}: {detail.get('reason', '')}"
+
+
 _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "dispatched": _dispatched,
     "started": _started,
@@ -238,7 +245,11 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "signalled": lambda detail: [_asked_for(_signal_name(detail.get("signal", 0)), detail)],
     "held": lambda detail: [_asked_for("STOP", detail)],
     "freed": lambda detail: [_asked_for("CONT", detail)],
-    "doomed": lambda detail: [f"Failed as a whole: {detail.get('reason', '')}"],
+    "doomed": lambda detail: [_doomed(detail)],
+    "revived": lambda detail: [f"Pending: Job has been requeued by user or administrator <{detail.get('by', '')}>"],
+    "switched": lambda detail: [
+        f"Job switched to queue <{detail['queue']}> by user or administrator <{detail.get('by', '')}>"
+    ],
     "abandoned": lambda detail: [_asked_for("KILL", detail), "Zombie; its host can't be reached"],
     "moved": _moved,
     "growing": lambda detail: [f"Additional allocation on {_hosts_named(detail)} is being made ready"],

@@ -256,12 +256,13 @@ def decode_end(columns: Sequence[Any]) -> JobEnd | None:
 
 def terms_text(terms: Terms, unmet: Ranges | None = None) -> str:
     """What keeps a waiting job from being started, as JSON; of an array with the elements whose condition is unmet."""
-    values: dict[str, str | float] = {
+    values: dict[str, str | float | tuple[str, ...]] = {
         "if": text_of(terms.condition) if terms.condition is not None else "",
         "unmet": unmet.text() if unmet is not None else "",
         "begin": terms.begin_at,
         "early": terms.is_early,
         "orphan": terms.ends_orphan,
+        "barred": terms.barred,
     }
     return _encode({name: value for name, value in values.items() if value})
 
@@ -273,7 +274,8 @@ def decode_terms(text: str) -> tuple[Terms | None, Ranges]:
     values = json.loads(text)
     condition = parse(values["if"]) if "if" in values else None
     early, orphan = bool(values.get("early")), bool(values.get("orphan"))
-    return Terms(condition, values.get("begin", 0.0), early, orphan), Ranges.parse(values.get("unmet", ""))
+    barred = tuple(values.get("barred", ()))
+    return Terms(condition, values.get("begin", 0.0), early, orphan, barred), Ranges.parse(values.get("unmet", ""))
 
 
 # -- what a submit brought ---------------------------------------------------------------------------------------------

@@ -98,6 +98,7 @@ QUEUE: dict[str, Case] = {
     **FACTORS,
     "PREEMPTION": ("PREEMPTIVE[q1+2] PREEMPTABLE", {"preemption": {"preemptive": (("q1", 2),), "preemptable": None}},
                    ("PREEMPT", "PREEMPTIVE[q9]", "PREEMPTIVE[q1+x]")),
+    "MAX_JOB_REQUEUE": number("requeue_limit"),
     "REQUEUE_EXIT_VALUES": text("defaults.requeue_exit_values", "30 99 EXCLUDE(20)"),
     **{name: text(f"defaults.{name.lower()}", "/bin/x -a") for name in ("PRE_EXEC", "POST_EXEC", "JOB_STARTER")},
     "JOB_CONTROLS": ("SUSPEND[SIGTSTP]", {"job_controls": (("SUSPEND", "SIGTSTP"),)}, ("STOP[x]", "SUSPEND")),

@@ -6,13 +6,27 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.decide import control, hosts, moves, plans, reports, resizes, rules, submission, ticks
+from lavad.core.decide import (
+    control,
+    forcing,
+    hosts,
+    moves,
+    plans,
+    reports,
+    requeueing,
+    resizes,
+    rules,
+    submission,
+    ticks,
+)
 from lavad.core.decide.decision import Decision
 
 DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.SubmitJob: submission.submit,
     c.ModifyJob: submission.modify,
     c.MoveJob: moves.move,
+    c.RequeueJob: requeueing.requeue,
+    c.ForceJob: forcing.force,
     c.KillJob: control.kill,
     c.SignalJob: control.signal,
     c.StopJob: control.stop,

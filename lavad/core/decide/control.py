@@ -20,7 +20,12 @@ SIGKILL = 9
 _ENDING = (SIGKILL, 2, 15)  # sent to what has not begun, they end it
 
 
-def _find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRecord:
+def find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRecord:
+    """The job that is meant.
+
+    Raises:
+        Refused: there is none, the caller may not, or elements of a plain job were named.
+    """
     record = cluster.jobs.get(target.job)
     if record is None:
         raise Refused("No matching job found")
@@ -30,7 +35,7 @@ def _find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRe
     return record
 
 
-def _waiting(record: Job | ArrayRecord, indices: Ranges | None, *states: JobState) -> Ranges:
+def waiting_of(record: Job | ArrayRecord, indices: Ranges | None, *states: JobState) -> Ranges:
     """The waiting part of a target; a plain job counts as index 0."""
     if isinstance(record, Job):
         return Ranges([range(1)]) if record.state in states else Ranges()
@@ -41,7 +46,8 @@ def _waiting(record: Job | ArrayRecord, indices: Ranges | None, *states: JobStat
     return found
 
 
-def _live(record: Job | ArrayRecord, indices: Ranges | None) -> Iterator[Job]:
+def live_of(record: Job | ArrayRecord, indices: Ranges | None) -> Iterator[Job]:
+    """The part of a target that holds hosts."""
     if isinstance(record, Job):
         if record.attempt is not None:
             yield record
@@ -58,19 +64,20 @@ def _decide(
     on_live: Callable[[Job], list[e.Event]],
 ) -> Decision:
     """Events for the waiting part as a whole and for each live element; refused when there is neither."""
-    record = _find(cluster, target, caller)
+    record = find(cluster, target, caller)
     decision = Decision()
-    waiting = _waiting(record, target.indices, *waiting_states)
+    waiting = waiting_of(record, target.indices, *waiting_states)
     if waiting:
         decision.events.append(on_waiting(record.id, waiting))
-    for job in _live(record, target.indices):
+    for job in live_of(record, target.indices):
         decision.events.extend(on_live(job))
     if not decision.events:
-        raise Refused(_why_nothing(record, target.indices))
+        raise Refused(why_nothing(record, target.indices))
     return decision
 
 
-def _why_nothing(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+def why_nothing(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+    """Why nothing of a target can be done what was asked for."""
     if isinstance(record, Job):
         return "Job has already finished" if record.state in FINAL else "Operation is in progress"
     if indices is not None and all(record.state_of(index) is None for index in indices):

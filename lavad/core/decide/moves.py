@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from lavad.core import commands as c
-from lavad.core.apply import entry
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
 from lavad.core.events import JobMoved
 from lavad.core.indexes.pending import Entry
+from lavad.core.listed import entry
 from lavad.core.model import WAITING
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Job

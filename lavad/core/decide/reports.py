@@ -11,6 +11,7 @@ from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.decide import resizes, suspension
 from lavad.core.decide.decision import Decision
+from lavad.core.decide.exitcodes import by_exit_code
 from lavad.core.model import JobState, Key
 from lavad.core.orders import ForgetOrder, Order, ReleaseOrder, launch_hosts
 from lavad.core.records import Attempt, Job
@@ -75,6 +76,15 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
     return never_started(cluster, attempt, command.host, now, why, avoid_until)
 
 
+RERUNS_MAX = 100  # runs of a rerunnable job that was lost each time: it, not its hosts, may be the cause
+
+
+def requeued(attempt: Attempt, now: float, why: str, avoid_host: str = "", avoid_until: float = 0.0) -> e.JobRequeued:
+    """The job waits again: as it is, or as somebody wished who asked for that."""
+    reason = attempt.doomed if attempt.again else why
+    return e.JobRequeued(now, attempt.key, reason, attempt.held_again, avoid_host, avoid_until, attempt.excludes)
+
+
 def never_started(
     cluster: Cluster, attempt: Attempt, host: str, now: float, why: str, avoid_until: float = 0.0, assumed: bool = False
 ) -> Decision:
@@ -90,7 +100,7 @@ def never_started(
         decision.events.append(e.JobDoomed(now, key, why))
         decision.orders.extend(_release_rest(attempt, host, why))
     else:
-        decision.events.append(e.JobRequeued(now, key, why, False, host if avoid_until else "", avoid_until))
+        decision.events.append(requeued(attempt, now, why, host if avoid_until else "", avoid_until))
     return decision
 
 
@@ -106,7 +116,7 @@ def part_gone(job: Job, attempt: Attempt, host: str, now: float, why: str, is_ex
     if resizes.is_leaving(attempt, host) and attempt.lead in rest:
         return decision
     if not attempt.launched:
-        decision.events.append(e.JobRequeued(now, key, why))
+        decision.events.append(requeued(attempt, now, why))
     elif not rest:
         was_waiting = host != attempt.lead  # its lead host is long gone: only what is repeated waits for the others
         decision.events.append(lost(job, attempt, now, why, was_waiting))
@@ -160,9 +170,27 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
     is_leads = attempt.launched and command.host == attempt.lead
     if job is not None and not (is_leads and not _is_repeated(job, attempt, command)):
         return _part_ended(job, attempt, command, now)
+    if job is not None and not (attempt.doomed or attempt.kill_reason or command.reason):
+        is_wanted, excludes = by_exit_code(cluster, job, attempt, command.status)
+        if is_wanted:
+            return _sent_back(attempt, command, command.host if excludes else "", now)
     decision = Decision([] if job is None else [_end(attempt, command, now)])
     if command.also_released:
         decision.events.append(e.HostReleased(now, command.key, command.host))
+    return decision
+
+
+def _sent_back(attempt: Attempt, command: c.ReportFinished, exclude_host: str, now: float) -> Decision:
+    """Its exit code sends the job back to wait, as soon as nothing is left of this attempt."""
+    key, why = command.key, f"exit code {command.status >> 8 & 0xFF} requeues the job"
+    rest = attempt.unreleased - {command.host}
+    if command.also_released and not rest:
+        released = e.HostReleased(now, key, command.host)
+        return Decision([released, e.JobRequeued(now, key, why, exclude_host=exclude_host)])
+    decision = Decision([e.JobDoomed(now, key, why, again=True, exclude_host=exclude_host)])
+    if command.also_released:
+        decision.events.append(e.HostReleased(now, key, command.host))
+    decision.orders.extend(_release_rest(attempt, command.host if command.also_released else "", why))
     return decision
 
 
@@ -184,7 +212,7 @@ def _part_ended(job: Job, attempt: Attempt, command: c.ReportFinished, now: floa
     if command.also_released:
         return part_gone(job, attempt, command.host, now, why, is_expected)
     if not attempt.launched:
-        return Decision([e.JobRequeued(now, command.key, why)])
+        return Decision([requeued(attempt, now, why)])
     if command.host == attempt.lead:
         return Decision(orders=_release_rest(attempt, "", why))
     if is_expected or attempt.doomed or attempt.kill_reason:
@@ -227,9 +255,10 @@ def released(cluster: Cluster, command: c.ReportReleased, now: float) -> Decisio
 
 def lost(job: Job, attempt: Attempt, now: float, why: str, again: bool = False) -> e.Event:
     """The attempt is known not to run any more and how it ended is not known: again, if it may be; else EXIT."""
-    if attempt_is_repeated(job, attempt) or (again and not attempt.kill_reason):
-        return e.JobRequeued(now, attempt.key, attempt.doomed or why)
-    reason = attempt.kill_reason or r.TERM_HOST_LOST
+    is_endless = attempt.key.attempt >= RERUNS_MAX and not attempt.again
+    if (attempt_is_repeated(job, attempt) or (again and not attempt.kill_reason)) and not is_endless:
+        return requeued(attempt, now, attempt.doomed or why)
+    reason = attempt.kill_reason or (r.TERM_RERUNS.format(RERUNS_MAX) if is_endless else r.TERM_HOST_LOST)
     return e.JobFinished(
         now, attempt.key, r.EXIT_STATUS_LOST, reason, pid=attempt.pid, started_at=attempt.started_at, detail=why
     )

@@ -6,6 +6,7 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.conditions import resolve
 from lavad.core.decide.admission import admitted, check_queue, check_user, with_queue_limits
+from lavad.core.decide.clockwork import may_run, run_window_events
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
 from lavad.core.dependency import parse, text_of
@@ -124,10 +125,9 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     if record is None:
         raise Refused("No matching job found")
     check_owner(record, command.caller)
+    _check_modifiable(record, command)
     if isinstance(record, Job) and record.attempt is not None:
-        raise Refused("Job has already started")
-    if (isinstance(record, Job) and record.end is not None) or (isinstance(record, ArrayRecord) and record.is_over):
-        raise Refused("Job has already finished")
+        return _modify_running(cluster, record, command, now)
     check_queue(cluster, command.job.shared.queue)
     check_request(cluster, command.job.shared.request)
     queue = cluster.policy.by_name[command.job.shared.queue]
@@ -139,4 +139,44 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     shared = with_queue_limits(command.job.shared, queue)
     priority = priority_of(cluster, command.job, command.caller)
     job = replace(command.job, id=record.id, shared=shared, dependency=dependency, priority=priority)
-    return Decision([JobModified(now, job, command.caller.user, command.changes)])
+    return _modified(cluster, record, job, command, now)
+
+
+_WHILE_RUNNING = frozenset({"queues", "rerunnable", "not_rerunnable", "description", "name", "priority"})
+
+
+def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
+    if command.target.indices is not None:
+        what = "a job array is changed as a whole" if isinstance(record, ArrayRecord) else "the job is not an array"
+        raise Refused(f"Job array index error: {what}")
+    if isinstance(record, Job) and "array_limit" in command.fields:
+        raise Refused(f"Job <{record.id}> is not a job array")
+    is_over = record.is_over if isinstance(record, ArrayRecord) else record.end is not None
+    if is_over:
+        raise Refused("Job has already finished")
+    if isinstance(record, Job) and record.attempt is not None and not command.fields <= _WHILE_RUNNING:
+        raise Refused("Job has already started")
+
+
+def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float) -> Decision:
+    """What can still be changed of a job that holds hosts; it keeps its size and the limits it was started with."""
+    wanted = command.job.shared
+    check_queue(cluster, wanted.queue)
+    administers = command.caller.is_administrator
+    check_user(cluster.policy.by_name[wanted.queue], c.Caller(job.shared.user, job.shared.uid, administers))
+    shared = replace(job.shared, queue=wanted.queue, rerunnable=wanted.rerunnable)
+    new = replace(command.job, id=job.id, shared=shared, dependency=None, priority=job.priority)
+    return _modified(cluster, job, new, command, now)
+
+
+def _modified(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, command: c.ModifyJob, now: float) -> Decision:
+    """The event; and what the windows of another queue mean for what runs."""
+    queue = new.shared.queue
+    switched_to = queue if command.is_switch else ""
+    decision = Decision([JobModified(now, new, command.caller.user, command.changes, switched_to)])
+    if queue != record.shared.queue:
+        live = record.live.values() if isinstance(record, ArrayRecord) else (record,)
+        for job in live:
+            if job.attempt is not None:
+                decision.events += run_window_events(job, may_run(cluster, queue), now)
+    return decision

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from lavad.core.apply import entry
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import Bucket
+from lavad.core.listed import entry
 from lavad.core.model import Allocation, JobState, Request
 from lavad.core.records import ArrayRecord, Job
 from lavad.core.scheduling.ordering import Rank, Ranking

@@ -1,0 +1,97 @@
+"""bmod: change what jobs were submitted with. Options are those of bsub; with an n at its end one is taken back."""
+
+from lavactl import job_options, messages, submission
+from lavactl.control import readable_refs, tell
+from lavactl.errors import FAILURE, CommandError
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bmod [bsub options | -optionn] [-Z "command"] job_id ...
+       bmod -J "%limit" job_id
+       bmod -h | -V
+  -q "queue ..."  -n min[,max]  -R "requirement"  -gpu "num=N:..."  -m "host ..."  -x  -W [h:]m  -We [h:]m  -M memory
+  -J name  -Jd text  -P project  -G group  -sp priority  -b date  -t date  -w "dependency"  -ti  -Q "exit codes"
+  -r | -rn  -i file  -o file | -oo file  -e file | -eo file  -cwd dir  -outdir dir  -L shell  -c -F -D -S -C limit
+"""
+# Which parameters of a job an option is about; parts of its only role are named one by one.
+FIELDS = {
+    "q": ("queues",), "n": ("roles.tasks",), "R": ("roles.requirement", "requirement_text"), "gpu": ("roles.gpu",),
+    "m": ("hosts",), "x": ("exclusive",), "W": ("run_limit_s",), "We": ("runtime_estimate_s",),
+    "M": ("memory_limit_mib",), "J": ("name",), "Jd": ("description",), "P": ("project",), "G": ("user_group",),
+    "sp": ("priority",), "b": ("begin_time",), "t": ("terminate_time",), "w": ("dependency",), "ti": ("ends_orphan",),
+    "Q": ("requeue_exit_values",), "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
+    "i": ("input",), "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
+    "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
+    "L": ("shell",), **dict.fromkeys(("c", "F", "D", "S", "C"), ("rlimits",)), "Z": ("command", "is_script"),
+}  # fmt: skip
+NO_RESET = ("r", "rn", "n", "Z")
+KINDS: dict[str, int | str] = {
+    **{name: kind for name, kind in submission.KINDS.items() if name in FIELDS},
+    **{name: kind for name, kind in submission.KINDS.items() if isinstance(kind, str)},
+    **{f"{name}n": FLAG for name in FIELDS if name not in NO_RESET},
+    "Z": VALUE,
+    **dict.fromkeys(("H", "K", "N", "B", "Ne", "u", "notify", "env", "nnodes", "E", "Ep", "U"),
+                    "this cannot be changed after the submission."),
+}  # fmt: skip
+GRAMMAR = Grammar("bmod", USAGE, KINDS)
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bmod."""
+    if answered(argv, USAGE, io):
+        return 0
+    options = GRAMMAR.parse(argv)
+    if not options.words:
+        raise GRAMMAR.wrong("Job ID must be specified")
+    if not options.items:
+        raise GRAMMAR.wrong("no parameter to change is specified")
+    refs, bad = readable_refs(options.words, io)
+    if any(not ref.job for ref in refs):
+        raise CommandError("0: Illegal job ID.")
+    if not refs:
+        return FAILURE
+    spec, fields = changes(options, io)
+    reply = io.client().modify(messages.ModifyRequest(refs=refs, spec=spec, fields=fields))
+    success = "Parameters of job <{}> are being changed"
+    return tell(reply.results, success, io, failed=bad, ending=". Job not modified.")
+
+
+def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
+    """The new values, and which parameters have one; a parameter without a value is taken back."""
+    kept = Options()
+    fields: dict[str, None] = {}
+    for name, value in options.items:
+        is_reset = name not in FIELDS
+        option = name[:-1] if is_reset else name
+        fields |= dict.fromkeys(FIELDS[option])
+        if not is_reset:
+            kept.items.append((name, value))
+    spec = messages.JobSpec()
+    if (limit := element_limit(kept)) is not None:
+        spec.array_limit = limit
+        fields = {"array_limit" if field == "name" else field: None for field in fields}
+    choices = submission.Choices(kept, Options())
+    submission.describe(spec, choices)
+    if spec.array:
+        raise CommandError("bmod -J: the index list of an array cannot be changed. Job not modified.")
+    submission.limit(spec, choices, io)
+    submission.request(spec, choices)
+    if any(name in kept for name in ("i", "o", "oo", "e", "eo", "cwd", "outdir")):
+        submission.place(spec, choices, io)
+        del spec.environment[:]
+    if (command := choices.value("Z")) is not None:
+        spec.command = command
+    return spec, list(fields)
+
+
+def element_limit(options: Options) -> int | None:
+    """The number of ``-J "%n"``, which is taken out of the options; None if that was not given."""
+    for place, (name, value) in enumerate(options.items):
+        if name == "J" and value.startswith("%"):
+            del options.items[place]
+            return job_options.count("J %", value[1:])
+    return None

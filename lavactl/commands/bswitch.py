@@ -1,0 +1,44 @@
+"""bswitch: move jobs to another queue; those that run go on where they are."""
+
+from lavactl import messages
+from lavactl.control import chosen_jobs, tell
+from lavactl.errors import FAILURE
+from lavactl.options import VALUE, Grammar, answered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bswitch [-J name] [-m host] [-q queue] [-u user | -u all] destination_queue [job_id | 0 ...]
+       bswitch -h | -V
+"""
+GRAMMAR = Grammar(
+    "bswitch",
+    USAGE,
+    {**dict.fromkeys(("J", "m", "q", "u"), VALUE), **dict.fromkeys(("a", "app", "g", "sla"), "not supported yet.")},
+)
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bswitch."""
+    if answered(argv, USAGE, io):
+        return 0
+    options = GRAMMAR.parse(argv)
+    if not options.words:
+        raise GRAMMAR.wrong("The destination queue must be specified")
+    queue = options.words.pop(0)
+    job_filter, newest, bad = chosen_jobs(options, GRAMMAR, io)
+    if bad and not job_filter.refs:
+        return FAILURE
+    named = [ref for ref in job_filter.refs if ref.job]
+    request = messages.ModifyRequest(
+        refs=named,
+        spec=messages.JobSpec(queues=[queue]),
+        fields=["queues"],
+        filter=job_filter,
+        newest_only=newest,
+        is_switch=True,
+    )
+    reply = io.client().modify(request)
+    return tell(reply.results, f"Job <{{}}> is switched to queue <{queue}>", io, failed=bad)

@@ -1,0 +1,50 @@
+"""btop: let a waiting job start before others of the same priority."""
+
+from lavactl import messages, units
+from lavactl.errors import FAILURE, CommandError
+from lavactl.jobrefs import read_ref, ref_text
+from lavactl.options import Grammar, answered, printable
+from lavactl.render import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+
+def usage(command: str) -> str:
+    """How the command is called."""
+    return f"Usage: {command} job_id [position]\n       {command} -h | -V\n"
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run btop."""
+    return move(argv, io, "btop", 1, "top")
+
+
+def move(argv: list[str], io: "Io", command: str, sign: int, end: str) -> int:
+    """Move a job; ``sign`` 1: places count from the top, -1: from the bottom."""
+    grammar = Grammar(command, usage(command), {"u": "not supported: name the jobs one by one."})
+    if answered(argv, grammar.usage, io):
+        return 0
+    words = grammar.parse(argv).words
+    if not 1 <= len(words) <= 2:
+        raise grammar.wrong("a job id and at most one position are expected")
+    ref = read_ref(words[0])
+    if not ref.job:
+        raise CommandError(f"{printable(words[0])}: Illegal job ID.")
+    reply = io.client().move(messages.MoveRequest(ref=ref, place=sign * position(words)))
+    if reply.error:
+        io.error(f"Job <{ref_text(ref)}>: {clean(reply.error).rstrip('.')}")
+        return FAILURE
+    io.print(f"Job <{ref_text(ref)}> has been moved to position {abs(reply.place)} from {end}.")
+    return 0
+
+
+def position(words: list[str]) -> int:
+    """The place asked for, 1 if none was."""
+    if len(words) < 2:
+        return 1
+    try:
+        return units.read_count(words[1])
+    except ValueError:
+        raise CommandError(f"{printable(words[1])}: Illegal job position: it counts from 1.") from None

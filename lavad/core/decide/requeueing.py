@@ -1,0 +1,76 @@
+"""Jobs that run again: by their exit code, or because somebody asked for it (brequeue). They keep id and place.
+
+A job that runs is ended first, and waits again only when every host has said that nothing of it is left: two attempts
+never overlap.
+"""
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core import reasons as r
+from lavad.core.cluster import Cluster
+from lavad.core.decide.control import find, live_of, waiting_of, why_nothing
+from lavad.core.decide.decision import Decision
+from lavad.core.decide.ownership import is_owner
+from lavad.core.model import FINAL, JobState
+from lavad.core.ranges import Ranges
+from lavad.core.reasons import Refused
+from lavad.core.records import ArrayRecord, Attempt, Job
+
+S = JobState
+
+
+def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
+    """brequeue: what runs is ended and waits again, what has ended waits again, as far as its state was asked for."""
+    record = find(cluster, command.target, command.caller)
+    by, hold, indices = command.caller.user, command.hold, command.target.indices
+    reason = r.TERM_REQUEUE_OWNER if is_owner(record, command.caller) else r.TERM_REQUEUE_ADMIN
+    decision = Decision()
+    if command.states & _ALIVE:
+        for job in live_of(record, indices):
+            assert job.attempt is not None
+            if job.state in command.states:
+                decision.events += _end_and_requeue(job.attempt, reason, by, hold, now)
+    revived = _revivable(cluster, record, indices, command.states)
+    if revived:
+        decision.events.append(e.JobRevived(now, record.id, revived, by, hold))
+    waiting = waiting_of(record, indices, S.PEND) if hold and S.PEND in command.states else Ranges()
+    if waiting:
+        decision.events.append(e.PendingHeld(now, record.id, waiting, by))
+    if not decision.events:
+        raise Refused(_why_not(record, indices, command.states))
+    return decision
+
+
+_ALIVE = frozenset({S.STAGING, S.RUN, S.USUSP, S.SSUSP, S.UNKWN})
+
+
+def _end_and_requeue(attempt: Attempt, reason: str, by: str, hold: bool, now: float) -> list[e.Event]:
+    if attempt.is_ending:
+        return []
+    if not attempt.launched:
+        return [e.JobRequeued(now, attempt.key, reason, hold)]
+    return [e.JobDoomed(now, attempt.key, reason, again=True, hold=hold, by=by)]
+
+
+def _revivable(
+    cluster: Cluster, record: Job | ArrayRecord, indices: Ranges | None, states: frozenset[JobState]
+) -> Ranges:
+    """Ended ones that memory still knows; of an array also elements that were killed before they ever started."""
+    wanted = states & FINAL
+    if not wanted:
+        return Ranges()
+    if isinstance(record, Job):
+        return Ranges([range(1)]) if record.state in wanted else Ranges()
+    chosen = record.indices if indices is None else indices
+    return Ranges.from_sorted(
+        index
+        for index in chosen
+        if record.state_of(index) in wanted and ((record.id, index) in cluster.finished or index in record.killed)
+    )
+
+
+def _why_not(record: Job | ArrayRecord, indices: Ranges | None, states: frozenset[JobState]) -> str:
+    found = why_nothing(record, indices)
+    if isinstance(record, Job) and record.state in (S.PEND, S.PSUSP):
+        return "Job has not started yet"
+    return found

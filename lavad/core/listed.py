@@ -1,0 +1,35 @@
+"""Where waiting jobs stand in their buckets, and whether they stand there at all."""
+
+from typing import TYPE_CHECKING
+
+from lavad.core.indexes.pending import Entry
+from lavad.core.records import ArrayRecord, Job
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+
+def entry(cluster: "Cluster", record: Job | ArrayRecord) -> Entry:
+    """Where a waiting job or array stands in its bucket.
+
+    All priorities grow alike as jobs wait, so what each had at the beginning of time ranks them once and for all.
+    """
+    growth = cluster.policy.priority_growth
+    rank = round(growth * record.aged_from - record.priority, 6) if growth else -record.priority
+    return Entry(rank, record.position, record.id)
+
+
+def list_array(cluster: "Cluster", array: ArrayRecord) -> None:
+    """Put the array into its bucket while elements of it may start, else take it out."""
+    if array.room() > 0:
+        cluster.pending.add(array.shared, entry(cluster, array))
+    else:
+        cluster.pending.remove(array.shared, entry(cluster, array))
+
+
+def list_job(cluster: "Cluster", job: Job) -> None:
+    """Put a plain job into its bucket while it may start, else take it out."""
+    if job.may_start:
+        cluster.pending.add(job.shared, entry(cluster, job))
+    else:
+        cluster.pending.remove(job.shared, entry(cluster, job))
