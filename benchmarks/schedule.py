@@ -1,9 +1,12 @@
 """The scheduler alone, on the pure core: how long passes take on a large cluster with many waiting jobs.
 
 Mixed slots and memory, a fifth of the hosts with 8 GPUs, 200 users, so many buckets, gangs of 2 to 64 hosts among
-them. The first pass fills the cluster; then one job after the other ends and the pass that follows is timed.
+them. The first pass fills the cluster; then one job after the other ends and the pass that follows is timed. Passes are
+planned and applied; what the starts come to for the store and for the agents is timed apart (rows_s, orders_s). With
+--four-sizes the jobs are those of the measurement of Slurm in docs/reference/benchmarks.md: 1, 8, 64 and 256 slots.
 
     python -m benchmarks.schedule --hosts 10000 --pending 1000000 [--buckets 1000]
+    python -m benchmarks.schedule --hosts 5000 --pending 20000 --four-sizes
 """
 
 import argparse
@@ -18,13 +21,16 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptDispatched, NewJob
 from lavad.core.model import HostFacts, Key, Request, RoleRequest, Shared, pack_text
+from lavad.core.orders import orders_for
 from lavad.core.policy import Policy
 from lavad.core.scheduling.cycle import Agenda, slice_pass
-from lavad.core.step import step
+from lavad.core.step import Outcome, step
+from lavad.store.rows import RowMaker
 
 SLOTS, MEMORY_MIB, GPUS = 64, 256_000, 8
 USERS = 200
-STEPS = 1024  # of a slice: hosts looked at
+STEPS = 1024  # of a slice: hosts looked at, as the pacer finds it on a machine like this
+FOUR_SIZES = (1, 8, 64, 256)
 ENDS = 300
 
 
@@ -59,6 +65,12 @@ def _shared(number: int, role: RoleRequest) -> Shared:
     return Shared(user, 1000 + number % USERS, 1000, "normal", "default", Request((role,), exclusive=False))
 
 
+def four_sizes() -> list[Shared]:
+    """Jobs that ask for nothing but slots, of four sizes."""
+    roles = [RoleRequest(tasks_min=slots, tasks_max=slots) for slots in FOUR_SIZES]
+    return [_shared(number, role) for number, role in enumerate(roles)]
+
+
 def submit(cluster: Cluster, kinds: list[Shared], pending: int, rng: random.Random) -> None:
     """Jobs of random kinds, each with its own name, command and directory."""
     caller = c.Caller("user", 1000)
@@ -74,29 +86,38 @@ class Passes:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.agenda = Agenda()
-        self.apply_s = 0.0
+        self.rows = RowMaker()
+        self.apply_s = self.orders_s = self.rows_s = 0.0
         self.longest_slice_s = 0.0
         self.started: list[Key] = []
 
     def run(self) -> float:
         """One whole pass; its duration in seconds, planning and applying."""
-        began = time.perf_counter()
-        complete = False
-        while not complete:
-            complete = self._slice()
-        return time.perf_counter() - began
+        took_s = 0.0
+        while True:
+            began = time.perf_counter()
+            plan = slice_pass(self.cluster, self.agenda, STEPS, 2.0)
+            planned = time.perf_counter()
+            outcome = step(self.cluster, c.ApplyPlan(plan), 2.0, has_agents=False) if plan.starts else Outcome()
+            ended = time.perf_counter()
+            took_s += ended - began
+            self.apply_s += ended - planned
+            self.longest_slice_s = max(self.longest_slice_s, ended - began)
+            self._pass_on(outcome)
+            if plan.is_complete:
+                return took_s
 
-    def _slice(self) -> bool:
+    def _pass_on(self, outcome: Outcome) -> None:
+        """What the store and the agents would be given."""
         began = time.perf_counter()
-        plan = slice_pass(self.cluster, self.agenda, STEPS, 2.0)
-        planned = time.perf_counter()
-        outcome = step(self.cluster, c.ApplyPlan(plan), 2.0) if plan.starts else None
-        ended = time.perf_counter()
-        self.apply_s += ended - planned
-        self.longest_slice_s = max(self.longest_slice_s, ended - began)
-        if outcome is not None:
-            self.started.extend(event.key for event in outcome.events if isinstance(event, AttemptDispatched))
-        return plan.is_complete
+        for event in outcome.events:
+            for _ in orders_for(self.cluster, event):
+                pass
+        ordered = time.perf_counter()
+        self.rows.rows_for(outcome.events, self.cluster)
+        self.rows_s += time.perf_counter() - ordered
+        self.orders_s += ordered - began
+        self.started.extend(event.key for event in outcome.events if isinstance(event, AttemptDispatched))
 
 
 def end(cluster: Cluster, key: Key) -> None:
@@ -116,10 +137,10 @@ def resident_bytes() -> int:
 
 
 def run(figures: Figures, hosts: int, pending: int, buckets: int, prefix: str = "") -> None:
-    """Print the figures of one size."""
+    """Print the figures of one size. ``buckets`` 0: jobs of four sizes."""
     rng = random.Random(1)
     cluster = a_cluster(hosts)
-    kinds = requests(buckets, rng)
+    kinds = requests(buckets, rng) if buckets else four_sizes()
     gc.collect()
     gc.disable()
     before = resident_bytes()
@@ -130,6 +151,8 @@ def run(figures: Figures, hosts: int, pending: int, buckets: int, prefix: str = 
     figures.put(f"{prefix}first_pass_s", passes.run())
     figures.put(f"{prefix}starts", len(passes.started))
     figures.put(f"{prefix}apply_s", passes.apply_s)
+    figures.put(f"{prefix}orders_s", passes.orders_s)
+    figures.put(f"{prefix}rows_s", passes.rows_s)
     samples = []
     for key in rng.sample(passes.started, min(ENDS, len(passes.started))):
         end(cluster, key)
@@ -152,8 +175,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--hosts", type=int, default=1000)
     parser.add_argument("--pending", type=int, default=100_000)
     parser.add_argument("--buckets", type=int, default=1000)
+    parser.add_argument("--four-sizes", action="store_true", help="jobs of 1, 8, 64 and 256 slots")
     chosen = parser.parse_args(argv)
-    run(Figures(), chosen.hosts, chosen.pending, chosen.buckets)
+    run(Figures(), chosen.hosts, chosen.pending, 0 if chosen.four_sizes else chosen.buckets)
     return 0
 
 
