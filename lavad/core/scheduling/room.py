@@ -243,6 +243,8 @@ class Room:
 
     def _find(self, request: Request, role: RoleRequest) -> Candidates:
         """All at once where they have to be sorted, else as far as somebody walks."""
+        if request.is_simple and role.tasks_max == 1 and not role.select and not request.hosts:
+            return Candidates(self._first_with(role.gpus), self._blocks(request, role, _FIRST_BLOCK))
         wants = wants_of(role)
         if wants.order or request.hosts or self._is_moving(role):
             rows = self._named_rows(request) if request.hosts else self._rows_with(chunk_of(role)[2])
@@ -250,9 +252,6 @@ class Room:
             enough = request.hosts or self._is_enough(fitting, role)
             version = self.version if self._is_moving(role) else -1
             return Candidates(self._sorted(fitting, request, wants) if enough else [], version=version)
-        is_simple = role.tasks_max == 1 and not (role.select or request.exclusive or role.is_special)
-        if is_simple:
-            return Candidates(self._first_with(role.gpus), self._blocks(request, role, _FIRST_BLOCK))
         return Candidates([], self._blocks(request, role))
 
     def narrow(self, request: Request, rows: Iterable[int]) -> None:
