@@ -2,6 +2,7 @@
 
 ``preempts.priority=short,normal+2`` lets a queue take from others, ``requeue`` ends victims instead of suspending them.
 ``without=short`` leaves a queue out, ``slots.n1=2`` is MXJ of a host.
+``backfill.normal=1`` lets a queue backfill with so many reservations, ``strict.normal`` lets nobody pass its first job.
 ``pool.red=ann,own:4`` makes a capacity pool, ``load.normal=r1m:1/2`` and ``host_load=mem:500/100`` are load thresholds.
 """
 
@@ -37,6 +38,10 @@ def policy(words: Iterable[str]) -> Policy:
             pools.append(_pool(queue, value))
         elif name == "slot_reserve":
             queues[queue] = replace(queues[queue], slot_reserve_s=float(value))
+        elif name == "backfill":
+            queues[queue] = replace(queues[queue], backfill_depth=int(value))
+        elif name == "strict":
+            queues[queue] = replace(queues[queue], in_order=True)
         elif name == "load":
             queues[queue] = replace(queues[queue], thresholds=_bounds(value))
         elif name == "host_load":

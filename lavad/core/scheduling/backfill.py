@@ -58,6 +58,11 @@ class Gate:
         self._planned: list[tuple[float, int]] = []  # ends and slots of what this slice starts
         self._profile: PoolProfile | None = None
 
+    @property
+    def reason(self) -> str:
+        """Why the job that was placed last could start."""
+        return "backfilled" if self._made else "in order"
+
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def place(self, candidate: Cursor) -> Allocation | None:

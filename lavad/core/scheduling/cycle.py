@@ -332,7 +332,7 @@ class _Slice:
                 if not self._goes_on(key, cursor):
                     return
             else:
-                self.starts.append(Start(cursor.job, cursor.index, allocation, "in order"))
+                self.starts.append(Start(cursor.job, cursor.index, allocation, gate.reason))
                 if self.agenda.barred:
                     self.agenda.call_next(self.cluster, key.queue)
                     limit = self._next_rank()

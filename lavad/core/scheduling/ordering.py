@@ -1,13 +1,12 @@
 """Which job goes next: queue priority, then job priority, then the order of its queue.
 
 A queue's order is that of submission, or by slowdown: the job goes first whose expected slowdown, (wait + run limit)
-/ run
-limit, is largest, so that short jobs wait for a short time and long ones for a long time. That is highest response
-ratio
-next (Brinch Hansen, "An analysis of response ratio scheduling", IFIP Congress 1971) with run limits as run times; in
-backfilling it is known as largest expansion factor first (Srinivasan et al., "Selective reservation strategies for
-backfill job scheduling", JSSPP 2002). The waiting time of what it puts off is bounded: when the job that was submitted
-first has waited longer than the whole machine would need to clear the queue, and some more, it goes before all others.
+over run limit, is largest, so that short jobs wait for a short time and long ones for a long time. That is highest
+response ratio next (Brinch Hansen, "An analysis of response ratio scheduling", IFIP Congress 1971) with run limits as
+run times; in backfilling it is known as largest expansion factor first (Srinivasan et al., "Selective reservation
+strategies for backfill job scheduling", JSSPP 2002). The waiting time of what it puts off is bounded: when the job that
+was submitted first has waited longer than the whole machine would need to clear the queue, and some more, it goes
+before all others.
 """
 
 from typing import NamedTuple, Protocol
