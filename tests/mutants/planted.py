@@ -181,4 +181,22 @@ MUTANTS = (
         "    return replace(policy, queues=(*policy.queues, *shut))\n",
         "    return policy\n",
     ),
+    Mutant(
+        "a suspended job goes on while others use its room",
+        f"{CORE}/scheduling/takeover.py",
+        "    if not ground.holds(wanted):\n        return False\n",
+        "",
+    ),
+    Mutant(
+        "a borrower is left with less than its own",
+        f"{CORE}/scheduling/reclaim.py",
+        "    return all(amount <= max(0.0, surplus[name]) for name, amount in amounts.items() if amount)",
+        "    return True",
+    ),
+    Mutant(
+        "what victims leave is for anybody",
+        f"{CORE}/apply.py",
+        "        host.claims[claim.job, claim.index] = share\n        cluster.table.take(host.row, share, False)",
+        "        host.claims[claim.job, claim.index] = share",
+    ),
 )
