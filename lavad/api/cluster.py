@@ -84,7 +84,9 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             slots_max=host.facts.slots,
             last_seen=host.seen_at,
             comment=host.comment,
-            memory_reserved_mib=sum(share.memory_mib for share in host.attempts.values()),
+            memory_reserved_mib=max(
+                0, host.facts.memory_mib - int(self.engine.cluster.table.memory_free_mib[host.row])
+            ),
             rsv=sum(share.slots for share in host.claims.values()),
         )
         record.facts.CopyFrom(self.agents.facts.get(name) or _known_facts(host))

@@ -50,6 +50,7 @@ def _take_shares(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> No
         host.attempts[key] = share
         rows.append(host.row)
     cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
+    cluster.easing.note(attempt, record.shared.request if record is not None else None)
     if cluster.pools:
         enter_in_pool(cluster, attempt, shares)
 
@@ -68,6 +69,9 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
     names, attempt.unreleased = attempt.unreleased, set()
     cluster.touched.add(key)
     hosts = [cluster.hosts[name] for name in names]
+    for name in names:
+        cluster.easing.take_again(cluster.table, key, name)
+    cluster.easing.forget(key)
     shares = tuple([host.attempts.pop(key) for host in hosts])
     cluster.table.give_back_all([host.row for host in hosts], shares, attempt.takes_whole_hosts)
     if cluster.pools:
@@ -78,6 +82,9 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
 
 def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
     attempt.unreleased.discard(name)
+    cluster.easing.take_again(cluster.table, attempt.key, name)
+    if not attempt.unreleased:
+        cluster.easing.forget(attempt.key)
     cluster.touched.add(attempt.key)
     host = cluster.hosts.get(name)
     share = host.attempts.pop(attempt.key, None) if host else None

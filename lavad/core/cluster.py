@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from lavad.core import apply, listed, resizing, terms
 from lavad.core.configured import as_configured
+from lavad.core.easing import Easing
 from lavad.core.events import Event
 from lavad.core.indexes.dependants import Dependants
 from lavad.core.indexes.hosts import HostTable
@@ -45,6 +46,7 @@ class Cluster:
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: room that is being cleared for it
         self.hosts: dict[str, Host] = {}
         self.table = HostTable()
+        self.easing = Easing()
         self.table.configure(policy)
         self.configured = policy  # as the files have it; ``policy`` is that with what administrators did to queues
         self.queue_states: dict[str, QueueState] = {}

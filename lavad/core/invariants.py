@@ -9,6 +9,7 @@ from lavad.core.allocations import tasks_of
 from lavad.core.cluster import Cluster
 from lavad.core.model import FINAL, HOLDING, JobState, Key
 from lavad.core.records import ArrayRecord, Job
+from lavad.core.requirements.rusage import PARTS
 from lavad.core.resizing import is_resizable
 
 
@@ -33,7 +34,8 @@ def _check_hosts(cluster: Cluster) -> None:
         shares = [*host.attempts.values(), *host.claims.values()]
         facts = host.facts
         assert table.slots_free[host.row] == facts.slots - sum(s.slots for s in shares), f"{name}: slots do not add up"
-        memory = facts.memory_mib - sum(s.memory_mib for s in shares)
+        eased = sum(cluster.easing.eased_on(key, name, "mem") for key in host.attempts) // PARTS
+        memory = facts.memory_mib - sum(s.memory_mib for s in shares) + eased
         assert table.memory_free_mib[host.row] == memory, f"{name}: memory does not add up"
         whole = {key: share for key, share in host.attempts.items() if not share.gpu_memory_mib}
         gpus = [gpu for key, share in whole.items() if _holds_gpus(cluster, key) for gpu in share.gpus]
@@ -63,12 +65,12 @@ def _holds_gpus(cluster: Cluster, key: Key) -> bool:
 def _check_site(cluster: Cluster) -> None:
     held: Counter[tuple[str, int]] = Counter()
     for host in cluster.hosts.values():
-        for share in host.attempts.values():
+        for key, share in host.attempts.items():
             for one in share.resources:
                 amounts = cluster.table.site.amounts(one.name)
                 store = amounts.store(host.row) if amounts is not None else None
                 if store is not None:
-                    held[one.name, store.rows[0]] += one.amount
+                    held[one.name, store.rows[0]] += one.amount - cluster.easing.eased_on(key, share.host, one.name)
     for amounts in cluster.table.site.numeric():
         for store in amounts.stores:
             assert store.held == held[amounts.name, store.rows[0]], f"{amounts.name}: what is held does not add up"

@@ -22,7 +22,8 @@ from lavad.core.windows import NEVER
 
 
 def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
-    """All that is due by now."""
+    """All that is due by now. Reservations that end with time are volatile, as load is: no event tells of them."""
+    cluster.easing.ease(cluster.table, now)
     events = _overdue_staging(cluster, now)
     given_up = {event.key for event in events if isinstance(event, e.JobRequeued)}
     for host in cluster.hosts.values():

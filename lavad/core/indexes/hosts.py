@@ -271,6 +271,15 @@ class HostTable:
             self.taken_whole[row] = True
             self._set_open(row)
 
+    def ease(self, row: int, name: str, amount: int) -> None:
+        """So many thousandths of what is booked may be had by others from now on; below nothing: no longer."""
+        if name == "mem":
+            self.memory_free_mib[row] += amount // PARTS
+        else:
+            self.site.move(row, name, -amount, 0)
+            self._note_moved(name)
+        self.changed.add(row)
+
     def move_resources(self, row: int, resources: tuple[ResourceShare, ...], sign: int) -> None:
         """Hold more or less of what the site counts."""
         for one in resources:

@@ -48,6 +48,7 @@ class Agenda:
         self.blocked = BlockedBuckets()
         self.book = Book()
         self.takers = Takers()
+        self.delays: list[tuple[float, BucketKey]] = []  # when another alternative of a blocked bucket will do
         self.tenants: Tenants | None = None  # of this slice, where there are capacity pools
         self.growers = Growers()
         self._needs: dict[Request, Need] = {}
@@ -71,6 +72,8 @@ class Agenda:
         for key in self.takers.gather(cluster, changed, cluster.touched, now):
             self._add(cluster, key)
         self._gather_moved(cluster)
+        while self.delays and self.delays[0][0] <= now:
+            self._add(cluster, heapq.heappop(self.delays)[1])
         self._gather_promised(cluster, bool(changed), now)
 
     def _gather_moved(self, cluster: Cluster) -> None:
@@ -113,6 +116,10 @@ class Agenda:
         elif refusal is Refusal.POOL:
             self.takers.waiting.add(key)
         elif refusal is Refusal.NO_ROOM:
+            for one in key.request.alternatives:
+                submitted_at = self.ranking.cluster.jobs[rank.job].submitted_at
+                if submitted_at + one.delay_s > self.ranking.now:
+                    heapq.heappush(self.delays, (submitted_at + one.delay_s, key))
             self.blocked.add(key, self._need_of(key.request), rank)
         else:
             heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
@@ -195,6 +202,7 @@ class Agenda:
             or cluster.pending.fresh
             or (has_room and (len(self.blocked) or self.book.held))
             or cluster.table.moved
+            or (self.delays and self.delays[0][0] <= now)
             or self.book.concerns(cluster.pending.left)
             or self.takers.has_work(cluster, now)
             or self.growers.has_work(cluster, now)
