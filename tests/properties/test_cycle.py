@@ -10,13 +10,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
+from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.model import Launch
-from lavad.core.policy import Policy
+from lavad.core.policy import Policy, Resource, ResourceInstance, ResourceKind
 from lavad.core.reasons import Refused
 from lavad.core.scheduling.cycle import Agenda, slice_pass
 from tests.builders import ANN, BOB, ROOT, WITH_PRIORITIES, Story, a_host, a_job
 
 SLICES_MAX = 2000
+RULES = replace(
+    WITH_PRIORITIES,
+    resources={"lic": Resource("lic", ResourceKind.NUMERIC)},
+    resource_map=(ResourceInstance("lic", "2", is_shared=True),),
+)
 
 
 def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
@@ -54,7 +60,7 @@ class Player:
         hosts = [
             a_host(f"n{n}", rng.choice((1, 2, 4)), 4000, rng.choice((0, 2))) for n in range(1, rng.choice((6, 6, 20)))
         ]
-        self.story = Story(*hosts, policy=WITH_PRIORITIES)
+        self.story = Story(*hosts, policy=RULES)
         self.actions = [self.submit] * 5 + [self.begin, self.end] * 4
         self.actions += [self.kill, self.stop, self.move, self.silence, self.close, self.wait]
 
@@ -83,7 +89,12 @@ class Player:
                 memory_mib=rng.choice((0, 0, 1500)),
                 gpus=rng.choice((0, 0, 0, 1)),
                 ptile=rng.choice((0, 0, 1, 2)),
-                select=rng.choice(("", "", "maxslots > 1")),
+                select=rng.choice(("", "", "maxslots > 1", "r1m < 1")),
+                order=rng.choice(("", "", "", "slots", "-slots:maxmem")),
+                same=rng.choice(("", "", "", "maxslots")),
+                rusage=rng.choice(("", "", "", "lic=1", "lic=1/task")),
+                stripe=rng.choice((0, 0, 0, 0, -1)),
+                block=rng.choice((0, 0, 0, 0, 2)),
                 launch=Launch.EACH,
             )
         )
@@ -139,6 +150,11 @@ class Player:
         """badmin hclose or hopen."""
         name = self.rng.choice(sorted(self.story.cluster.hosts))
         self.story.do(self.rng.choice((c.CloseHost, c.OpenHost))(name, ROOT))
+
+    def load(self) -> None:
+        """An agent reports."""
+        table = self.story.cluster.table
+        table.set_load(self.rng.randrange(len(table)), [self.rng.choice((0.5, 2.0))] * len(LOAD_INDICES))
 
     def wait(self) -> None:
         """Avoided hosts are trusted again."""

@@ -124,7 +124,30 @@ class Filler:
                 left -= tasks
             if not left:
                 return 0
-        return left - self._add_last(seen, left, lambda row: block - 1)
+        return left - self._add_rest(seen, min(left, block - 1))
+
+    def _add_rest(self, rows: list[int], most: int) -> int:
+        """The last block has fewer tasks: where most of them have a place, beside other blocks or not."""
+        parts = {part.row: at for at, part in enumerate(self.chosen)}
+        best, best_row = 0, -1
+        for row in rows:
+            tasks = self._widen(parts[row], most, False) if row in parts else self.room_on(row, most)
+            if tasks > best:
+                best, best_row = tasks, row
+        if best_row in parts:
+            self._widen(parts[best_row], best, True)
+        elif best:
+            self._take(best_row, best)
+        return best
+
+    def _widen(self, at: int, most: int, stays: bool) -> int:
+        """How many more tasks a host could have that has some: what is for the host as a whole is taken only once."""
+        part, is_first = self.chosen[at], self.number == 0 and at == 0
+        undo(self.room, part)
+        total = room_for(self.room, part.row, self.role, self.wants, part.tasks + most, is_first)
+        tasks = total if stays else part.tasks
+        self.chosen[at] = take(self.room, self.role, self.wants, self.number, part.row, tasks, is_first)
+        return total - part.tasks
 
     def _striped(self, rows: Iterable[int]) -> int:
         """One task on each host, then a second one, and so on: to the lowest level at which all tasks have a place."""

@@ -12,13 +12,20 @@ Capacity = Callable[[int], int]  # how many tasks a host (by row) has room for
 def alike(room: Room, rows: list[int], names: tuple[str, ...], capacity: Capacity, wanted: int) -> Iterator[list[int]]:
     """Rows in groups of equal values: those first that hold what is wanted, then the larger, then the earlier."""
     columns = [room.values(name)[rows].tolist() for name in names]
+    place = {row: at for at, row in enumerate(rows)}  # rows may be there that have become full since: they say nothing
     groups: dict[tuple[object, ...], list[int]] = {}
     for row, *values in zip(rows, *columns, strict=True):
         groups.setdefault(tuple(values), []).append(row)
     parts = list(groups.values())
-    if len(parts) > 1:
-        parts.sort(key=lambda part: -min(wanted, sum(map(capacity, part))))
-    yield from parts
+    if len(parts) == 1:
+        yield parts[0]
+        return
+    ranked = []
+    for part in parts:
+        rooms = [(capacity(row), place[row]) for row in part]
+        first = min((at for tasks, at in rooms if tasks), default=len(rows))
+        ranked.append((-min(wanted, sum(tasks for tasks, _ in rooms)), first, part))
+    yield from (part for _, _, part in sorted(ranked))
 
 
 def unit_rows(table: HostTable, kind: str) -> list[list[int]]:
