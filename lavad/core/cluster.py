@@ -97,8 +97,9 @@ class Cluster:
         self.configured = policy
         self.table.configure(policy)
         for host in self.hosts.values():
-            for share in host.attempts.values():
+            for share in (*host.attempts.values(), *host.claims.values()):
                 self.table.move_resources(host.row, share.resources, 1)
+        self.easing.let_go_again(self.table)
         self.take_queue_states()
         self.rights = Rights(policy)
         if self.rights.victims != self.runners.queues:

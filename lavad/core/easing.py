@@ -76,6 +76,13 @@ class Easing:
                 eased[share.host, one.name] = let_go
                 table.ease(table.rows[share.host], one.name, more)
 
+    def let_go_again(self, table: "HostTable") -> None:
+        """Resources of the site were booked anew, in full."""
+        for eased in self._eased.values():
+            for (host, name), amount in eased.items():
+                if name != "mem":
+                    table.ease(table.rows[host], name, amount)
+
     def take_again(self, table: "HostTable", key: Key, host: str) -> None:
         """Book in full what was let go of a share: it is given back now."""
         eased = self._eased.get(key)

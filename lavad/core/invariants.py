@@ -65,12 +65,13 @@ def _holds_gpus(cluster: Cluster, key: Key) -> bool:
 def _check_site(cluster: Cluster) -> None:
     held: Counter[tuple[str, int]] = Counter()
     for host in cluster.hosts.values():
-        for key, share in host.attempts.items():
+        for key, share in (*host.attempts.items(), *((None, share) for share in host.claims.values())):
             for one in share.resources:
                 amounts = cluster.table.site.amounts(one.name)
                 store = amounts.store(host.row) if amounts is not None else None
+                eased = cluster.easing.eased_on(key, share.host, one.name) if key is not None else 0
                 if store is not None:
-                    held[one.name, store.rows[0]] += one.amount - cluster.easing.eased_on(key, share.host, one.name)
+                    held[one.name, store.rows[0]] += one.amount - eased
     for amounts in cluster.table.site.numeric():
         for store in amounts.stores:
             assert store.held == held[amounts.name, store.rows[0]], f"{amounts.name}: what is held does not add up"

@@ -77,6 +77,7 @@ def _rebook(cluster: "Cluster", attempt: Attempt, names: Iterable[str]) -> None:
         if before == now:
             continue
         if before is not None:
+            cluster.easing.take_again(cluster.table, attempt.key, name)
             cluster.table.give_back(host.row, before, False)
             cluster.pools.give_back(attempt.key, (before,), False)
         if now is not None and name in attempt.unreleased:
