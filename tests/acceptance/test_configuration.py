@@ -63,6 +63,7 @@ def test_the_files_are_in_force_from_the_start(site: Cluster) -> None:
 def test_new_rules_reach_a_cluster_that_works(site: Cluster) -> None:
     """A queue is removed and a limit raised while jobs run: none is lost, and what waited starts."""
     running = [site.submit("-q", "gone", "sleep 300"), site.submit("sleep 300")]
+    stranded = site.submit("-q", "gone", "sleep 300")
     waiting = site.submit("sleep 300")
     wait_for(lambda: all(_running(site, job) for job in running), 30, "two jobs to run")
     assert not _running(site, waiting)
@@ -76,8 +77,11 @@ def test_new_rules_reach_a_cluster_that_works(site: Cluster) -> None:
     site.up()
     wait_for(lambda: all(_running(site, job) for job in (*running, waiting)), 30, "the jobs to be known again")
     assert site.run("bqueues", "-noheader", "gone").stdout.split()[2] == "Closed:Inact"
+    assert site.run("bswitch", "day", str(stranded)).returncode == 0
+    site.reconfigure({"lsb.hosts": HOSTS.format(slots=4)})
+    wait_for(lambda: _running(site, stranded), 20, "the job to run in its new queue")
     site.reconfigure({"lsb.hosts": HOSTS.format(slots=1)})
-    assert all(_running(site, job) for job in (*running, waiting))
+    assert all(_running(site, job) for job in (*running, waiting, stranded))
     assert site.run("bhosts", "-noheader", "-o", "max").stdout.split() == ["1"]
     site.reconfigure({"lsb.queues": DAY + GONE, "lsb.hosts": HOSTS.format(slots=2)})
     site.run("bkill", "0")
