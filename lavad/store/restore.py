@@ -159,7 +159,8 @@ def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], tex
         array = found[row.job]
         if row.idx in array.pending or row.idx in array.held:
             array.attempts[row.idx] = row.attempts
-            array.postponed[row.idx] = row.postponed
+            if row.postponed:  # one that was requeued after its end has no reason
+                array.postponed[row.idx] = row.postponed
         else:
             array.live[row.idx] = job_of(row, texts)
     return plain

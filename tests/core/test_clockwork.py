@@ -83,6 +83,20 @@ def test_jobs_of_a_queue_are_suspended_while_its_run_window_is_closed() -> None:
     assert orders(story, runs) == [18]
 
 
+def test_windows_that_the_rules_have_no_more_keep_nobody_back() -> None:
+    """What they suspended or shut is free as soon as other rules hold."""
+    shut = {"n1": HostRule(dispatch_windows=(in_minutes(-5, 10),))}
+    story = story_of(Queue("normal", run_windows=(in_minutes(-5, 10),)), host_rules=shut)
+    runs = story.run(a_job())
+    later(story, 12)
+    assert story.state(runs.job) is S.SSUSP
+    assert story.cluster.hosts["n1"].is_shut
+    story.do(c.Reconfigure(Policy(queues=(Queue("normal"),))))
+    later(story, 0)
+    assert story.state(runs.job) is S.RUN
+    assert not story.cluster.hosts["n1"].is_shut
+
+
 def test_two_causes_keep_a_job_suspended() -> None:
     """A stopped job stays stopped when the window opens; a resumed one waits for the window."""
     story = story_of(Queue("normal", run_windows=(in_minutes(-5, 10), in_minutes(30, 90))))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
-from lavad.core.model import HostFacts, HostShare, Key, Request, RoleRequest, Shared, pack_text
+from lavad.core.model import HostFacts, HostShare, JobState, Key, Request, RoleRequest, Shared, pack_text
 from lavad.core.plan import Grow, Plan, Start
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
@@ -19,6 +19,8 @@ from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.core.step import step
 
 ROOT = c.Caller("root", 0, True)
+RUNNING = frozenset({JobState.STAGING, JobState.RUN, JobState.USUSP, JobState.SSUSP, JobState.UNKWN})
+ENDED = frozenset({JobState.DONE, JobState.EXIT})
 
 
 def new_job(
@@ -157,13 +159,16 @@ class World:
         fields = frozenset(self.random.choice([("name",), ("dependency",)]))
         condition = self.a_condition()
         changed = new_job(name="changed", user=record.shared.user, slots=2, limit=limit, dependency=condition)
-        deed = self.random.choice(["kill", "stop", "stop", "resume", "resume", "remove", "signal", "modify"])
+        states = frozenset(self.random.choice([RUNNING, ENDED, RUNNING | ENDED]))
+        anything = c.Target(self.random.choice(list(self.cluster.jobs)))  # also jobs that have ended
+        deed = self.random.choice(["kill", "stop", "stop", "resume", "resume", "remove", "signal", "modify", "requeue"])
         commands: dict[str, c.Command] = {
             "kill": c.KillJob(target, ROOT),
             "remove": c.KillJob(target, ROOT, remove=True),
             "stop": c.StopJob(target, ROOT),
             "resume": c.ResumeJob(target, ROOT),
             "signal": c.SignalJob(target, 10, ROOT),
+            "requeue": c.RequeueJob(anything, ROOT, states, hold=self.random.random() < 0.3),
             "modify": c.ModifyJob(target, changed, ROOT, "Job Name <changed>", fields),
         }
         self.do(commands[deed])

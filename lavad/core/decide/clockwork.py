@@ -20,14 +20,15 @@ def window_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
     """Windows of queues and hosts that have opened or closed since they were last looked at, and what follows."""
     changed: dict[str, bool] = {}
     for queue in cluster.policy.queues:
-        if queue.has_windows:
+        if queue.has_windows or queue.name in cluster.windows:  # it may have lost its windows
             state = _state_of(cluster, queue, now)
             if cluster.windows.get(queue.name) != state:
                 yield e.QueueWindowChanged(now, queue.name, state)
                 changed[queue.name] = state.may_run
     if changed:
         yield from _follow(cluster, changed, now)
-    if any(rule.dispatch_windows for rule in cluster.policy.host_rules.values()):
+    has_windows = any(rule.dispatch_windows for rule in cluster.policy.host_rules.values())
+    if has_windows or any(host.is_shut for host in cluster.hosts.values()):
         yield from _host_events(cluster, now)
 
 

@@ -1,0 +1,190 @@
+"""What people do with jobs after the submission, with real processes: changed, moved, switched, forced, run again."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+QUEUES = """
+    Begin Queue
+    QUEUE_NAME = normal
+    PRIORITY = 30
+    REQUEUE_EXIT_VALUES = 77
+    {window}
+    End Queue
+
+    Begin Queue
+    QUEUE_NAME = later
+    PRIORITY = 20
+    End Queue
+"""
+
+
+PARAMETERS = """
+    Begin Parameters
+    DEFAULT_QUEUE = normal
+    End Parameters
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two hosts of one slot."""
+    directory = tmp_path_factory.mktemp("control") / "D"
+    files = {"lsb.queues": QUEUES.format(window=""), "lsb.params": PARAMETERS}
+    with a_cluster(directory, 2, 1, lsf_files=files, LAVA_TERMINATE_INTERVAL="1", LAVA_HEARTBEAT="1") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _no_jobs_left(cluster: Cluster) -> Iterator[None]:
+    yield
+    cluster.run("bkill", "-u", "all", "0")
+    wait_for(lambda: not cluster.run("bjobs", "-u", "all", "-noheader").stdout, 30, "all jobs to end")
+
+
+def _state(cluster: Cluster, job: int) -> str:
+    return cluster.states(job).get(0, ("", 0))[0]
+
+
+def _becomes(cluster: Cluster, job: int, state: str) -> None:
+    wait_for(lambda: _state(cluster, job) == state, 30, f"job {job} to be {state}")
+
+
+def _says(cluster: Cluster, *words: str) -> str:
+    done = cluster.run(*words)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout.rstrip("\n")
+
+
+def _unwrapped(text: str) -> str:
+    """Long forms break lines anywhere."""
+    return re.sub(r"\n {21}", "", text)
+
+
+def _filled(cluster: Cluster) -> list[int]:
+    """Both slots are taken."""
+    jobs = [cluster.submit("sleep 60") for _ in range(2)]
+    for job in jobs:
+        _becomes(cluster, job, "RUN")
+    return jobs
+
+
+def test_an_exit_code_runs_a_job_again(cluster: Cluster, tmp_path: Path) -> None:
+    """By the queue's values; by the job's own, and then not on the same host."""
+    ran = tmp_path / "ran"
+    job = cluster.submit(f"echo x >> {ran}; [ $(wc -l < {ran}) -ge 3 ] || exit 77")
+    _becomes(cluster, job, "DONE")
+    assert ran.read_text() == "x\n" * 3
+    assert _unwrapped(cluster.history(job)).count("exit code 77 requeues the job") == 2
+    where = tmp_path / "where"
+    own = cluster.submit("-Q", "EXCLUDE(5)", f"echo $LSB_HOSTS >> {where}; [ $(wc -l < {where}) -ge 2 ] || exit 5")
+    _becomes(cluster, own, "DONE")
+    assert sorted(where.read_text().split()) == ["lava1", "lava2"]
+
+
+def test_a_job_is_requeued_by_hand(cluster: Cluster, tmp_path: Path) -> None:
+    """While it runs, and after its end; it says so."""
+    ran = tmp_path / "ran"
+    job = cluster.submit(f"echo x >> {ran}; [ -e {tmp_path}/go ] || sleep 60")
+    wait_for(lambda: ran.exists(), 30, "the first run")
+    assert _says(cluster, "brequeue", str(job)) == f"Job <{job}> is being requeued"
+    wait_for(lambda: ran.read_text() == "x\nx\n", 30, "the second run")
+    (tmp_path / "go").touch()
+    _says(cluster, "brequeue", "-H", str(job))
+    _becomes(cluster, job, "PSUSP")
+    _says(cluster, "bresume", str(job))
+    _becomes(cluster, job, "DONE")
+    assert cluster.run("brequeue", str(job)).stderr == f"Job <{job}>: Job has already finished\n"
+    _says(cluster, "brequeue", "-d", str(job))
+    wait_for(lambda: ran.read_text() == "x\n" * 4, 30, "the fourth run")
+    _becomes(cluster, job, "DONE")
+    assert "TERM_REQUEUE_OWNER" in _unwrapped(cluster.history(job))
+
+
+def test_jobs_change_queue_and_place(cluster: Cluster) -> None:
+    """bswitch of a running and a waiting job; btop and bbot among those that wait."""
+    running, _ = _filled(cluster)
+    first, second, third = (cluster.submit("sleep 60") for _ in range(3))
+    assert _says(cluster, "bswitch", "later", str(running)) == f"Job <{running}> is switched to queue <later>"
+    assert _state(cluster, running) == "RUN"
+    assert f"Job <{third}> has been moved to position 1 from top." in _says(cluster, "btop", str(third))
+    _says(cluster, "bbot", str(first))
+    _says(cluster, "bkill", str(running))
+    _becomes(cluster, third, "RUN")
+    _says(cluster, "bkill", str(third))
+    _becomes(cluster, second, "RUN")
+    _says(cluster, "bswitch", "later", str(first))
+    assert _says(cluster, "bjobs", "-noheader", "-o", "queue", str(first)) == "later"
+    assert "Job switched to queue <later>" in _unwrapped(cluster.history(first))
+    assert cluster.run("bswitch", "nowhere", str(first)).returncode == 255
+
+
+def test_parameters_are_changed(cluster: Cluster, tmp_path: Path) -> None:
+    """Given, taken back, refused."""
+    out = tmp_path / "out"
+    job = cluster.submit(
+        "-H", "-n", "2", "-R", "span[hosts=1]", "-W", "1", "-J", "old", f"echo $LSB_DJOB_NUMPROC >{out}"
+    )
+    assert _says(cluster, "bmod", "-n", "1", "-J", "new", "-Wn", str(job)) == (
+        f"Parameters of job <{job}> are being changed"
+    )
+    shown = _says(cluster, "bjobs", "-UF", str(job))
+    assert "Job Name <new>" in shown
+    assert "RUNLIMIT" not in shown
+    assert "Requested Resources <span[hosts=1]>" in shown
+    _says(cluster, "bresume", str(job))
+    _becomes(cluster, job, "DONE")
+    assert out.read_text() == "1\n"
+    late = cluster.run("bmod", "-n", "2", str(job))
+    assert (late.returncode, late.stderr) == (255, f"Job <{job}>: Job has already finished. Job not modified.\n")
+    plain = cluster.submit("-H", "true")
+    refused = cluster.run("bmod", "-J", "%3", str(plain))
+    assert refused.stderr == f"Job <{plain}>: Job <{plain}> is not a job array. Job not modified.\n"
+
+
+def test_an_administrator_forces_a_job(cluster: Cluster) -> None:
+    """Onto a full host, whatever it waits for."""
+    _filled(cluster)
+    never = cluster.submit("-H", "true")
+    job = cluster.submit("-w", f"done({never})", "sleep 60")
+    assert _says(cluster, "brun", "-m", "lava1", str(job)) == f"Job <{job}> is being forced to run."
+    _becomes(cluster, job, "RUN")
+    assert _says(cluster, "bjobs", "-noheader", "-o", "exec_host", str(job)) == "lava1"
+
+
+def test_a_job_is_ended_at_its_deadline(cluster: Cluster) -> None:
+    """One that runs by signals, one that waits at once."""
+    moment = time.time() + 61
+    at = time.strftime("%Y:%m:%d:%H:%M", time.localtime(moment))
+    runs = cluster.submit("-t", at, "trap 'exit 9' USR2; while :; do sleep 0.1; done")
+    waits = cluster.submit("-t", at, "-H", "true")
+    wait_for(lambda: _state(cluster, waits) == "EXIT", 90, "the deadline")
+    wait_for(lambda: _state(cluster, runs) == "EXIT", 30, "the end of the running one")
+    assert "TERM_DEADLINE" in cluster.history(waits)
+    assert "TERM_DEADLINE" in cluster.history(runs)
+
+
+def test_jobs_are_suspended_outside_the_run_window(cluster: Cluster, tmp_path: Path) -> None:
+    """As soon as the rules close it, and go on as soon as it is open again."""
+    ticks = tmp_path / "ticks"
+    job = cluster.submit("-o", "/dev/null", f"while :; do echo x >> {ticks}; sleep 0.1; done")
+    wait_for(ticks.exists, 30, "the job to run")
+    now = time.localtime()
+    shut = f"RUN_WINDOW = {(now.tm_hour + 6) % 24}:00-{(now.tm_hour + 7) % 24}:00"
+    for window, state in ((shut, "SSUSP"), ("", "RUN")):
+        cluster.reconfigure({"lsb.queues": QUEUES.format(window=window)})
+        _becomes(cluster, job, state)
+        if window:
+            assert "The run windows of the queue are closed" in _unwrapped(_says(cluster, "bjobs", "-l", str(job)))
+            count = ticks.stat().st_size
+            time.sleep(0.5)
+            assert ticks.stat().st_size <= count + 2
+    count = ticks.stat().st_size
+    wait_for(lambda: ticks.stat().st_size > count, 10, "the job to go on")
