@@ -23,7 +23,8 @@ from lavad.core.events import AttemptDispatched, NewJob
 from lavad.core.model import HostFacts, Key, Request, RoleRequest, Shared, pack_text
 from lavad.core.orders import orders_for
 from lavad.core.policy import Policy
-from lavad.core.scheduling.cycle import Agenda, slice_pass
+from lavad.core.scheduling.agenda import Agenda
+from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import Outcome, step
 from lavad.store.rows import RowMaker
 

@@ -8,7 +8,8 @@ import logging
 import time
 
 from lavad.core.commands import ApplyPlan
-from lavad.core.scheduling.cycle import Agenda, slice_pass
+from lavad.core.scheduling.agenda import Agenda
+from lavad.core.scheduling.cycle import slice_pass
 from lavad.engine import Engine
 
 log = logging.getLogger(__name__)

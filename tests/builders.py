@@ -19,7 +19,8 @@ from lavad.core.orders import Order
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Job
-from lavad.core.scheduling.cycle import Agenda, slice_pass
+from lavad.core.scheduling.agenda import Agenda
+from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import Outcome, step
 
 ROOT = c.Caller("root", 0, is_administrator=True)
@@ -70,6 +71,7 @@ def a_job(
     terminate_at: float = 0.0,
     ends_orphan: bool = False,
     requeue: str = "",
+    project: str = "default",
     request: Request | None = None,
     **role: Any,
 ) -> NewJob:
@@ -78,7 +80,7 @@ def a_job(
         request = Request(roles or (a_role(slots, **role),), hosts, exclusive)
     elif hosts or exclusive:
         request = replace(request, hosts=hosts, exclusive=exclusive)
-    shared = Shared(caller.user, caller.uid, caller.uid, queue, "default", request, rerunnable=rerunnable)
+    shared = Shared(caller.user, caller.uid, caller.uid, queue, project, request, rerunnable=rerunnable)
     shared = replace(shared, run_limit_s=run_limit_s, terminate_at=terminate_at)
     indices = Ranges.parse(array).parts()
     shared = replace(shared, requeue_exit_values=requeue)

@@ -6,7 +6,7 @@ Every change of a job's state passes ``lifecycle.check``; every host share is ta
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from lavad.core import apply_hosts, apply_terms, lifecycle, resizing, terms
+from lavad.core import apply_hosts, apply_terms, charges, lifecycle, resizing, terms
 from lavad.core import events as e
 from lavad.core.listed import entry, list_array, list_job
 from lavad.core.model import FINAL, PREEMPTION, Allocation, HostShare, JobState, Key, serial_of
@@ -97,9 +97,11 @@ def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
         cluster.attempts.pop(attempt.key, None)
 
 
-def _leave_attempt(cluster: "Cluster", job: Job) -> Attempt:
+def _leave_attempt(cluster: "Cluster", job: Job, at: float, cpu_s: float = 0.0) -> Attempt:
     attempt = job.attempt
     assert attempt is not None, f"{job.key} holds no attempt"
+    if cluster.charges:
+        charges.discharge(cluster, attempt, job.shared.queue, at, cpu_s)
     attempt.over = True
     cluster.touched.add(attempt.key)
     cluster.staging.pop(attempt.key, None)
@@ -180,6 +182,8 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
         cluster.tally.add(record.shared, state, -count)
         cluster.tally.add(shared, state, count)
     cluster.names.remove(record.shared.uid, record.text, record.id)
+    if isinstance(record, Job):
+        charges.recharge(cluster, record, shared)
     record.shared, record.text, record.priority = shared, event.job.text, event.job.priority
     cluster.names.add(shared.uid, record.text, record.id)
     terms.change(cluster, record, event.job, event.at)
@@ -188,6 +192,7 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
         for job in record.live.values():
             cluster.tally.add(job.shared, job.state, -1)
             cluster.tally.add(shared, job.state)
+            charges.recharge(cluster, job, shared)
             job.shared = shared
             _change_runner(cluster, job)
         list_array(cluster, record)
@@ -290,6 +295,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     attempt.is_unconstrained = event.is_unconstrained
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
     _take_shares(cluster, attempt, event.allocation)
+    charges.charge(cluster, attempt, job.shared)
 
 
 def _element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> Job:
@@ -326,7 +332,7 @@ def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
 def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, S.DONE if event.status == 0 and not event.reason else S.EXIT)
-    attempt = _leave_attempt(cluster, job)
+    attempt = _leave_attempt(cluster, job, event.at, event.cpu_s)
     job.end = JobEnd(
         event.at,
         event.status,
@@ -347,7 +353,7 @@ def _host_released(cluster: "Cluster", event: e.HostReleased) -> None:
 def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, S.PSUSP if event.hold else S.PEND)
-    _leave_attempt(cluster, job)
+    _leave_attempt(cluster, job, event.at)
     if event.avoid_host and event.avoid_host in cluster.hosts:
         cluster.hosts[event.avoid_host].avoid_until = event.avoid_until
         apply_hosts.refresh_host(cluster, cluster.hosts[event.avoid_host], event.at)

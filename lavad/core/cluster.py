@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lavad.core import apply, listed, resizing, terms
+from lavad.core import apply, charges, listed, resizing, terms
 from lavad.core.configured import as_configured
 from lavad.core.easing import Easing
 from lavad.core.events import Event
@@ -16,13 +16,16 @@ from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.names import Names
 from lavad.core.indexes.pending import PendingIndex
 from lavad.core.indexes.runners import Runners
+from lavad.core.limits import Limits
 from lavad.core.load import LoadRules
 from lavad.core.model import FINAL, HOLDING, LOAD, HostFacts, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.policy import Policy, Queue
 from lavad.core.pools import Pools
 from lavad.core.records import ArrayRecord, Attempt, Claim, Host, HostUsage, Job, QueueState
 from lavad.core.rights import Rights
+from lavad.core.shares import Account, Shares
 from lavad.core.tally import Tally
+from lavad.core.waiting import Waiting
 from lavad.core.windows import Calendar
 
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
@@ -50,17 +53,21 @@ class Cluster:
         self.table.configure(policy)
         self.configured = policy  # as the files have it; ``policy`` is that with what administrators did to queues
         self.queue_states: dict[str, QueueState] = {}
+        self.limits = Limits(policy, self.table)
+        self.shares = Shares(policy)
+        self.charges: dict[Key, charges.Charge] = {}  # what attempts count for, as long as their jobs hold them
+        self.charged: dict[str, Account] = {}  # share accounts by path whose used time has changed, until it is stored
         self.rights = Rights(policy)
         self.runners = Runners(self.rights.victims)
         self.pools = Pools(policy)
         self.load_rules = LoadRules(policy)
         self.rests: dict[tuple[int, int], float] = {}  # jobs that save no slots until then
         self.unsettled: set[str] = set()  # hosts whose load may stop jobs, or lets some go on that it has stopped
-        self.pending = _pending_index(policy, self.rights)
+        self.pending = _pending_index(policy, self.rights, self.limits.by_project)
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
         self.request_ids: OrderedDict[bytes, int] = OrderedDict()
-        self.tally = Tally()
+        self.tally = Tally(Waiting(policy))
         self.dependants = Dependants()
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that somebody still waits for
         self.names = Names()
@@ -94,6 +101,7 @@ class Cluster:
 
     def take_policy(self, policy: Policy) -> None:
         """Other rules from now on. Whatever is derived from the rules is made anew here; jobs stay as they are."""
+        had_growth = self.policy.priority_growth
         self.configured = policy
         self.table.configure(policy)
         for host in self.hosts.values():
@@ -101,6 +109,8 @@ class Cluster:
                 self.table.move_resources(host.row, share.resources, 1)
         self.easing.let_go_again(self.table)
         self.take_queue_states()
+        charges.recount(self)
+        self.tally.take_waiting(Waiting(policy))
         self.rights = Rights(policy)
         if self.rights.victims != self.runners.queues:
             self.runners = Runners(self.rights.victims)
@@ -113,11 +123,12 @@ class Cluster:
         for attempt in self.attempts.values():
             held = [share for share in attempt.booked if share.host in attempt.unreleased]
             apply.enter_in_pool(self, attempt, held)
-        pending = _pending_index(policy, self.rights)
-        if not pending.is_like(self.pending):
+        pending = _pending_index(policy, self.rights, self.limits.by_project)
+        if not pending.is_like(self.pending) or had_growth != self.policy.priority_growth:
             for bucket in self.pending.buckets.values():
                 for entry in bucket:
-                    pending.add(self.jobs[entry.job].shared, entry)
+                    record = self.jobs[entry.job]
+                    pending.add(record.shared, listed.entry(self, record))
             self.pending = pending
 
     def take_queue_states(self) -> None:
@@ -195,6 +206,8 @@ class Cluster:
                 if share.host not in self.hosts:
                     self.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))
                 apply.take_share(self, attempt, share)
+        if not attempt.over and job is not None:
+            charges.charge(self, attempt, job.shared)
 
     def adopt_claim(self, claim: Claim) -> None:
         """Room that was being cleared for a job. Its hosts are known: attempts have been adopted."""
@@ -221,6 +234,9 @@ class Cluster:
         for key, usage in usages:
             attempt = self.attempts.get(key)
             if attempt is not None:
+                if self.charges:
+                    known = attempt.usage.get(name)
+                    charges.note_cpu(self, attempt, usage.cpu_s - (known.cpu_s if known is not None else 0.0))
                 attempt.usage[name] = usage
 
     def observe_load(self, name: str, load: Sequence[float]) -> None:
@@ -287,10 +303,11 @@ class Cluster:
         return job.state if job is not None and index == 0 else None
 
 
-def _pending_index(policy: Policy, rights: Rights) -> PendingIndex:
+def _pending_index(policy: Policy, rights: Rights, by_project: bool) -> PendingIndex:
     return PendingIndex(
         frozenset(queue.name for queue in policy.queues if queue.is_timed),
         frozenset(queue.name for queue in policy.queues if queue.backfill_depth > 1) | rights.takers,
+        by_project,
     )
 
 

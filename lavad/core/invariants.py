@@ -5,8 +5,12 @@ Each check recounts from the records what ``apply`` keeps incrementally.
 
 from collections import Counter
 
+import numpy as np
+
 from lavad.core.allocations import tasks_of
 from lavad.core.cluster import Cluster
+from lavad.core.headroom import Headroom
+from lavad.core.limits import Limits
 from lavad.core.model import FINAL, HOLDING, JobState, Key
 from lavad.core.records import ArrayRecord, Job
 from lavad.core.requirements.rusage import PARTS
@@ -26,6 +30,8 @@ def check(cluster: Cluster) -> None:
     _check_buckets(cluster)
     _check_dependants(cluster)
     _check_tally(cluster)
+    _check_limits(cluster)
+    _check_shares(cluster)
 
 
 def _check_hosts(cluster: Cluster) -> None:
@@ -215,3 +221,44 @@ def _check_tally(cluster: Cluster) -> None:
             slots[record.shared.queue, record.state] += each
     kept = {key: count for key, count in cluster.tally.slots_by_queue.items() if count}
     assert kept == {key: count for key, count in slots.items() if count}, f"tally {kept} is not {dict(slots)}"
+
+
+def _check_limits(cluster: Cluster) -> None:
+    """What is counted of each limit is what those who hold attempts use."""
+    if not cluster.limits:
+        return
+    fresh = Limits(cluster.policy, cluster.table)
+    for job in cluster.live_jobs():
+        shared = job.shared
+        if job.attempt is not None:
+            fresh.charge(fresh.consumer(shared.user, shared.queue, shared.project), job.attempt.booked)
+    expected = {(one.rule, one.members): one for one in fresh.counters}
+    for counter in cluster.limits.counters:
+        other = expected.get((counter.rule, counter.members))
+        used = other.used if other is not None else 0.0
+        assert abs(counter.used - used) < 1e-6, f"{counter} is counted wrongly: {used} are used"
+        hosts = len(cluster.table)
+        on_hosts = other.on_rows(hosts) if other is not None else np.zeros(hosts)
+        assert np.allclose(counter.on_rows(hosts), on_hosts), f"{counter} is counted wrongly on some host"
+
+
+def _check_shares(cluster: Cluster) -> None:
+    """Every account holds what the jobs hold that are charged to it or to an account below it."""
+    slots: Counter[str] = Counter()
+    for job in cluster.live_jobs() if cluster.shares else ():
+        account = cluster.shares.account_of(job.shared.queue, job.shared.user, job.shared.user_group)
+        for one in account.chain() if account is not None and job.attempt is not None else ():
+            slots[one.path] += sum(share.slots for share in job.attempt.booked) if job.attempt is not None else 0
+    for tree in set(cluster.shares.trees.values()):
+        for account in tree.accounts():
+            held = account.running.slots
+            assert held == slots[account.path], f"account {account}: {held} slots counted, {slots[account.path]} held"
+
+
+def check_within_limits(cluster: Cluster, now: float) -> None:
+    """No limit is exceeded. Only for a cluster whose rules and jobs have not been changed since jobs started."""
+    headroom = Headroom(cluster.limits, cluster.table, now)
+    for counter in cluster.limits.counters:
+        assert headroom.left(counter) > -1e-6 or counter.rule.each_host, f"{counter} is exceeded"
+        if counter.rule.each_host:
+            assert (headroom.left_on(counter) > -1e-6).all(), f"{counter} is exceeded on some host"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lavad.core import charges, lifecycle
 from lavad.core import events as e
-from lavad.core import lifecycle
 from lavad.core.allocations import given_up, grown
 from lavad.core.model import Shared
 from lavad.core.records import Attempt, Job, Resizing
@@ -49,6 +49,7 @@ def host_left(cluster: "Cluster", attempt: Attempt, host: str) -> None:
         attempt.resizing = replace(change, growth=growth, leaving=leaving)
         attempt.staged.discard(host)
         _note_waiting(cluster, attempt)
+        _recount(cluster, attempt)
 
 
 def _note_waiting(cluster: "Cluster", attempt: Attempt) -> None:
@@ -87,6 +88,14 @@ def _rebook(cluster: "Cluster", attempt: Attempt, names: Iterable[str]) -> None:
             cluster.pools.take(attempt.key, cluster.pools.number_of(shared.user, shared.queue), (now,))
         else:
             host.attempts.pop(attempt.key, None)
+    _recount(cluster, attempt)
+
+
+def _recount(cluster: "Cluster", attempt: Attempt) -> None:
+    """Limits and shares count what it holds now."""
+    job = cluster.holder(attempt.key)
+    if job is not None and attempt.key in cluster.charges:
+        charges.recharge(cluster, job, job.shared)
 
 
 def _growing(cluster: "Cluster", event: e.AttemptGrowing) -> None:

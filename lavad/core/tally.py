@@ -6,7 +6,8 @@ of them are alike.
 
 from collections import Counter
 
-from lavad.core.model import FINAL, JobState, Shared
+from lavad.core.model import FINAL, WAITING, JobState, Shared
+from lavad.core.waiting import Waiting
 
 _NOTED_MAX = 10_000  # moves that differ, before they are entered
 
@@ -14,12 +15,26 @@ _NOTED_MAX = 10_000  # moves that differ, before they are entered
 class Tally:
     """Slots and jobs by (queue, state) and by (user, state). A waiting job counts the slots it asks for at least."""
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: Waiting) -> None:
+        self.waiting = waiting  # as of the last look; ``waiting_now`` is what counts
         self._slots_by_queue: Counter[tuple[str, JobState]] = Counter()
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
         self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
         self._noted: dict[tuple[int, JobState, JobState], tuple[Shared, int]] = {}  # (shared's id, from, to) -> jobs
+
+    @property
+    def waiting_now(self) -> Waiting:
+        """What waits under each limit on waiting jobs."""
+        self._enter()
+        return self.waiting
+
+    def take_waiting(self, waiting: Waiting) -> None:
+        """Under other rules: count what waits anew."""
+        self.waiting = waiting
+        if waiting:
+            self._enter()
+            waiting.adopt(_waiting_of(self._jobs_by_user), _waiting_of(self._slots_by_user))
 
     @property
     def slots_by_queue(self) -> Counter[tuple[str, JobState]]:
@@ -53,6 +68,8 @@ class Tally:
         self._slots_by_queue[shared.queue, state] += slots
         self._slots_by_user[shared.user, state] += slots
         self._jobs_by_user[shared.user, state] += count
+        if state in WAITING and self.waiting:
+            self.waiting.add(shared.user, count, slots)
         if state is JobState.PEND:
             self._work_by_queue[shared.queue, state] += slots * shared.run_limit_s
 
@@ -76,3 +93,12 @@ class Tally:
         for (_, old, new), (shared, count) in noted.items():
             self.add(shared, old, -count)
             self.add(shared, new, count)
+
+
+def _waiting_of(counts: Counter[tuple[str, JobState]]) -> Counter[str]:
+    """By user, of the states in which jobs wait."""
+    found: Counter[str] = Counter()
+    for (user, state), count in counts.items():
+        if state in WAITING:
+            found[user] += count
+    return found

@@ -47,6 +47,7 @@ def reborn(old: Cluster) -> Cluster:
         array = new.jobs.get(job.id)
         if isinstance(array, ArrayRecord):
             new.adopt_ended_element(array, _job(job))
+    new.shares.adopt(old.shares.used())
     for attempt in old.attempts.values():
         new.adopt_attempt(_attempt(attempt))
     for claim in old.claims.values():

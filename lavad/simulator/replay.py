@@ -21,7 +21,8 @@ from lavad.core.model import HostFacts, Key
 from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
-from lavad.core.scheduling.cycle import Agenda, slice_pass
+from lavad.core.scheduling.agenda import Agenda
+from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import step
 from lavad.simulator.report import Ran
 from lavad.simulator.workload import Submission

@@ -25,7 +25,8 @@ from lavad.core.orders import Order
 from lavad.core.plan import Plan, Start
 from lavad.core.policy import Names, Policy, Pool
 from lavad.core.records import ArrayRecord, JobEnd
-from lavad.core.scheduling.cycle import Agenda, slice_pass
+from lavad.core.scheduling.agenda import Agenda
+from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 from lavad.core.step import Outcome, step

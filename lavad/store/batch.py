@@ -10,7 +10,7 @@ Value = int | float | str | bytes
 Row = tuple[Value, ...]
 
 # Tables in the order in which they are written, and so the order of their rows in a packed batch.
-UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing")
+UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares")
 INSERTS = ("requests", "accounting", "environments", "job_events")  # the first row of a key stays
 
 FORGOTTEN = ("allocations", "standing")  # tables from which rows are taken away
@@ -31,6 +31,7 @@ class Batch:
         "next_job",
         "queues",
         "requests",
+        "shares",
         "specs",
         "standing",
     )
@@ -45,6 +46,7 @@ class Batch:
         self.accounting: dict[tuple[int, int, int], Row] = {}
         self.hosts: dict[str, Row] = {}
         self.queues: dict[str, Row] = {}
+        self.shares: dict[str, Row] = {}
         self.environments: dict[bytes, Row] = {}
         self.standing: dict[tuple[str, str], Row | None] = {}
         self.next_job = 0  # 0: no job was submitted
@@ -62,6 +64,7 @@ class Batch:
             or self.requests
             or self.accounting
             or self.standing
+            or self.shares
         )
 
     def merge(self, later: "Batch") -> None:
@@ -73,6 +76,7 @@ class Batch:
         self.accounting.update(later.accounting)
         self.hosts.update(later.hosts)
         self.queues.update(later.queues)
+        self.shares.update(later.shares)
         self.environments.update(later.environments)
         self.standing.update(later.standing)
         for key, row in later.requests.items():
@@ -90,6 +94,7 @@ class Batch:
             list(self.hosts.values()),
             list(self.queues.values()),
             [row for row in self.standing.values() if row is not None],
+            list(self.shares.values()),
             list(self.requests.values()),
             list(self.accounting.values()),
             list(self.environments.values()),

@@ -13,6 +13,7 @@ from lavad.core.conditions import missing_parents
 from lavad.core.model import FINAL, JobState, Shared
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Job, QueueState, exit_code
+from lavad.core.shares import Used
 from lavad.store import schema
 from lavad.store import values as v
 
@@ -95,6 +96,8 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
     for array in sorted(found.values(), key=lambda array: (array.over_at, array.id)):
         cluster.adopt_array(array)
     _adopt_ended(connection, cluster, since, texts)
+    used = connection.execute(select(schema.shares))
+    cluster.shares.adopt({row.account: Used(row.cpu_s, row.run_s, row.gpu_s, row.as_of) for row in used})
     for row in connection.execute(select(schema.allocations)):
         cluster.adopt_attempt(v.decode_attempt(row))
     _remember_parents(connection, cluster, texts)

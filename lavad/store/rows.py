@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from lavad.core import events as e
+from lavad.core.charges import touched_accounts
 from lavad.core.model import JobState, Key
 from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.store import values as v
@@ -79,6 +80,9 @@ class _Turn:
                 batch.allocations[key] = v.allocation_row(attempt)
         for job, index in self.jobs:
             batch.jobs[job, index] = _row_of(cluster, job, index)
+        if cluster.charged:
+            for path, used in touched_accounts(cluster).items():
+                batch.shares[path] = (path, v.finite(used.cpu_s), used.run_s, used.gpu_s, used.as_of)
         for array in self.arrays:
             batch.arrays[array] = _array_row(_array(cluster, array))
         return batch

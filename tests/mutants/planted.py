@@ -145,13 +145,13 @@ MUTANTS = (
     Mutant(
         "part of a job is left alone when another part is lost",
         f"{CORE}/decide/hosts.py",
-        "    if len(attempt.allocation) > 1 and not attempt.doomed:",
-        "    if len(attempt.allocation) > 9 and not attempt.doomed:",
+        "    if len(attempt.allocation) > 1 and not attempt.doomed and",
+        "    if len(attempt.allocation) > 9 and not attempt.doomed and",
         "history",
     ),
     Mutant(
         "room that appears wakes nobody",
-        f"{CORE}/scheduling/cycle.py",
+        f"{CORE}/scheduling/agenda.py",
         "        self.grown |= changed\n",
         "        pass\n",
         "history",
@@ -171,8 +171,8 @@ MUTANTS = (
     ),
     Mutant(
         "new rules wake nobody",
-        f"{CORE}/scheduling/cycle.py",
-        "        if cluster.policy is not self.policy:\n            self.look_at_everything(cluster)\n",
+        f"{CORE}/scheduling/agenda.py",
+        "        if cluster.policy is not self.policy:\n            self.look_at_everything(cluster, now)\n",
         "",
     ),
     Mutant(

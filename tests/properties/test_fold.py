@@ -34,9 +34,34 @@ def state_of(cluster: Cluster) -> dict[str, Any]:
             for name, host in cluster.hosts.items()
         },
         "queues": (dict(cluster.queue_states), cluster.policy),
+        "used": cluster.shares.used(),
+        "limits": limits_of(cluster),
+        "shares": shares_of(cluster),
         "buckets": {key.kind: list(bucket) for key, bucket in cluster.pending.buckets.items()},
         "tally": {key: count for key, count in cluster.tally.slots_by_user.items() if count},
     }
+
+
+def limits_of(cluster: Cluster) -> dict[str, float]:
+    """What is in use of every limit that somebody falls under."""
+    counters = [counter for counter in cluster.limits.counters if counter.used or counter.used_on.any()]
+    return {f"{one.rule} {one.members}": one.used or float(one.used_on.sum()) for one in counters}
+
+
+def shares_of(cluster: Cluster) -> dict[str, tuple[int, int, int]]:
+    """What the jobs of every account hold."""
+    trees = set(cluster.shares.trees.values())
+    accounts = [account.running for tree in trees for account in tree.accounts()]
+    return (
+        {
+            account.path: (account.running.slots, account.running.gpus, account.running.committed_s)
+            for tree in trees
+            for account in tree.accounts()
+            if account.running.slots
+        }
+        if accounts
+        else {}
+    )
 
 
 def _record(record: Job | ArrayRecord) -> Any:

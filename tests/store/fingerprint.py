@@ -24,6 +24,7 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
             name: (host.facts, host.offered, host.closed_by, host.comment) for name, host in cluster.hosts.items()
         },
         "queues": dict(cluster.queue_states),
+        "used": cluster.shares.used(),
         "shares": {name: {tuple(key): s for key, s in h.attempts.items()} for name, h in cluster.hosts.items()},
     }
 

@@ -4,13 +4,15 @@
 ``without=short`` leaves a queue out, ``slots.n1=2`` is MXJ of a host.
 ``backfill.normal=1`` lets a queue backfill with so many reservations, ``strict.normal`` lets nobody pass its first job.
 ``pool.red=ann,own:4`` makes a capacity pool, ``load.normal=r1m:1/2`` and ``host_load=mem:500/100`` are load thresholds.
+What can be said of shares and limits is in ``sharing.py``.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from lavad.core.policy import HostRule, Names, Policy, Pool, Threshold
+from lavad.core.policy import HostRule, Names, Policy, Pool, Queue, Threshold
+from tests.transcripts import sharing
 
 NUMBERS = (
     "user_priority_max",
@@ -21,12 +23,13 @@ NUMBERS = (
     "no_preempt_finish_s",
     "preemptions_max",
     "claim_timeout_s",
+    *sharing.NUMBERS,
 )
 
 
 def policy(words: Iterable[str]) -> Policy:
     """The default policy but for these words."""
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"user_groups": sharing.GROUPS}
     queues = {queue.name: queue for queue in Policy().queues}
     pools: list[Pool] = []
     for word in words:
@@ -34,6 +37,8 @@ def policy(words: Iterable[str]) -> Policy:
         name, _, queue = name.partition(".")
         if name == "preempts":
             queues[queue] = replace(queues[queue], preempts=tuple(_level(one) for one in value.split(",")))
+        elif name in sharing.PARTS:
+            sharing.PARTS[name](values, *value.split(","))
         elif name == "pool":
             pools.append(_pool(queue, value))
         elif name == "slot_reserve":
@@ -61,7 +66,13 @@ def policy(words: Iterable[str]) -> Policy:
         else:
             assert name in NUMBERS, f"{name} is no rule that a transcript can set"
             values[name] = int(value)
-    return Policy(queues=tuple(queues.values()), pools=tuple(pools), **values)
+    values.setdefault("queues", tuple(queues.values()))
+    return Policy(pools=tuple(pools), default_queue=_default(values["queues"]), **values)
+
+
+def _default(queues: tuple[Queue, ...]) -> str:
+    names = [queue.name for queue in queues]
+    return "normal" if "normal" in names else names[0]
 
 
 def _pool(name: str, text: str) -> Pool:

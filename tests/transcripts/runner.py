@@ -16,7 +16,7 @@ from lavad.core import events as e
 from lavad.core.model import HostShare, JobState, Key, Launch, RoleAsked
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
 from lavad.core.ranges import Ranges
-from lavad.core.reasons import Refused
+from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord
 from lavad.core.requesting import request_of, rules_for
 from lavad.core.requirements.rusage import PARTS
@@ -26,7 +26,7 @@ from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
 from tests.transcripts import rules, site
 
 HERE = Path(__file__).resolve().parent
-CALLERS = {"ann": ANN, "bob": BOB, "root": ROOT}
+CALLERS = {"ann": ANN, "bob": BOB, "cel": c.Caller("cel", 1002), "root": ROOT}
 QUIET = (e.HostJoined, e.JobSubmitted, e.HostStaged)
 FLAGS = {"exclusive", "resizable", "rerunnable", "hold", "each", "one_host", "ends_orphan"}
 NUMBERS = {"slots", "limit", "priority", "ptile", "gpus", "memory_mib", "run_limit_s", "tasks_min", "tasks_max"}
@@ -46,6 +46,8 @@ class Player:
             return list(getattr(self, f"do_{word}")(*rest))
         except Refused as refusal:
             return [f"refused: {refusal}"]
+        except NotNow as refusal:
+            return [f"refused for now: {refusal}"]
 
     # -- the commands
 

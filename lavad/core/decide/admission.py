@@ -11,7 +11,7 @@ from lavad.core.commands import Asked, Caller
 from lavad.core.events import NewJob
 from lavad.core.model import Request, Shared
 from lavad.core.policy import ALL, Queue
-from lavad.core.reasons import Refused
+from lavad.core.reasons import NotNow, Refused
 from lavad.core.requesting import known_request
 from lavad.core.requirements import named
 
@@ -44,7 +44,36 @@ def _in_queue(cluster: Cluster, new: NewJob, name: str, caller: Caller, asked: A
     if queue.defaults.rlimits:
         _check_process_limits(queue, dict(asked.limits))
     shared = new.shared if new.shared.queue == name else _moved(cluster, new.shared, queue, asked)
-    return with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
+    shared = with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
+    check_share(cluster, shared)
+    return shared
+
+
+def check_share(cluster: Cluster, shared: Shared) -> None:
+    """Refuse users without a share of a queue that is shared: their jobs would never have a turn."""
+    tree = cluster.shares.trees.get(shared.queue)
+    if tree is not None and tree.account_of(shared.user, shared.user_group) is None:
+        raise Refused(f"{shared.queue}: User cannot use the queue; its shares leave {shared.user} out")
+
+
+def check_waiting(cluster: Cluster, new: NewJob, shared: Shared) -> None:
+    """Refuse for now what would be too much to wait: the caller may try again, unless it alone is too much.
+
+    Raises:
+        NotNow: enough jobs or slots wait already.
+        Refused: a job array with more elements than may wait at all.
+    """
+    waiting = cluster.tally.waiting_now
+    jobs = sum(map(len, new.indices)) or 1
+    for limit in waiting.limits(shared.user):
+        for word, most, now, more in (
+            ("job", limit.jobs, waiting.jobs, jobs),
+            ("job slots", limit.slots, waiting.slots, jobs * shared.request.slots_min),
+        ):
+            if most is not None and more > most:
+                raise Refused(f"Pending {word} threshold is {most}; the submission has {more}")
+            if most is not None and now[limit.scope] + more > most:
+                raise NotNow(f"Pending {word} threshold reached")
 
 
 def check_queue(cluster: Cluster, name: str) -> None:

@@ -11,6 +11,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide import resizes, takeovers
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.takeovers import dispatch
+from lavad.core.headroom import Headroom
 from lavad.core.model import HostShare, ResourceShare
 from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
@@ -200,10 +201,14 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
     starts = plan.starts
     room = None if len(starts) >= _MANY_STARTS and _fit_together(cluster, starts) else _Room(cluster)
     taken: dict[int, set[int]] = {}
+    headroom = Headroom(cluster.limits, cluster.table, now) if cluster.limits else None
     decision = Decision(reply=0)
     for start in starts:
         exclusive = _is_waiting(cluster, start, taken)
         if exclusive is None or (room is not None and not room.fits(start, exclusive)):
+            decision.reply += 1
+            continue
+        if headroom is not None and not _is_within(cluster, headroom, start):
             decision.reply += 1
             continue
         if room is not None:
@@ -211,6 +216,16 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
         taken.setdefault(start.job, set()).add(start.index)
         decision.events.append(dispatch(cluster, start, now))
     return decision
+
+
+def _is_within(cluster: Cluster, headroom: Headroom, start: Start) -> bool:
+    """Do all limits allow the start? Then it counts from here on."""
+    shared = cluster.jobs[start.job].shared
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+    if headroom.refusing(consumer, start.allocation) is not None:
+        return False
+    headroom.take(consumer, start.allocation)
+    return True
 
 
 def _is_waiting(cluster: Cluster, start: Start, taken: dict[int, set[int]]) -> bool | None:

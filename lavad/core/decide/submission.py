@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.conditions import resolve
-from lavad.core.decide.admission import admitted, check_queue, check_user, with_queue_limits
+from lavad.core.decide.admission import admitted, check_queue, check_share, check_user, check_waiting, with_queue_limits
 from lavad.core.decide.clockwork import may_run, run_window_events
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
@@ -38,6 +38,8 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     check_array(cluster, new)
     priority = priority_of(cluster, new, command.caller)
     shared = admitted(cluster, new, command.caller, command.asked)
+    if cluster.tally.waiting:
+        check_waiting(cluster, new, shared)
     job = NewJob(  # by hand: replace() takes as long as all the rest
         cluster.next_job,
         shared,
@@ -137,7 +139,10 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
         indices = record.indices if isinstance(record, ArrayRecord) else None
         dependency = resolved(cluster, command.job, indices) if command.job.dependency else ""
     shared = with_queue_limits(command.job.shared, queue)
-    priority = priority_of(cluster, command.job, command.caller)
+    check_share(cluster, shared)
+    priority = record.priority  # above the highest, if an administrator gave it
+    if command.job.priority != priority:
+        priority = priority_of(cluster, command.job, command.caller)
     job = replace(command.job, id=record.id, shared=shared, dependency=dependency, priority=priority)
     return _modified(cluster, record, job, command, now)
 
@@ -165,6 +170,7 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
     administers = command.caller.is_administrator
     check_user(cluster.policy.by_name[wanted.queue], c.Caller(job.shared.user, job.shared.uid, administers))
     shared = replace(job.shared, queue=wanted.queue, rerunnable=wanted.rerunnable)
+    check_share(cluster, shared)
     new = replace(command.job, id=job.id, shared=shared, dependency=None, priority=job.priority)
     return _modified(cluster, job, new, command, now)
 

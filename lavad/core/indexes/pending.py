@@ -23,6 +23,7 @@ class Kind(NamedTuple):
     request: Request
     run_limit_s: int = 0  # only where it matters when a job will have ended
     deadline: float = 0.0
+    project: str = ""  # only where limits tell projects apart
 
 
 class BucketKey:
@@ -110,24 +111,32 @@ class Bucket:
 class PendingIndex:
     """All buckets, and which of them the next pass must look at."""
 
-    def __init__(self, timed_queues: frozenset[str] = frozenset(), eager_queues: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        timed_queues: frozenset[str] = frozenset(),
+        eager_queues: frozenset[str] = frozenset(),
+        by_project: bool = False,
+    ) -> None:
         self.buckets: dict[BucketKey, Bucket] = {}
         self.fresh: set[BucketKey] = set()  # changed since the last pass: must be looked at
         self.left: set[BucketKey] = set()  # lost a job since the last pass: reservations may have lost their holder
         self._timed_queues = timed_queues
+        self._by_project = by_project
         self._eager_queues = eager_queues  # where a job matters to others as soon as it waits, wherever it stands
         self._keys: dict[Kind, BucketKey] = {}
         self._made = 0
 
     def is_like(self, other: "PendingIndex") -> bool:
         """Would both put the same jobs into the same buckets?"""
-        return self._timed_queues == other._timed_queues and self._eager_queues == other._eager_queues
+        mine = (self._timed_queues, self._eager_queues, self._by_project)
+        return mine == (other._timed_queues, other._eager_queues, other._by_project)
 
     def kind_of(self, shared: Shared) -> Kind:
         """All jobs submitted like this one are alike."""
         deadline = shared.terminate_at
         run_limit_s = shared.run_limit_s if deadline or shared.queue in self._timed_queues else 0
-        return Kind(shared.queue, shared.user, shared.user_group, shared.request, run_limit_s, deadline)
+        project = shared.project if self._by_project else ""
+        return Kind(shared.queue, shared.user, shared.user_group, shared.request, run_limit_s, deadline, project)
 
     def key_of(self, shared: Shared) -> BucketKey | None:
         """The bucket of all jobs submitted like this one, or None when none of them waits."""

@@ -13,10 +13,13 @@ import heapq
 from collections.abc import Iterator
 from enum import Enum
 
+from lavad.core.headroom import Headroom
 from lavad.core.indexes.pending import BucketKey
-from lavad.core.model import Allocation, Request
+from lavad.core.limits import Consumer, Counter
+from lavad.core.model import Allocation
 from lavad.core.policy import Queue
 from lavad.core.scheduling.blocked import BlockedBuckets
+from lavad.core.scheduling.capped import Placer, is_checked
 from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.profile import NEVER, PoolProfile
@@ -24,6 +27,7 @@ from lavad.core.scheduling.reservation import Book, Reservation
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
 
+_FIRST = float("-inf")
 _LAST = (Rank(2**62, 0, 0.0, 0), 0)
 
 
@@ -34,13 +38,24 @@ class Refusal(Enum):
     PROMISED = "there is room, but it is promised to jobs that go before it"
     POOL = "its capacity pool has reached its maximum, or the room is another pool's"
     OUT_OF_TURN = "a job ahead of it in its queue has to start first"
+    LIMITED = "a limit on what some users, queues or projects may use leaves too little"
+    LIMITED_THERE = "it would exceed such a limit on the hosts that have room"
 
 
 class Gate:
-    """Of one slice. ``refusal`` tells why the last job that was refused can't start; ``slots_open`` is what is left."""
+    """Of one slice. ``refusal`` tells why the last job that was refused can't start; ``slots_open`` is what is left.
 
-    def __init__(self, ranking: Ranking, book: Book, blocked: BlockedBuckets, room: Room) -> None:
+    ``limited`` are buckets whose reservation a limit forbids now, each with that limit.
+    """
+
+    def __init__(
+        self, ranking: Ranking, book: Book, blocked: BlockedBuckets, room: Room, headroom: Headroom | None = None
+    ) -> None:
         self.refusal = Refusal.NO_ROOM
+        self.counter: Counter | None = None  # the limit that refused the last job
+        self.limited: list[tuple[BucketKey, Counter]] = []
+        self._headroom = headroom
+        self._placer = Placer(room, headroom) if headroom is not None else None
         self._ranking = ranking
         self._cluster = cluster = ranking.cluster
         self._book = book
@@ -68,9 +83,12 @@ class Gate:
     def place(self, candidate: Cursor) -> Allocation | None:
         """Where the job starts now; None when it can't, and then it is written down if its queue makes reservations."""
         if self._carried:
-            self._carry(candidate.place)
+            self._carry(candidate.place, candidate.job, candidate.index)
         if self._book.full:
             self._promote(candidate.rank)
+        if self._headroom is not None and self._is_limited(candidate.key):
+            self.refusal = Refusal.LIMITED
+            return None
         queue = self._queues[candidate.key.queue]
         request = candidate.key.request
         allocation = None
@@ -78,10 +96,29 @@ class Gate:
         if queue.name in self._barred:
             self.refusal = Refusal.OUT_OF_TURN
         elif request.slots_min <= self.slots_open:
-            allocation = self._place(request, candidate.run_limit_s, self._waited_s(candidate))
-        if allocation is None and self._makes_more(queue):
-            self._reserve(queue, Reservation(candidate.place, candidate.key, candidate.job))
+            allocation = self._place(candidate.key, candidate.run_limit_s, self._waited_s(candidate))
+        if allocation is None and self.refusal is not Refusal.LIMITED_THERE and self._makes_more(queue):
+            self._reserve(queue, Reservation(self._noted_place(queue, candidate), candidate.key, candidate.job))
         return allocation
+
+    def _is_limited(self, key: BucketKey) -> bool:
+        """Does a limit leave too little for any job of this bucket? ``counter`` is that limit."""
+        assert self._headroom is not None
+        self.counter = self._headroom.blocking(self._consumer(key), key.request)
+        return self.counter is not None
+
+    def _consumer(self, key: BucketKey) -> Consumer:
+        return self._cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
+
+    def _noted_place(self, queue: Queue, candidate: Cursor) -> tuple[Rank, int]:
+        """Where a reservation stands; in a shared queue before all that is still to come, for ranks don't tell."""
+        if self._ranking.tree_of(candidate.key) is None:
+            return candidate.place
+        return Rank(-queue.priority, _FIRST, _FIRST, candidate.job), candidate.index
+
+    def is_checked(self, key: BucketKey) -> bool:
+        """Does it depend on hosts what limits the bucket's jobs fall under leave?"""
+        return self._headroom is not None and is_checked(self._consumer(key), key.request)
 
     def wants_more(self, key: BucketKey) -> bool:
         """Should the next job of a blocked bucket hold a reservation, too?"""
@@ -90,7 +127,7 @@ class Gate:
     def close(self) -> None:
         """Write down who holds a reservation."""
         if self._carried:
-            self._carry(_LAST)
+            self._carry(_LAST, 0, 0)
         full = {name for name, left in self._depth_left.items() if not left} | self._barred
         if len(self._blocked):
             full |= self._book.full  # whoever may move up is only looked for when it matters
@@ -98,11 +135,11 @@ class Gate:
 
     # -- reservations ------------------------------------------------------------------------------------------------
 
-    def _carry(self, place: tuple[Rank, int]) -> None:
+    def _carry(self, place: tuple[Rank, int], job: int, index: int) -> None:
         """Reservations of earlier passes that rank before this job hold against it; its own is void while it asks."""
         while self._carried and self._carried[-1].place <= place:
             one = self._carried.pop()
-            if one.place != place:
+            if one.job != job or one.index != index:
                 self._reserve(self._queues[one.key.queue], one)
 
     def _promote(self, rank: Rank) -> None:
@@ -139,6 +176,10 @@ class Gate:
         return self._depth_left.get(queue.name, queue.backfill_depth) > 0
 
     def _reserve(self, queue: Queue, one: Reservation) -> None:
+        if self._headroom is not None and self._is_limited(one.key):
+            assert self.counter is not None
+            self.limited.append((one.key, self.counter))
+            return
         if queue.in_order:
             if queue.name not in self._barred:
                 self._barred.add(queue.name)
@@ -157,18 +198,28 @@ class Gate:
             return 0.0
         return self._now - self._cluster.jobs[candidate.job].submitted_at
 
-    def _place(self, request: Request, run_limit_s: int, waited_s: float) -> Allocation | None:
+    def _place(self, key: BucketKey, run_limit_s: int, waited_s: float) -> Allocation | None:
+        request = key.request
         if not self._made:
-            allocation = place(self._room, request, waited_s)
+            allocation = self._fit(key, waited_s)
         else:
             profile = self._future()
             if profile.free_until(self._now + run_limit_s if run_limit_s else NEVER) < request.slots_min:
                 self.refusal = Refusal.PROMISED
                 return None
-            allocation = place(self._room, request, waited_s)
+            allocation = self._fit(key, waited_s)
         if allocation is not None:
             slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
             self._take(slots, run_limit_s)
+        return allocation
+
+    def _fit(self, key: BucketKey, waited_s: float) -> Allocation | None:
+        """Where there is room for a job of the bucket, and limits allow it."""
+        if self._placer is None:
+            return place(self._room, key.request, waited_s)
+        allocation = self._placer.place(self._consumer(key), key.request, waited_s)
+        if allocation is None and self._placer.counter is not None:
+            self.refusal, self.counter = Refusal.LIMITED_THERE, self._placer.counter
         return allocation
 
     def _take(self, slots: int, run_limit_s: int) -> None:

@@ -29,6 +29,7 @@ class BlockedBuckets:
         self._needs: list[Need] = []
         self._ranks: list[tuple[float, float, float]] = []
         self._keys: list[BucketKey | None] = []
+        self._lanes: list[int] = []
         self._places: dict[BucketKey, int] = {}
         self._spare: list[int] = []
         self._watching: dict[str, set[BucketKey]] = {}  # by the value that may let them start
@@ -43,8 +44,8 @@ class BlockedBuckets:
     def __contains__(self, key: BucketKey) -> bool:
         return key in self._places
 
-    def add(self, key: BucketKey, need: Need, rank: Rank) -> None:
-        """Nothing fitted for this bucket, whose first job has that rank."""
+    def add(self, key: BucketKey, need: Need, rank: Rank, lane: int = 0) -> None:
+        """Nothing fitted for this bucket, whose first job has that rank in that lane."""
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
@@ -53,12 +54,14 @@ class BlockedBuckets:
                 self._watching.setdefault(name, set()).add(key)
         self._needs[place] = need
         self._ranks[place] = rank[:3]
+        self._lanes[place] = lane
         self._stale.add(place)
 
     def _new_place(self) -> int:
         self._needs.append(_NO_NEED)
         self._ranks.append((0.0, 0.0, 0.0))
         self._keys.append(None)
+        self._lanes.append(0)
         return len(self._keys) - 1
 
     def discard(self, key: BucketKey) -> None:
@@ -88,6 +91,13 @@ class BlockedBuckets:
         """Buckets that wait for one of these values, the oldest first."""
         found = {key for name in names for key in self._watching.get(name, ())}
         return sorted(found)
+
+    def by_lane(self, places: list[int]) -> dict[int, list[int]]:
+        """The same places, apart by lane, in the same order."""
+        found: dict[int, list[int]] = {}
+        for place in places:
+            found.setdefault(self._lanes[place], []).append(place)
+        return found
 
     def key(self, place: int) -> BucketKey | None:
         """The bucket at a place; None when it is not blocked any more."""

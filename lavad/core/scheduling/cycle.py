@@ -10,203 +10,19 @@ import heapq
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
-from lavad.core.model import Allocation, Request
+from lavad.core.model import Allocation
 from lavad.core.plan import Plan, Saving, Start, Takeover
-from lavad.core.policy import JobOrder, Policy
+from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.backfill import Gate, Refusal
-from lavad.core.scheduling.blocked import BlockedBuckets
-from lavad.core.scheduling.elastic import Growers
-from lavad.core.scheduling.ordering import Rank, Ranking
-from lavad.core.scheduling.placement import Need, is_single_host, smallest_need
+from lavad.core.scheduling.lanes import First, Lane, Turn
+from lavad.core.scheduling.placement import is_single_host
 from lavad.core.scheduling.reclaim import Tenants
-from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.room import Room
-from lavad.core.scheduling.takeover import Attempted, Takers
+from lavad.core.scheduling.takeover import Attempted
 from lavad.core.scheduling.walk import Cursor
 
-_Turn = tuple[int, float, float, int, BucketKey]  # a rank and whose it is; flat, because heaps compare so often
-_LAST = (2.0**62, 0.0, 0.0)
-_NEEDS_KEPT = 10_000
+_ITS_TURN_IS_OVER: First = (float("-inf"),)
 _WORK_OF_A_START = 8  # hosts that could be looked at in the time that a start takes besides
-
-
-class Agenda:
-    """What the scheduler remembers between slices and passes: buckets to look at, and buckets that wait for room.
-
-    ``order`` is a heap of due buckets by the rank they had when they became due; a rank is checked when its turn comes.
-    ``grown`` are the hosts whose room grew and that not all blocked buckets have been compared with yet, ``vain`` those
-    buckets that found nothing on them: without it a slice would begin with the same ones again. ``barred`` are
-    heaps of buckets whose queue starts jobs strictly in order, and that wait for its head.
-    """
-
-    def __init__(self) -> None:
-        self.due: set[BucketKey] = set()
-        self.order: list[_Turn] = []
-        self.grown: set[int] = set()
-        self.vain: set[BucketKey] = set()
-        self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
-        self.blocked = BlockedBuckets()
-        self.book = Book()
-        self.takers = Takers()
-        self.delays: list[tuple[float, BucketKey]] = []  # when another alternative of a blocked bucket will do
-        self.tenants: Tenants | None = None  # of this slice, where there are capacity pools
-        self.growers = Growers()
-        self._needs: dict[Request, Need] = {}
-        self.ranking: Ranking
-        self.policy: Policy | None = None  # under which all this was found out
-
-    def gather(self, cluster: Cluster, now: float) -> None:
-        """Take over what has changed since the last look. Under other rules all that was known means nothing."""
-        if cluster.policy is not self.policy:
-            self.look_at_everything(cluster)
-        fresh, cluster.pending.fresh = cluster.pending.fresh, set()
-        changed, cluster.table.changed = cluster.table.changed, set()
-        self.tenants = Tenants(cluster) if cluster.pools else None
-        self.ranking = Ranking(cluster, now, self.tenants)
-        self.grown |= changed
-        if changed:
-            self.vain.clear()
-        for key in fresh:
-            self._add_fresh(cluster, key)
-        self.growers.gather(cluster, bool(changed or cluster.touched), now)
-        for key in self.takers.gather(cluster, changed, cluster.touched, now):
-            self._add(cluster, key)
-        self._gather_moved(cluster)
-        while self.delays and self.delays[0][0] <= now:
-            self._add(cluster, heapq.heappop(self.delays)[1])
-        self._gather_promised(cluster, bool(changed), now)
-
-    def _gather_moved(self, cluster: Cluster) -> None:
-        """Buckets that wait for a load, or for a resource of the site, are looked at when that has changed."""
-        moved, cluster.table.moved = cluster.table.moved, set()
-        if moved:
-            for key in self.blocked.watching(moved):
-                self._add(cluster, key)
-        cluster.table.watched = self.blocked.watched
-
-    def _gather_promised(self, cluster: Cluster, has_room: bool, now: float) -> None:
-        """Buckets held back for others are looked at when room appears, or when what was promised may have changed."""
-        touched, cluster.touched = cluster.touched, set()
-        left, cluster.pending.left = cluster.pending.left, set()
-        self.book.note(touched)
-        is_less = self.book.drop_departed(cluster, left)
-        if has_room or is_less or self.book.ends.first() <= now:
-            held, self.book.held = self.book.held, set()
-            for key in held:
-                self._add(cluster, key)
-        if is_less:
-            for queue in self.barred:
-                self.call_next(cluster, queue)
-        if (has_room or is_less or self.due) and cluster.table.slots_open:
-            self._gather_reordered(cluster)
-
-    def _gather_reordered(self, cluster: Cluster) -> None:
-        """Where ranks change as time goes by, everything that waits is looked at anew."""
-        names = {queue.name for queue in cluster.policy.queues if queue.order is not JobOrder.SUBMISSION}
-        if not names:
-            return
-        self.book.write([one for one in self.book.reservations if one.key.queue not in names], self.book.full - names)
-        for key in [key for key in cluster.pending.buckets if key.queue in names]:
-            self._add(cluster, key)
-
-    def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank) -> None:
-        """The bucket's first job can't start now."""
-        if refusal is Refusal.PROMISED:
-            self.book.held.add(key)
-        elif refusal is Refusal.POOL:
-            self.takers.waiting.add(key)
-        elif refusal is Refusal.NO_ROOM:
-            for one in key.request.alternatives:
-                submitted_at = self.ranking.cluster.jobs[rank.job].submitted_at
-                if submitted_at + one.delay_s > self.ranking.now:
-                    heapq.heappush(self.delays, (submitted_at + one.delay_s, key))
-            self.blocked.add(key, self._need_of(key.request), rank)
-        else:
-            heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
-
-    def _need_of(self, request: Request) -> Need:
-        need = self._needs.get(request)
-        if need is None:
-            if len(self._needs) >= _NEEDS_KEPT:
-                self._needs.clear()
-            need = self._needs[request] = smallest_need(request)
-        return need
-
-    def call_next(self, cluster: Cluster, queue: str) -> None:
-        """The head of a queue in order has started or is gone: it is the next one's turn."""
-        waiting = self.barred.get(queue)
-        while waiting:
-            _, key = heapq.heappop(waiting)
-            if key in cluster.pending.buckets and key not in self.due:
-                self._add(cluster, key)
-                return
-
-    def _add_fresh(self, cluster: Cluster, key: BucketKey) -> None:
-        """A bucket that came or changed; one that asks for more slots than there are is blocked at once."""
-        if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
-            rank = self.ranking.of(key, cluster.pending.buckets[key].head())
-            takes = key.queue in cluster.rights.takers
-            if rank is not None and not takes and self.book.is_behind(cluster.policy.by_name[key.queue], rank):
-                self.book.held.discard(key)
-                self.blocked.add(key, self._need_of(key.request), rank)
-                return
-        self._add(cluster, key)
-
-    def _add(self, cluster: Cluster, key: BucketKey) -> None:
-        """The bucket is to be looked at, unless its queue starts nothing."""
-        self.blocked.discard(key)
-        self.book.held.discard(key)
-        bucket = cluster.pending.buckets.get(key)
-        rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
-        if rank is not None:
-            self.due.add(key)
-            heapq.heappush(self.order, (*rank, key))
-
-    def look_at_everything(self, cluster: Cluster) -> None:
-        """Forget what is known to be blocked: every bucket is due."""
-        self.policy = cluster.policy
-        self.due, self.order, self.barred = set(), [], {}
-        self.blocked, self.book = BlockedBuckets(), Book()
-        self.takers.look_at_everything(cluster)
-        self.ranking = Ranking(cluster, 0.0)  # of no consequence: ranks are checked when their turn comes
-        for key in cluster.pending.buckets:
-            self._add(cluster, key)
-
-    def due_bucket(self, cluster: Cluster, turn: _Turn) -> Bucket | None:
-        """The bucket that was taken off the heap; None when it has no turn now: then it is noted anew if it is due."""
-        key = turn[4]
-        if key not in self.due:
-            return None  # noted twice and served already
-        bucket = cluster.pending.buckets.get(key)
-        if bucket is not None and turn[1:4] == bucket.head():  # its rank is still what was noted
-            return bucket
-        rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
-        if bucket is None or rank is None:
-            self.due.discard(key)
-        elif rank == turn[:4]:
-            return bucket
-        else:
-            heapq.heappush(self.order, (*rank, key))
-        return None
-
-    def is_unfinished(self, cluster: Cluster) -> bool:
-        """Is there something to look at after all buckets have been?"""
-        return bool(self.takers.grown or (cluster.resizable and self.growers.is_due))
-
-    def has_work(self, cluster: Cluster, now: float) -> bool:
-        """Is there anything a pass would look at?"""
-        has_room = bool(cluster.table.changed or self.grown)
-        return bool(
-            self.due
-            or cluster.policy is not self.policy
-            or cluster.pending.fresh
-            or (has_room and (len(self.blocked) or self.book.held))
-            or cluster.table.moved
-            or (self.delays and self.delays[0][0] <= now)
-            or self.book.concerns(cluster.pending.left)
-            or self.takers.has_work(cluster, now)
-            or self.growers.has_work(cluster, now)
-        )
 
 
 class _Slice:
@@ -214,7 +30,8 @@ class _Slice:
 
     The next job comes from two places, whichever goes first: due buckets of the agenda, and blocked buckets that one of
     the grown hosts might fit. A bucket that has begun stands among the due ones with the rank of its next job, so that
-    the next slice finds it there; ``left`` is the one that was served last, not entered yet.
+    the next slice finds it there; ``left`` is the one that was served last, not entered yet. Where queues are shared
+    each account has these two places for itself, and accounts compete first.
     """
 
     def __init__(self, cluster: Cluster, agenda: Agenda, woken: list[int], steps: int, now: float) -> None:
@@ -222,9 +39,10 @@ class _Slice:
         self.agenda = agenda
         self.steps = steps
         self.room = Room(cluster.table)
-        self.gate = Gate(agenda.ranking, agenda.book, agenda.blocked, self.room)
+        self.gate = Gate(agenda.ranking, agenda.book, agenda.blocked, self.room, agenda.headroom)
         self.starts: list[Start] = []
-        self.left: _Turn | None = None
+        self.lane = agenda.plain  # whose turn it is
+        self.left: Turn | None = None  # of that lane
         self.begun: dict[BucketKey, Cursor] = {}
         self.refused: set[BucketKey] = set()
         self.is_cut = False  # a job is about to take room from others: what was decided so far must be applied first
@@ -232,7 +50,24 @@ class _Slice:
         self.saving: Saving | None = None
         self.now = now
         self.tenants = agenda.tenants
-        self.woken = woken
+        self.is_shared = bool(agenda.lanes)
+        self._deal_out(woken)
+
+    def _deal_out(self, woken: list[int]) -> None:
+        """Woken buckets to their lanes, and lanes with something to start to their contests."""
+        agenda = self.agenda
+        by_lane = agenda.blocked.by_lane(woken) if self.is_shared else {0: woken}
+        agenda.plain.woken = by_lane.get(0, [])
+        for lane in agenda.lanes.values():
+            lane.woken = by_lane.get(lane.number, [])
+            if lane.order or lane.woken:
+                agenda.contest_of(lane).enter(lane)
+
+    @property
+    def has_woken(self) -> bool:
+        """Is some woken bucket still to be looked at?"""
+        lanes = self.agenda.lanes.values()
+        return bool(self.agenda.plain.woken) or (self.is_shared and any(lane.woken for lane in lanes))
 
     def run(self) -> Plan:
         """Until so many hosts were looked at, or nothing is due."""
@@ -242,27 +77,45 @@ class _Slice:
                 break
             self._serve(*found)
         if self.left is not None:
-            heapq.heappush(self.agenda.order, self.left)
+            heapq.heappush(self.lane.order, self.left)
         self.gate.close()
-        if not self.woken:
+        self._put_limited_aside()
+        self.agenda.reached |= {key: self.begun[key].place for key in self.refused if key in self.agenda.due}
+        has_woken = self.has_woken
+        if not has_woken:
             self.agenda.grown.clear()
             self.agenda.vain.clear()
-        is_complete = not (self.agenda.due or self.woken or self.agenda.is_unfinished(self.cluster))
+        is_complete = not (self.agenda.due or has_woken or self.agenda.is_unfinished(self.cluster))
+        self.agenda.is_under_way = not is_complete
         return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving)
+
+    def _put_limited_aside(self) -> None:
+        """Buckets that had to give up a reservation wait for a limit now, if they were waiting for room before."""
+        agenda = self.agenda
+        for key, counter in self.gate.limited:
+            if key not in agenda.due and (key in agenda.blocked or key in agenda.book.held):
+                agenda.wait_for_limit(self.cluster, key, counter)
+        if self.gate.limited:  # what was promised to them is free again
+            agenda.call_held(self.cluster)
 
     def _next(self) -> tuple[BucketKey, Cursor] | None:
         """The bucket that goes first, with its cursor on its first job; None when there is none."""
-        order, ranks = self.agenda.order, self.agenda.blocked
+        ranks = self.agenda.blocked
         while True:
-            left, self.left = self.left, None
-            if self.woken:
+            if self.is_shared:
+                self._choose_lane()
+            lane, left, self.left = self.lane, self.left, None
+            order = lane.order
+            if lane.woken:
                 if left is not None:
                     heapq.heappush(order, left)
-                self._drop_vain_wakes()
-                if self.woken and (not order or ranks.rank(self.woken[-1]) < order[0][:3]):
-                    found = self._take_woken()
+                self._drop_vain_wakes(lane)
+                if lane.woken and (not order or ranks.rank(lane.woken[-1]) < order[0][:3]):
+                    found = self._take_woken(lane)
                     if found is not None:
                         return found
+                    continue
+                if not order and lane is not self.agenda.plain:
                     continue
                 if not order:
                     return None
@@ -277,10 +130,24 @@ class _Slice:
             if found is not None:
                 return found
 
-    def _drop_vain_wakes(self) -> None:
+    def _choose_lane(self) -> None:
+        """Whose turn it is; that of the plain lane when nobody has anything to start."""
+        if self.left is not None:
+            heapq.heappush(self.lane.order, self.left)
+            self.left = None
+        blocked = self.agenda.blocked
+        self.lane = self.agenda.plain
+        self._drop_vain_wakes(self.lane)
+        first = self.lane.first(blocked)
+        for contest in self.agenda.contests.values():
+            lane = contest.winner()
+            if lane is not None and lane.first(blocked) < first:
+                self.lane, first = lane, lane.first(blocked)
+
+    def _drop_vain_wakes(self, lane: Lane) -> None:
         """Pass over blocked buckets that none of the grown hosts fits any more: they stay blocked."""
-        while self.woken and not self._may_fit(self.woken[-1]):
-            self.woken.pop()
+        while lane.woken and not self._may_fit(lane.woken[-1]):
+            lane.woken.pop()
 
     def _may_fit(self, place: int) -> bool:
         blocked, room = self.agenda.blocked, self.room
@@ -295,42 +162,67 @@ class _Slice:
             for free in grown
         )
 
-    def _take_woken(self) -> tuple[BucketKey, Cursor] | None:
-        key = self.agenda.blocked.key(self.woken.pop())
+    def _take_woken(self, lane: Lane) -> tuple[BucketKey, Cursor] | None:
+        key = self.agenda.blocked.key(lane.woken.pop())
         bucket = self.cluster.pending.buckets.get(key) if key is not None else None
         if key is None or bucket is None:
             if key is not None:
                 self.agenda.blocked.discard(key)
             return None
         self.agenda.blocked.discard(key)
+        self.agenda.limited.discard(key)
         self.agenda.due.add(key)
         found = self._begin_bucket(bucket)
-        if found is not None and is_single_host(key.request):
+        if found is not None and is_single_host(key.request) and not self.gate.is_checked(key):
             self.room.narrow(key.request, self.agenda.grown)
         return found
 
-    def _begin(self, turn: _Turn) -> tuple[BucketKey, Cursor] | None:
+    def _begin(self, turn: Turn) -> tuple[BucketKey, Cursor] | None:
         """The due bucket, with its cursor where it was noted; None when that has changed, or was served already."""
         key = turn[4]
         cursor = self.begun.get(key)
         if cursor is not None:
             return (key, cursor) if cursor.rank == turn[:4] and key in self.agenda.due else None
+        if key in self.agenda.reached:
+            return self._resume(key)
         bucket = self.agenda.due_bucket(self.cluster, turn)
         return self._begin_bucket(bucket) if bucket is not None else None
+
+    def _resume(self, key: BucketKey) -> tuple[BucketKey, Cursor] | None:
+        """A blocked bucket whose first jobs got their reservations in an earlier slice: go on with the next ones."""
+        reached = self.agenda.reached.pop(key)
+        bucket = self.cluster.pending.buckets.get(key)
+        if bucket is None or key not in self.agenda.due:
+            return None
+        cursor = self.begun[key] = Cursor(self.agenda.ranking, bucket)
+        self.refused.add(key)
+        while cursor.advance():
+            if cursor.place >= reached:
+                return key, cursor
+        self.agenda.due.discard(key)
+        return None
 
     def _begin_bucket(self, bucket: Bucket) -> tuple[BucketKey, Cursor] | None:
         if bucket.key in self.begun:  # noted twice: its cursor is under way
             return None
         cursor = self.begun[bucket.key] = Cursor(self.agenda.ranking, bucket)
+        if self.agenda.limited.called:
+            self._call_limited(bucket.key)
         if not cursor.advance():
             self.agenda.due.discard(bucket.key)
             return None
         return bucket.key, cursor
 
+    def _call_limited(self, key: BucketKey) -> None:
+        """A bucket that waited for a limit has its turn: the next one of its lane is to follow it."""
+        counter = self.agenda.limited.called.pop(key, None)
+        if counter is not None:
+            self.agenda.call_limited(self.cluster, counter, self.agenda.lane_of(key))
+
     def _serve(self, key: BucketKey, cursor: Cursor) -> None:
         """Start jobs of one bucket until another goes first, nothing fits, or it is empty."""
         limit = self._next_rank()
-        room, gate = self.room, self.gate
+        room, gate, account = self.room, self.gate, self.lane.account
         while True:
             room.work += _WORK_OF_A_START
             allocation = gate.place(cursor) if self.tenants is None else self._place_in_pool(self.tenants, cursor)
@@ -344,6 +236,10 @@ class _Slice:
                 if self.agenda.barred:
                     self.agenda.call_next(self.cluster, key.queue)
                     limit = self._next_rank()
+                if account is not None:
+                    slots = sum([share.slots for share in allocation])
+                    self.agenda.ranking.take(account, slots, cursor.run_limit_s)
+                    limit = _ITS_TURN_IS_OVER
                 if not cursor.advance():
                     self.agenda.due.discard(key)
                     return
@@ -393,19 +289,23 @@ class _Slice:
             return Attempted.FOUND  # or not: the next slice will see
         return self.agenda.takers.attempt(self.cluster, cursor, self.now, self.tenants)
 
-    def _next_rank(self) -> tuple[float, ...]:
+    def _next_rank(self) -> First:
         """Rank of the first job of all other buckets."""
-        order = self.agenda.order
-        first = order[0][:3] if order else _LAST
-        return min(first, self.agenda.blocked.rank(self.woken[-1])) if self.woken else first
+        lane, blocked = self.lane, self.agenda.blocked
+        first = lane.first(blocked)
+        if self.agenda.contests and lane.account is None:
+            winners = [contest.winner() for contest in self.agenda.contests.values()]
+            first = min([first, *(one.first(blocked) for one in winners if one is not None)])
+        return first
 
     def _goes_on(self, key: BucketKey, cursor: Cursor) -> bool:
         """A job of the bucket was refused: is its next one to be asked for, only to be given a reservation?"""
         if key not in self.refused:
             self.refused.add(key)
-            self.agenda.set_aside(key, self.gate.refusal, cursor.rank)
+            self.agenda.set_aside(key, self.gate.refusal, cursor.rank, self.gate.counter)
             self.agenda.vain.add(key)
-        if self.gate.wants_more(key) and cursor.advance():
+        is_limited = self.gate.refusal in (Refusal.LIMITED, Refusal.LIMITED_THERE)
+        if not is_limited and self.gate.wants_more(key) and cursor.advance():
             return True
         self.agenda.due.discard(key)
         return False
@@ -420,8 +320,9 @@ def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan
     woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
     if agenda.vain:
         woken = [place for place in woken if agenda.blocked.key(place) not in agenda.vain]
-    if not woken and not agenda.order:
+    if not woken and not agenda.has_due:
         agenda.grown.clear()
         agenda.vain.clear()
+        agenda.is_under_way = False
         return agenda.takers.behind(cluster) or agenda.growers.behind(cluster, agenda.book, now) or Plan()
     return _Slice(cluster, agenda, woken, steps, now).run()

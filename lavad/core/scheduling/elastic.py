@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from lavad.core.allocations import could_give, is_divisible, tasks_of
 from lavad.core.cluster import Cluster
+from lavad.core.headroom import Headroom
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
 from lavad.core.plan import Grow, Plan
 from lavad.core.records import Attempt
@@ -50,8 +51,8 @@ class Growers:
         self.is_due, self.retry_at = False, _NEVER
         if not cluster.resizable or not cluster.table.slots_open or book.reservations:
             return None
-        if cluster.pools:
-            return self._behind_pools(cluster, now)
+        if cluster.pools or cluster.limits:
+            return self._behind_others(cluster, now)
         room, grows = Room(cluster.table), []
         for attempt, more in self._candidates(cluster, now):
             additions = _additions(cluster, room, attempt, more)
@@ -59,14 +60,14 @@ class Growers:
                 grows.append(Grow(attempt.key, additions, _REASON))
         return Plan((), False, grows=tuple(grows)) if grows else None
 
-    def _behind_pools(self, cluster: Cluster, now: float) -> Plan | None:
-        """Where there are capacity pools one job at a time grows, by half as much if its pool may not have it all."""
-        tenants = Tenants(cluster)
+    def _behind_others(self, cluster: Cluster, now: float) -> Plan | None:
+        """Where there are pools or limits one job at a time grows, by half as much if it may not have it all."""
+        tenants = Tenants(cluster) if cluster.pools else None
+        headroom = Headroom(cluster.limits, cluster.table, now)
         for attempt, more in self._candidates(cluster, now):
-            number = cluster.pools.pool_of(attempt.key)
             while more:
                 additions = _additions(cluster, Room(cluster.table), attempt, more)
-                if additions and tenants.admits_more(number, additions):
+                if additions and _is_allowed(cluster, attempt, additions, tenants, headroom):
                     return Plan((), False, grows=(Grow(attempt.key, additions, _REASON),))
                 more = more // 2 if additions else 0
         return None
@@ -81,6 +82,17 @@ class Growers:
                 self.retry_at = min(self.retry_at, attempt.resizing.retry_at)
             else:
                 yield attempt, more
+
+
+def _is_allowed(
+    cluster: Cluster, attempt: Attempt, additions: Allocation, tenants: Tenants | None, headroom: Headroom
+) -> bool:
+    """Do the job's pool and all limits let it have that much more?"""
+    if tenants is not None and not tenants.admits_more(cluster.pools.pool_of(attempt.key), additions):
+        return False
+    shared = cluster.jobs[attempt.key.job].shared
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+    return headroom.refusing(consumer, additions, is_new=False) is None
 
 
 def _order(cluster: Cluster, key: Key) -> tuple[int, int]:

@@ -9,6 +9,8 @@ from lavad.core.pools import Lots, least
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.core.scheduling.hindrances import host_reasons
+from lavad.core.scheduling.limit_reasons import limit_reasons
+from lavad.core.scheduling.share_tree import turn
 
 
 def explain(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
@@ -21,9 +23,10 @@ def explain(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float)
     terms = _terms_reasons(cluster, record, index)
     if terms:
         return terms
-    return [*_own_reasons(cluster, record, index, now), *host_reasons(cluster, record.shared.request)] or [
-        PendingReason(*r.NEW_JOB)
-    ]
+    limits = limit_reasons(cluster, record.shared, now)
+    own = [*_own_reasons(cluster, record, index, now), *(limits.overall() if limits is not None else ())]
+    found = [*own, *host_reasons(cluster, record.shared.request, limits=limits)]
+    return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
 
 
 def explain_ending(attempt: Attempt) -> list[PendingReason]:
@@ -54,6 +57,8 @@ def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: f
     kept_back = obstacle(cluster, queue, shared.run_limit_s, shared.terminate_at, now)
     if kept_back is not None:
         found.append(PendingReason(*kept_back))
+    if shared.queue in cluster.shares.trees and _has_no_share(cluster, record):
+        found.append(PendingReason(*r.NO_SHARE))
     postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason
     if postponed:
         code, text = r.REQUEUED
@@ -75,3 +80,9 @@ def _pool_reasons(cluster: Cluster, record: Job | ArrayRecord) -> list[PendingRe
     pool = pools.pools[number]
     code, text = r.POOL_LIMIT
     return [PendingReason(code, f"{text} (Pool: {pool.name}, Resource: {short}, Limit Value: {pool.largest[short]:g})")]
+
+
+def _has_no_share(cluster: Cluster, record: Job | ArrayRecord) -> bool:
+    """The configuration has changed since the submit."""
+    shared = record.shared
+    return cluster.shares.account_of(shared.queue, shared.user, shared.user_group) is None

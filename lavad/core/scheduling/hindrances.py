@@ -9,6 +9,8 @@ from lavad.core.model import Request, RoleRequest
 from lavad.core.reasons import PendingReason
 from lavad.core.requirements.rusage import PARTS, Reserve
 from lavad.core.scheduling import devices, processors
+from lavad.core.scheduling.capped import CappedRoom
+from lavad.core.scheduling.limit_reasons import LimitReasons
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Free, Room, chunk_of
 from lavad.core.scheduling.taking import gpus_for, room_for
@@ -34,11 +36,13 @@ class _Found:
     what: str = ""
 
 
-def host_reasons(cluster: Cluster, request: Request, waited_s: float = 0.0) -> list[PendingReason]:
+def host_reasons(
+    cluster: Cluster, request: Request, waited_s: float = 0.0, limits: LimitReasons | None = None
+) -> list[PendingReason]:
     """One reason for each cause, with the hosts it rules out; none when enough hosts have room."""
     if not any(host.facts.server for host in cluster.hosts.values()):
         return [PendingReason(r.NO_SLOTS[0], "No host has joined the cluster yet")]
-    if place(Room(cluster.table), request, waited_s) is not None:
+    if place(_room_for(cluster, limits), request, waited_s) is not None:
         return []
     room = Room(cluster.table)
     by_cause: dict[tuple[int, str], _Found] = {}
@@ -47,13 +51,24 @@ def host_reasons(cluster: Cluster, request: Request, waited_s: float = 0.0) -> l
         for name, host in cluster.hosts.items():
             if not host.facts.server:
                 continue
-            cause = cause_on(cluster, room, request, role, name)
+            cause = cause_on(cluster, room, request, role, name) or _limit_on(limits, role, host.row)
             if cause is not None:
                 _note(by_cause, name, cause)
             else:
                 free_slots += int(cluster.table.slots_free[host.row])
                 free_hosts += 1
     return _told(by_cause, request, free_slots, free_hosts)
+
+
+def _room_for(cluster: Cluster, limits: LimitReasons | None) -> Room:
+    """Hosts as limits about hosts leave them to this job."""
+    room = Room(cluster.table)
+    return room if limits is None or limits.ceilings is None else CappedRoom(room, limits.ceilings)
+
+
+def _limit_on(limits: LimitReasons | None, role: RoleRequest, row: int) -> Cause | None:
+    reason = limits.on_host(row, chunk_of(role)[0]) if limits is not None else None
+    return Cause(*reason) if reason is not None else None
 
 
 def _note(by_cause: dict[tuple[int, str], _Found], name: str, cause: Cause) -> None:

@@ -1,4 +1,5 @@
-"""Which job goes next: queue priority, then job priority, then the order of its queue.
+"""Which job goes next: queue priority, then (where queues are shared) the account whose turn it is, then job priority,
+then the order of the queue. Which account's turn it is, is a matter of ``lanes``; here is the rest.
 
 A queue's order is that of submission, or by slowdown: the job goes first whose expected slowdown, (wait + run limit)
 over run limit, is largest, so that short jobs wait for a short time and long ones for a long time. That is highest
@@ -16,6 +17,7 @@ from lavad.core.eligibility import obstacle
 from lavad.core.indexes.pending import BucketKey, Entry
 from lavad.core.model import JobState
 from lavad.core.policy import JobOrder, Queue
+from lavad.core.shares import Account, Tree
 
 UNKNOWN_RUN_S = 86_400  # a job without a run limit counts as one of a day
 PATIENCE = 1.2  # times the work that waits in the queue, divided by the machine
@@ -48,13 +50,18 @@ class Ranking:
         self.now = now
         self._queues = cluster.policy.by_name
         self._promoted: dict[str, int] = {}  # queue -> the job that has waited too long, or 0
+        self._trees = cluster.shares.trees
+        self._priorities: dict[Account, float] = {}
+        self._taken: dict[Account, list[int]] = {}  # slots and committed slot-seconds of what has been decided since
 
     def of(self, key: BucketKey, entry: Entry) -> Rank | None:
         """Rank of a bucket's entry; None when its queue does not start jobs."""
         queue = self._queues.get(key.queue)
         if queue is None or not queue.active or self._is_kept_back(queue, key):
             return None
-        place = entry.position if queue.order is JobOrder.SUBMISSION else self._score(queue, key, entry)
+        if self._trees and queue.name in self._trees and self.account_of(key) is None:
+            return None  # the user has lost the share that was there at the submit
+        place = entry.position if queue.order is not JobOrder.SLOWDOWN else self._score(queue, key, entry)
         rank = Rank(-queue.priority, entry.rank, place, entry.job)
         return rank if self._adviser is None else self._adviser.ranked(key, rank)
 
@@ -62,6 +69,39 @@ class Ranking:
         if not key.deadline and not queue.has_windows:
             return False
         return obstacle(self.cluster, queue, key.run_limit_s, key.deadline, self.now) is not None
+
+    # -- fairshare ---------------------------------------------------------------------------------------------------
+
+    def tree_of(self, key: BucketKey) -> Tree | None:
+        """The share tree of the bucket's queue; None where it is not shared."""
+        return self._trees.get(key.queue)
+
+    def account_of(self, key: BucketKey) -> Account | None:
+        """The account that the bucket's jobs are charged to."""
+        return self.cluster.shares.account_of(key.queue, key.kind.user, key.kind.user_group)
+
+    def priority(self, tree: Tree, account: Account) -> float:
+        """The account's dynamic priority, with what has been decided since."""
+        found = self._priorities.get(account)
+        if found is None:
+            slots, committed_s = self._taken.get(account, (0, 0))
+            found = self._priorities[account] = tree.priority(account, self.now, slots, committed_s)
+        return found
+
+    def take(self, account: Account, slots: int, run_limit_s: int) -> None:
+        """A job of the account is going to start."""
+        for one in account.chain():
+            taken = self._taken.setdefault(one, [0, 0])
+            taken[0] += slots
+            taken[1] += slots * run_limit_s
+            self._priorities.pop(one, None)
+
+    def is_reordered(self, queue: Queue) -> bool:
+        """Do reservations have to be made anew in each pass, because who goes first changes with time?"""
+        is_shared = queue.name in self._trees and (queue.backfill_depth > 0 or queue.in_order)
+        return is_shared or queue.order is JobOrder.SLOWDOWN
+
+    # -- by slowdown -------------------------------------------------------------------------------------------------
 
     def _score(self, queue: Queue, key: BucketKey, entry: Entry) -> float:
         promoted = self._promoted.get(queue.name)

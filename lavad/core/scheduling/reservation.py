@@ -10,7 +10,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.indexes.ends import ExpectedEnd, ExpectedEnds, expected_end
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.model import Key
-from lavad.core.policy import JobOrder, Queue
+from lavad.core.policy import Queue
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.ordering import Rank
 
@@ -66,8 +66,6 @@ class Book:
         """Would a blocked job of this rank hold no reservation? Its queue makes none, or all go to jobs before it."""
         if queue.in_order:
             return False
-        if queue.order is not JobOrder.SUBMISSION:  # all its reservations are made anew as soon as one matters
-            return True
         if not queue.backfill_depth:
             return True
         return queue.name in self.full and any(

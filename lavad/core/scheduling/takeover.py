@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from enum import Enum
 
 from lavad.core.cluster import Cluster
+from lavad.core.headroom import Headroom
 from lavad.core.indexes.pending import BucketKey
-from lavad.core.model import JobState, Key
+from lavad.core.model import Allocation, JobState, Key
 from lavad.core.plan import Drop, Plan, Saving, Start, Takeover
 from lavad.core.records import ArrayRecord, Attempt, Claim, Job
 from lavad.core.rights import Source
@@ -147,7 +148,9 @@ class Takers:
             self.retry_at = min(self.retry_at, due)
             return None
         clearing = self._clear(cluster, cursor, sources, now)
-        return _takeover(cursor, clearing, "preempting", "preempted by") if clearing is not None else None
+        if clearing is None or not _is_within_limits(cluster, cursor.key, clearing.allocation, now):
+            return None
+        return _takeover(cursor, clearing, "preempting", "preempted by")
 
     @staticmethod
     def _may_from(cluster: Cluster, cursor: Cursor) -> float:
@@ -164,6 +167,14 @@ class Takers:
         if cursor.key.request.slots_min > at_most:
             return None
         return clear(cluster, cursor.key.request, lenders, candidates(cluster, sources, now))
+
+
+def _is_within_limits(cluster: Cluster, key: BucketKey, allocation: Allocation, now: float) -> bool:
+    """Would the job stay within all limits there? What its victims use is not theirs any more, but still counts."""
+    if not cluster.limits:
+        return True
+    consumer = cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
+    return Headroom(cluster.limits, cluster.table, now).refusing(consumer, allocation) is None
 
 
 def _queue_of(cluster: Cluster, key: Key) -> str:

@@ -1,0 +1,119 @@
+"""What a dispatched job counts for while it holds its attempt: the limits it falls under, and its share account.
+
+Both are charged at the dispatch and discharged when the job leaves the attempt, in one place each; what was charged is
+kept for each attempt, so that the same is taken back whatever has become of the job meanwhile.
+"""
+
+from typing import TYPE_CHECKING
+
+from lavad.core.limits import Consumer, Limits
+from lavad.core.model import HOLDING, Allocation, Shared
+from lavad.core.records import Attempt, Job
+from lavad.core.shares import Account, Shares, Used, decayed_run_s
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+
+class Charge:
+    """What one attempt was charged to. ``cpu_s`` is what hosts have reported of it so far."""
+
+    __slots__ = ("account", "allocation", "consumer", "cpu_s", "gpus", "run_limit_s", "slots", "start")
+
+    def __init__(self, consumer: Consumer, account: Account | None, attempt: Attempt, run_limit_s: int) -> None:
+        self.consumer = consumer
+        self.account = account
+        self.allocation: Allocation = attempt.booked
+        self.slots = sum([share.slots for share in self.allocation])
+        self.gpus = sum([len(share.gpus) for share in self.allocation])
+        self.run_limit_s = run_limit_s
+        self.start = attempt.dispatched_at
+        self.cpu_s = 0.0
+
+
+def charge(cluster: "Cluster", attempt: Attempt, shared: Shared) -> None:
+    """The attempt holds its allocation from now on."""
+    if not (cluster.limits or cluster.shares):
+        return
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+    account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
+    one = cluster.charges[attempt.key] = Charge(consumer, account, attempt, shared.run_limit_s)
+    cluster.limits.charge(consumer, one.allocation)
+    if account is not None:
+        rate = cluster.shares.trees[shared.queue].run_fading
+        _move(one, account, 1, attempt.dispatched_at, rate)
+
+
+def discharge(cluster: "Cluster", attempt: Attempt, queue: str, now: float, cpu_s: float) -> None:
+    """The job has left the attempt, having used so much CPU time."""
+    one = cluster.charges.pop(attempt.key, None)
+    if one is None:
+        return
+    cluster.limits.charge(one.consumer, one.allocation, -1)
+    account, tree = one.account, cluster.shares.trees.get(queue)
+    if account is None or tree is None:
+        return
+    _move(one, account, -1, now, tree.run_fading)
+    run_s = max(0.0, now - one.start)
+    gpu_s = one.gpus * run_s
+    tree.charge(account, Used(cpu_s, one.slots * decayed_run_s(run_s, tree.run_fading), gpu_s, now))
+    cluster.charged[account.path] = account
+
+
+def _move(one: Charge, account: Account, sign: int, now: float, rate: float) -> None:
+    for part in account.chain():
+        if rate:
+            part.running.move_decayed(sign * one.slots, one.start, now, rate)
+        part.running.move(sign * one.slots, sign * one.gpus, one.run_limit_s, one.start)
+        if sign < 0:
+            part.running.cpu_s = max(0.0, part.running.cpu_s - one.cpu_s) if part.running.slots else 0.0
+
+
+def recharge(cluster: "Cluster", job: Job, shared: Shared) -> None:
+    """A running job counts elsewhere, or counts for more or less: it was switched, or has grown or shrunk.
+
+    It counts as if it had always been so: what it held before is not remembered beside what it holds.
+    """
+    attempt = job.attempt
+    one = cluster.charges.pop(attempt.key, None) if attempt is not None else None
+    if attempt is None or one is None:
+        return
+    cluster.limits.charge(one.consumer, one.allocation, -1)
+    tree = cluster.shares.trees.get(job.shared.queue)
+    if one.account is not None and tree is not None:
+        _move(one, one.account, -1, one.start, tree.run_fading)
+    charge(cluster, attempt, shared)
+
+
+def note_cpu(cluster: "Cluster", attempt: Attempt, more_s: float) -> None:
+    """A host reported that the attempt has used more CPU time than it had before."""
+    one = cluster.charges.get(attempt.key)
+    if one is not None and one.account is not None and more_s > 0:
+        one.cpu_s += more_s
+        for part in one.account.chain():
+            part.running.cpu_s += more_s
+
+
+def recount(cluster: "Cluster") -> None:
+    """Under other rules limits and shares count anew what runs; what accounts have used stays theirs."""
+    used = cluster.shares.used()
+    cluster.limits, cluster.shares = Limits(cluster.policy, cluster.table), Shares(cluster.policy)
+    cluster.shares.adopt(used)
+    cluster.charged.clear()
+    cluster.charges.clear()
+    for key, attempt in cluster.attempts.items():
+        job = cluster.element(key.job, key.index)
+        if job is not None and is_charged(attempt, job):
+            charge(cluster, attempt, job.shared)
+
+
+def is_charged(attempt: Attempt, job: Job) -> bool:
+    """Does the job hold this attempt?"""
+    return not attempt.over and job.attempt is attempt and job.state in HOLDING
+
+
+def touched_accounts(cluster: "Cluster") -> dict[str, Used]:
+    """What the accounts charged since the last call have used, by path: their rows are to be written anew."""
+    found = {path: account.used for path, account in cluster.charged.items()}
+    cluster.charged = {}
+    return found

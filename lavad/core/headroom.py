@@ -1,0 +1,136 @@
+"""What limits leave to whom just now, less what has been decided since: asked before a job is placed, and after."""
+
+from collections.abc import Iterator
+from math import floor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.indexes.hosts import HostTable
+from lavad.core.limits import JOBS, MEMORY, SLOTS, Consumer, Counter, Limits, Rule, amount_of, least_of, shares_on
+from lavad.core.model import Allocation, HostShare, Request
+
+_TINY = 1e-9  # amounts are sums of floats
+
+
+class Headroom:
+    """Of one moment. Nothing of the cluster is changed by what is taken here."""
+
+    def __init__(self, limits: Limits, table: HostTable, now: float) -> None:
+        self._limits = limits
+        self._table = table
+        self._now = now
+        self._taken: dict[Counter, float] = {}
+        self._taken_on: dict[Counter, NDArray[np.float64]] = {}
+        self._active: dict[Rule, bool] = {}
+
+    def left(self, counter: Counter) -> float:
+        """How much of a limit that is not of each host apart is left."""
+        if not self._is_active(counter.rule):
+            return float("inf")
+        return counter.rule.amount - counter.used - self._taken.get(counter, 0.0)
+
+    def _is_active(self, rule: Rule) -> bool:
+        if not rule.windows:
+            return True
+        if rule not in self._active:
+            self._active[rule] = self._limits.is_active(rule, self._now)
+        return self._active[rule]
+
+    def left_on(self, counter: Counter) -> NDArray[np.float64]:
+        """How much is left on each host."""
+        hosts = len(self._table)
+        if not self._is_active(counter.rule):
+            return np.full(hosts, np.inf)
+        left: NDArray[np.float64] = self._limits.ceilings_on(counter.rule) - counter.on_rows(hosts)
+        taken = self._taken_on.get(counter)
+        return left if taken is None else left - taken
+
+    # -- before a job is placed -------------------------------------------------------------------------------------
+
+    def blocking(self, consumer: Consumer, request: Request) -> Counter | None:
+        """The first limit that leaves too little, wherever the job would run."""
+        return next(self.all_blocking(consumer, request), None)
+
+    def all_blocking(self, consumer: Consumer, request: Request) -> Iterator[Counter]:
+        """Every limit that leaves too little, wherever the job would run."""
+        for counter in consumer.overall:
+            if least_of(counter.rule, request) > self.left(counter) + _TINY:
+                yield counter
+
+    def slots_max(self, consumer: Consumer) -> float:
+        """So many slots may one more job have at most, wherever it runs."""
+        slots = [self.left(counter) for counter in consumer.overall if counter.rule.what == SLOTS]
+        return min(slots, default=float("inf"))
+
+    def ceilings(self, consumer: Consumer) -> "Ceilings":
+        """What one more job may take on each host. Limits of some hosts together are held against each of them."""
+        found = Ceilings(len(self._table))
+        for counter in consumer.on_hosts:
+            found.lower(counter.rule.what, self.left_on(counter))
+        for counter in consumer.among_hosts:
+            is_in = self.members(counter.rule)
+            found.lower(counter.rule.what, np.where(is_in, self.left(counter), np.inf))
+        return found
+
+    def members(self, rule: Rule) -> NDArray[np.bool_]:
+        """Which hosts a rule is about."""
+        return self._limits.members_of(rule)
+
+    # -- after ------------------------------------------------------------------------------------------------------
+
+    def refusing(self, consumer: Consumer, allocation: Allocation, is_new: bool = True) -> Counter | None:
+        """The first limit that this allocation would exceed; of what is no ``new`` job limits on jobs don't matter."""
+        for counter in consumer.counters:
+            if is_new or counter.rule.what != JOBS:
+                shares = shares_on(counter.rule, allocation)
+                left = self.left_on(counter) if counter.rule.each_host else None
+                if left is None:
+                    is_within = amount_of(counter.rule, shares) <= self.left(counter) + _TINY
+                else:
+                    is_within = all([self._is_within(counter.rule, share, left) for share in shares])
+                if not is_within:
+                    return counter
+        return None
+
+    def _is_within(self, rule: Rule, share: HostShare, left: NDArray[np.float64]) -> bool:
+        return amount_of(rule, (share,)) <= float(left[self._table.rows[share.host]]) + _TINY
+
+    def take(self, consumer: Consumer, allocation: Allocation) -> None:
+        """A job is going to have this allocation."""
+        for counter in consumer.overall:
+            self._taken[counter] = self._taken.get(counter, 0.0) + amount_of(counter.rule, allocation)
+        for counter in consumer.among_hosts:
+            more = amount_of(counter.rule, shares_on(counter.rule, allocation))
+            self._taken[counter] = self._taken.get(counter, 0.0) + more
+        for counter in consumer.on_hosts:
+            taken = self._taken_on.get(counter)
+            if taken is None:
+                taken = self._taken_on[counter] = np.zeros(len(self._table))
+            for share in shares_on(counter.rule, allocation):
+                taken[self._table.rows[share.host]] += amount_of(counter.rule, (share,))
+
+
+class Ceilings:
+    """Slots, memory and devices that one job may have at most on each host."""
+
+    def __init__(self, hosts: int) -> None:
+        self.slots: NDArray[np.float64] = np.full(hosts, np.inf)
+        self.memory_mib: NDArray[np.float64] | None = None
+        self.gpus: NDArray[np.float64] | None = None
+
+    def lower(self, what: str, left: NDArray[np.float64]) -> None:
+        """No more than this of something."""
+        if what == SLOTS:
+            self.slots = np.minimum(self.slots, left)
+        elif what == JOBS:
+            self.slots = np.where(left < 1 - _TINY, 0.0, self.slots)
+        elif what == MEMORY:
+            self.memory_mib = left if self.memory_mib is None else np.minimum(self.memory_mib, left)
+        else:
+            self.gpus = left if self.gpus is None else np.minimum(self.gpus, left)
+
+    def slots_on(self, row: int, free: int) -> int:
+        """How many of so many free slots the job may have there."""
+        most = float(self.slots[row])
+        return free if most >= free else max(0, floor(most + _TINY))

@@ -1,0 +1,325 @@
+"""What the scheduler remembers between slices and passes, and who is to be looked at in the next one.
+
+Buckets come back when what they wait for may have come about: room on a host, a limit that has fallen, a promise that
+is void, their turn in a queue that is served in order.
+"""
+
+import heapq
+from typing import TYPE_CHECKING
+
+from lavad.core.cluster import Cluster
+from lavad.core.headroom import Headroom
+from lavad.core.indexes.pending import Bucket, BucketKey
+from lavad.core.limits import Counter
+from lavad.core.model import Request
+from lavad.core.scheduling.backfill import Refusal
+from lavad.core.scheduling.blocked import BlockedBuckets
+from lavad.core.scheduling.elastic import Growers
+from lavad.core.scheduling.lanes import Contest, Lane, Turn
+from lavad.core.scheduling.limited import LimitedBuckets
+from lavad.core.scheduling.ordering import Rank, Ranking
+from lavad.core.scheduling.placement import Need, smallest_need
+from lavad.core.scheduling.reclaim import Tenants
+from lavad.core.scheduling.reservation import Book
+from lavad.core.scheduling.takeover import Takers
+from lavad.core.windows import next_change
+
+if TYPE_CHECKING:
+    from lavad.core.policy import Policy
+    from lavad.core.shares import Account, Tree
+
+_NEEDS_KEPT = 10_000
+
+
+class Agenda:
+    """What the scheduler remembers between slices and passes: buckets to look at, and buckets that wait for room.
+
+    ``plain`` is the lane of all buckets in queues without shares, ``lanes`` are those of the accounts of the others.
+    ``grown`` are the hosts whose room grew and that not all blocked buckets have been compared with yet, ``vain`` those
+    buckets that found nothing on them: without it a slice would begin with the same ones again. ``barred`` are
+    heaps of buckets whose queue starts jobs strictly in order, and that wait for its head; ``limited`` are those that
+    wait for a limit. ``is_under_way``: the pass has begun in an earlier slice.
+    """
+
+    def __init__(self) -> None:
+        self.due: set[BucketKey] = set()
+        self.plain = Lane(0)
+        self.lanes: dict[tuple[Account, int], Lane] = {}
+        self.contests: dict[tuple[Tree, int], Contest] = {}  # of the slice under way
+        self.grown: set[int] = set()
+        self.vain: set[BucketKey] = set()
+        self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
+        self.limited = LimitedBuckets()
+        self.blocked = BlockedBuckets()
+        self.book = Book()
+        self.takers = Takers()
+        self.delays: list[tuple[float, BucketKey]] = []  # when another alternative of a blocked bucket will do
+        self.tenants: Tenants | None = None  # of this slice, where there are capacity pools
+        self.growers = Growers()
+        self.is_under_way = False
+        self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones whose jobs are still to get reservations
+        self.headroom: Headroom | None = None
+        self._windows_change_at = 0.0
+        self._needs: dict[Request, Need] = {}
+        self.ranking: Ranking
+        self.policy: Policy | None = None  # under which all this was found out
+
+    def gather(self, cluster: Cluster, now: float) -> None:
+        """Take over what has changed since the last look. Under other rules all that was known means nothing."""
+        if cluster.policy is not self.policy:
+            self.look_at_everything(cluster, now)
+        self.contests = {}
+        fresh, cluster.pending.fresh = cluster.pending.fresh, set()
+        changed, cluster.table.changed = cluster.table.changed, set()
+        self.tenants = Tenants(cluster) if cluster.pools else None
+        self.ranking = Ranking(cluster, now, self.tenants)
+        self.grown |= changed
+        if changed:
+            self.vain.clear()
+        if cluster.limits:
+            self._gather_limited(cluster, now)
+        for key in fresh:
+            self._add_fresh(cluster, key)
+        self.growers.gather(cluster, bool(changed or cluster.touched), now)
+        for key in self.takers.gather(cluster, changed, cluster.touched, now):
+            self._add(cluster, key)
+        self._gather_moved(cluster)
+        while self.delays and self.delays[0][0] <= now:
+            self._add(cluster, heapq.heappop(self.delays)[1])
+        self._gather_promised(cluster, bool(changed), now)
+
+    def _gather_moved(self, cluster: Cluster) -> None:
+        """Buckets that wait for a load, or for a resource of the site, are looked at when that has changed."""
+        moved, cluster.table.moved = cluster.table.moved, set()
+        if moved:
+            for key in self.blocked.watching(moved):
+                self._add(cluster, key)
+        cluster.table.watched = self.blocked.watched
+
+    def _gather_limited(self, cluster: Cluster, now: float) -> None:
+        """The first buckets that wait for a limit that has fallen; where limits have come or gone by the clock, all."""
+        limits = cluster.limits
+        self.headroom = Headroom(limits, cluster.table, now)
+        if limits.windows and now >= self._windows_change_at:
+            is_known, self._windows_change_at = (
+                bool(self._windows_change_at),
+                next_change(limits.windows, limits.zone, now),
+            )
+            if is_known:
+                self.look_at_everything(cluster, now)
+        fallen, limits.fallen = limits.fallen, set()
+        for counter in fallen:
+            for lane in self.limited.fall(counter):
+                self.call_limited(cluster, counter, lane)
+
+    def call_limited(self, cluster: Cluster, counter: Counter, lane: Lane) -> None:
+        """It is the next one's turn of those that wait for this limit in this lane, if there may be enough for it."""
+        assert self.headroom is not None
+        left = self.headroom.left(counter)
+        while (key := self.limited.pop(counter, lane, left)) is not None:
+            if key in cluster.pending.buckets and key not in self.due:
+                self._add(cluster, key)
+                self.limited.call(key, counter)
+                return
+
+    def _gather_promised(self, cluster: Cluster, has_room: bool, now: float) -> None:
+        """Buckets held back for others are looked at when room appears, or when what was promised may have changed."""
+        touched, cluster.touched = cluster.touched, set()
+        left, cluster.pending.left = cluster.pending.left, set()
+        self.book.note(touched)
+        is_less = self.book.drop_departed(cluster, left)
+        if self.headroom is not None and self.book.reservations:
+            is_less = self._drop_limited(cluster, self.headroom) or is_less
+        is_later = not self.is_under_way and self.book.ends.first() <= now
+        if has_room or is_less or is_later:
+            self.call_held(cluster)
+        if is_less:
+            for queue in self.barred:
+                self.call_next(cluster, queue)
+        is_new = bool(self.due) and not self.is_under_way
+        if (has_room or is_less or is_new) and cluster.table.slots_open:
+            self._gather_reordered(cluster)
+
+    def call_held(self, cluster: Cluster) -> None:
+        """What was held back for others is looked at again."""
+        held, self.book.held = self.book.held, set()
+        for key in held:
+            self._add(cluster, key)
+
+    def _drop_limited(self, cluster: Cluster, headroom: Headroom) -> bool:
+        """Take away reservations of jobs that a limit forbids to start by now; True when there were any."""
+        kept = []
+        for one in self.book.reservations:
+            consumer = cluster.limits.consumer(one.key.kind.user, one.key.queue, one.key.kind.project)
+            counter = headroom.blocking(consumer, one.key.request)
+            if counter is None:
+                kept.append(one)
+            elif one.key in self.blocked or one.key in self.book.held:
+                self.wait_for_limit(cluster, one.key, counter)
+        is_less = len(kept) < len(self.book.reservations)
+        self.book.write(kept, self.book.full)
+        return is_less
+
+    def wait_for_limit(self, cluster: Cluster, key: BucketKey, counter: Counter) -> None:
+        """What waited for room waits for a limit now."""
+        self.blocked.discard(key)
+        self.book.held.discard(key)
+        bucket = cluster.pending.buckets.get(key)
+        rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
+        if rank is not None:
+            self.set_aside(key, Refusal.LIMITED, rank, counter)
+
+    def _gather_reordered(self, cluster: Cluster) -> None:
+        """Where ranks change as time goes by and reservations depend on them, all that waits is looked at anew."""
+        names = {queue.name for queue in cluster.policy.queues if self.ranking.is_reordered(queue)}
+        if not names:
+            return
+        self.book.write([one for one in self.book.reservations if one.key.queue not in names], self.book.full - names)
+        for key in [key for key in cluster.pending.buckets if key.queue in names]:
+            self._add(cluster, key)
+
+    def lane_of(self, key: BucketKey) -> Lane:
+        """Where the bucket competes."""
+        tree = self.ranking.tree_of(key)
+        account = self.ranking.account_of(key) if tree is not None else None
+        if tree is None or account is None:
+            return self.plain
+        priority = self.ranking.cluster.policy.by_name[key.queue].priority
+        lane = self.lanes.get((account, priority))
+        if lane is None:
+            lane = self.lanes[account, priority] = Lane(len(self.lanes) + 1, tree, account, priority)
+        return lane
+
+    def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank, counter: Counter | None = None) -> None:
+        """The bucket's first job can't start now."""
+        if refusal is Refusal.PROMISED:
+            self.book.held.add(key)
+        elif refusal is Refusal.POOL:
+            self.takers.waiting.add(key)
+        elif refusal is Refusal.NO_ROOM:
+            self._note_delays(key, rank)
+            self.blocked.add(key, self._need_of(key.request), rank, self.lane_of(key).number)
+        elif counter is not None and refusal in (Refusal.LIMITED, Refusal.LIMITED_THERE):
+            self.limited.add(counter, self.lane_of(key), rank, key)
+            if refusal is Refusal.LIMITED_THERE:
+                self.blocked.add(key, self._need_of(key.request), rank, self.lane_of(key).number)
+        else:
+            heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
+
+    def _note_delays(self, key: BucketKey, rank: Rank) -> None:
+        for one in key.request.alternatives:
+            submitted_at = self.ranking.cluster.jobs[rank.job].submitted_at
+            if submitted_at + one.delay_s > self.ranking.now:
+                heapq.heappush(self.delays, (submitted_at + one.delay_s, key))
+
+    def _need_of(self, request: Request) -> Need:
+        need = self._needs.get(request)
+        if need is None:
+            if len(self._needs) >= _NEEDS_KEPT:
+                self._needs.clear()
+            need = self._needs[request] = smallest_need(request)
+        return need
+
+    def call_next(self, cluster: Cluster, queue: str) -> None:
+        """The head of a queue in order has started or is gone: it is the next one's turn."""
+        waiting = self.barred.get(queue)
+        while waiting:
+            _, key = heapq.heappop(waiting)
+            if key in cluster.pending.buckets and key not in self.due:
+                self._add(cluster, key)
+                return
+
+    def _add_fresh(self, cluster: Cluster, key: BucketKey) -> None:
+        """A bucket that came or changed; one that asks for more slots than there are is blocked at once."""
+        if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
+            rank = self.ranking.of(key, cluster.pending.buckets[key].head())
+            queue = cluster.policy.by_name[key.queue]
+            is_behind = self.ranking.is_reordered(queue) or (rank is not None and self.book.is_behind(queue, rank))
+            if rank is not None and is_behind and key.queue not in cluster.rights.takers:
+                self.book.held.discard(key)
+                self.limited.discard(key)
+                self.blocked.add(key, self._need_of(key.request), rank, self.lane_of(key).number)
+                return
+        self._add(cluster, key)
+
+    def _add(self, cluster: Cluster, key: BucketKey) -> None:
+        """The bucket is to be looked at, unless its queue starts nothing."""
+        self.blocked.discard(key)
+        self.book.held.discard(key)
+        self.limited.discard(key)
+        self.reached.pop(key, None)
+        bucket = cluster.pending.buckets.get(key)
+        rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
+        if rank is not None:
+            self.due.add(key)
+            self._note(rank, key)
+
+    def _note(self, rank: Rank, key: BucketKey) -> None:
+        """The due bucket stands in its lane with this rank."""
+        lane = self.lane_of(key)
+        heapq.heappush(lane.order, (*rank, key))
+        if self.contests and lane is not self.plain:
+            self.contest_of(lane).enter(lane)
+
+    def contest_of(self, lane: Lane) -> Contest:
+        """Where the lane competes in this slice."""
+        assert lane.tree is not None
+        contest = self.contests.get((lane.tree, lane.priority))
+        if contest is None:
+            contest = self.contests[lane.tree, lane.priority] = Contest(self.ranking, lane.tree, self.blocked)
+        return contest
+
+    def look_at_everything(self, cluster: Cluster, now: float = 0.0) -> None:
+        """Forget what is known to be blocked: every bucket is due. ``now`` hardly matters: ranks are checked later."""
+        self.policy = cluster.policy
+        self.due, self.barred, self.limited = set(), {}, LimitedBuckets()
+        self.plain, self.lanes, self.contests = Lane(0), {}, {}
+        self.blocked, self.book = BlockedBuckets(), Book()
+        self.takers.look_at_everything(cluster)
+        self.is_under_way, self.reached = False, {}
+        self.ranking = Ranking(cluster, now)
+        for key in cluster.pending.buckets:
+            self._add(cluster, key)
+
+    def due_bucket(self, cluster: Cluster, turn: Turn) -> Bucket | None:
+        """The bucket that was taken off the heap; None when it has no turn now: then it is noted anew if it is due."""
+        key = turn[4]
+        if key not in self.due:
+            return None  # noted twice and served already
+        bucket = cluster.pending.buckets.get(key)
+        if bucket is not None and turn[1:4] == bucket.head():  # its rank is still what was noted
+            return bucket
+        rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
+        if bucket is None or rank is None:
+            self.due.discard(key)
+        elif rank == turn[:4]:
+            return bucket
+        else:
+            self._note(rank, key)
+        return None
+
+    def is_unfinished(self, cluster: Cluster) -> bool:
+        """Is there something to look at after all buckets have been?"""
+        return bool(self.takers.grown or (cluster.resizable and self.growers.is_due))
+
+    def has_work(self, cluster: Cluster, now: float) -> bool:
+        """Is there anything a pass would look at?"""
+        has_room = bool(cluster.table.changed or self.grown)
+        return bool(
+            self.due
+            or cluster.policy is not self.policy
+            or cluster.pending.fresh
+            or (has_room and (len(self.blocked) or self.book.held))
+            or cluster.table.moved
+            or (self.delays and self.delays[0][0] <= now)
+            or self.book.concerns(cluster.pending.left)
+            or self.takers.has_work(cluster, now)
+            or self.growers.has_work(cluster, now)
+            or (cluster.limits.fallen and self.limited)
+            or (cluster.limits.windows and self._windows_change_at <= now)
+        )
+
+    @property
+    def has_due(self) -> bool:
+        """Is some bucket noted in a lane?"""
+        return bool(self.plain.order) or any(lane.order for lane in self.lanes.values())

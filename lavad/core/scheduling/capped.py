@@ -1,0 +1,186 @@
+"""Room as limits leave it to one kind of job: hosts offer no more than the job may have there.
+
+Most jobs fall under no limit about hosts, and are placed as ever. For the others the free figures of each host that is
+looked at are lowered first; what is found is taken from the real room only when every limit allows all of it.
+"""
+
+import copy
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from numpy.typing import NDArray
+
+from lavad.core.headroom import Ceilings, Headroom
+from lavad.core.limits import JOBS, SLOTS, Consumer, Counter
+from lavad.core.model import Allocation, Request, RoleRequest
+from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.room import Candidates, Free, Left, Room
+
+
+class CappedRoom(Room):
+    """A room over another one, for placing one job: hosts that are looked at show no more than the ceilings.
+
+    What is taken is taken from the room below. Afterwards ``commit`` shows again what was hidden, and ``roll_back``
+    gives back what was taken as well.
+    """
+
+    def __init__(self, room: Room, ceilings: Ceilings) -> None:
+        super().__init__(room.table)
+        self._below = room
+        self._ceilings = ceilings
+        self._before: dict[int, Free] = {}
+        self._left_before: dict[int, tuple[Left, Left]] = {}
+
+    def free(self, row: int) -> Free:
+        """The host's figures, no higher than the ceilings; change them to take something."""
+        found = self._free.get(row)
+        if found is None:
+            found = self._free[row] = self._below.free(row)
+            self._before[row] = before = copy.copy(found)
+            before.gpu_memory = dict(found.gpu_memory) if found.gpu_memory is not None else None
+            self._lower(row, found)
+        return found
+
+    def _lower(self, row: int, free: Free) -> None:
+        ceilings = self._ceilings
+        free.slots = ceilings.slots_on(row, free.slots)
+        if ceilings.memory_mib is not None:
+            free.memory_mib = int(min(free.memory_mib, max(0.0, ceilings.memory_mib[row])))
+        if ceilings.gpus is not None:
+            free.gpus = _lowest(free.gpus, ceilings.gpus[row])
+
+    def left(self, name: str, row: int) -> Left | None:
+        """What is left of a resource of the site."""
+        found = self._below.left(name, row)
+        if found is not None and id(found) not in self._left_before:
+            self._left_before[id(found)] = found, copy.copy(found)
+        return found
+
+    def slots(self, row: int) -> int:
+        """The host's free slots as of now."""
+        return self.free(row).slots
+
+    def slots_of(self, candidates: Candidates) -> list[int] | None:
+        """Each host has to be asked."""
+        return None
+
+    def values(self, name: str) -> NDArray[Any]:
+        """As in the room below."""
+        return self._below.values(name)
+
+    def commit(self, allocation: Allocation, exclusive: bool) -> None:
+        """The job has this allocation."""
+        for row, free in self._free.items():
+            before, shown = self._before[row], copy.copy(self._before[row])
+            self._lower(row, shown)
+            free.slots += before.slots - shown.slots
+            free.memory_mib += before.memory_mib - shown.memory_mib
+            free.gpus |= before.gpus & ~shown.gpus
+        if exclusive:
+            for share in allocation:
+                self._free[self.table.rows[share.host]].slots = 0
+        self._below.version += 1
+
+    def roll_back(self) -> None:
+        """Everything is as it was."""
+        for row, free in self._free.items():
+            for name in Free.__slots__:
+                setattr(free, name, getattr(self._before[row], name))
+        for left, before in self._left_before.values():
+            left.amount, left.busy = before.amount, before.busy
+
+
+def _lowest(devices: int, most: float) -> int:
+    """So many of the devices at most."""
+    found = 0
+    while devices and most >= 1:
+        bit = devices & -devices
+        found |= bit
+        devices ^= bit
+        most -= 1
+    return found
+
+
+def is_checked(consumer: Consumer, request: Request) -> bool:
+    """Does it depend on hosts how much of a limit such a job would use?"""
+    if consumer.is_of_hosts or request.alternatives:
+        return bool(consumer.counters)
+    return any(counter.rule.what not in (SLOTS, JOBS) for counter in consumer.overall)
+
+
+class Placer:
+    """Places jobs of one slice within limits; ``counter`` is the limit that refused the last one, if one did."""
+
+    def __init__(self, room: Room, headroom: Headroom) -> None:
+        self.counter: Counter | None = None
+        self._room = room
+        self._headroom = headroom
+
+    def place(self, consumer: Consumer, request: Request, waited_s: float = 0.0) -> Allocation | None:
+        """An allocation, taken from the room and from the limits; or None, with both as they were."""
+        self.counter = None
+        slots_max = self._headroom.slots_max(consumer)
+        if slots_max < request.slots_max:
+            request = with_at_most(request, int(slots_max + 1e-9))
+        if is_checked(consumer, request):
+            allocation = self._place_checked(consumer, request, waited_s)
+        else:
+            allocation = place(self._room, request, waited_s)
+        if allocation is not None:
+            self._headroom.take(consumer, allocation)
+        return allocation
+
+    def _place_checked(self, consumer: Consumer, request: Request, waited_s: float) -> Allocation | None:
+        """With ceilings for each host; with fewer tasks, or hosts of a group by turns, where it would be too much."""
+        ceilings = self._headroom.ceilings(consumer)
+        allocation, refusing = self._try(consumer, request, ceilings, waited_s)
+        if refusing is not None and request.slots_max > request.slots_min:
+            request = with_at_most(request, request.slots_min)
+            allocation, refusing = self._try(consumer, request, ceilings, waited_s)
+        if refusing in consumer.among_hosts:
+            self._deal_out(consumer, ceilings)
+            allocation, refusing = self._try(consumer, request, ceilings, waited_s)
+        self.counter = refusing if refusing in consumer.overall else None
+        return allocation
+
+    def _try(
+        self, consumer: Consumer, request: Request, ceilings: Ceilings, waited_s: float
+    ) -> tuple[Allocation | None, Counter | None]:
+        """An allocation that all limits allow, or none and the limit that refused what was found."""
+        capped = CappedRoom(self._room, ceilings)
+        allocation = place(capped, request, waited_s)
+        self._room.work += capped.work
+        if allocation is None:
+            capped.roll_back()
+            return None, None
+        refusing = self._headroom.refusing(consumer, allocation)
+        if refusing is not None:
+            capped.roll_back()
+            return None, refusing
+        capped.commit(allocation, request.exclusive)
+        return allocation, None
+
+    def _deal_out(self, consumer: Consumer, ceilings: Ceilings) -> None:
+        """What is left among some hosts goes to them in order, as far as they have room."""
+        table = self._room.table
+        for counter in consumer.among_hosts:
+            if counter.rule.what != SLOTS:
+                continue
+            left = self._headroom.left(counter)
+            for row in table.sorted_rows(self._headroom.members(counter.rule)).tolist():
+                offered = min(float(ceilings.slots[row]), left, float(max(0, self._room.slots(row))))
+                ceilings.slots[row] = offered
+                left -= offered
+
+
+@lru_cache(maxsize=4096)
+def with_at_most(request: Request, slots: int) -> Request:
+    """The same request with no more than so many slots, as far as its minimum allows."""
+    more = max(0, slots - request.slots_min)
+    roles: list[RoleRequest] = []
+    for role in request.roles:
+        tasks = min(role.tasks_max - role.tasks_min, more // role.slots_per_task)
+        more -= tasks * role.slots_per_task
+        roles.append(replace(role, tasks_max=role.tasks_min + tasks))
+    return replace(request, roles=tuple(roles))

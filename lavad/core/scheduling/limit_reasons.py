@@ -1,0 +1,94 @@
+"""Which limits keep a job waiting, in LSF's numbers and words, with what would help."""
+
+from collections.abc import Iterator
+
+from lavad.core import reasons as r
+from lavad.core.cluster import Cluster
+from lavad.core.headroom import Headroom
+from lavad.core.limits import JOBS, MEMORY, SLOTS, Counter, LimitKind
+from lavad.core.model import Shared
+from lavad.core.policy import ALL
+from lavad.core.reasons import PendingReason
+
+K = LimitKind
+# Nothing left at all, and too little left for a parallel job.
+_OVERALL = {
+    K.QUEUE: (r.QUEUE_SLOTS, r.QUEUE_SLOTS_PARALLEL),
+    K.QUEUE_USER: (r.QUEUE_USER_SLOTS, r.QUEUE_USER_SLOTS_PARALLEL),
+    K.USER: (r.USER_SLOTS, r.USER_SLOTS_PARALLEL),
+    K.GROUP: (r.GROUP_SLOTS, r.GROUP_SLOTS_PARALLEL),
+}
+_ON_HOSTS = {
+    K.QUEUE_PROCESSOR: r.QUEUE_PROCESSOR,
+    K.QUEUE_HOST: r.QUEUE_HOST,
+    K.USER_PROCESSOR: r.USER_PROCESSOR,
+    K.GROUP_PROCESSOR: r.GROUP_PROCESSOR,
+    K.HOST_USER: r.HOST_USER,
+}
+_WHAT = {SLOTS: "slots", JOBS: "jobs", MEMORY: "mem"}
+
+
+class LimitReasons:
+    """Of one waiting job."""
+
+    def __init__(self, cluster: Cluster, shared: Shared, now: float) -> None:
+        self._headroom = Headroom(cluster.limits, cluster.table, now)
+        self._consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+        self._shared = shared
+        self.ceilings = self._headroom.ceilings(self._consumer) if self._consumer.is_of_hosts else None
+
+    def overall(self) -> list[PendingReason]:
+        """Limits that leave too little wherever the job would run."""
+        return [self._reason(counter) for counter in self._headroom.all_blocking(self._consumer, self._shared.request)]
+
+    def _reason(self, counter: Counter) -> PendingReason:
+        rule, left = counter.rule, self._headroom.left(counter)
+        pair = _OVERALL.get(rule.kind)
+        if pair is None:
+            return PendingReason(r.NAMED_LIMIT, text_of(counter), advice=self._advice(counter))
+        code, text = pair[1] if left > 0 and self._shared.request.slots_min > 1 else pair[0]
+        return PendingReason(code, text, advice=self._advice(counter))
+
+    def _advice(self, counter: Counter) -> str:
+        return f"{counter.rule.kind.value}: {counter.used:g} of {counter.rule.amount:g} in use"
+
+    def on_host(self, row: int, slots: int) -> tuple[int, str] | None:
+        """The first limit that forbids so many slots on this host; None when none does."""
+        if self.ceilings is None:
+            return None
+        return next(self._causes(row, slots), None)
+
+    def _causes(self, row: int, slots: int) -> Iterator[tuple[int, str]]:
+        for counter in self._consumer.on_hosts:
+            need = {SLOTS: slots, JOBS: 1}.get(counter.rule.what, 0)
+            if self._headroom.left_on(counter)[row] < need:
+                yield _ON_HOSTS.get(counter.rule.kind, (r.NAMED_LIMIT, text_of(counter)))
+        for counter in self._consumer.among_hosts:
+            if self._headroom.members(counter.rule)[row] and self._headroom.left(counter) < max(1, slots):
+                yield r.NAMED_LIMIT, text_of(counter)
+
+
+def text_of(counter: Counter) -> str:
+    """The sentence for a limit with a name of its own."""
+    rule = counter.rule
+    word = _WHAT.get(rule.what, rule.what)
+    who = [
+        text
+        for text, is_told in (
+            ("user(s)", rule.each_user or rule.users != ALL),
+            ("queue(s)", rule.each_queue or rule.queues != ALL),
+            ("host(s)", rule.is_of_hosts),
+            ("project(s)", rule.each_project or rule.projects != ALL),
+        )
+        if is_told
+    ]
+    about = " and/or ".join(who) or "all jobs"
+    return (
+        f"Resource limit defined on {about} has been reached"
+        f" (Resource: {word}, Limit Name: {rule.name}, Limit Value: {rule.amount:g})"
+    )
+
+
+def limit_reasons(cluster: Cluster, shared: Shared, now: float) -> LimitReasons | None:
+    """The limits that such a job falls under; None when there are none."""
+    return LimitReasons(cluster, shared, now) if cluster.limits else None
