@@ -18,6 +18,7 @@ from agents.environment import HostContext
 from agents.journal import Journal
 from agents.orders import Keeper
 from agents.preparation import Preparation
+from agents.resizes import name_of
 from agents.shepherd import hierarchy, messages
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.messages import Key, pack
@@ -82,6 +83,7 @@ class Local:
         rebooted = self._boot_before not in ("", self._boot_id)
         self.ledger.reconcile(launched, traces.started, traces.finished, traces.refused, rebooted, time.time())
         self.preparation.adopt_scripts(self.ledger.holds)
+        self.preparation.adopt_lists({name_of(key) for key in self.ledger.entries})
         for key, handle in alive.items():
             await self._adopt(key, handle)
         self._journal.rewrite(self.ledger, self._boot_id)

@@ -8,9 +8,11 @@ limits, and dies with it.
 
 import asyncio
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agents.environment import place_variables
 from agents.ledger import Entry, Ledger, State
 from agents.ranks.contract import TaskRefused, TaskRequest
 from agents.shepherd import messages
@@ -148,7 +150,9 @@ class Attempts:
         self._tasks[serial] = task
         extra = () if request.pmi_fd is None else (request.pmi_fd,)
         descriptors = (request.stdin_fd, request.stdout_fd, request.stderr_fd, *extra)
-        shepherd.send(pack(messages.TASK, *key, serial, request.argv, request.cwd, _overlay(request)), descriptors)
+        shepherd.send(
+            pack(messages.TASK, *key, serial, request.argv, request.cwd, _overlay(entry, request)), descriptors
+        )
         try:
             async with asyncio.timeout(TASK_START_S):
                 pid = await task.started
@@ -187,9 +191,12 @@ def _through(pid: int, descriptor: int) -> str:
     return f"/proc/{pid}/fd/{descriptor}" if descriptor >= 0 else ""
 
 
-def _overlay(request: TaskRequest) -> dict[bytes, bytes]:
+def _overlay(entry: Entry, request: TaskRequest) -> dict[bytes, bytes]:
+    """What a task has besides the job's environment; where a job's allocation may change, what it is now."""
+    now = place_variables(entry.stage.allocation) if entry.blob.spec.resizable else {}
     pairs = (line.partition(b"=") for line in request.environment)
     found = {name: value for name, separator, value in pairs if name and separator}
+    found.update((os.fsencode(name), os.fsencode(value)) for name, value in now.items())
     if request.task:
         found[b"LAVA_TASK_INDEX"] = b"%d" % request.task
     return found

@@ -50,31 +50,83 @@ class HostFiles:
         self._directory = directory
         self._present: dict[str, None] = {}
 
-    def put(self, lines: Iterable[str], used: Iterable[str] = ()) -> str:
+    def put(self, lines: Iterable[str], used: Iterable[str] = (), kind: str = "") -> str:
         """The path of a file with these lines. ``used``: paths that must stay when old files are removed."""
         text = "".join(f"{line}\n" for line in lines).encode()
         path = str(self._directory / hashlib.sha256(text).hexdigest()[:24])
         if path not in self._present:
-            self._write(path, text)
+            write_whole(path, text)
             self._forget_some(set(used) | {path})
         self._present[path] = self._present.pop(path, None)
         return path
-
-    def _write(self, path: str, text: bytes) -> None:
-        temporary = f"{path}.new"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            os.write(descriptor, text)
-            os.fchmod(descriptor, 0o644)
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, path)
 
     def _forget_some(self, used: set[str]) -> None:
         surplus = len(self._present) - HOST_FILES_KEPT
         for path in [path for path in self._present if path not in used][: max(0, surplus)]:
             os.unlink(path)
             del self._present[path]
+
+
+class OwnFiles:
+    """The lists of one attempt whose allocation may change: each has a name of its own and is replaced as a whole."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._stem = str(directory / name)
+
+    def put(self, lines: Iterable[str], used: Iterable[str] = (), kind: str = "") -> str:
+        """The path of the list of that kind, which from now on has these lines."""
+        path = f"{self._stem}.{kind}"
+        write_whole(path, "".join(f"{line}\n" for line in lines).encode(), 0o755 if kind == DISCOVER else 0o644)
+        return path
+
+
+DISCOVER = "discover.sh"
+
+
+def write_whole(path: str, text: bytes, mode: int = 0o644) -> None:
+    """Put a file in the place of another: readers see the one or the other."""
+    temporary = f"{path}.new"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        os.write(descriptor, text)
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, path)
+
+
+def discovery(allocation: Sequence[HostShare]) -> list[str]:
+    """A program that prints each host with its slots: what elastic Horovod asks again and again."""
+    return ["#!/bin/sh", "cat <<'.'", *(f"{share.host}:{share.slots}" for share in allocation), "."]
+
+
+def put_lists(
+    blob: JobSpecBlob, allocation: Sequence[HostShare], files: HostFiles | OwnFiles, used: Iterable[str] = ()
+) -> dict[str, str]:
+    """Write every list of an allocation; their paths by variable. The program that tells of changes comes last."""
+    listing = files.put((f"{share.host} slots={share.slots}" for share in allocation), used, "mpi")
+    found = {
+        "LSB_DJOB_HOSTFILE": files.put(slot_hosts(allocation), used, "hosts"),
+        "LSB_DJOB_RANKFILE": files.put(task_hosts(blob, allocation), used, "ranks"),
+        "PRTE_MCA_prte_default_hostfile": listing,
+        "OMPI_MCA_orte_default_hostfile": listing,
+    }
+    if isinstance(files, OwnFiles):
+        found["LAVA_DISCOVER_HOSTS"] = files.put(discovery(allocation), used, DISCOVER)
+    return found
+
+
+def place_variables(allocation: Sequence[HostShare]) -> dict[str, str]:
+    """What LSF's variables say of an allocation."""
+    slots = slot_hosts(allocation)
+    found = {
+        "LSB_MCPU_HOSTS": " ".join(f"{share.host} {share.slots}" for share in allocation),
+        "LSB_DJOB_NUMPROC": str(len(slots)),
+    }
+    joined = " ".join(slots)
+    if len(joined) < LSB_HOSTS_MAX:
+        found["LSB_HOSTS"] = joined
+    return found
 
 
 def slot_hosts(allocation: Sequence[HostShare]) -> list[str]:
@@ -101,17 +153,26 @@ def job_environment(
     host: HostContext,
     files: HostFiles,
     used: Iterable[str] = (),
+    own: OwnFiles | None = None,
 ) -> dict[bytes, bytes]:
-    """Everything but what the shepherd adds for one element. ``script``: path of the spooled job script, or empty."""
+    """Everything but what the shepherd adds for one element.
+
+    Args:
+        script: path of the spooled job script, or empty.
+        own: where the lists of an allocation go that may change.
+    """
     environment = submitted(blob.spec.environment)
     text: dict[str, str] = {}
     text.update(_about_job(blob, stage, home, script))
-    text.update(_about_place(blob, stage.allocation, files, used))
+    text.update(place_variables(stage.allocation))
+    text.update(put_lists(blob, stage.allocation, own or files, used))
     text.update(_about_host(blob, stage.allocation, host))
     text.update(_about_binding(stage.allocation, host, files, used))
     text.update(_about_devices(stage.allocation, host.host))
-    text.update(_for_mpi(blob, stage.allocation, host, files, used))
+    text.update(_for_mpi(blob, host))
     text.update(stage.environment)
+    if own is not None:  # torchrun hangs when a job grows, else: those already there keep a store that nobody fills
+        environment.setdefault(b"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", b"1")
     environment.update((os.fsencode(name), os.fsencode(value)) for name, value in text.items())
     return environment
 
@@ -151,22 +212,6 @@ def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[
         found["LSB_OUTDIR"] = spec.output_dir
     if spec.resizable:
         found["LSB_RESIZABLE"] = "Y"
-    return found
-
-
-def _about_place(
-    blob: JobSpecBlob, allocation: Sequence[HostShare], files: HostFiles, used: Iterable[str]
-) -> dict[str, str]:
-    slots = slot_hosts(allocation)
-    joined = " ".join(slots)
-    found = {
-        "LSB_MCPU_HOSTS": " ".join(f"{share.host} {share.slots}" for share in allocation),
-        "LSB_DJOB_NUMPROC": str(len(slots)),
-        "LSB_DJOB_HOSTFILE": files.put(slots, used),
-        "LSB_DJOB_RANKFILE": files.put(task_hosts(blob, allocation), used),
-    }
-    if len(joined) < LSB_HOSTS_MAX:
-        found["LSB_HOSTS"] = joined
     return found
 
 
@@ -219,18 +264,10 @@ def _about_devices(allocation: Sequence[HostShare], host: str) -> dict[str, str]
     return {f"LAVA_DEVICES_{one.name.upper()}": _joined(one.devices) for one in mine.resources if one.devices}
 
 
-def _for_mpi(
-    blob: JobSpecBlob, allocation: Sequence[HostShare], host: HostContext, files: HostFiles, used: Iterable[str]
-) -> dict[str, str]:
+def _for_mpi(blob: JobSpecBlob, host: HostContext) -> dict[str, str]:
     """What makes a plain mpirun use exactly the allocation. MPICH's hydra needs LSB_MCPU_HOSTS and LSF_BINDIR only."""
     blaunch = f"{host.bin_dir}/blaunch"
-    listing = files.put((f"{share.host} slots={share.slots}" for share in allocation), used)
-    found = {
-        "PRTE_MCA_plm_ssh_agent": blaunch,
-        "PRTE_MCA_prte_default_hostfile": listing,
-        "OMPI_MCA_plm_rsh_agent": blaunch,
-        "OMPI_MCA_orte_default_hostfile": listing,
-    }
+    found = {"PRTE_MCA_plm_ssh_agent": blaunch, "OMPI_MCA_plm_rsh_agent": blaunch}
     if host.oversubscribed:
         found["OMPI_MCA_mpi_yield_when_idle"] = "1"
     if blob.uid == 0:

@@ -16,7 +16,7 @@ from protos.agents_pb2 import JobSpecBlob, Order, Report
 from protos.common_pb2 import AttemptKey
 
 # The first byte of a record.
-BOOT, TERM, SPEC, ORDER, END, FORGET = b"B", b"T", b"S", b"O", b"R", b"F"
+BOOT, TERM, SPEC, ORDER, END, FORGET, RESIZED = b"B", b"T", b"S", b"O", b"R", b"F", b"Z"
 
 # A journal is made anew when it has this many bytes and most of them are of attempts long forgotten.
 COMPACT_AT = 4 << 20
@@ -39,6 +39,11 @@ def spec_record(blob: JobSpecBlob) -> bytes:
 def end_record(report: Report) -> bytes:
     """A last report that no shepherd's log tells."""
     return frame(END + report.SerializeToString())
+
+
+def resized_record(report: Report) -> bytes:
+    """That a job was told of another allocation."""
+    return frame(RESIZED + report.SerializeToString())
 
 
 def forget_record(key: Key) -> bytes:
@@ -149,6 +154,8 @@ def _replay(ledger: Ledger, kind: bytes, body: bytes) -> None:
         ledger.restore(Order.FromString(body))
     elif kind == END:
         ledger.restore_end(Report.FromString(body))
+    elif kind == RESIZED:
+        ledger.restore_resized(Report.FromString(body))
     elif kind == FORGET:
         key = AttemptKey.FromString(body)
         ledger.drop((key.job, key.index, key.attempt))
@@ -164,6 +171,8 @@ def _content(ledger: Ledger, boot: str) -> Iterable[bytes]:
             yield spec_record(entry.blob)
             written = entry.blob
         yield from map(order_record, ledger.orders_of(entry))
+        if entry.resized is not None:
+            yield resized_record(entry.resized)
         if ledger.is_over(entry) and entry.last is not None:
             yield end_record(entry.last)
     yield from map(spec_record, ledger.specs.values())

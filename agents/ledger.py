@@ -23,13 +23,14 @@ from protos.agents_pb2 import (
     Refused,
     Released,
     Report,
+    Resize,
     SignalOrder,
     Stage,
     Staged,
     Started,
 )
 from protos.agents_pb2 import Release as ReleaseOrder
-from protos.common_pb2 import AttemptKey
+from protos.common_pb2 import AttemptKey, HostShare
 
 SPECS_KEPT = 1024
 SUPERVISOR_LOST = "supervisor lost"
@@ -61,6 +62,16 @@ class Entry:
     releasing: bool = False
     last: Report | None = None
     serials: set[int] = field(default_factory=set)
+    joined: int = 1  # the version with which this host became part of the attempt; later ones come by resize orders
+    before: list[HostShare] = field(default_factory=list)  # the allocation that the job was told of last
+    notify: str = ""  # what the newest resize order wants to be run
+    resized: Report | None = None  # the newest word on another allocation
+
+    @property
+    def is_told(self) -> bool:
+        """Has the job been told of its newest allocation?"""
+        known = self.joined if self.resized is None else self.resized.allocation_version
+        return known >= self.version
 
 
 # What the caller must do. Those with `journal` set must be on disk before anything else of the same batch is done.
@@ -92,6 +103,18 @@ class Release(NamedTuple):
     key: Key
 
 
+class Renew(NamedTuple):
+    """Forget what the logs tell of an attempt: the host left it, and is to take part again."""
+
+    key: Key
+
+
+class Adapt(NamedTuple):
+    """The attempt has another allocation: let its files tell it, and on the lead host the job itself."""
+
+    key: Key
+
+
 class Say(NamedTuple):
     """Send a report."""
 
@@ -105,7 +128,7 @@ class Note(NamedTuple):
     sync: bool
 
 
-Action = Place | Launch | Signal | Release | Say | Note
+Action = Place | Launch | Signal | Release | Renew | Adapt | Say | Note
 
 
 def key_of(message: AttemptKey) -> Key:
@@ -164,11 +187,16 @@ class Ledger:
                 return self._signal(entry, order)
             case "release":
                 return self._release(key, entry, order)
+            case "resize":
+                return self._resize(entry, order)
         return []
 
     def _stage(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
-        if entry is not None:
+        if entry is not None and order.allocation_version <= entry.version:
             return [] if order.allocation_version < entry.version else self._repeat(entry)
+        if entry is not None and entry.state is not State.OVER:
+            why = "what is left of the attempt is still being ended on this host"
+            return [Say(refused(key, order.allocation_version, why, False))]
         if too_old:
             return [Say(refused(key, order.allocation_version, TOO_OLD, False))]
         spec_key = (key[0], order.stage.spec_version)
@@ -178,9 +206,29 @@ class Ledger:
         stage = Stage()
         stage.CopyFrom(order.stage)
         self.specs.move_to_end(spec_key)
-        self.entries[key] = Entry(key, order.allocation_version, stage, blob, launched=stage.launch_now)
+        is_back = self.drop(key)
+        version = order.allocation_version
+        self.entries[key] = Entry(key, version, stage, blob, launched=stage.launch_now, joined=version)
         self._attempts_of_job[key[0]] = self._attempts_of_job.get(key[0], 0) + 1
-        return [Note(order, sync=True), Place(key)]
+        return [Note(order, sync=True), *([Renew(key)] if is_back else []), Place(key)]
+
+    def _resize(self, entry: Entry | None, order: Order) -> list[Action]:
+        if entry is None or entry.releasing or entry.state in (State.ENDED, State.OVER):
+            return []
+        if order.allocation_version <= entry.version:
+            return [] if entry.resized is None else [Say(entry.resized)]
+        self._change(entry, order)
+        return [Note(order, sync=True), Adapt(entry.key)]
+
+    @staticmethod
+    def _change(entry: Entry, order: Order) -> None:
+        if entry.is_told:
+            entry.before = list(entry.stage.allocation)
+        stage = Stage()  # a new one: who holds the old allocation keeps it as it was
+        stage.CopyFrom(entry.stage)
+        del stage.allocation[:]
+        stage.allocation.extend(order.resize.allocation)
+        entry.stage, entry.version, entry.notify = stage, order.allocation_version, order.resize.notify
 
     def _launch(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
         if entry is None:
@@ -265,6 +313,16 @@ class Ledger:
         """The command runs."""
         return self._say(key, Report(started=started))
 
+    def resized(self, key: Key, version: int, failed: bool, detail: str) -> list[Report]:
+        """The job has been told of the allocation of that version, unless there is a newer one by now."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is not State.HELD or entry.version != version:
+            return []
+        report = report_for(key, version)
+        report.resized.failed, report.resized.detail = failed, detail
+        entry.resized = report
+        return [report]
+
     def finished(self, finish: Finish, home: str, cwd: str) -> list[Report]:
         """The command has ended."""
         entry = self.entries.get(finish.key)
@@ -335,6 +393,8 @@ class Ledger:
             )
             if entry.last is not None:
                 one.last.CopyFrom(entry.last)
+            if entry.resized is not None:
+                one.resized.CopyFrom(entry.resized)
             found.append(one)
         return found
 
@@ -353,7 +413,11 @@ class Ledger:
         entry = self.entries.get(key)
         match order.WhichOneof("what"):
             case "stage":
-                self._stage(key, entry, order, False)
+                if entry is not None and order.allocation_version > entry.version:
+                    self.drop(key)  # how its earlier stay ended is told by the shepherds' logs
+                self._stage(key, self.entries.get(key), order, False)
+            case "resize" if entry is not None:
+                self._change(entry, order)
             case "launch" if entry is not None:
                 entry.launched = True
             case "signal" if entry is not None:
@@ -363,7 +427,14 @@ class Ledger:
 
     def orders_of(self, entry: Entry) -> list[Order]:
         """The orders that `restore` would make this entry from."""
-        orders = [Order(stage=entry.stage)]
+        staged = Order(stage=entry.stage)
+        orders = [staged]
+        if entry.version > entry.joined:
+            if not entry.is_told:
+                del staged.stage.allocation[:]
+                staged.stage.allocation.extend(entry.before)
+            resize = Resize(allocation=entry.stage.allocation, notify=entry.notify)
+            orders.append(Order(resize=resize))
         if entry.launched and not entry.stage.launch_now:
             orders.append(Order(launch=LaunchOrder()))
         orders += [Order(signal=SignalOrder(serial=serial)) for serial in sorted(entry.serials)]
@@ -373,7 +444,14 @@ class Ledger:
         for order in orders:
             order.key.job, order.key.index, order.key.attempt = job, index, attempt
             order.allocation_version = entry.version
+        staged.allocation_version = entry.joined
         return orders
+
+    def restore_resized(self, report: Report) -> None:
+        """Replay from the journal that the job was told of another allocation."""
+        entry = self.entries.get(key_of(report.key))
+        if entry is not None:
+            entry.resized = report
 
     def restore_end(self, report: Report) -> None:
         """Replay a last report from the journal."""
@@ -399,14 +477,15 @@ class Ledger:
         for key, entry in self.entries.items():
             if entry.state is State.OVER:
                 continue
-            finish = finished.get(key)
+            is_back = entry.joined > 1  # what logs tell is of an earlier stay: nothing is launched on a host that joins
+            finish = None if is_back else finished.get(key)
             if key in alive:
                 entry.state, entry.launched = State.HELD, entry.launched or alive[key]
                 if finish is not None:
                     self.finished(finish, "", "")
-            elif key in refusals:
+            elif key in refusals and not is_back:
                 self.refuse(key, refusals[key], host_fault=True)
-            elif finish is not None or key in started or (rebooted and entry.launched):
+            elif finish is not None or (key in started and not is_back) or (rebooted and entry.launched):
                 entry.state = State.HELD
                 self.lost(key, finish, now)
             elif entry.releasing:

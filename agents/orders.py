@@ -13,9 +13,32 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from agents.attempts import Attempts
-from agents.journal import Journal, end_record, forget_record, order_record, spec_record, term_record
-from agents.ledger import Action, Entry, Launch, Ledger, Note, Place, Release, Say, Signal, State, key_of
+from agents.journal import (
+    Journal,
+    end_record,
+    forget_record,
+    order_record,
+    resized_record,
+    spec_record,
+    term_record,
+)
+from agents.ledger import (
+    Action,
+    Adapt,
+    Entry,
+    Launch,
+    Ledger,
+    Note,
+    Place,
+    Release,
+    Renew,
+    Say,
+    Signal,
+    State,
+    key_of,
+)
 from agents.preparation import Preparation, Prepared
+from agents.resizes import Resizes, name_of
 from agents.shepherd import messages
 from agents.shepherd.messages import Finish, Key, Message, pack
 from agents.shepherds import Handle, Pool, Waiting
@@ -65,6 +88,7 @@ class Keeper:
         """The other half: shepherds report to this object, which gives them work."""
         self.pool = pool
         self.attempts = attempts
+        self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size)
 
     async def close(self) -> None:
         """End what is under way in the background."""
@@ -170,6 +194,11 @@ class Keeper:
                 self._to_shepherd(key, messages.SIGNAL, number, reason, 0)
             case Release(key):
                 self._to_shepherd(key, messages.RELEASE, "")
+            case Renew(key):
+                self.pool.forget(key)
+                self.resizes.forget(key)
+            case Adapt(key):
+                self._spawn(self.resizes.adapt(key))
             case Say(report):
                 self.say(report)
 
@@ -218,7 +247,8 @@ class Keeper:
 
     def prepare(self, entry: Entry, owner: Owner) -> Prepared:
         """The setup of an attempt; raises OSError like `Preparation.prepare`."""
-        return self.preparation.prepare(entry.blob, entry.stage, owner)
+        name = name_of(entry.key) if entry.blob.spec.resizable else ""
+        return self.preparation.prepare(entry.blob, entry.stage, owner, name)
 
     def _wanted(self, key: Key, echo: float, prepared: Prepared) -> tuple[bool, bool]:
         """Asked when a shepherd is at hand: whether the attempt is still to be started."""
@@ -254,6 +284,15 @@ class Keeper:
                 LOG.error("event=journal_full error=%s", error.strerror)
             self.say(report)
 
+    def _told_of_size(self, report: Report) -> None:
+        """The job knows its newest allocation: noted, so that it is not told again after a restart."""
+        try:
+            self._journal.append([resized_record(report)])
+        except OSError as error:
+            LOG.error("event=journal_full error=%s", error.strerror)
+        if report.HasField("resized"):
+            self.say(report)
+
     # -- from the shepherds
 
     def adopted(self, handle: Handle, key: Key) -> None:
@@ -265,6 +304,9 @@ class Keeper:
             self.ledger.started(key, started)
         elif not status.launched:
             self.ledger.staged(key)
+        entry = self.ledger.entries.get(key)
+        if entry is not None and not entry.is_told:
+            self._spawn(self.resizes.adapt(key))
 
     def on_message(self, handle: Handle, message: Message) -> None:
         """A shepherd's message, of the attempt it holds."""
@@ -301,8 +343,14 @@ class Keeper:
 
     def _gone(self, handle: Handle, key: Key) -> None:
         self.attempts.forget(key)
+        self._drop_lists(key)
         if handle.key == key:
             self.pool.done(handle)
+
+    def _drop_lists(self, key: Key) -> None:
+        entry = self.ledger.entries.get(key)
+        if entry is not None and entry.blob.spec.resizable:
+            self.resizes.forget(key)
 
     def _places(self, key: Key) -> tuple[str, str]:
         job = self.attempts.prepared(key)
@@ -326,4 +374,5 @@ class Keeper:
     def on_lost(self, key: Key, finish: Finish | None) -> None:
         """A shepherd died with this attempt; everything of it is gone by now. ``finish``: what it recorded before."""
         self.attempts.forget(key)
+        self._drop_lists(key)
         self._settle(self.ledger.lost(key, finish, time.time()))

@@ -10,11 +10,11 @@ import itertools
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.environment import HostContext, HostFiles, job_environment
+from agents.environment import HostContext, HostFiles, OwnFiles, job_environment, put_lists
 from agents.shepherd.messages import Companion, JobSetup, Program
 from agents.shepherd.report import Heading
 from agents.shepherds import Setup
@@ -56,27 +56,28 @@ class Preparation:
         self.host = host
         self.intervals = Intervals()
         self.cluster = ""
-        self._files = HostFiles(state / "hostfiles")
+        self._lists = state / "hostfiles"
+        self._files = HostFiles(self._lists)
         self._scripts = state / "scripts"
         self._numbers = itertools.count(1)
         self._written: dict[int, set[Path]] = {}
         self._unused: OrderedDict[int, None] = OrderedDict()
         self._prepared: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
 
-    def prepare(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> Prepared:
-        """The setup of a job in this place.
+    def prepare(self, blob: JobSpecBlob, stage: Stage, owner: Owner, attempt: str = "") -> Prepared:
+        """The setup of a job in this place. ``attempt`` names one whose allocation may change: it has files of its own.
 
         Raises:
             OSError: a script or host file cannot be written.
         """
         intervals = (self.intervals.terminate_s, self.intervals.usage_s)
-        key = (id(blob), owner, intervals, stage.SerializeToString(deterministic=True))
+        key = (id(blob), owner, intervals, attempt, stage.SerializeToString(deterministic=True))
         self._unused.pop(blob.job, None)
         found = self._prepared.get(key)
         if found is not None:
             self._prepared.move_to_end(key)
             return found
-        job = self._job(blob, stage, owner)
+        job = self._job(blob, stage, owner, OwnFiles(self._lists, attempt) if attempt else None)
         prepared = Prepared(Setup(next(self._numbers), job.pack()), job, blob)
         self._prepared[key] = prepared
         if len(self._prepared) > SETUPS_KEPT:
@@ -90,6 +91,25 @@ class Preparation:
             if path.suffix != NEW and job.isdigit() and is_held(int(job)):
                 self._written.setdefault(int(job), set()).add(path)
             else:
+                path.unlink()
+
+    def write_lists(self, blob: JobSpecBlob, stage: Stage, attempt: str) -> None:
+        """The lists of an attempt tell its allocation as it is now.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        put_lists(blob, stage.allocation, OwnFiles(self._lists, attempt))
+
+    def drop_lists(self, attempt: str) -> None:
+        """Nothing of the attempt is left here that could read them."""
+        for path in self._lists.glob(f"{attempt}.*"):
+            path.unlink(missing_ok=True)
+
+    def adopt_lists(self, attempts: Collection[str]) -> None:
+        """After a restart: the lists of attempts that are no longer held go."""
+        for path in self._lists.glob("*-*-*.*"):
+            if path.name.partition(".")[0] not in attempts:
                 path.unlink()
 
     def forget(self, job: int) -> None:
@@ -107,10 +127,10 @@ class Preparation:
         for key in [key for key, prepared in self._prepared.items() if prepared.blob.job == job]:
             del self._prepared[key]
 
-    def _job(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> JobSetup:
+    def _job(self, blob: JobSpecBlob, stage: Stage, owner: Owner, own: OwnFiles | None) -> JobSetup:
         spec, lead = blob.spec, stage.allocation[0].host == self.host.host
         script = self._script(blob, owner) if spec.is_script else ""
-        environment = job_environment(blob, stage, owner.home, script, self.host, self._files, self._used())
+        environment = job_environment(blob, stage, owner.home, script, self.host, self._files, self._used(), own)
         first = any(role.launch == LAUNCH_FIRST for role in spec.roles) or not spec.roles
         command = next((role.command for role in spec.roles if role.launch == LAUNCH_FIRST and role.command), "")
         program = _program(command or spec.command, spec.shell, "" if command else script) if lead and first else None

@@ -99,6 +99,11 @@ class Client:
         payload = self._one(JOBS + "Force", request.SerializeToString(), BEFORE_SENT)
         return messages.SignalResult.FromString(payload)
 
+    def resize(self, request: messages.ResizeRequest) -> messages.ResizeReply:
+        """Let a running job give hosts back, or grow; not sent twice: after a lost connection it fails."""
+        payload = self._one(JOBS + "Resize", request.SerializeToString(), BEFORE_SENT)
+        return messages.ResizeReply.FromString(payload)
+
     def explain(self, request: messages.ExplainRequest) -> messages.ExplainReply:
         """Why jobs wait."""
         return messages.ExplainReply.FromString(self._one(JOBS + "Explain", request.SerializeToString()))

@@ -21,7 +21,7 @@ OUTPUT_CLOSED = 141
 COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts",
     "lsload", "lshosts", "lsid", "blaunch", "lavarun", "badmin",
-    "busers", "bugroup", "bmgroup", "bparams", "blimits", "lsclusters", "lsadmin",
+    "busers", "bugroup", "bmgroup", "bparams", "blimits", "lsclusters", "lsadmin", "bresize",
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun",
 )  # fmt: skip
 SUBCOMMANDS = ("up", "down", "env", "init", "simulate")
@@ -151,6 +151,11 @@ def bkill() -> None:
 def bstop() -> None:
     """Entry point."""
     enter("bstop")
+
+
+def bresize() -> None:
+    """Entry point."""
+    enter("bresize")
 
 
 def bresume() -> None:

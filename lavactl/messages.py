@@ -12,6 +12,9 @@ __all__ = [
     "PSUSP",
     "REMOVE",
     "REQUEUE",
+    "RESIZE_CANCEL",
+    "RESIZE_RELEASE",
+    "RESIZE_REQUEST",
     "RESUME",
     "RUN",
     "SEND",
@@ -47,6 +50,8 @@ __all__ = [
     "PeekRequest",
     "PeekTicketRequest",
     "PendingReason",
+    "ResizeReply",
+    "ResizeRequest",
     "Rlimit",
     "Role",
     "SignalReply",
@@ -91,6 +96,9 @@ if TYPE_CHECKING:
     from protos.jobs_pb2 import (
         REMOVE,
         REQUEUE,
+        RESIZE_CANCEL,
+        RESIZE_RELEASE,
+        RESIZE_REQUEST,
         RESUME,
         SEND,
         STOP,
@@ -115,6 +123,8 @@ if TYPE_CHECKING:
         PeekRequest,
         PeekTicketRequest,
         PendingReason,
+        ResizeReply,
+        ResizeRequest,
         Rlimit,
         SignalReply,
         SignalRequest,
@@ -130,6 +140,7 @@ else:
 
     JOB_STATE_UNSPECIFIED, PEND, PSUSP, STAGING, RUN, USUSP, SSUSP, DONE, EXIT, UNKWN, ZOMBI = range(11)
     TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE = range(6)
+    RESIZE_RELEASE, RESIZE_REQUEST, RESIZE_CANCEL = range(3)
 
     def _message(name: str, text: str, *kinds: type[Message]) -> type[Message]:
         made = type(name, (Message,), {"__module__": __name__})
@@ -160,7 +171,8 @@ else:
         "21 not_rerunnable t, 22 array IndexRange*, 23 array_limit u, 24 umask_plus_one u, 26 description s, "
         "27 user_group s, 28 dependency s, 29 begin_time d, 30 terminate_time d, 31 priority u, 32 notify_end t, "
         "33 shell s, 34 rlimits Rlimit*, 35 pre_exec s, 36 post_exec s, 37 output_dir s, 40 runtime_estimate_s u, "
-        "38 requeue_exit_values s, 41 job_group s, 42 reservation s, 43 requirement_text s, 46 ends_orphan t",
+        "38 requeue_exit_values s, 41 job_group s, 42 reservation s, 43 requirement_text s, 46 ends_orphan t, "
+        "39 resizable t, 47 resize_notify s",
         Role,
         IndexRange,
         Rlimit,
@@ -216,6 +228,8 @@ else:
     MoveRequest = _message("MoveRequest", "1 ref JobRef, 2 place i", JobRef)
     MoveReply = _message("MoveReply", "1 error s, 2 place i")
     ForceRequest = _message("ForceRequest", "1 ref JobRef, 2 hosts HostShare*, 3 is_unconstrained t", JobRef, HostShare)
+    ResizeRequest = _message("ResizeRequest", "1 ref JobRef, 2 action u, 3 what s, 4 tasks u, 5 notify s", JobRef)
+    ResizeReply = _message("ResizeReply", "1 error s")
     WatchRequest = _message("WatchRequest", "1 refs JobRef*", JobRef)
     JobChange = _message("JobChange", "1 job u, 2 index u, 3 state u, 4 exit_status i, 5 exit_reason s, 6 hosts s*")
     ExplainRequest = _message("ExplainRequest", "1 refs JobRef*, 2 host_names t", JobRef)

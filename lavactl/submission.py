@@ -33,10 +33,11 @@ INTERACTIVE = "interactive jobs are not supported yet."
 KINDS: dict[str, int | str] = {
     **dict.fromkeys(
         ("q", "n", "R", "W", "We", "M", "m", "J", "Jd", "P", "G", "sp", "U", "o", "oo", "e", "eo", "i", "cwd",
-         "outdir", "env", "L", "gpu", "nnodes", "b", "t", "w", "E", "Ep", "c", "F", "D", "S", "C", "u", "notify", "Q"),
+         "outdir", "env", "L", "gpu", "nnodes", "b", "t", "w", "E", "Ep", "c", "F", "D", "S", "C", "u", "notify",
+         "Q", "rnc"),
         VALUE,
     ),
-    **dict.fromkeys(("x", "H", "K", "r", "rn", "N", "B", "Ne", "ti"), FLAG),
+    **dict.fromkeys(("x", "H", "K", "r", "rn", "N", "B", "Ne", "ti", "ar"), FLAG),
     **dict.fromkeys(("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "tty"), INTERACTIVE),
     "g": "job groups are not supported yet.",
     "app": "application profiles are not supported yet.",
@@ -50,7 +51,7 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("json", "yaml", "jsdl"), "job description files are not supported yet."),
     **dict.fromkeys(("v", "p", "T", "hl", "ul"), "this limit is not supported yet."),
     **dict.fromkeys(
-        ("ar", "rnc", "s", "wa", "wt", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
+        ("s", "wa", "wt", "ptl", "eptl", "XF", "Lp", "data", "datachk", "stage", "network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "clusters", "ext", "extsched", "hostfile",
          "step_cgroup", "core_isolation", "cn_mem", "cn_cu", "ln_mem", "ln_slots"),
         NOT_YET,
@@ -291,6 +292,9 @@ def request(spec: messages.JobSpec, choices: Choices) -> None:
         spec.rerunnable, spec.not_rerunnable = rerun[0] == "r", rerun[0] == "rn"
     if (text := choices.value("sp")) is not None:
         spec.priority = job_options.count("sp", text)
+    spec.resizable, spec.resize_notify = "ar" in choices, choices.value("rnc") or ""
+    if spec.resize_notify and not spec.resizable:
+        raise CommandError("-rnc is for resizable jobs: -ar makes one.")
     requirements = choices.all("R")
     tasks_min, tasks_max = job_options.slots(choices.value("n") or "1")
     if (text := choices.value("nnodes")) is not None:

@@ -73,7 +73,7 @@ def job_around(io: "Io", command: str) -> JobKey:
         if not (text.isascii() and text.isdigit()):
             raise CommandError(f"{command}: this command works only inside a job: {variable} is {text or 'not set'}.")
         numbers.append(int(text))
-    slots = slots_of(io.environ.get("LSB_MCPU_HOSTS", "")) or io.environ.get("LSB_HOSTS", "").split()
+    slots = slots_now(io) or slots_of(io.environ.get("LSB_MCPU_HOSTS", "")) or io.environ.get("LSB_HOSTS", "").split()
     if not slots:
         raise CommandError(f"{command}: the hosts of the job are not known: LSB_MCPU_HOSTS is not set.")
     return JobKey(numbers[0], numbers[1], attempt_of(io.environ.get("LAVA_JOB_KEY", ""), numbers), slots)
@@ -84,6 +84,16 @@ def attempt_of(key: str, numbers: list[int]) -> int:
     job, _, rest = key.partition(".")
     index, _, attempt = rest.partition(".")
     return int(attempt) if [job, index] == [str(number) for number in numbers] and attempt.isdecimal() else 0
+
+
+def slots_now(io: "Io") -> list[str]:
+    """Hosts slot by slot of a resizable job, from its host file: its variables are those of its start."""
+    path = io.environ.get("LSB_DJOB_HOSTFILE", "") if io.environ.get("LSB_RESIZABLE") == "Y" else ""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().split()
+    except OSError:
+        return []
 
 
 def slots_of(text: str) -> list[str]:

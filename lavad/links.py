@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lavad.core.cluster import Cluster
-from lavad.core.model import HostShare, Key, Request, Shared
-from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
+from lavad.core.model import Allocation, HostShare, Key, Request, Shared
+from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
 from lavad.core.reasons import NotNow
 from lavad.core.requirements.affinity import Affinity
 from lavad.core.requirements.rusage import PARTS
@@ -147,6 +147,8 @@ class AgentLinks:
         for order in outbox.take():
             if isinstance(order, StageOrder):
                 await self._add_stage(message, outbox, order)
+            elif isinstance(order, ResizeOrder):
+                self._add_resize(message, order)
             else:
                 _ADDERS[type(order)](message, order)
         message.echo_monotonic = outbox.echo_monotonic
@@ -179,17 +181,23 @@ class AgentLinks:
         added.key.job, added.key.index, added.key.attempt = order.key
         added.stage.CopyFrom(self._stage(order, shared))
 
+    def _add_resize(self, message: pb.Orders, order: ResizeOrder) -> None:
+        record = self.cluster.jobs.get(order.key.job)
+        if record is None:
+            return  # it ended while the order waited: a release order has gone or will go
+        added = message.orders.add(allocation_version=order.version)
+        added.key.job, added.key.index, added.key.attempt = order.key
+        addresses = tuple([self._address(share.host) for share in order.allocation])
+        added.resize.allocation.extend(self._shares(order.allocation, addresses, record.shared))
+        added.resize.notify = order.notify
+
     def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
         """What is to be staged: one object for neighbouring elements of an array, which mostly have it in common."""
         addresses = tuple([self._address(share.host) for share in order.allocation])
-        topologies = [self._topology(share) for share in order.allocation]
-        affinity = _affinity(shared.request) if any(topologies) else None
         same = (shared, order.allocation, order.launch_now, addresses)
         if self._last_stage[0] != same:
             stage = pb.Stage(
-                allocation=[
-                    _share(*three, affinity) for three in zip(order.allocation, addresses, topologies, strict=True)
-                ],
+                allocation=self._shares(order.allocation, addresses, shared),
                 launch_now=order.launch_now,
                 run_limit_s=shared.run_limit_s,
                 deadline=shared.terminate_at,
@@ -198,6 +206,11 @@ class AgentLinks:
             )
             self._last_stage = (same, stage)
         return self._last_stage[1]
+
+    def _shares(self, allocation: Allocation, addresses: tuple[str, ...], shared: Shared) -> list[common_pb2.HostShare]:
+        topologies = [self._topology(share) for share in allocation]
+        affinity = _affinity(shared.request) if any(topologies) else None
+        return [_share(*three, affinity) for three in zip(allocation, addresses, topologies, strict=True)]
 
     async def _spec_for(self, outbox: Outbox, order: StageOrder) -> JobSpec | None:
         """The job's spec; None when it can't be had, and then the order waits for its turn or the job is given up."""

@@ -44,16 +44,18 @@ class Hello(_message.Message):
     def __init__(self, facts: _Optional[_Union[_cluster_pb2.HostFacts, _Mapping]] = ..., protocol: _Optional[int] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., highest_term: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Held(_message.Message):
-    __slots__ = ("key", "allocation_version", "last", "launched")
+    __slots__ = ("key", "allocation_version", "last", "launched", "resized")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
     LAUNCHED_FIELD_NUMBER: _ClassVar[int]
+    RESIZED_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
     last: Report
     launched: bool
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ...) -> None: ...
+    resized: Report
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ...) -> None: ...
 
 class Reports(_message.Message):
     __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic")
@@ -80,7 +82,7 @@ class JobUsage(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("key", "allocation_version", "staged", "refused", "started", "finished", "released", "also_released")
+    __slots__ = ("key", "allocation_version", "staged", "refused", "started", "finished", "released", "resized", "also_released")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     STAGED_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +90,7 @@ class Report(_message.Message):
     STARTED_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     RELEASED_FIELD_NUMBER: _ClassVar[int]
+    RESIZED_FIELD_NUMBER: _ClassVar[int]
     ALSO_RELEASED_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
@@ -96,8 +99,9 @@ class Report(_message.Message):
     started: Started
     finished: Finished
     released: Released
+    resized: Resized
     also_released: bool
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
 
 class Staged(_message.Message):
     __slots__ = ()
@@ -156,6 +160,14 @@ class Finished(_message.Message):
 class Released(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class Resized(_message.Message):
+    __slots__ = ("failed", "detail")
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    failed: bool
+    detail: str
+    def __init__(self, failed: _Optional[bool] = ..., detail: _Optional[str] = ...) -> None: ...
 
 class Orders(_message.Message):
     __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence")
@@ -227,20 +239,22 @@ class JobSpecBlob(_message.Message):
     def __init__(self, job: _Optional[int] = ..., spec: _Optional[_Union[_jobs_pb2.JobSpec, _Mapping]] = ..., user: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., version: _Optional[int] = ..., submit_time: _Optional[float] = ..., queue: _Optional[str] = ..., cluster: _Optional[str] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("key", "allocation_version", "stage", "launch", "signal", "release")
+    __slots__ = ("key", "allocation_version", "stage", "launch", "signal", "release", "resize")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
+    RESIZE_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
     stage: Stage
     launch: LaunchOrder
     signal: SignalOrder
     release: Release
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ...) -> None: ...
+    resize: Resize
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment")
@@ -282,6 +296,14 @@ class SignalOrder(_message.Message):
     reason: str
     serial: int
     def __init__(self, signal: _Optional[int] = ..., reason: _Optional[str] = ..., serial: _Optional[int] = ...) -> None: ...
+
+class Resize(_message.Message):
+    __slots__ = ("allocation", "notify")
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
+    notify: str
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ...) -> None: ...
 
 class Release(_message.Message):
     __slots__ = ("reason",)

@@ -64,6 +64,11 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.ForceRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.SignalResult.FromString,
                 _registered_method=True)
+        self.Resize = channel.unary_unary(
+                '/lava.v1.JobService/Resize',
+                request_serializer=protos_dot_jobs__pb2.ResizeRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.ResizeReply.FromString,
+                _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/lava.v1.JobService/Watch',
                 request_serializer=protos_dot_jobs__pb2.WatchRequest.SerializeToString,
@@ -128,6 +133,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Resize(self, request, context):
+        """bresize: a running job gives hosts back, or is to have another size.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Watch(self, request, context):
         """One JobChange at once for the present state, then one for each change until every watched job has ended.
         """
@@ -186,6 +198,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Force,
                     request_deserializer=protos_dot_jobs__pb2.ForceRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.SignalResult.SerializeToString,
+            ),
+            'Resize': grpc.unary_unary_rpc_method_handler(
+                    servicer.Resize,
+                    request_deserializer=protos_dot_jobs__pb2.ResizeRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.ResizeReply.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
@@ -370,6 +387,33 @@ class JobService:
             '/lava.v1.JobService/Force',
             protos_dot_jobs__pb2.ForceRequest.SerializeToString,
             protos_dot_jobs__pb2.SignalResult.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Resize(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/Resize',
+            protos_dot_jobs__pb2.ResizeRequest.SerializeToString,
+            protos_dot_jobs__pb2.ResizeReply.FromString,
             options,
             channel_credentials,
             insecure,

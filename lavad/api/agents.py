@@ -174,7 +174,8 @@ def key_of(key: common_pb2.AttemptKey) -> Key:
 
 def _held(host: str, one: pb.Held) -> c.HeldAttempt:
     last = _report(host, one.last) if one.HasField("last") and one.last.WhichOneof("what") else None
-    return c.HeldAttempt(key_of(one.key), last, one.launched)
+    resized = _resized(host, key_of(one.key), one.resized) if one.HasField("resized") else None
+    return c.HeldAttempt(key_of(one.key), last, one.launched, one.allocation_version, resized)
 
 
 def _report(host: str, report: pb.Report) -> Any:
@@ -188,8 +189,18 @@ def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
     return c.ReportFinished(
         host, key, end.status, checks.moment_of(end.time, time.time()), reason, checks.amount_of(end.cpu_s),
         min(end.memory_mib_max, checks.MEMORY_MAX_MIB), end.pid, checks.amount_of(end.started),
-        end.detail, end.exec_home, end.exec_cwd, report.also_released, end.lost,
+        end.detail, end.exec_home, end.exec_cwd, report.also_released, end.lost, report.allocation_version,
     )  # fmt: skip
+
+
+def _resized(host: str, key: Key, report: pb.Report) -> c.ReportResized:
+    word = report.resized
+    return c.ReportResized(host, key, report.allocation_version, word.failed, word.detail)
+
+
+def _refused(host: str, key: Key, report: pb.Report) -> c.ReportRefused:
+    word = report.refused
+    return c.ReportRefused(host, key, word.reason, word.host_fault, report.allocation_version)
 
 
 def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:
@@ -200,11 +211,12 @@ def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:
 
 
 _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {
-    "staged": lambda host, key, report: c.ReportStaged(host, key),
-    "refused": lambda host, key, report: c.ReportRefused(host, key, report.refused.reason, report.refused.host_fault),
+    "staged": lambda host, key, report: c.ReportStaged(host, key, report.allocation_version),
+    "refused": _refused,
     "started": _started,
     "finished": _finished,
-    "released": lambda host, key, report: c.ReportReleased(host, key),
+    "released": lambda host, key, report: c.ReportReleased(host, key, report.allocation_version),
+    "resized": _resized,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from lavad.api import checks, guard, identity, listing, translate
+from lavad.api import checks, guard, identity, listing, resizing, translate
 from lavad.api.outlook import OUTLOOKS_MAX, add_outlook
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
@@ -278,6 +278,15 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 jobs[record.id] = None
         ids = list(jobs)
         return [c.Target(job) for job in (ids[-1:] if newest_only else ids)]
+
+    async def Resize(self, request: pb.ResizeRequest, context: identity.Context) -> pb.ResizeReply:
+        """bresize: a running job gives hosts back, or is to have another size."""
+        caller = await identity.caller(context, self.settings)
+        try:
+            await self.engine.execute(resizing.command_of(request, caller))
+        except (Refused, NotNow) as error:
+            return pb.ResizeReply(error=str(error))
+        return pb.ResizeReply()
 
     async def Modify(self, request: pb.ModifyRequest, context: identity.Context) -> pb.ModifyReply:
         """bmod and bswitch: the named fields of jobs take new values."""

@@ -88,8 +88,6 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
         raise Refused("Start time is later than termination time")
     if spec.requeue_exit_values:
         requeue.parse(spec.requeue_exit_values)
-    if spec.resizable:
-        raise Refused("-ar: resizable jobs are not honoured by this version")
     if spec.reservation:
         raise Refused("-U: advance reservations are not honoured by this version")
     if spec.pre_exec or spec.post_exec:
@@ -118,13 +116,13 @@ def request_of(
     Raises:
         Refused: bad -R, -n, -m or -gpu.
     """
-    roles = tuple(map(role_of, spec.roles))
+    roles = tuple([role_of(role, spec.resizable) for role in spec.roles])
     return requesting.known_request(
         roles, tuple(spec.hosts), spec.exclusive, policy, table, policy.queue(queue), from_host
     )
 
 
-def role_of(role: common_pb2.Role) -> RoleAsked:
+def role_of(role: common_pb2.Role, resizable: bool = False) -> RoleAsked:
     """One role of a spec."""
     tasks_min = role.tasks_min or 1
     return RoleAsked(
@@ -136,6 +134,7 @@ def role_of(role: common_pb2.Role) -> RoleAsked:
         launch=Launch(role.launch),
         name=role.name,
         command=role.command,
+        resizable=resizable,
     )
 
 

@@ -19,6 +19,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "bjobs": (["notajob"], ["999999"], ["1["], ["0[1]x"], ["-o", "nosuchfield"], ["-q", "nowhere"]),
     "bkill": (["notajob"], ["999999"], ["-s", "NOSUCH", "1"], ["1[2-1]"], []),
     "bstop": (["notajob"], ["999999"], []),
+    "bresize": (["release", "all", "999999"], ["grow", "1"], ["request", "many", "1"], ["cancel"], []),
     "bresume": (["notajob"], ["999999"], []),
     "bmod": (
         ["notajob"], ["-W", "10", "notajob"], ["-W", "10", "999999"], ["-W", "x", "1"], ["1"], [], ["-J", "%0", "1"],

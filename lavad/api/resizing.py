@@ -1,0 +1,30 @@
+"""bresize: hosts and slots given back by a running job, or how far it is to grow."""
+
+from lavad.api import checks, translate
+from lavad.core import commands as c
+from lavad.core.reasons import Refused
+from protos import jobs_pb2 as pb
+
+WORDS_MAX = 64 << 10  # characters of a list of hosts
+
+
+def command_of(request: pb.ResizeRequest, caller: c.Caller) -> c.Command:
+    """The request for the core.
+
+    Raises:
+        Refused: it makes no sense.
+    """
+    checks.check_refs([request.ref])
+    checks.check_texts(request)
+    target = translate.target_of(request.ref)
+    if target.indices is not None:
+        raise Refused("The job is not resizable: elements of job arrays never are")
+    if len(request.what) > WORDS_MAX:
+        raise Refused("The list of hosts is too long")
+    if request.action == pb.RESIZE_RELEASE:
+        return c.ShrinkJob(target, request.what, caller, request.notify)
+    if request.action == pb.RESIZE_REQUEST and not request.tasks:
+        raise Refused("Bad number of slots: it is at least 1")
+    if request.action in (pb.RESIZE_REQUEST, pb.RESIZE_CANCEL):
+        return c.WishSize(target, request.tasks if request.action == pb.RESIZE_REQUEST else 0, caller)
+    raise Refused(f"Unknown action: {request.action}")

@@ -1,0 +1,115 @@
+"""A job that grows into idle room and gives hosts back, with real processes: its lists, its tasks, its command."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+# The program of an elastic launcher, in short: it asks for its hosts again and again and keeps one task on each.
+ELASTIC = """\
+import os, subprocess, sys, time
+from pathlib import Path
+
+folder, tasks = Path(sys.argv[1]), {}
+while not (folder / "stop").exists():
+    lines = subprocess.run([os.environ["LAVA_DISCOVER_HOSTS"]], capture_output=True, text=True).stdout.split()
+    hosts = [line.partition(":")[0] for line in lines]
+    listed = Path(os.environ["LSB_DJOB_HOSTFILE"]).read_text().split()
+    with open(folder / "seen", "a") as seen:
+        print(" ".join(lines), "|", " ".join(listed), file=seen)
+    for host in hosts[1:]:
+        if host not in tasks or tasks[host].poll() is not None:
+            tasks[host] = subprocess.Popen(["blaunch", host, f"echo $$ > {folder}/task-$(hostname); exec sleep 300"])
+    time.sleep(0.2)
+"""
+
+
+def _last_seen(folder: Path) -> tuple[str, list[str]]:
+    path = folder / "seen"
+    lines = path.read_text().split("\n")[:-1] if path.exists() else []
+    told, _, listed = lines[-1].partition(" | ") if lines else ("", "", "")
+    return told, listed.split()
+
+
+def _size(cluster: Cluster, job: int) -> int:
+    text = cluster.run("bjobs", "-noheader", "-o", "slots", str(job)).stdout.strip()
+    return int(text) if text.isdigit() else 0
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _task(folder: Path, host: str) -> int:
+    path = folder / f"task-{host}"
+    text = path.read_text().strip() if path.exists() else ""
+    return int(text) if text.isdigit() else 0
+
+
+def test_an_elastic_job_grows_and_gives_back(tmp_path: Path) -> None:
+    """It grows when another job ends, and shrinks by bresize: a host leaves its lists first, then its task there ends.
+
+    A master or an agent killed in the middle loses nothing.
+    """
+    (tmp_path / "elastic.py").write_text(ELASTIC)
+    notes = tmp_path / "notes"
+    notify = f'echo "$LSB_RESIZE_EVENT $LSB_RESIZE_HOSTS" >> {notes}'
+    with a_cluster(tmp_path / "cluster", 3, 2) as cluster:
+        first, second, third = sorted(cluster.hosts())
+        blocking = cluster.submit("-n", "4", "-R", f"select[hname!={first}]", "sleep", "300")
+        wait_for(lambda: cluster.states(blocking)[0][0] == "RUN", 30, "the first job")
+        job = cluster.submit("-ar", "-n", "2,6", "-rnc", notify, "python3", f"{tmp_path}/elastic.py", str(tmp_path))
+        wait_for(lambda: _last_seen(tmp_path)[0] == f"{first}:2", 30, "the elastic job on one host")
+        assert cluster.run("bkill", str(blocking)).returncode == 0
+        wait_for(lambda: _size(cluster, job) == 6, 60, "the job to grow")
+        wait_for(lambda: set(_last_seen(tmp_path)[1]) == {first, second, third}, 20, "all hosts in its lists")
+        assert len(_last_seen(tmp_path)[1]) == 6
+        wait_for(lambda: _task(tmp_path, second) and _task(tmp_path, third), 30, "a task on each new host")
+        assert notes.read_text().split("\n")[0].split()[0] == "grow"
+
+        leaving = _task(tmp_path, third)
+        cluster.kill("lavad")
+        cluster.up()
+        wait_for(lambda: cluster.run("bresize", "release", third, str(job)).returncode == 0, 30, "bresize")
+        cluster.kill(f"agent-{first}")
+        cluster.up()
+        wait_for(lambda: not _is_alive(leaving), 60, "the task on the host that leaves to end")
+        assert third not in _last_seen(tmp_path)[1], "it was told to end before the job knew"
+        assert _is_alive(_task(tmp_path, second))
+        wait_for(lambda: _size(cluster, job) == 4, 30, "the smaller allocation")
+        wait_for(lambda: f"shrink {third} 2" in notes.read_text(), 20, "the notification")
+        refused = cluster.run("bresize", "release", first, str(job))
+        assert refused.returncode != 0
+        assert "first host" in refused.stderr
+
+        other = cluster.submit("-n", "2", "-m", third, "true")
+        wait_for(lambda: cluster.states(other)[0][0] == "DONE", 30, "a job on the host that was given back")
+        (tmp_path / "stop").touch()
+        wait_for(lambda: cluster.states(job)[0][0] == "DONE", 60, "the end of the elastic job")
+        history = cluster.history(job)
+        assert re.search(r"Resized to 6 slots", history)
+        assert re.search(r"Resized to 4 slots", history)
+        wait_for(lambda: not _is_alive(_task(tmp_path, second)), 30, "its last task")
+
+
+def test_a_growth_that_the_job_will_not_have_is_taken_back(tmp_path: Path) -> None:
+    """The notification command fails: the job keeps what it had, and what it was offered is free again."""
+    with a_cluster(tmp_path / "cluster", 2, 2) as cluster:
+        _, second = sorted(cluster.hosts())
+        blocking = cluster.submit("-n", "2", "-m", second, "sleep", "300")
+        wait_for(lambda: cluster.states(blocking)[0][0] == "RUN", 30, "the first job")
+        job = cluster.submit("-ar", "-n", "2,4", "-rnc", '[ "$LSB_RESIZE_EVENT" = shrink ]', "sleep", "300")
+        wait_for(lambda: cluster.states(job)[0][0] == "RUN", 30, "the resizable job")
+        assert cluster.run("bkill", str(blocking)).returncode == 0
+        wait_for(lambda: "notification command failed" in cluster.history(job), 60, "the growth to be taken back")
+        wait_for(lambda: _size(cluster, job) == 2, 20, "its old size")
+        other = cluster.submit("-n", "2", "-m", second, "true")
+        wait_for(lambda: cluster.states(other)[0][0] == "DONE", 60, "a job in the room that it did not take")
+        assert cluster.states(job)[0][0] == "RUN"

@@ -1,0 +1,107 @@
+"""Another allocation on a host: what the ledger makes of it, what a restart leaves of it, what the job can read."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from agents.environment import OwnFiles, put_lists
+from agents.journal import Journal, order_record, resized_record, spec_record
+from agents.ledger import Ledger, State
+from agents.resizes import difference
+from protos.agents_pb2 import JobSpecBlob, Order, Resize
+from protos.agents_pb2 import Release as ReleaseOrder
+from protos.common_pb2 import HostShare
+from tests.agents.test_ledger import KEY, a_ledger, finish, order, stage_order, words
+
+SMALL = [HostShare(host="h1", slots=1), HostShare(host="h2", slots=1)]
+LARGE = [*SMALL, HostShare(host="h3", slots=2)]
+
+
+def resize(version: int, allocation: list[HostShare]) -> Order:
+    """A resize order."""
+    return order(version=version, resize=Resize(allocation=allocation))
+
+
+def a_running(ledger: Ledger) -> Ledger:
+    """With the attempt on two hosts, held by a shepherd."""
+    ledger.order(stage_order(launch_now=False))
+    ledger.placed(KEY)
+    return ledger
+
+
+def test_an_allocation_counts_once_and_only_if_it_is_newer() -> None:
+    """Repeated and older orders change nothing; a repeated one is answered once the job has been told."""
+    ledger = a_running(a_ledger())
+    assert words(ledger.order(resize(3, LARGE))) == ["note", "adapt"]
+    assert words(ledger.order(resize(3, LARGE))) == []
+    assert words(ledger.order(resize(2, SMALL))) == []
+    assert [share.host for share in ledger.entries[KEY].stage.allocation] == ["h1", "h2", "h3"]
+    (report,) = ledger.resized(KEY, 3, False, "")
+    assert report.allocation_version == 3
+    assert words(ledger.order(resize(3, LARGE))) == ["say resized"]
+    (held,) = ledger.held()
+    assert (held.allocation_version, held.resized.allocation_version) == (3, 3)
+
+
+def test_a_word_about_an_older_allocation_is_not_said() -> None:
+    """While the job was being told, a newer one came."""
+    ledger = a_running(a_ledger())
+    ledger.order(resize(2, LARGE))
+    ledger.order(resize(3, SMALL))
+    assert ledger.resized(KEY, 2, False, "") == []
+    assert [share.host for share in ledger.entries[KEY].before] == ["h1", "h2"], "the job was told of no other"
+
+
+def test_a_host_that_left_may_come_back() -> None:
+    """With a newer version, once nothing is left of its earlier stay; not before."""
+    ledger = a_running(a_ledger())
+    ledger.order(order(release=ReleaseOrder()))
+    assert words(ledger.order(stage_order(launch_now=False, version=5))) == ["say refused"]
+    ledger.released(KEY)
+    assert words(ledger.order(stage_order(launch_now=False, version=1))) == ["say released"]
+    assert words(ledger.order(stage_order(launch_now=False, version=5))) == ["note", "renew", "place"]
+    assert not ledger.forget(KEY), "what the master forgot was the earlier stay"
+    ledger.placed(KEY)
+    ledger.reconcile({KEY: False}, {KEY}, {KEY: finish()}, {}, False, 1.0)
+    assert ledger.entries[KEY].state is State.HELD, "the logs tell of its earlier stay"
+
+
+def test_a_restart_knows_what_the_job_was_told(tmp_path: Path) -> None:
+    """An allocation that the job has not been told of is told again, with the difference to what it knows."""
+    journal = Journal(tmp_path / "journal")
+    journal.rewrite(Ledger(), "boot")
+    journal.append([spec_record(JobSpecBlob(job=7, version=1, user="u", uid=1))])
+    journal.append([order_record(stage_order(launch_now=False)), order_record(resize(2, LARGE))])
+    for told in (False, True):
+        for _ in range(2):  # from what was appended, then from what was written anew
+            ledger, _ = journal.load()
+            entry = ledger.entries[KEY]
+            assert (entry.version, entry.joined, entry.is_told) == (2, 1, told)
+            assert [share.host for share in entry.stage.allocation] == ["h1", "h2", "h3"]
+            if not told:
+                assert [share.host for share in entry.before] == ["h1", "h2"]
+            journal.rewrite(ledger, "boot")
+        ledger.placed(KEY)
+        (report,) = ledger.resized(KEY, 2, False, "")
+        journal.append([resized_record(report)])
+
+
+def test_lists_are_replaced_as_a_whole(tmp_path: Path) -> None:
+    """The paths stay, whoever has a file open keeps what it was, and the program prints hosts with their slots."""
+    files, blob = OwnFiles(tmp_path, "7-0-1"), JobSpecBlob(job=7)
+    before = put_lists(blob, SMALL, files)
+    with open(before["LSB_DJOB_HOSTFILE"]) as opened:
+        after = put_lists(blob, LARGE, files)
+        assert opened.read() == "h1\nh2\n"
+    assert after == before
+    assert Path(after["LSB_DJOB_HOSTFILE"]).read_text() == "h1\nh2\nh3\nh3\n"
+    told = subprocess.run([after["LAVA_DISCOVER_HOSTS"]], capture_output=True, text=True, check=True)
+    assert told.stdout == "h1:1\nh2:1\nh3:2\n"
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".new")]
+
+
+def test_what_changed_is_told_in_lsfs_words() -> None:
+    """Host and slots, only of what is more."""
+    assert difference(LARGE, SMALL) == "h3 2"
+    assert difference([HostShare(host="h1", slots=3)], LARGE) == "h1 2"
+    assert difference(SMALL, LARGE) == ""
