@@ -80,7 +80,7 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
         cluster.attempts.pop(key, None)
 
 
-def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
+def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> None:
     attempt.unreleased.discard(name)
     cluster.easing.take_again(cluster.table, attempt.key, name)
     if not attempt.unreleased:
@@ -92,7 +92,7 @@ def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str) -> None:
         cluster.table.give_back(host.row, share, attempt.takes_whole_hosts)
         if cluster.pools:
             cluster.pools.give_back(attempt.key, (share,), not attempt.unreleased)
-    resizing.host_left(cluster, attempt, name)
+    resizing.host_left(cluster, attempt, name, at)
     if not attempt.unreleased and attempt.over:
         cluster.attempts.pop(attempt.key, None)
 
@@ -347,7 +347,7 @@ def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
 
 
 def _host_released(cluster: "Cluster", event: e.HostReleased) -> None:
-    _give_share_back(cluster, cluster.attempts[event.key], event.host)
+    _give_share_back(cluster, cluster.attempts[event.key], event.host, event.at)
 
 
 def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:

@@ -27,7 +27,7 @@ class Charge:
         self.slots = sum([share.slots for share in self.allocation])
         self.gpus = sum([len(share.gpus) for share in self.allocation])
         self.run_limit_s = run_limit_s
-        self.start = attempt.dispatched_at
+        self.start = attempt.charged_since
         self.cpu_s = 0.0
 
 
@@ -41,7 +41,7 @@ def charge(cluster: "Cluster", attempt: Attempt, shared: Shared) -> None:
     cluster.limits.charge(consumer, one.allocation)
     if account is not None:
         rate = cluster.shares.trees[shared.queue].run_fading
-        _move(one, account, 1, attempt.dispatched_at, rate)
+        _move(one, account, 1, one.start, rate)
 
 
 def discharge(cluster: "Cluster", attempt: Attempt, queue: str, now: float, cpu_s: float) -> None:
@@ -72,7 +72,7 @@ def _move(one: Charge, account: Account, sign: int, now: float, rate: float) -> 
 def recharge(cluster: "Cluster", job: Job, shared: Shared) -> None:
     """A running job counts elsewhere, or counts for more or less: it was switched, or has grown or shrunk.
 
-    It counts as if it had always been so: what it held before is not remembered beside what it holds.
+    What it held before is in ``Attempt.charged_since``: slots times seconds stay what they were.
     """
     attempt = job.attempt
     one = cluster.charges.pop(attempt.key, None) if attempt is not None else None

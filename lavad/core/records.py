@@ -86,6 +86,7 @@ class Resizing:
     notify: str = ""  # a command to run in place of the job's own notification
     reason: str = ""  # of the growth
     joined: tuple[tuple[str, int], ...] = ()  # hosts that came later, with the version they came with
+    since: float = 0.0  # as if it had held what it holds from then on: the same slots times seconds; 0: the dispatch
 
 
 NEVER_RESIZED = Resizing()
@@ -178,6 +179,11 @@ class Attempt:
         if not (change.growth or change.leaving):
             return self.allocation
         return grown(grown(self.allocation, change.growth), change.leaving)
+
+    @property
+    def charged_since(self) -> float:
+        """From when on it counts with what it holds now; with that, slots times seconds are what they were."""
+        return self.resizing.since or self.dispatched_at
 
     def joined_with(self, host: str) -> int:
         """The version with which a host became part of the attempt: older words of it are of an earlier stay."""

@@ -40,16 +40,17 @@ def forget(cluster: "Cluster", attempt: Attempt) -> None:
     cluster.resizing.pop(attempt.key, None)
 
 
-def host_left(cluster: "Cluster", attempt: Attempt, host: str) -> None:
+def host_left(cluster: "Cluster", attempt: Attempt, host: str, at: float) -> None:
     """A host has let go of the attempt: it is no part of any change any more."""
     change = attempt.resizing
     if change.growth or change.leaving:
+        before = _slots(attempt)
         growth = tuple(share for share in change.growth if share.host != host)
         leaving = tuple(share for share in change.leaving if share.host != host)
         attempt.resizing = replace(change, growth=growth, leaving=leaving)
         attempt.staged.discard(host)
         _note_waiting(cluster, attempt)
-        _recount(cluster, attempt)
+        _recount(cluster, attempt, before, at)
 
 
 def _note_waiting(cluster: "Cluster", attempt: Attempt) -> None:
@@ -69,8 +70,8 @@ def _changed(cluster: "Cluster", event: Any) -> Attempt:
     return job.attempt
 
 
-def _rebook(cluster: "Cluster", attempt: Attempt, names: Iterable[str]) -> None:
-    """Book on these hosts what the attempt now holds there, in place of what it held."""
+def _rebook(cluster: "Cluster", attempt: Attempt, names: Iterable[str], before_all: int, at: float) -> None:
+    """Book on these hosts what the attempt now holds there, in place of what it held: so many slots in all."""
     booked = {share.host: share for share in attempt.booked}
     for name in dict.fromkeys(names):
         host = cluster.hosts[name]
@@ -88,11 +89,19 @@ def _rebook(cluster: "Cluster", attempt: Attempt, names: Iterable[str]) -> None:
             cluster.pools.take(attempt.key, cluster.pools.number_of(shared.user, shared.queue), (now,))
         else:
             host.attempts.pop(attempt.key, None)
-    _recount(cluster, attempt)
+    _recount(cluster, attempt, before_all, at)
 
 
-def _recount(cluster: "Cluster", attempt: Attempt) -> None:
-    """Limits and shares count what it holds now."""
+def _slots(attempt: Attempt) -> int:
+    return sum(share.slots for share in attempt.booked)
+
+
+def _recount(cluster: "Cluster", attempt: Attempt, before: int, at: float) -> None:
+    """Limits and shares count what it holds now; slots times seconds so far are kept."""
+    now = _slots(attempt)
+    if now and now != before:
+        since = at - (at - attempt.charged_since) * before / now
+        attempt.resizing = replace(attempt.resizing, since=since)
     job = cluster.holder(attempt.key)
     if job is not None and attempt.key in cluster.charges:
         charges.recharge(cluster, job, job.shared)
@@ -100,6 +109,7 @@ def _recount(cluster: "Cluster", attempt: Attempt) -> None:
 
 def _growing(cluster: "Cluster", event: e.AttemptGrowing) -> None:
     attempt = _changed(cluster, event)
+    slots = _slots(attempt)
     here = {share.host for share in attempt.allocation}
     new = [share.host for share in event.additions if share.host not in here]
     joined = tuple({**dict(attempt.resizing.joined), **dict.fromkeys(new, event.version)}.items())
@@ -108,21 +118,23 @@ def _growing(cluster: "Cluster", event: e.AttemptGrowing) -> None:
         attempt.resizing, growth=event.additions, due=event.due, reason=event.reason, joined=joined
     )
     attempt.unreleased.update(new)
-    _rebook(cluster, attempt, (share.host for share in event.additions))
+    _rebook(cluster, attempt, (share.host for share in event.additions), slots, event.at)
     _note_waiting(cluster, attempt)
 
 
 def _growth_given_up(cluster: "Cluster", event: e.GrowthGivenUp) -> None:
     attempt = _changed(cluster, event)
+    slots = _slots(attempt)
     growth = attempt.resizing.growth
     attempt.version = event.version
     attempt.resizing = replace(attempt.resizing, growth=(), due=0.0, retry_at=event.retry_at, reason="")
-    _rebook(cluster, attempt, (share.host for share in growth))
+    _rebook(cluster, attempt, (share.host for share in growth), slots, event.at)
     _note_waiting(cluster, attempt)
 
 
 def _resized(cluster: "Cluster", event: e.AttemptResized) -> None:
     attempt = _changed(cluster, event)
+    slots = _slots(attempt)
     before, change = attempt.allocation, attempt.resizing
     leaving = grown(change.leaving, given_up(before, event.allocation))
     attempt.allocation, attempt.version = event.allocation, event.version
@@ -138,19 +150,21 @@ def _resized(cluster: "Cluster", event: e.AttemptResized) -> None:
         event.notify,
         "",
         change.joined,
+        change.since,
     )
-    _rebook(cluster, attempt, (share.host for share in (*before, *event.allocation)))
+    _rebook(cluster, attempt, (share.host for share in (*before, *event.allocation)), slots, event.at)
     _note_waiting(cluster, attempt)
 
 
 def _noted(cluster: "Cluster", event: e.ResizeNoted) -> None:
     """Slots that were given up on hosts that stay are free now; hosts that leave have yet to say that they are."""
     attempt = _changed(cluster, event)
+    slots = _slots(attempt)
     here = {share.host for share in attempt.allocation}
     before = attempt.resizing.leaving
     leaving = tuple(share for share in before if share.host not in here)
     attempt.resizing = replace(attempt.resizing, leaving=leaving, due=0.0, is_told=True, added=(), notify="")
-    _rebook(cluster, attempt, (share.host for share in before if share.host in here))
+    _rebook(cluster, attempt, (share.host for share in before if share.host in here), slots, event.at)
     _note_waiting(cluster, attempt)
 
 

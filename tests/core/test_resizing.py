@@ -1,0 +1,52 @@
+"""A changing allocation: what it counts for, and what its shares come to."""
+
+from lavad.core import commands as c
+from lavad.core.allocations import could_give, given_up, grown, shrunk, tasks_of
+from lavad.core.model import HostShare, RoleRequest
+from tests.builders import ANN, Story, a_host, a_job
+
+ROLE = RoleRequest(tasks_min=2, tasks_max=8, memory_mib=100)
+
+
+def test_slots_times_seconds_are_what_was_held() -> None:
+    """Two slots for ten seconds, four for ten, three for ten: ninety, however it is asked for."""
+    story = Story()
+    story.join(a_host("n1", 2))
+    job = story.submit(a_job(tasks_min=1, tasks_max=4, resizable=True))
+    story.plan()
+    key, begin = story.key(job), story.now
+    story.do(c.ReportStarted("n1", key, 4711, story.now))
+    attempt = story.cluster.attempts[key]
+    story.now += 10
+    story.join(a_host("n2", 2))
+    story.plan()
+    story.do(c.ReportStaged("n2", key))
+    story.do(c.ReportResized("n1", key, attempt.resizing.version))
+    story.now += 10
+    story.do(c.ShrinkJob(c.Target(job), "1*n2", ANN))
+    story.do(c.ReportResized("n1", key, attempt.resizing.version))
+    story.now += 10
+    assert attempt.slots == 3
+    assert attempt.dispatched_at == begin
+    assert abs((story.now - attempt.charged_since) * attempt.slots - (2 + 4 + 3) * 10) < 1e-6
+
+
+def test_growing_and_shrinking_undo_each_other() -> None:
+    """What an allocation is given can be taken again, and what it gives up is what it had more."""
+    small = (HostShare("h1", 2, 100, (), (2,)),)
+    more = (HostShare("h1", 1, 0, (), (1,)), HostShare("h2", 2, 100, (), (2,)))
+    large = grown(small, more)
+    assert [(share.host, share.slots, share.memory_mib) for share in large] == [("h1", 3, 100), ("h2", 2, 100)]
+    assert shrunk(large, more) == small
+    assert given_up(large, small) == more
+
+
+def test_the_newest_hosts_are_given_up_first_and_the_lead_host_stays() -> None:
+    """Down to the least that the job can do with; where tasks have devices only whole hosts."""
+    shares = tuple(HostShare(f"h{number}", 2, 100, (), (2,)) for number in (1, 2, 3))
+    assert [(one.host, one.slots) for one in could_give(shares, ROLE, 3)] == [("h2", 1), ("h3", 2)]
+    assert tasks_of(could_give(shares, ROLE, 100)) == 4
+    with_gpus = RoleRequest(tasks_min=2, tasks_max=8, gpus=1)
+    assert [one.host for one in could_give(shares, with_gpus, 3)] == ["h3"]
+    alone = RoleRequest(tasks_min=1, tasks_max=8)
+    assert [(one.host, one.slots) for one in could_give(shares[:1], alone, 9)] == [("h1", 1)]
