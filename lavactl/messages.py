@@ -180,7 +180,7 @@ else:
     SubmitItem = _message("SubmitItem", "1 request_id b, 2 spec JobSpec, 3 retry t", JobSpec)
     SubmitBatch = _message("SubmitBatch", "1 items SubmitItem*", SubmitItem)
     SubmitResult = _message(
-        "SubmitResult", "1 request_id b, 2 job u, 3 queue s, 4 default_queue t, 5 error s, 6 retry_later t"
+        "SubmitResult", "1 request_id b, 2 job u, 3 queue s, 4 default_queue t, 5 error s, 6 retry_later t, 7 retry_s u"
     )
     SubmitReplies = _message("SubmitReplies", "1 results SubmitResult*", SubmitResult)
     JobFilter = _message(

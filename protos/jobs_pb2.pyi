@@ -155,20 +155,22 @@ class SubmitBatch(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[SubmitItem, _Mapping]]] = ...) -> None: ...
 
 class SubmitResult(_message.Message):
-    __slots__ = ("request_id", "job", "queue", "default_queue", "error", "retry_later")
+    __slots__ = ("request_id", "job", "queue", "default_queue", "error", "retry_later", "retry_s")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_QUEUE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     RETRY_LATER_FIELD_NUMBER: _ClassVar[int]
+    RETRY_S_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     job: int
     queue: str
     default_queue: bool
     error: str
     retry_later: bool
-    def __init__(self, request_id: _Optional[bytes] = ..., job: _Optional[int] = ..., queue: _Optional[str] = ..., default_queue: _Optional[bool] = ..., error: _Optional[str] = ..., retry_later: _Optional[bool] = ...) -> None: ...
+    retry_s: int
+    def __init__(self, request_id: _Optional[bytes] = ..., job: _Optional[int] = ..., queue: _Optional[str] = ..., default_queue: _Optional[bool] = ..., error: _Optional[str] = ..., retry_later: _Optional[bool] = ..., retry_s: _Optional[int] = ...) -> None: ...
 
 class SubmitReplies(_message.Message):
     __slots__ = ("results",)

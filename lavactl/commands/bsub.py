@@ -58,8 +58,9 @@ def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
         reason = result.error or "the master gave no reason"
         if not result.retry_later or left <= 0:
             raise CommandError(reason)
-        io.error(f"{reason.rstrip('.')}. Retrying in {RETRY_S:.0f} seconds...")
-        io.sleep(RETRY_S)
+        pause_s = result.retry_s or RETRY_S
+        io.error(f"{reason.rstrip('.')}. Retrying in {pause_s:.0f} seconds...")
+        io.sleep(pause_s)
         item.retry = True
 
 

@@ -146,7 +146,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         reply = pb.QueuesReply(missing=[name for name in request.names if name not in known])
         for queue in sorted(cluster.policy.queues, key=lambda one: -one.priority):
             if (not request.names or queue.name in request.names) and self._is_meant(queue, request):
-                reply.queues.append(queue_record(cluster, queue))
+                reply.queues.append(queue_record(cluster, queue, self.engine.clock()))
         return reply
 
     def _is_meant(self, queue: Queue, request: pb.QueuesRequest) -> bool:

@@ -125,6 +125,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         else:
             result.error = str(answer)
             result.retry_later = isinstance(answer, NotNow)
+            result.retry_s = max(1, round(self.engine.cluster.policy.retry_submit_s))
 
     # -- read ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
 from lavad.core.policy import Fairshare, JobOrder, Queue, Threshold
+from lavad.core.scheduling.share_tree import share_tree
 from protos import cluster_pb2 as pb
 
 S = JobState
@@ -15,7 +16,7 @@ _AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "REQ
                "LAVA_JOB_ORDER")  # fmt: skip
 
 
-def queue_record(cluster: Cluster, queue: Queue) -> pb.QueueRecord:
+def queue_record(cluster: Cluster, queue: Queue, now: float) -> pb.QueueRecord:
     """Everything about a queue."""
     record = pb.QueueRecord(
         name=queue.name,
@@ -32,6 +33,7 @@ def queue_record(cluster: Cluster, queue: Queue) -> pb.QueueRecord:
     _add_parameters(record, queue)
     if queue.fairshare is not None:
         _add_shares(record, queue.fairshare)
+        _add_tree(record, cluster, now)
     windows = cluster.windows.get(queue.name)
     if queue.active and windows is not None and not (windows.may_run and windows.may_dispatch):
         record.status = "Inact_Win"
@@ -120,6 +122,27 @@ def _add_shares(record: pb.QueueRecord, fairshare: Fairshare) -> None:
     for share in fairshare.shares:
         name = share.name + "@" * (share.each and share.name != "default")
         record.shares.add(name=name, shares=share.shares)
+
+
+def _add_tree(record: pb.QueueRecord, cluster: Cluster, now: float) -> None:
+    """How each account stands; those of one group follow each other."""
+    rows = share_tree(cluster, record.name, now)
+    groups = {row.path.rpartition("/")[0]: None for row in rows}
+    for group in groups:
+        for row in rows:
+            if row.path.rpartition("/")[0] == group:
+                record.share_tree.add(
+                    path=f"/{group.partition('/')[2]}" if "/" in group else "",
+                    name=row.name,
+                    shares=row.shares,
+                    priority=row.priority,
+                    started=row.started,
+                    reserved=row.reserved,
+                    cpu_s=row.cpu_time_s,
+                    run_s=row.run_time_s,
+                    gpu_run_s=row.gpu_run_time_s,
+                    is_group=row.is_group,
+                )
 
 
 def threshold_record(threshold: Threshold) -> pb.ThresholdRecord:

@@ -3,7 +3,9 @@
 from lavad.config.params import PARAMETERS
 from lavad.config.site import Honoured
 from lavad.core.cluster import Cluster
-from lavad.core.policy import Fairshare, Limit, Names, Policy
+from lavad.core.limit_usage import LimitUsage, limit_usage
+from lavad.core.limits import LimitKind
+from lavad.core.policy import ALL, Fairshare, Limit, Names, Policy
 from protos import cluster_pb2 as pb
 
 _PLAIN = Fairshare(())
@@ -46,11 +48,31 @@ def _present(policy: Policy) -> dict[str, str]:
 
 
 def limits_reply(cluster: Cluster) -> pb.LimitsReply:
-    """Limit sections as configured."""
+    """Limit sections as configured, and what is in use of each."""
     reply = pb.LimitsReply()
+    in_use = [one for one in limit_usage(cluster) if one.kind is LimitKind.SECTION]
     for limit in cluster.policy.limits:
-        reply.limits.add(name=limit.name, configured=_configured(limit))
+        record = reply.limits.add(name=limit.name, configured=_configured(limit))
+        lines: dict[tuple[str, str, str, str], pb.LimitUsage] = {}
+        for one in in_use:
+            if one.name != limit.name:
+                continue
+            users, queues = _who(one.user, one.users), _who(one.queue, one.queues)
+            projects = _who(one.project, one.projects)
+            who = (users, queues, _where(one), projects)
+            if who not in lines:
+                lines[who] = record.usage.add(users=users, queues=queues, hosts=who[2], projects=projects)
+            lines[who].used[one.what.upper()] = f"{one.used:g}/{one.most:g}"
     return reply
+
+
+def _who(one: str, names: Names) -> str:
+    """The consumer that the line is about; those that it counts together; nothing where it tells none apart."""
+    return one or (names_text(names) if names != ALL else "")
+
+
+def _where(one: LimitUsage) -> str:
+    return one.host or (names_text(one.hosts) if one.hosts is not None else "")
 
 
 def _configured(limit: Limit) -> dict[str, str]:

@@ -18,7 +18,7 @@ def a_site() -> Story:
 def test_a_queue() -> None:
     """Limits in LSF's words, groups with a slash, policies, shares."""
     story = a_site()
-    record = queue_record(story.cluster, story.cluster.policy.by_name["normal"])
+    record = queue_record(story.cluster, story.cluster.policy.by_name["normal"], story.now)
     assert dict(record.parameters) == {
         "RUNLIMIT": "4320.0 min",
         "PROCLIMIT": "1 256",
@@ -37,10 +37,10 @@ def test_a_queue() -> None:
         ("mem", 400, True), ("scratch", 10, False),
     ]  # fmt: skip
     assert record.is_default
-    short = queue_record(story.cluster, story.cluster.policy.by_name["short"])
+    short = queue_record(story.cluster, story.cluster.policy.by_name["short"], story.now)
     assert (short.parameters["CPULIMIT"], short.default_limits["CPULIMIT"]) == ("120.0 min", "30.0 min")
     assert short.parameters["CORELIMIT"] == "512 K"
-    night = queue_record(story.cluster, story.cluster.policy.by_name["night"])
+    night = queue_record(story.cluster, story.cluster.policy.by_name["night"], story.now)
     assert (night.per_host, night.per_processor, night.HasField("max")) == (16, 0.5, False)
     assert night.parameters["POLICIES"] == "PREEMPTABLE  ROUND_ROBIN"
 
