@@ -14,7 +14,7 @@ from lavad.core.events import NewJob
 from lavad.core.model import SUSPENDED, JobState, Launch, Request, RoleRequest, Shared, pack_text
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow, Refused
-from lavad.core.records import ArrayRecord, Job
+from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 from lavad.simulator.checkers import Violation, check
@@ -155,7 +155,7 @@ class Users:
         elif what == "force":
             self._force(target, job, index)
         elif what in ("less", "more"):
-            self._resize(target, what)
+            self._resize(what)
         else:
             self._close_a_host()
 
@@ -169,16 +169,18 @@ class Users:
         self.world.history.forced.update((job, one) for one in elements)
         self._kill(c.KillJob(target, ROOT, remove=True), job, index)
 
-    def _resize(self, target: c.Target, what: str) -> None:
-        """Give back all that can be spared, or the host that came last; or let the job grow to its maximum again."""
-        record = self.world.master.cluster.jobs.get(target.job)
-        if not isinstance(record, Job) or record.attempt is None:
+    def _resize(self, what: str) -> None:
+        """Some job gives back all that can be spared, or the host that came last; or may grow to its maximum again."""
+        cluster = self.world.master.cluster
+        if not cluster.resizable:
             return
+        key, attempt = self.rng.choice(list(cluster.resizable.items()))
+        target = c.Target(key.job)
         if what == "less":
-            last = record.attempt.allocation[-1].host
+            last = attempt.allocation[-1].host
             self._ask(c.ShrinkJob(target, self.rng.choice(("all", last, f"1*{last}")), ROOT), lambda _: None)
         else:
-            self._ask(c.WishSize(target, record.shared.request.slots_max, ROOT), lambda _: None)
+            self._ask(c.WishSize(target, cluster.jobs[key.job].shared.request.slots_max, ROOT), lambda _: None)
 
     def _resume_later(self, target: c.Target) -> None:
         self.world.after(self.rng.uniform(0.0, 20), lambda: self._ask(c.ResumeJob(target, ROOT), lambda _: None))
