@@ -16,6 +16,8 @@ import numpy as np
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Request, RoleRequest
+from lavad.core.requirements import span
+from lavad.core.requirements.span import Span
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 
@@ -32,6 +34,9 @@ class Change(Enum):
     SPAN = "how tasks are spread over hosts"
     HOSTS = "the hosts named"
     SELECT = "the condition on hosts"
+    SAME = "hosts that are alike"
+    RESOURCES = "the site's resources"
+    AFFINITY = "processors of its own"
     EXCLUSIVE = "hosts of its own"
     TASKS = "the number of tasks"
 
@@ -84,7 +89,8 @@ def _idle(cluster: Cluster) -> Generator[None, None, HostTable]:
 def advise(table: HostTable, request: Request) -> Generator[None, None, list[Advice]]:
     """The smallest sufficient change of each kind, those first that cost the job least; none when it fits as it is."""
     found: list[Advice] = []
-    if len(request.roles) != 1 or place(Room(table), request) is not None:
+    is_simple = len(request.roles) == 1 and not request.alternatives
+    if not is_simple or place(Room(table), request) is not None:
         return found
     for change, steps_of in _STEPS.items():
         yield
@@ -138,8 +144,8 @@ def _fewer_gpus(table: HostTable, request: Request) -> list[Request]:
 def _looser_span(table: HostTable, request: Request) -> list[Request]:
     """Fewer tasks on each host, then as they come."""
     role = request.roles[0]
-    if role.one_host:
-        return [_with_role(request, one_host=False)]
+    if role.one_host or role.block or role.stripe or role.ptile < 0:
+        return [_with_role(request, one_host=False, block=0, stripe=0, ptile=0, ptile_by=())]
     if not role.ptile:
         return []
     fewer = [_with_role(request, ptile=count) for count in range(role.ptile - 1, 0, -1)]
@@ -152,6 +158,19 @@ def _any_host(table: HostTable, request: Request) -> list[Request]:
 
 def _no_condition(table: HostTable, request: Request) -> list[Request]:
     return [_with_role(request, select="")] if request.roles[0].select else []
+
+
+def _unlike_hosts(table: HostTable, request: Request) -> list[Request]:
+    role = request.roles[0]
+    return [_with_role(request, same="", cu="")] if role.same or role.cu else []
+
+
+def _no_resources(table: HostTable, request: Request) -> list[Request]:
+    return [_with_role(request, rusage="")] if request.roles[0].rusage else []
+
+
+def _unbound(table: HostTable, request: Request) -> list[Request]:
+    return [_with_role(request, affinity="")] if request.roles[0].affinity else []
 
 
 def _shared_hosts(table: HostTable, request: Request) -> list[Request]:
@@ -169,6 +188,9 @@ _STEPS: dict[Change, Steps] = {
     Change.SPAN: _looser_span,
     Change.HOSTS: _any_host,
     Change.SELECT: _no_condition,
+    Change.SAME: _unlike_hosts,
+    Change.RESOURCES: _no_resources,
+    Change.AFFINITY: _unbound,
     Change.EXCLUSIVE: _shared_hosts,
     Change.GPUS: _fewer_gpus,
     Change.TASKS: _fewer_tasks,
@@ -189,14 +211,26 @@ def options(advice: Advice) -> str:
         case Change.GPUS:
             per = "/task" if role.gpus_per_task else ""
             return f'-gpu "num={role.gpus}{per}"' if role.gpus else "-gpun"
-        case Change.MEMORY | Change.SPAN | Change.SELECT:
+        case _:
             text = requirement_text(role)
             return f'-R "{text}"' if text else "-Rn"
 
 
 def requirement_text(role: RoleRequest) -> str:
     """What -R would have to say for a role like this."""
-    span = "hosts=1" if role.one_host else f"ptile={role.ptile}" if role.ptile else ""
     memory = f"mem={role.memory_mib}" if role.memory_mib else ""
-    sections = (("select", role.select), ("rusage", memory), ("span", span))
+    sections = (
+        ("select", role.select),
+        ("order", role.order),
+        ("rusage", ",".join(filter(None, (memory, role.rusage)))),
+        ("span", _span_text(role)),
+        ("same", role.same),
+        ("cu", role.cu),
+        ("affinity", role.affinity),
+    )
     return " ".join(f"{name}[{body}]" for name, body in sections if body)
+
+
+def _span_text(role: RoleRequest) -> str:
+    stripe, is_striped = max(0, role.stripe), bool(role.stripe)
+    return span.text_of(Span(role.one_host, role.ptile, role.ptile_by, role.block, stripe, is_striped))
