@@ -237,7 +237,7 @@ def outlook(job: "Job") -> list[str]:
         start = short_time(job.estimated_start) if job.estimated_start else "unknown"
         lines.append(f" Waiting jobs that go first: {seen.ahead};")
         lines.append(f" Estimated start: {start} ({clean(seen.sureness)});")
-    when = "Could start" if seen.is_hopeless else "Would start now"
+    when = "Could start" if seen.is_for_later else "Would start now"
     lines += [f" {when} after: {clean(command)};" for command in seen.remedies]
     return lines
 

@@ -50,5 +50,5 @@ async def add_outlook(
             message.estimated_start = seen.start_at
     found = await in_turns(remedies(cluster, record, index, now))
     name = f"{record.id}[{index}]" if index else str(record.id)
-    message.outlook.is_hopeless = found.is_hopeless
+    message.outlook.is_hopeless, message.outlook.is_for_later = found.is_hopeless, found.is_for_later
     message.outlook.remedies.extend(command.replace("{}", name) for command in found.commands)

@@ -131,7 +131,7 @@ def _outlook(cluster: Cluster, name: str) -> list[str]:
     begin = lines.index(" PENDING REASONS:")
     end = lines.index(" SCHEDULING PARAMETERS:")
     text = "\n".join(lines[begin:end]).rstrip()
-    text = re.sub(r"mem=\d+", "mem=MIB", text)
+    text = re.sub(r"\d+(\.\d)? GB", "N GB", re.sub(r"mem=\d+", "mem=MIB", text))
     return re.sub(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d", "MON DD HH:MM", text).splitlines()
 
 

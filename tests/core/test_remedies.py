@@ -57,9 +57,10 @@ def test_the_fewest_closed_hosts_are_opened(story: Story) -> None:
 
 def test_a_request_is_made_smaller(story: Story) -> None:
     """As bmod takes it; once there is room, where the hosts are full as well."""
-    assert ask(story, a_job(5, one_host=True)) == Remedies(("bmod -Rn {}", "bmod -n 4 {}"))
+    smaller = ("bmod -Rn {}", "bmod -n 4 {}")
+    assert ask(story, a_job(5, one_host=True)) == Remedies(smaller, is_hopeless=True)
     story.run(a_job(8))
-    assert ask(story, a_job(6, one_host=True)) == Remedies(("bmod -Rn {}", "bmod -n 4 {}"), is_hopeless=True)
+    assert ask(story, a_job(6, one_host=True)) == Remedies(smaller, is_hopeless=True, is_for_later=True)
 
 
 def test_full_hosts_have_no_remedy_but_time(story: Story) -> None:

@@ -51,10 +51,14 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Counsel:
-    """``is_hopeless``: it asks for more than there is when all hosts are up and idle; the changes are for that case."""
+    """``is_hopeless``: it asks for more than there is even when all hosts are up and idle.
+
+    ``is_for_later``: nothing would let it start now; the changes are those that would once hosts are free.
+    """
 
     changes: tuple[Advice, ...] = ()
     is_hopeless: bool = False
+    is_for_later: bool = False
 
 
 Steps = Callable[[HostTable, Request], Sequence[Request]]
@@ -62,14 +66,15 @@ Steps = Callable[[HostTable, Request], Sequence[Request]]
 
 def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Counsel]:
     """What would help: now, or where nothing would help now and nothing ever will as it is, in general."""
-    now = yield from advise(cluster.table, request)
-    if now or place(Room(cluster.table), request) is not None:
-        return Counsel(tuple(now))
-    idle = yield from _idle(cluster)
-    if place(Room(idle), request) is not None:
+    if place(Room(cluster.table), request) is not None:
         return Counsel()
+    idle = yield from _idle(cluster)
+    is_hopeless = place(Room(idle), request) is None
+    now = yield from advise(cluster.table, request)
+    if now or not is_hopeless:
+        return Counsel(tuple(now), is_hopeless)
     ever = yield from advise(idle, request)
-    return Counsel(tuple(ever), is_hopeless=True)
+    return Counsel(tuple(ever), is_hopeless=True, is_for_later=True)
 
 
 def _idle(cluster: Cluster) -> Generator[None, None, HostTable]:

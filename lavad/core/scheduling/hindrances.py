@@ -126,7 +126,9 @@ _WORDS = {"mem": "memory", "swp": "swap space", "tmp": "temporary space"}
 
 
 def _size(mib: float) -> str:
-    return f"{mib / 1024:.3g} GB" if mib >= 1024 else f"{mib:.0f} MB"
+    if mib < 1024:
+        return f"{mib:.0f} MB"
+    return f"{mib / 1024:.1f} GB".replace(".0 GB", " GB")
 
 
 def cause_on(cluster: Cluster, room: Room, request: Request, role: RoleRequest, name: str) -> Cause | None:

@@ -26,10 +26,11 @@ HOSTS_NAMED_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """``is_hopeless``: the job asks for more than all hosts together have; the commands help once there is room."""
+    """``is_hopeless``: as it is the job would not start on idle hosts; ``is_for_later``: as in ``Counsel``."""
 
     commands: tuple[str, ...] = ()
     is_hopeless: bool = False
+    is_for_later: bool = False
 
 
 def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> Generator[None, None, Remedies]:
@@ -44,7 +45,7 @@ def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float
     reopened = _reopening(cluster, request, found)
     said = yield from counsel(cluster, request)
     commands = [*reopened, *(f"bmod {options(one)} {{}}" for one in said.changes)]
-    return Remedies(tuple(commands), said.is_hopeless and not reopened)
+    return Remedies(tuple(commands), said.is_hopeless, said.is_for_later and not reopened)
 
 
 def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
