@@ -24,6 +24,7 @@ REGRESSIONS = {
     123: "a job was repeated while another host still ran its earlier attempt",
     130: "part of a job was left running after another part was lost",
     3190: "a doomed job was not told to end when its lead host came back from silence",
+    154: "slots were reserved on a host that had become a job's own since the plan was made",
     349: "a job was repeated while a silent host still ran its earlier attempt",
 }
 

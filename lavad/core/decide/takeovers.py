@@ -9,7 +9,7 @@ from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.suspension import resumed
-from lavad.core.model import PREEMPTION, JobState, Key
+from lavad.core.model import PREEMPTION, Allocation, JobState, Key
 from lavad.core.plan import Saving, Start, Takeover
 from lavad.core.records import ArrayRecord, Claim
 from lavad.core.scheduling.takeover import fits_again, is_cleared, lends, may_start, why_void
@@ -43,15 +43,19 @@ def _still_holds(cluster: Cluster, plan: Takeover) -> bool:
     start = plan.start
     own = cluster.claims.get((start.job, start.index))
     is_free = may_start(cluster, start.job, start.index) and (own is None or own.is_partial)
-    are_open = all(cluster.table.is_open(cluster.hosts[share.host].row) for share in start.allocation)
     victims = (*plan.suspends, *plan.requeues)
-    if not (is_free and are_open and all(_may_be_told(cluster, key) for key in victims)):
+    if not (is_free and _are_open(cluster, start.allocation) and all(_may_be_told(cluster, key) for key in victims)):
         return False
     ground = Ground(cluster, gone=on_their_way_out(cluster) | set(plan.requeues))
     ground.give(own.allocation if own is not None else ())
     for key in plan.suspends:
         ground.give(shares_of(cluster, key), lends(cluster))
     return ground.holds(start.allocation)
+
+
+def _are_open(cluster: Cluster, allocation: Allocation) -> bool:
+    """May these hosts take anything? One that has become a job's own may not."""
+    return all(cluster.table.is_open(cluster.hosts[share.host].row) for share in allocation)
 
 
 def _is_there(cluster: Cluster, plan: Takeover) -> bool:
@@ -69,7 +73,7 @@ def save(cluster: Cluster, plan: Saving, now: float) -> Decision:
     ground = Ground(cluster)
     ground.give(own.allocation if own is not None else ())
     is_free = may_start(cluster, plan.job, plan.index) and (own is None or own.is_partial)
-    if not (is_free and ground.holds(plan.allocation)):
+    if not (is_free and _are_open(cluster, plan.allocation) and ground.holds(plan.allocation)):
         return Decision(reply=1)
     kept = e.RoomClaimed(now, plan.job, plan.index, plan.allocation, (), plan.until, SAVING, is_partial=True)
     return Decision([kept], reply=0)
