@@ -56,6 +56,7 @@ class _Slice:
     def _deal_out(self, woken: list[int]) -> None:
         """Woken buckets to their lanes, and lanes with something to start to their contests."""
         agenda = self.agenda
+        self.is_anything_woken = bool(woken)
         by_lane = agenda.blocked.by_lane(woken) if self.is_shared else {0: woken}
         agenda.plain.woken = by_lane.get(0, [])
         for lane in agenda.lanes.values():
@@ -136,6 +137,8 @@ class _Slice:
             heapq.heappush(self.lane.order, self.left)
             self.left = None
         blocked = self.agenda.blocked
+        if self.is_anything_woken and not any(self.room.slots(row) > 0 for row in self.agenda.grown):
+            self._drop_all_wakes()
         self.lane = self.agenda.plain
         self._drop_vain_wakes(self.lane)
         first = self.lane.first(blocked)
@@ -143,6 +146,13 @@ class _Slice:
             lane = contest.winner()
             if lane is not None and lane.first(blocked) < first:
                 self.lane, first = lane, lane.first(blocked)
+
+    def _drop_all_wakes(self) -> None:
+        """What room there was on the grown hosts is taken: all that is left of the woken buckets stays blocked."""
+        self.is_anything_woken = False
+        self.agenda.plain.woken = []
+        for lane in self.agenda.lanes.values():
+            lane.woken = []
 
     def _drop_vain_wakes(self, lane: Lane) -> None:
         """Pass over blocked buckets that none of the grown hosts fits any more: they stay blocked."""

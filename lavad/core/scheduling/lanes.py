@@ -59,6 +59,7 @@ class Contest:
         self._blocked = blocked
         self._lanes: dict[Account, Lane] = {}
         self._heaps: dict[Account, list[_Noted]] = {}
+        self._noted: set[Account] = set()  # those that stand in a heap
 
     def enter(self, lane: Lane) -> None:
         """The lane has something to start."""
@@ -66,7 +67,10 @@ class Contest:
         assert account is not None
         self._lanes[account] = lane
         for one in account.chain():
+            if one in self._noted:
+                return
             assert one.parent is not None
+            self._noted.add(one)
             heapq.heappush(self._heaps.setdefault(one.parent, []), self._note(one))
 
     def _note(self, account: Account) -> _Noted:
@@ -96,4 +100,5 @@ class Contest:
             if lane is not None:
                 return lane
             heapq.heappop(heap)
+            self._noted.discard(account)
         return None
