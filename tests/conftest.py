@@ -13,8 +13,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A busy machine is no defect of a strategy, and examples that were slow once are no failure.
-settings.register_profile("lava", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine is no defect of a strategy, and examples that were slow once are no failure. The same examples come
+# each time, so that a run says something about the change it is made for; LAVA_EXPLORE=1 looks for new ones.
+settings.register_profile(
+    "lava",
+    deadline=None,
+    derandomize=not os.environ.get("LAVA_EXPLORE"),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("lava")
 
 POSTGRES_HOMES = "/usr/lib/postgresql"

@@ -44,6 +44,9 @@ def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
     raise AssertionError(f"no end after {SLICES_MAX} slices")
 
 
+SPANS: tuple[dict[str, int], ...] = ({}, {}, {}, {"ptile": 1}, {"ptile": 2}, {"stripe": -1}, {"block": 2})
+
+
 def some_policy(seed: int) -> Policy:
     """The default, or with preemption of either kind."""
     policy = Policy()
@@ -96,13 +99,11 @@ class Player:
                 tasks_max=tasks + rng.choice((0, 0, 2)),
                 memory_mib=rng.choice((0, 0, 1500)),
                 gpus=rng.choice((0, 0, 0, 1)),
-                ptile=rng.choice((0, 0, 1, 2)),
                 select=rng.choice(("", "", "maxslots > 1", "r1m < 1")),
                 order=rng.choice(("", "", "", "slots", "-slots:maxmem")),
                 same=rng.choice(("", "", "", "maxslots")),
                 rusage=rng.choice(("", "", "", "lic=1", "lic=1/task")),
-                stripe=rng.choice((0, 0, 0, 0, -1)),
-                block=rng.choice((0, 0, 0, 0, 2)),
+                **rng.choice(SPANS),
                 launch=Launch.EACH,
             )
         )
