@@ -1,5 +1,6 @@
 """Shares and limits with real processes: who has his turn, and what never runs at the same time."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -90,15 +91,30 @@ def _reasons(cluster: Cluster, job: int) -> str:
     return cluster.run("bjobs", "-p", str(job)).stdout
 
 
+def _ended(cluster: Cluster, *arrays: int) -> list[int]:
+    """How many elements of each have ended, at one moment."""
+    header, *rows = cluster.run("bjobs", "-A", *map(str, arrays)).stdout.splitlines()
+    place = header.split().index("DONE") - len(header.split())  # from the end: names may hold blanks
+    ended = {int(re.match(r"\d+", row)[0]): int(row.split()[place]) for row in rows}  # type: ignore[index]
+    return [ended[array] for array in arrays]
+
+
 def test_two_groups_get_the_same_whoever_floods(cluster: Cluster) -> None:
-    """One group submits ten times as much, and first: of all that has run meanwhile each has half, within 5 %."""
+    """One group submits ten times as much, and first: of all that ends while both wait each has half, within 5 %."""
     flood = cluster.submit("-q", "fair", "-G", "art", "-J", "flood[1-1000]", "sleep 0.1")
-    wait_for(lambda: cluster.counts(flood).get("DONE", 0) >= 4, 60, "the flood to run")
-    before = cluster.counts(flood).get("DONE", 0)
-    other = cluster.submit("-q", "fair", "-G", "bio", "-J", "other[1-100]", "sleep 0.1")
-    wait_for(lambda: cluster.counts(other).get("DONE", 0) >= 90, 120, "most of the other group's jobs to end")
-    mine, theirs = cluster.counts(other).get("DONE", 0), cluster.counts(flood).get("DONE", 0) - before
-    assert abs(mine - theirs) <= 0.05 * (mine + theirs) + 4  # so many may be under way between two looks
+    wait_for(lambda: _ended(cluster, flood)[0] >= 4, 60, "the flood to run")
+    other = cluster.submit("-q", "fair", "-G", "bio", "-J", "other[1-200]", "sleep 0.1")
+    looks: list[list[int]] = []
+
+    def has_reached(count: int) -> bool:
+        looks.append(_ended(cluster, other, flood))
+        return looks[-1][0] >= count
+
+    wait_for(lambda: has_reached(40), 120, "the other group to catch up")
+    before = looks[-1]
+    wait_for(lambda: has_reached(160), 120, "most of the other group's jobs to end")
+    mine, theirs = (now - then for now, then in zip(looks[-1], before, strict=True))
+    assert abs(mine - theirs) <= 0.05 * (mine + theirs) + 4  # so many may be under way at a look
     tree = cluster.run("bqueues", "-r", "fair").stdout
     assert "SHARE_INFO_FOR: fair/" in tree
     assert [line.split()[:2] for line in tree.splitlines() if line.split()[:1] in (["art"], ["bio"])] == [
