@@ -40,7 +40,8 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
 - All errors are told at once, each with file, line and what was expected. With an error nothing changes: a running
   master keeps its rules, a starting one ends.
 - A parameter or section that lava does not know is a warning, with the name that may have been meant.
-- One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason.
+- One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason, and so those
+  that are read and checked but that nothing obeys yet.
 - `#INCLUDE "file"` is followed. `#if time(...)` is an error: lava does not change its rules by the clock.
 - A user group is looked for in `lsb.users`, then among users, then among the Unix groups of the master's host;
   `name/` is always a group. `(!)` asks `egroup` in `LSF_SERVERDIR`, for at most 10 seconds, when the files are read
@@ -86,13 +87,19 @@ def _file(name: str, sections: Mapping[str, Table | Ignored]) -> list[str]:
 def _section(file: str, section: str, table: Table) -> list[str]:
     title = f"### {file}, section {section}" if section else f"### {file}"
     lines = [title, ""]
-    honoured = [(name, known.about) for name, known in table.items() if isinstance(known, Honoured)]
+    read = [(name, known) for name, known in table.items() if isinstance(known, Honoured)]
+    honoured = [(name, known.about) for name, known in read if not known.gap]
     if honoured:
         lines += ["| honoured | |", "| --- | --- |"]
         lines += [f"| `{name}` | {about.replace('|', chr(92) + '|')} |" for name, about in honoured]
         lines.append("")
     if section in ("Queue", "Host"):
         lines += ["Load indices (`r15s r1m r15m ut pg io ls it tmp swp mem` and numeric resources of `lsf.shared`) are honoured as `loadSched/loadStop`.", ""]  # fmt: skip  # noqa: E501
+    gaps = [
+        f"| `{name}` | {known.about.replace('|', chr(92) + '|')} | {known.gap} |" for name, known in read if known.gap
+    ]
+    if gaps:
+        lines += ["| read, not obeyed yet | | so far |", "| --- | --- | --- |", *gaps, ""]
     reasons: dict[str, list[str]] = {}
     for name, known in table.items():
         if isinstance(known, Ignored):

@@ -60,7 +60,9 @@ RESOURCE: Table = {
     "TYPE": sets("kind", _kind, "Boolean, Numeric or String"),
     "INTERVAL": sets("interval_s", v.decimal, "seconds between reports of an elim; empty: static"),
     "INCREASING": sets("is_increasing", v.switch, "Y: a larger value is worse"),
-    "RELEASE": sets("is_released_when_suspended", v.switch, "N: suspended jobs keep it"),
+    "RELEASE": sets(
+        "is_released_when_suspended", v.switch, "N: suspended jobs keep it", "suspended jobs always keep it"
+    ),
     "CONSUMABLE": sets("is_consumable", v.switch, "N: `rusage` can't reserve it"),
     "LAVA_INDEXED": sets("is_indexed", v.switch, "lava's own: Y: numbered devices, a job is told which ones it has"),
     "DESCRIPTION": sets("description", str, "shown by `lsinfo`"),
@@ -85,7 +87,9 @@ HOST: Table = {
     "TYPE": sets("type", _detected, "host type; `!`: what the agent finds"),
     "SERVER": sets("is_server", v.switch, "0: no jobs run there"),
     "RUNWINDOW": Honoured(hosts.windows, "when jobs may start there"),
-    "RESOURCES": Honoured(_resources, "Boolean resources the host has; `!name`: only for jobs that ask for it"),
+    "RESOURCES": Honoured(
+        _resources, "Boolean resources the host has; `!name` counts as `name`: other jobs are not kept away yet"
+    ),
     "ND": Ignored("disks are not counted"),
     "REXPRI": Ignored("no tasks besides jobs"),
 }

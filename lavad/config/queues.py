@@ -174,9 +174,10 @@ QUEUE: Table = {
     "PRIORITY": sets("priority", lambda text: v.integer(text, 1), "higher goes first; 1"),
     "DESCRIPTION": sets("description", lambda text: text[:4096], "shown by `bqueues -l`"),
     "USERS": Honoured(lambda text, site: {"users": names.users(text, site)}, "who may submit: users, groups, `all ~u`"),
-    "HOSTS": Honoured(_hosts, "where jobs run: hosts, groups, ranges, `all ~h`; `name+n` is preferred"),
+    "HOSTS": Honoured(_hosts, "where jobs run: hosts, groups, ranges, `all ~h`; `name+n` is preferred",
+                      "only hosts named with `-m` are checked; other jobs may start anywhere, without preference"),
     "ADMINISTRATORS": Honoured(_administrators, "users who may open and close it, and control its jobs"),
-    "NICE": sets("nice", _nice, "nice value of its jobs"),
+    "NICE": sets("nice", _nice, "nice value of its jobs", "jobs run without it"),
     "QJOB_LIMIT": sets("slot_limit", v.integer, "slots of all its jobs"),
     "UJOB_LIMIT": sets("user_slot_limit", v.integer, "slots of each user"),
     "PJOB_LIMIT": sets("processor_slot_limit", v.decimal, "slots for each processor of a host"),
@@ -227,13 +228,16 @@ QUEUE: Table = {
     "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when their host is lost"),
     "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command before each job"),
     "POST_EXEC": sets("defaults.post_exec", str.strip, "a command after each job"),
-    "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place"),
-    "JOB_CONTROLS": sets("job_controls", v.job_controls, "`SUSPEND[...] RESUME[...] TERMINATE[...]`"),
+    "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place",
+                        "jobs start without it"),
+    "JOB_CONTROLS": sets("job_controls", v.job_controls, "`SUSPEND[...] RESUME[...] TERMINATE[...]`",
+                         "jobs are stopped, resumed and ended by signals"),
     "TERMINATE_WHEN": sets(
         "terminate_when", lambda text: v.words(text, "WINDOW", "LOAD", "PREEMPT"), "WINDOW, LOAD, PREEMPT"
     ),
     "JOB_ACCEPT_INTERVAL": Honoured(
-        lambda text, site: {"accept_interval": v.integer(text) * site.turn_s}, "turns between two starts on one host"
+        lambda text, site: {"accept_interval": v.integer(text) * site.turn_s}, "turns between two starts on one host",
+        "jobs start as soon as there is room"
     ),
     "DEFAULT_USER_GROUP": sets("user_group_default", str.strip, "for jobs without `-G`"),
     **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT"), Ignored("not enforced")),

@@ -28,10 +28,15 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Honoured:
-    """``read`` gives what the value sets, by field; ``about`` is its form or meaning, for people."""
+    """``read`` gives what the value sets, by field; ``about`` is its form or meaning, for people.
+
+    ``gap`` is what nothing obeys yet, although the value is read and checked: people are told of it as if the parameter
+    were ignored.
+    """
 
     read: Callable[[str, "Site"], Fields]
     about: str
+    gap: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +120,7 @@ class Site:
             elif isinstance(known, Ignored):
                 self.note(cell, name, Fate.IGNORED, known.reason)
             else:
-                self.note(cell, name, Fate.HONOURED)
+                self.note(cell, name, Fate.IGNORED if known.gap else Fate.HONOURED, known.gap)
                 self._take(fields, name, cell, known)
         return fields
 
@@ -137,9 +142,9 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def sets(name: str, read: Callable[[str], Any], about: str) -> Honoured:
+def sets(name: str, read: Callable[[str], Any], about: str, gap: str = "") -> Honoured:
     """A parameter that fills one field by reading its text alone."""
-    return Honoured(lambda text, site: {name: read(text)}, about)
+    return Honoured(lambda text, site: {name: read(text)}, about, gap)
 
 
 def cell_of(section: Section) -> Cell:

@@ -296,7 +296,6 @@ class Policy:
     order_validity_s: float = 8.0
     avoid_host_s: float = 60.0
     resize_timeout_s: float = 60.0  # how long a job may take to adapt to another allocation before it counts as adapted
-    login_hosts: frozenset[str] = field(default_factory=frozenset)
     zone: tzinfo = UTC  # in which windows and begin times are meant
     user_groups: Mapping[str, Names] = field(default_factory=dict)  # members at any depth
     host_groups: Mapping[str, Names] = field(default_factory=dict)
@@ -321,7 +320,6 @@ class Policy:
     priority_step_s: float = 0.0  # ... each time so long has passed
     requires_last_dependency: bool = False  # JOB_DEP_LAST_SUB
     reserves_per_task: bool = False  # RESOURCE_RESERVE_PER_TASK
-    is_run_limit_absolute: bool = True  # ABS_RUNLIMIT
     preempts_by_requeue: bool = False  # LAVA_PREEMPTION=requeue: victims are ended and wait again, in every queue
     preempt_delay_s: float = 0.0  # PREEMPT_DELAY: a job waits so long before it preempts
     no_preempt_run_s: float = 0.0  # NO_PREEMPT_RUN_TIME: what has run so long is left alone; 0: nothing is
