@@ -7,7 +7,7 @@ What differs between elements of an array (index, job label, expanded paths) is 
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,26 +43,29 @@ class HostContext:
 class HostFiles:
     """Files that list an allocation, named by their content.
 
-    World-readable in a directory that anyone may pass through.
+    World-readable in a directory that anyone may pass through. ``used()``: paths that must stay when old files are
+    removed.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, used: Callable[[], Collection[str]] = tuple) -> None:
         self._directory = directory
+        self._used = used
         self._present: dict[str, None] = {}
 
-    def put(self, lines: Iterable[str], used: Iterable[str] = (), kind: str = "") -> str:
-        """The path of a file with these lines. ``used``: paths that must stay when old files are removed."""
+    def put(self, lines: Iterable[str], kind: str = "") -> str:
+        """The path of a file with these lines."""
         text = "".join(f"{line}\n" for line in lines).encode()
         path = str(self._directory / hashlib.sha256(text).hexdigest()[:24])
         if path not in self._present:
             write_whole(path, text)
-            self._forget_some(set(used) | {path})
+            if len(self._present) > HOST_FILES_KEPT:
+                self._forget_some()
         self._present[path] = self._present.pop(path, None)
         return path
 
-    def _forget_some(self, used: set[str]) -> None:
-        surplus = len(self._present) - HOST_FILES_KEPT
-        for path in [path for path in self._present if path not in used][: max(0, surplus)]:
+    def _forget_some(self) -> None:
+        surplus, used = len(self._present) - HOST_FILES_KEPT, self._used()
+        for path in [path for path in self._present if path not in used][:surplus]:
             os.unlink(path)
             del self._present[path]
 
@@ -73,7 +76,7 @@ class OwnFiles:
     def __init__(self, directory: Path, name: str) -> None:
         self._stem = str(directory / name)
 
-    def put(self, lines: Iterable[str], used: Iterable[str] = (), kind: str = "") -> str:
+    def put(self, lines: Iterable[str], kind: str = "") -> str:
         """The path of the list of that kind, which from now on has these lines."""
         path = f"{self._stem}.{kind}"
         write_whole(path, "".join(f"{line}\n" for line in lines).encode(), 0o755 if kind == DISCOVER else 0o644)
@@ -100,19 +103,17 @@ def discovery(allocation: Sequence[HostShare]) -> list[str]:
     return ["#!/bin/sh", "cat <<'.'", *(f"{share.host}:{share.slots}" for share in allocation), "."]
 
 
-def put_lists(
-    blob: JobSpecBlob, allocation: Sequence[HostShare], files: HostFiles | OwnFiles, used: Iterable[str] = ()
-) -> dict[str, str]:
+def put_lists(blob: JobSpecBlob, allocation: Sequence[HostShare], files: HostFiles | OwnFiles) -> dict[str, str]:
     """Write every list of an allocation; their paths by variable. The program that tells of changes comes last."""
-    listing = files.put((f"{share.host} slots={share.slots}" for share in allocation), used, "mpi")
+    listing = files.put((f"{share.host} slots={share.slots}" for share in allocation), "mpi")
     found = {
-        "LSB_DJOB_HOSTFILE": files.put(slot_hosts(allocation), used, "hosts"),
-        "LSB_DJOB_RANKFILE": files.put(task_hosts(blob, allocation), used, "ranks"),
+        "LSB_DJOB_HOSTFILE": files.put(slot_hosts(allocation), "hosts"),
+        "LSB_DJOB_RANKFILE": files.put(task_hosts(blob, allocation), "ranks"),
         "PRTE_MCA_prte_default_hostfile": listing,
         "OMPI_MCA_orte_default_hostfile": listing,
     }
     if isinstance(files, OwnFiles):
-        found["LAVA_DISCOVER_HOSTS"] = files.put(discovery(allocation), used, DISCOVER)
+        found["LAVA_DISCOVER_HOSTS"] = files.put(discovery(allocation), DISCOVER)
     return found
 
 
@@ -152,7 +153,6 @@ def job_environment(
     script: str,
     host: HostContext,
     files: HostFiles,
-    used: Iterable[str] = (),
     own: OwnFiles | None = None,
 ) -> dict[bytes, bytes]:
     """Everything but what the shepherd adds for one element.
@@ -165,9 +165,9 @@ def job_environment(
     text: dict[str, str] = {}
     text.update(_about_job(blob, stage, home, script))
     text.update(place_variables(stage.allocation))
-    text.update(put_lists(blob, stage.allocation, own or files, used))
+    text.update(put_lists(blob, stage.allocation, own or files))
     text.update(_about_host(blob, stage.allocation, host))
-    text.update(_about_binding(stage.allocation, host, files, used))
+    text.update(_about_binding(stage.allocation, host, files))
     text.update(_about_devices(stage.allocation, host.host))
     text.update(_for_mpi(blob, host))
     text.update(stage.environment)
@@ -227,9 +227,7 @@ def _about_host(blob: JobSpecBlob, allocation: Sequence[HostShare], host: HostCo
     return found
 
 
-def _about_binding(
-    allocation: Sequence[HostShare], host: HostContext, files: HostFiles, used: Iterable[str]
-) -> dict[str, str]:
+def _about_binding(allocation: Sequence[HostShare], host: HostContext, files: HostFiles) -> dict[str, str]:
     """Processors of each task, where they are bound. Open MPI reads the file: a line for each task."""
     if not any(share.cpus for share in allocation):
         return {}
@@ -241,7 +239,7 @@ def _about_binding(
             if task.memory:
                 words += [_joined(task.nodes), policies[task.memory]]
             lines.append(" ".join(words))
-    found = {"LSB_AFFINITY_HOSTFILE": files.put(lines, used)}
+    found = {"LSB_AFFINITY_HOSTFILE": files.put(lines)}
     mine = [task for share in allocation if share.host == host.host for task in share.cpus]
     for number, task in enumerate(mine, 1):
         found[f"RM_CPUTASK{number}"] = _joined(task.cpus)

@@ -6,6 +6,7 @@ cannot be carried out is answered, not dropped.
 """
 
 import asyncio
+import contextlib
 import functools
 import logging
 import time
@@ -125,7 +126,7 @@ class Keeper:
                 else:
                     actions.append(action)
         records += self._forget(orders.forget)
-        if not await self._record(records, sync):
+        if not await self._record(records, sync, actions):
             actions = self._without_starts(actions)
         if actions:
             reach("agent.after_journal", actions)
@@ -137,8 +138,8 @@ class Keeper:
     def _too_old(self, echo: float) -> bool:
         return self._clock() - echo > self.order_validity_s
 
-    async def _record(self, records: list[bytes], sync: bool) -> bool:
-        """Journal; False when the disk takes no more."""
+    async def _record(self, records: list[bytes], sync: bool, actions: list[Action]) -> bool:
+        """Journal; False when the disk takes no more. While it writes, what is to be placed is made ready."""
         if not records:
             return True
         try:
@@ -147,10 +148,21 @@ class Keeper:
             LOG.error("event=journal_full error=%s", error.strerror)
             return False
         if sync:
-            await asyncio.get_running_loop().run_in_executor(None, self._journal.sync)
+            synced = asyncio.get_running_loop().run_in_executor(None, self._journal.sync)
+            self._prepare_ahead(actions)
+            await synced
         if self._journal.wants_compaction:
             self.compact()
         return True
+
+    def _prepare_ahead(self, actions: list[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Place):
+                entry = self.ledger.entries[action.key]
+                owner = self._users.cached(entry.blob.user, entry.blob.uid, entry.blob.gid)
+                if owner is not None:
+                    with contextlib.suppress(OSError):  # it comes again when the attempt is placed, and is told then
+                        self.prepare(entry, owner)
 
     def compact(self) -> None:
         """Write the journal anew."""

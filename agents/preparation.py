@@ -57,7 +57,7 @@ class Preparation:
         self.intervals = Intervals()
         self.cluster = ""
         self._lists = state / "hostfiles"
-        self._files = HostFiles(self._lists)
+        self._files = HostFiles(self._lists, self._used)
         self._scripts = state / "scripts"
         self._numbers = itertools.count(1)
         self._written: dict[int, set[Path]] = {}
@@ -130,7 +130,7 @@ class Preparation:
     def _job(self, blob: JobSpecBlob, stage: Stage, owner: Owner, own: OwnFiles | None) -> JobSetup:
         spec, lead = blob.spec, stage.allocation[0].host == self.host.host
         script = self._script(blob, owner) if spec.is_script else ""
-        environment = job_environment(blob, stage, owner.home, script, self.host, self._files, self._used(), own)
+        environment = job_environment(blob, stage, owner.home, script, self.host, self._files, own)
         first = any(role.launch == LAUNCH_FIRST for role in spec.roles) or not spec.roles
         command = next((role.command for role in spec.roles if role.launch == LAUNCH_FIRST and role.command), "")
         program = _program(command or spec.command, spec.shell, "" if command else script) if lead and first else None

@@ -37,14 +37,15 @@ def _batches(specs: list[jobs_pb2.JobSpec], size: int) -> list[bytes]:
 def submit_all(connection: Connection, specs: list[jobs_pb2.JobSpec], batch: int = 50) -> list[int]:
     """Job ids, in order; every job is durable when this returns."""
     payloads = _batches(specs, batch)
-    call = connection.start(SUBMIT, payloads[0], more=True)
+    call = connection.start(SUBMIT, payloads[0], more=len(payloads) > 1)  # a single one goes as bsub's does
     sent, jobs = 1, []
     for _ in payloads:
         while sent < len(payloads) and sent - len(jobs) // batch < BATCHES_ON_THEIR_WAY:
             connection.send(call, payloads[sent])
             sent += 1
         jobs.extend(_replies(connection, call))
-    connection.half_close(call)
+    if len(payloads) > 1:
+        connection.half_close(call)
     while connection.receive(60.0)[1] != frames.END:
         pass
     return jobs

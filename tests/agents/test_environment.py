@@ -114,12 +114,14 @@ def test_tasks_of_several_roles_are_ranked_in_order(tmp_path: Path) -> None:
 def test_host_files_are_shared_readable_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same content is the same file; old ones go, but never one that is in use."""
     monkeypatch.setattr(environment, "HOST_FILES_KEPT", 3)
-    files = HostFiles(tmp_path)
+    used: list[str] = []
+    files = HostFiles(tmp_path, lambda: used)
     first = files.put(["a"])
+    used.append(first)
     assert files.put(["a"]) == first
     assert stat.S_IMODE(os.stat(first).st_mode) == 0o644
     for number in range(10):
-        files.put([str(number)], used=[first])
+        files.put([str(number)])
     assert Path(first).read_text() == "a\n"
     assert len(list(tmp_path.iterdir())) <= 5
 
