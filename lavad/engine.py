@@ -103,7 +103,8 @@ class Engine:
                 listener(outcome.events)
             if outcome.events:
                 reach("master.before_reply", outcome.events)
-            reply()
+            # A turn later: what became durable together may hold orders, and a job's start waits for those.
+            asyncio.get_running_loop().call_soon(reply)
 
         if outcome.events:
             reach("master.before_commit", outcome.events)
