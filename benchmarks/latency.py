@@ -16,15 +16,18 @@ COMMANDS = 40
 
 
 def _dispatches(personal: Personal, outputs: Path) -> list[float]:
-    """Seconds from the submit call to the moment the job's own process reads the clock."""
-    connection, samples = Connection(personal.socket), []
+    """Seconds from the submit call, on a client's open stream, to the moment the job's own process reads the clock."""
+    stream = submitting.SubmitStream(Connection(personal.socket))
+    watching = Connection(personal.socket)
+    samples = []
     for number in range(DISPATCHES):
         output = outputs / f"dispatch.{number}"
         spec = submitting.spec("/bin/date +%s.%N", output=str(output))
         began = time.time()
-        jobs = submitting.submit_all(connection, [spec])
+        job = submitting.submit_one(stream, spec)
         samples.append(_first_number(output) - began)
-        submitting.wait_for_end(connection, jobs)
+        submitting.wait_for_end(watching, [job])
+    stream.close()
     return samples[5:]
 
 

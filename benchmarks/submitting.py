@@ -34,35 +34,62 @@ def _batches(specs: list[jobs_pb2.JobSpec], size: int) -> list[bytes]:
     ]
 
 
+class SubmitStream:
+    """A Submit call that stays open, as a client keeps it that submits again and again."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._call = 0
+
+    def send(self, batch: bytes) -> None:
+        """Submit a batch; the first one opens the call."""
+        if self._call:
+            self._connection.send(self._call, batch)
+        else:
+            self._call = self._connection.start(SUBMIT, batch, more=True)
+
+    def replies(self) -> list[int]:
+        """The job ids of the oldest batch that was not answered yet; its jobs are durable."""
+        while True:
+            _, kind, payload = self._connection.receive(60.0)
+            if kind == frames.END:
+                raise RuntimeError(f"submit failed: {frames.unpack_end(payload)}")
+            if kind == frames.MESSAGE:
+                self._connection.credit(self._call, 1)
+                return _jobs_of(payload)
+
+    def close(self) -> None:
+        """No more batches."""
+        self._connection.half_close(self._call)
+        while self._connection.receive(60.0)[1] != frames.END:
+            pass
+
+
+def _jobs_of(payload: bytes) -> list[int]:
+    results = jobs_pb2.SubmitReplies.FromString(payload).results
+    wrong = next((result.error for result in results if result.error), "")
+    if wrong:
+        raise RuntimeError(f"a job was refused: {wrong}")
+    return [result.job for result in results]
+
+
+def submit_one(stream: SubmitStream, spec: jobs_pb2.JobSpec) -> int:
+    """The id of a job that is submitted by itself."""
+    stream.send(_batches([spec], 1)[0])
+    return stream.replies()[0]
+
+
 def submit_all(connection: Connection, specs: list[jobs_pb2.JobSpec], batch: int = 50) -> list[int]:
     """Job ids, in order; every job is durable when this returns."""
-    payloads = _batches(specs, batch)
-    call = connection.start(SUBMIT, payloads[0], more=len(payloads) > 1)  # a single one goes as bsub's does
-    sent, jobs = 1, []
+    stream, payloads = SubmitStream(connection), _batches(specs, batch)
+    sent, jobs = 0, list[int]()
     for _ in payloads:
         while sent < len(payloads) and sent - len(jobs) // batch < BATCHES_ON_THEIR_WAY:
-            connection.send(call, payloads[sent])
+            stream.send(payloads[sent])
             sent += 1
-        jobs.extend(_replies(connection, call))
-    if len(payloads) > 1:
-        connection.half_close(call)
-    while connection.receive(60.0)[1] != frames.END:
-        pass
+        jobs.extend(stream.replies())
+    stream.close()
     return jobs
-
-
-def _replies(connection: Connection, call: int) -> list[int]:
-    while True:
-        _, kind, payload = connection.receive(60.0)
-        if kind == frames.END:
-            raise RuntimeError(f"submit failed: {frames.unpack_end(payload)}")
-        if kind == frames.MESSAGE:
-            connection.credit(call, 1)
-            results = jobs_pb2.SubmitReplies.FromString(payload).results
-            wrong = next((result.error for result in results if result.error), "")
-            if wrong:
-                raise RuntimeError(f"a job was refused: {wrong}")
-            return [result.job for result in results]
 
 
 def wait_for_end(connection: Connection, jobs: list[int]) -> None:
