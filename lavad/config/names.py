@@ -120,28 +120,33 @@ def hosts(text: str, site: Site) -> Names:
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """Hosts, and how much more than 0 some of them are preferred."""
+    """Hosts, and how much more than the others some of them are preferred."""
 
     hosts: Names
     preference: tuple[tuple[str, int], ...]
 
 
 def preferred_hosts(text: str, site: Site) -> Preferred:
-    """A list of hosts in which each word may end in ``+n``: higher is taken first."""
+    """A list of hosts in which each word may end in ``+n``: higher is taken first.
+
+    Hosts that are named nowhere have the level of ``others+n`` or ``all+n``; levels count from there, so that it is 0.
+    """
     levels: dict[str, int] = {}
-    plain = []
+    plain, rest = [], 0
     for word in text.split():
-        name, plus, level = word.partition("+")
+        name, plus, written = word.partition("+")
         plain.append(name)
-        if not plus:
-            continue
-        if level and not level.isdigit():
+        if written and not written.isdigit():
             raise Wrong(f"{word}: expected a number after the +")
-        members = host_word(name, site)
-        if members.is_all:
-            raise Wrong(f"{word}: a preference takes hosts or host groups, not all hosts")
-        levels |= dict.fromkeys(members.names, int(level or 1))
-    preference = tuple(sorted((name, level) for name, level in levels.items() if level))
+        level = int(written or 1) if plus else 0
+        members = host_word(name, site) if not name.startswith("~") else NOBODY
+        if members == ALL:
+            rest = level
+        elif members.is_all and plus:
+            raise Wrong(f"{word}: a preference takes hosts or host groups, not all hosts but some")
+        elif not members.is_all:
+            levels |= dict.fromkeys(members.names, level)
+    preference = tuple(sorted((name, level - rest) for name, level in levels.items() if level != rest))
     return Preferred(hosts(" ".join(plain), site), preference)
 
 

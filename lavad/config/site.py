@@ -91,8 +91,9 @@ class Site:
     def warn_of_strangers(self, cell: Cell) -> None:
         """Say which hosts the last list named that are in no Host section, where there is one."""
         if self.strangers:
-            more = f" and {len(self.strangers) - 1} more" if len(self.strangers) > 1 else ""
-            self.warn(cell, f"{self.strangers[0]}{more}: no host of lsf.cluster; counts once such a host has joined")
+            first, *others = dict.fromkeys(self.strangers)
+            more = f" and {len(others)} more" if others else ""
+            self.warn(cell, f"{first}{more}: no host of lsf.cluster; counts once such a host has joined")
             self.strangers = []
 
     def note(self, cell: Cell, name: str, fate: Fate, text: str = "") -> None:

@@ -308,6 +308,7 @@ def _pending_index(policy: Policy, rights: Rights, by_project: bool) -> PendingI
         frozenset(queue.name for queue in policy.queues if queue.is_timed),
         frozenset(queue.name for queue in policy.queues if queue.backfill_depth > 1) | rights.takers,
         by_project,
+        {queue.name: hosts for queue in policy.queues if (hosts := queue.own_hosts) is not None},
     )
 
 

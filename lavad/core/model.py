@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from lavad.core.policy import QueueHosts
+
 
 class JobState(IntEnum):
     """LSF's job states plus STAGING (shown as RUN); the numbers are those of the wire and of the store."""
@@ -128,6 +130,7 @@ class Request:
     same: str = ""  # of all roles together: a compound requirement's tail
     cu: str = ""
     alternatives: tuple[Alternative, ...] = ()
+    queue_hosts: QueueHosts | None = None  # of the queue it waits in; only the scheduler's own requests have it
     slots_min: int = field(init=False, compare=False, repr=False)
     is_plain: bool = field(init=False, compare=False, repr=False)  # any free slots will do, wherever they are
     is_simple: bool = field(init=False, compare=False, repr=False)  # slots, memory, whole devices of selected hosts
@@ -136,13 +139,13 @@ class Request:
     def __post_init__(self) -> None:
         object.__setattr__(self, "slots_min", self._least())
         is_plain = len(self.roles) == 1 and _is_plain(self.roles[0]) and not self.hosts and not self.exclusive
-        is_plain = is_plain and not self.alternatives and not self.same and not self.cu
+        is_plain = is_plain and not (self.alternatives or self.same or self.cu or self.queue_hosts)
         object.__setattr__(self, "is_plain", is_plain)
         is_special = any(role.is_special for role in self.roles)
         is_simple = not (is_special or self.exclusive or self.alternatives or self.same or self.cu)
         is_first = any("!" in word for word in self.hosts)
         object.__setattr__(self, "is_simple", is_simple and not is_first)
-        rest = (self.same, self.cu, self.alternatives)
+        rest = (self.same, self.cu, self.alternatives, self.queue_hosts)
         object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive, rest)))
 
     def _least(self) -> int:
@@ -151,6 +154,11 @@ class Request:
 
     def __hash__(self) -> int:
         return self._hash  # asked for at every start and end of a job
+
+    @property
+    def is_particular(self) -> bool:
+        """Are some hosts out of the question, or less welcome than others, whatever they have?"""
+        return bool(self.hosts) or self.queue_hosts is not None
 
     @property
     def slots_max(self) -> int:

@@ -29,6 +29,14 @@ ALL = Names()
 
 
 @dataclass(frozen=True, slots=True)
+class QueueHosts:
+    """Where the jobs of a queue may run, and which of these hosts are taken first; not named: 0, and it may be less."""
+
+    names: Names
+    preference: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """A part of the week, in minutes after Sunday 0:00 local time; it may wrap around the end of the week."""
 
@@ -121,7 +129,7 @@ class Queue:
     backfill_depth: int = 0  # so many blocked jobs hold a reservation; others start early if they delay none of them
     users: Names = ALL
     hosts: Names = ALL
-    host_preference: tuple[tuple[str, int], ...] = ()  # HOSTS = h1+2 ...: higher is taken first; not named: 0
+    host_preference: tuple[tuple[str, int], ...] = ()  # HOSTS = h1+2 ...: as in ``QueueHosts``
     administrators: frozenset[str] = frozenset()
     defaults: JobDefaults = JobDefaults()
     slot_limit: int | None = None  # QJOB_LIMIT
@@ -154,6 +162,12 @@ class Queue:
         """Do run limits matter to the scheduler here?"""
         has_end = bool(self.run_windows) and not self.ignores_deadline
         return self.backfill_depth > 0 or self.order is JobOrder.SLOWDOWN or has_end
+
+    @property
+    def own_hosts(self) -> QueueHosts | None:
+        """What HOSTS says; None where all hosts are alike to the queue."""
+        is_confined = self.hosts != ALL or bool(self.host_preference)
+        return QueueHosts(self.hosts, self.host_preference) if is_confined else None
 
     @property
     def has_windows(self) -> bool:

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from lavad.core.policy import HostRule, JobOrder, Names, Policy, Threshold, UserRule, Window
+import pytest
+
+from lavad.core.policy import ALL, HostRule, JobOrder, Names, Policy, Threshold, UserRule, Window
 from tests.config.files import SITE, loaded, policy_of, write
 
 FLOW = frozenset({"ada", "bea", "cai"})
@@ -150,6 +152,25 @@ def test_files_in_their_own_directories(tmp_path: Path) -> None:
     policy = loaded(tmp_path / "etc").policy
     assert [queue.name for queue in policy.queues] == ["one", "default"]
     assert policy.administrators == {"root", "kim"}
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "preference"),
+    [
+        ("all ~h3", Names(True, frozenset({"h3"})), {}),
+        ("h1+2 others", ALL, {"h1": 2}),
+        ("h1 h2+7 others+5", ALL, {"h1": -5, "h2": 2}),
+        ("few+ h[4-5] ~h2", Names(False, frozenset({"h1", "h4", "h5"})), {"h1": 1, "h2": 1}),
+        ("many/ ~few", Names(True, frozenset({"h1", "h2", "h9"})), {}),
+        ("none", Names(False), {}),
+    ],
+)
+def test_hosts_of_a_queue(tmp_path: Path, text: str, hosts: Names, preference: dict[str, int]) -> None:
+    """Groups, exclusion and levels; a level of the others counts as 0, and what it is for all others."""
+    groups = "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nfew (h1 h2)\nmany (all ~h9)\nEnd HostGroup\n"
+    queue = f"Begin Queue\nQUEUE_NAME = q\nHOSTS = {text}\nEnd Queue\n"
+    found = policy_of(tmp_path, {"lsb.hosts": groups, "lsb.queues": queue}).by_name["q"]
+    assert (found.hosts, dict(found.host_preference)) == (hosts, preference)
 
 
 def test_without_files_the_built_in_policy_stands(tmp_path: Path) -> None:

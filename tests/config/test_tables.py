@@ -26,6 +26,7 @@ def a_site() -> Site:
     site = Site(MadeUp(), unit="M", turn_s=10.0)
     site.queue_names = frozenset({"q1", "q2"})
     site.user_groups["g"] = Names(False, frozenset({"bob", "cy"}))
+    site.host_groups["far"] = Names(True, frozenset({"h1"}))
     site.resources = {"lic": Resource("lic", ResourceKind.NUMERIC), "ib": Resource("ib")}
     return site
 
@@ -62,7 +63,7 @@ QUEUE: dict[str, Case] = {
     "QUEUE_NAME": text("name"), "PRIORITY": number("priority", "0"), "DESCRIPTION": text("description"),
     "USERS": ("ann g ~cy", {"users": Names(False, frozenset({"ann", "bob"}))}, ("~ann", "no/")),
     "HOSTS": ("h1+2 h2", {"hosts": Names(False, frozenset({"h1", "h2"})), "host_preference": (("h1", 2),)},
-              ("all+1", "h1+x", "h[3-1]", "c*")),
+              ("far+1", "h1+x", "h[3-1]", "c*")),
     "ADMINISTRATORS": ("ann", {"administrators": frozenset({"ann"})}, ("all",)),
     "NICE": ("-5", {"nice": -5}, ("30", "x")),
     "QJOB_LIMIT": number("slot_limit"), "UJOB_LIMIT": number("user_slot_limit"),

@@ -42,6 +42,8 @@ def _rules(rng: Random, shared: Fairshare | None, with_backfill: bool) -> dict[s
         "host_slot_limit": some(1, 2),
         "processor_slot_limit": some(1.0, 2.0),
         "backfill_depth": rng.choice((0, 1, 2)) if with_backfill else 0,
+        "hosts": some(HOSTS, Names(True, frozenset({"n2"}))) or Names(),
+        "host_preference": some((("n3", 2), ("n1", -1))) or (),
     }
 
 

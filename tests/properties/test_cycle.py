@@ -13,6 +13,7 @@ from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.model import Launch
+from lavad.core.plan import Start
 from lavad.core.policy import Policy, Resource, ResourceInstance, ResourceKind
 from lavad.core.reasons import Refused
 from lavad.core.scheduling.agenda import Agenda
@@ -35,6 +36,7 @@ def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
     for _ in range(SLICES_MAX):
         plan = slice_pass(story.cluster, agenda, steps, story.now)
         starts += plan.starts
+        assert all(_is_where_it_may(story, start) for start in plan.starts)
         starts += [
             one for one in (plan.takeover, plan.saving, *plan.claimed, *plan.resumes, *plan.drops) if one is not None
         ]
@@ -42,6 +44,12 @@ def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
         if plan.is_complete:
             return starts
     raise AssertionError(f"no end after {SLICES_MAX} slices")
+
+
+def _is_where_it_may(story: Story, start: Start) -> bool:
+    """Its queue uses these hosts."""
+    queue = story.cluster.policy.by_name[story.cluster.jobs[start.job].shared.queue]
+    return all(share.host in queue.hosts for share in start.allocation)
 
 
 SPANS: tuple[dict[str, int], ...] = ({}, {}, {}, {"ptile": 1}, {"ptile": 2}, {"stripe": -1}, {"block": 2})

@@ -2,6 +2,7 @@
 
 ``preempts.priority=short,normal+2`` lets a queue take from others, ``requeue`` ends victims instead of suspending them.
 ``without=short`` leaves a queue out, ``slots.n1=2`` is MXJ of a host.
+``only.normal=n1,n2+3`` are the hosts of a queue, with preferences.
 ``backfill.normal=1`` lets a queue backfill with so many reservations, ``strict.normal`` lets nobody pass its first job.
 ``pool.red=ann,own:4`` makes a capacity pool, ``load.normal=r1m:1/2`` and ``host_load=mem:500/100`` are load thresholds.
 What can be said of shares and limits is in ``sharing.py``.
@@ -41,6 +42,8 @@ def policy(words: Iterable[str]) -> Policy:
             sharing.PARTS[name](values, *value.split(","))
         elif name == "pool":
             pools.append(_pool(queue, value))
+        elif name == "only":
+            queues[queue] = replace(queues[queue], **_own_hosts(value))
         elif name == "slot_reserve":
             queues[queue] = replace(queues[queue], slot_reserve_s=float(value))
         elif name == "backfill":
@@ -83,6 +86,12 @@ def _pool(name: str, text: str) -> Pool:
         field: {"slots": float(said[key])} for key, field in (("own", "guaranteed"), ("most", "largest")) if key in said
     }
     return Pool(name, users=Names(False, frozenset((user,))), lends="keeps" not in said, **amounts)
+
+
+def _own_hosts(text: str) -> dict[str, Any]:
+    levels = dict(map(_level, text.split(",")))
+    preference = tuple((name, level) for name, level in levels.items() if level)
+    return {"hosts": Names(False, frozenset(levels)), "host_preference": preference}
 
 
 def _bounds(text: str) -> tuple[Threshold, ...]:

@@ -40,7 +40,7 @@ def _in_queue(cluster: Cluster, new: NewJob, name: str, caller: Caller, asked: A
     queue = cluster.policy.by_name[name]
     check_user(queue, caller)
     _check_kind(queue, new.shared.request)
-    _check_hosts(cluster, queue, new.shared.request)
+    check_hosts(cluster, queue, new.shared.request)
     if queue.defaults.rlimits:
         _check_process_limits(queue, dict(asked.limits))
     shared = new.shared if new.shared.queue == name else _moved(cluster, new.shared, queue, asked)
@@ -113,7 +113,8 @@ def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
     return replace(shared, queue=queue.name, request=request, requirement=text)
 
 
-def _check_hosts(cluster: Cluster, queue: Queue, request: Request) -> None:
+def check_hosts(cluster: Cluster, queue: Queue, request: Request) -> None:
+    """Refuse a job that asks only for hosts that its queue does not use."""
     if not request.hosts or queue.hosts == ALL:
         return
     chosen = named.chosen(request.hosts, [*cluster.policy.known_hosts, *cluster.hosts], cluster.policy.host_groups)

@@ -5,7 +5,15 @@ from dataclasses import dataclass, replace
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.conditions import resolve
-from lavad.core.decide.admission import admitted, check_queue, check_share, check_user, check_waiting, with_queue_limits
+from lavad.core.decide.admission import (
+    admitted,
+    check_hosts,
+    check_queue,
+    check_share,
+    check_user,
+    check_waiting,
+    with_queue_limits,
+)
 from lavad.core.decide.clockwork import may_run, run_window_events
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
@@ -134,6 +142,8 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     check_request(cluster, command.job.shared.request)
     queue = cluster.policy.by_name[command.job.shared.queue]
     check_user(queue, c.Caller(record.shared.user, record.shared.uid, command.caller.is_administrator))
+    if command.fields & {"queues", "hosts"}:
+        check_hosts(cluster, queue, command.job.shared.request)
     dependency = None
     if "dependency" in command.fields:
         indices = record.indices if isinstance(record, ArrayRecord) else None

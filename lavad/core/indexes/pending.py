@@ -5,13 +5,18 @@ then place in the queue. An array stands there as long as it has elements that m
 """
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from lavad.core.model import Request, Shared
+from lavad.core.policy import QueueHosts
 
 _LAST = float("inf")  # after all positions
 _COMPACT_AT = 1024  # dead entries at the front before the list is shortened
+_CONFINED_MAX = 100_000  # requests kept with their queue's hosts
+_NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
 
 
 class Kind(NamedTuple):
@@ -116,6 +121,7 @@ class PendingIndex:
         timed_queues: frozenset[str] = frozenset(),
         eager_queues: frozenset[str] = frozenset(),
         by_project: bool = False,
+        queue_hosts: Mapping[str, QueueHosts] = _NO_HOSTS,
     ) -> None:
         self.buckets: dict[BucketKey, Bucket] = {}
         self.fresh: set[BucketKey] = set()  # changed since the last pass: must be looked at
@@ -123,20 +129,36 @@ class PendingIndex:
         self._timed_queues = timed_queues
         self._by_project = by_project
         self._eager_queues = eager_queues  # where a job matters to others as soon as it waits, wherever it stands
+        self._queue_hosts = queue_hosts  # of the queues that may not use all hosts, or prefer some
+        self._confined: dict[tuple[str, Request], Request] = {}
         self._keys: dict[Kind, BucketKey] = {}
         self._made = 0
 
     def is_like(self, other: "PendingIndex") -> bool:
         """Would both put the same jobs into the same buckets?"""
-        mine = (self._timed_queues, self._eager_queues, self._by_project)
-        return mine == (other._timed_queues, other._eager_queues, other._by_project)
+        mine = (self._timed_queues, self._eager_queues, self._by_project, self._queue_hosts)
+        return mine == (other._timed_queues, other._eager_queues, other._by_project, other._queue_hosts)
+
+    def request_of(self, shared: Shared) -> Request:
+        """What is to be placed for such a job: its own request, kept to the hosts of the queue that it is in now."""
+        hosts = self._queue_hosts.get(shared.queue)
+        if hosts is None:
+            return shared.request
+        found = self._confined.get((shared.queue, shared.request))
+        if found is None:
+            if len(self._confined) >= _CONFINED_MAX:
+                self._confined.clear()
+            found = replace(shared.request, queue_hosts=hosts)
+            self._confined[shared.queue, shared.request] = found
+        return found
 
     def kind_of(self, shared: Shared) -> Kind:
         """All jobs submitted like this one are alike."""
         deadline = shared.terminate_at
         run_limit_s = shared.run_limit_s if deadline or shared.queue in self._timed_queues else 0
         project = shared.project if self._by_project else ""
-        return Kind(shared.queue, shared.user, shared.user_group, shared.request, run_limit_s, deadline, project)
+        request = self.request_of(shared)
+        return Kind(shared.queue, shared.user, shared.user_group, request, run_limit_s, deadline, project)
 
     def key_of(self, shared: Shared) -> BucketKey | None:
         """The bucket of all jobs submitted like this one, or None when none of them waits."""

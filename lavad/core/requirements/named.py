@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from lavad.core.policy import Names
+from lavad.core.policy import Names, QueueHosts
 from lavad.core.reasons import Refused
 
 
@@ -70,6 +70,15 @@ def chosen(words: tuple[str, ...], hosts: list[str], groups: Mapping[str, Names]
         for name in hosts:
             found.setdefault(name, (-others, len(parts) + 1))
     return Chosen({name: rank for name, rank in found.items() if name not in excluded}, first)
+
+
+def confined(found: Chosen, words: tuple[str, ...], queue: QueueHosts) -> Chosen:
+    """Those of the hosts that the queue may use. Its preferences count where the job has none of its own."""
+    ranks = {name: rank for name, rank in found.ranks.items() if name in queue.names}
+    if not any(one.preference for one in parse(words)):
+        levels = dict(queue.preference)
+        ranks = {name: (-levels.get(name, 0), place) for name, (_, place) in ranks.items()}
+    return Chosen(ranks, found.first)
 
 
 def _members(name: str, hosts: list[str], known: set[str], groups: Mapping[str, Names]) -> list[str]:

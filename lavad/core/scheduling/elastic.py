@@ -126,7 +126,7 @@ def spare(cluster: Cluster, key: Key, tasks: int = 0) -> Allocation:
 
 def _additions(cluster: Cluster, room: Room, attempt: Attempt, more: int) -> Allocation:
     """Up to so many tasks, first on the attempt's own hosts, then on others; taken from the room."""
-    request = cluster.jobs[attempt.key.job].shared.request
+    request = cluster.pending.request_of(cluster.jobs[attempt.key.job].shared)
     role = request.roles[0]
     found: list[HostShare] = []
     for share in attempt.allocation if is_divisible(role) else ():

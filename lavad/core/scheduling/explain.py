@@ -25,7 +25,7 @@ def explain(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float)
         return terms
     limits = limit_reasons(cluster, record.shared, now)
     own = [*_own_reasons(cluster, record, index, now), *(limits.overall() if limits is not None else ())]
-    found = [*own, *host_reasons(cluster, record.shared.request, limits=limits)]
+    found = [*own, *host_reasons(cluster, cluster.pending.request_of(record.shared), limits=limits)]
     return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
 
 

@@ -64,7 +64,7 @@ def forecast(
     jobs = yield from _first_ahead(cluster, ranking, mine)
     future = _Future(cluster.table.copy(), ranking.now)
     yield from future.note_ends(cluster)
-    jobs.append(_Waiting(mine, record.shared.request, record.shared.run_limit_s))
+    jobs.append(_Waiting(mine, cluster.pending.request_of(record.shared), record.shared.run_limit_s))
     start_at = yield from future.play(jobs)
     queue = cluster.policy.by_name[record.shared.queue]
     is_protected = queue.backfill_depth > ahead or queue.in_order

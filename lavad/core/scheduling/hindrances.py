@@ -1,12 +1,13 @@
 """What keeps each host from taking a job, with the amounts that are missing: the part of ``explain`` about hosts."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.model import Request, RoleRequest
 from lavad.core.reasons import PendingReason
+from lavad.core.requirements import named
 from lavad.core.requirements.rusage import PARTS, Reserve
 from lavad.core.scheduling import devices, processors
 from lavad.core.scheduling.capped import CappedRoom
@@ -136,8 +137,10 @@ def cause_on(cluster: Cluster, room: Room, request: Request, role: RoleRequest, 
     host, table = cluster.hosts[name], cluster.table
     row = host.row
     slots = chunk_of(role)[0]
+    unusable = _not_for_it(room, request, row)
+    if unusable is not None:
+        return Cause(*unusable)
     checks = (
-        (bool(request.hosts) and name not in room.chosen(request).ranks, r.NOT_NAMED),
         (not host.is_connected or host.is_silent, r.UNREACHABLE),
         (bool(host.closed_by), r.CLOSED),
         (host.is_shut, r.HOST_WINDOW),
@@ -151,6 +154,19 @@ def cause_on(cluster: Cluster, room: Room, request: Request, role: RoleRequest, 
     )
     found = next((Cause(*reason) for holds, reason in checks if holds), None)
     return found or _lack(room, role, row)
+
+
+def _not_for_it(room: Room, request: Request, row: int) -> tuple[int, str] | None:
+    """Why the host is out of the question whatever it has: the queue does not use it, or -m leaves it out."""
+    if not request.is_particular or room.usable(request).contains[row]:
+        return None
+    queue = request.queue_hosts
+    if queue is None or room.table.names[row] in queue.names:
+        return r.NOT_NAMED
+    is_asked_for = any(not one.is_excluded for one in named.parse(request.hosts))
+    if is_asked_for and room.usable(replace(request, queue_hosts=None)).contains[row]:
+        return r.NAMED_NOT_OF_QUEUE
+    return r.NOT_OF_QUEUE
 
 
 def _lack(room: Room, role: RoleRequest, row: int) -> Cause | None:

@@ -216,7 +216,7 @@ class _Trial:
 
     def _place_role(self, filler: Filler, allowed: set[int] | None) -> bool:
         candidates, wants, role = self._candidates(filler.number), filler.wants, filler.role
-        first = self.room.chosen(self.request).first if self.request.hosts else ""
+        first = self.room.first(self.request)
         if not wants.same and not wants.units and allowed is None:
             rows = self._first_only(self._live_rows(filler, candidates), first, filler)
             return filler.fill(rows) and self._has_first(filler, first)

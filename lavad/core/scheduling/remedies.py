@@ -4,12 +4,12 @@ A remedy is a command line with ``{}`` for the job. Only those are given that we
 """
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
-from lavad.core.model import Request
+from lavad.core.model import Request, Shared
 from lavad.core.policy import Queue
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Job
@@ -35,7 +35,7 @@ class Remedies:
 
 def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> Generator[None, None, Remedies]:
     """Each command alone would let the job start; in pieces, as ``counsel`` is."""
-    request = record.shared.request
+    request = cluster.pending.request_of(record.shared)
     found = explain(cluster, record, index, now)
     yield
     if place(Room(cluster.table), request) is not None:
@@ -44,7 +44,8 @@ def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float
         return Remedies()  # two things are in the way: no single command helps
     reopened = _reopening(cluster, request, found)
     said = yield from counsel(cluster, request)
-    commands = [*reopened, *(f"bmod {options(one)} {{}}" for one in said.changes)]
+    elsewhere = _to_another_queue(cluster, record) if request.queue_hosts is not None else []
+    commands = [*reopened, *elsewhere, *(f"bmod {options(one)} {{}}" for one in said.changes)]
     return Remedies(tuple(commands), said.is_hopeless, said.is_for_later and not reopened)
 
 
@@ -58,18 +59,19 @@ def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[Pe
 
 def _to_another_queue(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
     """The most urgent of the other queues that would take it and start it."""
-    shared = record.shared
-    fitting = [
-        queue for queue in cluster.policy.queues if queue.name != shared.queue and _takes(queue, shared.user, record)
-    ]
-    best = max(fitting, key=lambda queue: queue.priority, default=None)
-    return [f"bswitch {best.name} {{}}"] if best is not None else []
+    for queue in sorted(cluster.policy.queues, key=lambda queue: -queue.priority):
+        moved = replace(record.shared, queue=queue.name)
+        is_other = queue.name != record.shared.queue and _takes(queue, record.shared)
+        if is_other and place(Room(cluster.table), cluster.pending.request_of(moved)) is not None:
+            return [f"bswitch {queue.name} {{}}"]
+    return []
 
 
-def _takes(queue: Queue, user: str, record: Job | ArrayRecord) -> bool:
+def _takes(queue: Queue, shared: Shared) -> bool:
     limit = queue.run_limit_s
-    is_short_enough = not limit or 0 < record.shared.run_limit_s <= limit
-    return queue.open and queue.active and user in queue.users and is_short_enough
+    is_short_enough = not limit or 0 < shared.run_limit_s <= limit
+    may_be_exclusive = queue.is_exclusive_allowed or not shared.request.exclusive
+    return queue.open and queue.active and shared.user in queue.users and is_short_enough and may_be_exclusive
 
 
 def _more_elements(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.site import NOWHERE, PARTS
 from lavad.core.model import Request, RoleRequest
-from lavad.core.requirements import named
-from lavad.core.requirements.named import Chosen
 from lavad.core.requirements.select import Selection
 from lavad.core.requirements.vocabulary import Vocabulary
+from lavad.core.scheduling.usable import Usable, usable
 from lavad.core.scheduling.wants import Wants, looked_at, wants_of
 
 _FIRST_BLOCK = 8  # candidates looked for at first
@@ -118,6 +117,7 @@ class Room:
         self._plain: Candidates | None = None
         self._plain_slots: list[int] | None = None
         self._candidates: dict[tuple[Request, int, int], Candidates] = {}
+        self._usable: dict[Request, Usable] = {}
         self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
         self._first: dict[int, list[int]] = {}  # the first few of these
         self._masks: dict[str, tuple[int, NDArray[np.bool_]]] = {}
@@ -243,13 +243,14 @@ class Room:
 
     def _find(self, request: Request, role: RoleRequest) -> Candidates:
         """All at once where they have to be sorted, else as far as somebody walks."""
-        if request.is_simple and role.tasks_max == 1 and not role.select and not request.hosts:
+        if request.is_simple and role.tasks_max == 1 and not role.select and not request.is_particular:
             return Candidates(self._first_with(role.gpus), self._blocks(request, role, _FIRST_BLOCK))
         wants = wants_of(role)
-        if wants.order or request.hosts or self._is_moving(role):
-            rows = self._named_rows(request) if request.hosts else self._rows_with(chunk_of(role)[2])
+        is_particular = request.is_particular
+        if wants.order or is_particular or self._is_moving(role):
+            rows = self.usable(request).rows if is_particular else self._rows_with(chunk_of(role)[2])
             fitting = self._fitting(rows, request, role)
-            enough = request.hosts or self._is_enough(fitting, role)
+            enough = is_particular or self._is_enough(fitting, role)
             version = self.version if self._is_moving(role) else -1
             return Candidates(self._sorted(fitting, request, wants) if enough else [], version=version)
         return Candidates([], self._blocks(request, role))
@@ -266,10 +267,16 @@ class Room:
         """Must hosts be selected and sorted anew whenever something was taken?"""
         return any(self.table.is_moving(name) for name in looked_at(role))
 
-    def chosen(self, request: Request) -> Chosen:
-        """What -m means among the hosts there are."""
-        table = self.table
-        return table.cached(("named", request.hosts), lambda: named.chosen(request.hosts, table.names, table.groups))
+    def usable(self, request: Request) -> Usable:
+        """What -m and the queue's HOSTS mean among the hosts there are."""
+        found = self._usable.get(request)
+        if found is None:
+            found = self._usable[request] = usable(self.table, request)
+        return found
+
+    def first(self, request: Request) -> str:
+        """The host that must be the job's first one; "" where any may."""
+        return self.usable(request).first if request.hosts else ""
 
     def _fits_now(self, request: Request, role: RoleRequest, row: int) -> bool:
         free = self.free(row)
@@ -280,7 +287,7 @@ class Room:
             and free.slots >= slots
             and free.memory_mib >= memory
             and free.gpus.bit_count() >= gpus
-            and (not request.hosts or self.table.names[row] in self.chosen(request).ranks)
+            and (not request.is_particular or self.usable(request).contains[row])
             and (not role.select or self.mask(role.select)[row])
         )
 
@@ -290,9 +297,6 @@ class Room:
         if found is None:
             found = self._first[gpus] = self._rows_with(gpus)[:_FIRST_BLOCK].tolist()
         return found.copy()
-
-    def _named_rows(self, request: Request) -> NDArray[np.intp]:
-        return np.array([self.table.rows[name] for name in self.chosen(request).ranks], np.intp)
 
     def _blocks(self, request: Request, role: RoleRequest, start: int = 0) -> Iterator[list[int]]:
         """Rows from that place on that may be candidates, a few at first and then more and more at a time."""
@@ -335,25 +339,25 @@ class Room:
         return rows[fits]
 
     def _sorted(self, rows: NDArray[np.intp], request: Request, wants: Wants) -> list[int]:
-        """By preference of -m, then order[...], then place in -m, then natural order of names."""
+        """By preference of -m or the queue, then order[...], then place in -m, then natural order of names."""
         table = self.table
-        if not wants.order and not request.hosts:
+        if not wants.order and not request.is_particular:
             return rows[np.argsort(table.place[rows])].tolist()  # type: ignore[no-any-return]
         keys: list[NDArray[Any]] = [table.place[rows]]
-        ranks = self.chosen(request).ranks if request.hosts else {}
-        if ranks:
-            keys.append(np.array([ranks[table.names[row]][1] for row in rows], np.int64))
+        ranked = self.usable(request) if request.is_particular else None
+        if ranked is not None:
+            keys.append(ranked.places[rows])
         for key in reversed(wants.order):
             values = np.asarray(self.values(key.name)[rows], np.float64)
             keys.append(values if table.is_increasing(key.name) is not key.is_reversed else -values)
-        if ranks:
-            keys.append(np.array([ranks[table.names[row]][0] for row in rows], np.int64))
+        if ranked is not None:
+            keys.append(ranked.levels[rows])
         found = rows[np.lexsort(keys)].tolist()
         self.work += len(found) // 64
-        first = self.chosen(request).first if request.hosts else ""
-        if first and table.rows[first] in found:
-            found.remove(table.rows[first])
-            found.insert(0, table.rows[first])
+        first = table.rows.get(self.first(request), -1)
+        if first in found:
+            found.remove(first)
+            found.insert(0, first)
         return found  # type: ignore[no-any-return]
 
     def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:

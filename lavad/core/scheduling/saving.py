@@ -54,7 +54,7 @@ def _all_free(table: HostTable, request: Request, queue: Queue) -> Allocation:
     left, found = request.slots_min, {}
     for role in request.roles:
         one_task = replace(role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0)
-        probe = Request((one_task,), request.hosts)
+        probe = Request((one_task,), request.hosts, queue_hosts=request.queue_hosts)
         for row in Room(table).candidates(probe, probe.roles, 0, 0).all_rows():
             slots = min(left, _usable(int(table.slots_free[row]), role))
             if slots > 0 and table.is_open(row) and row not in found:

@@ -1,0 +1,70 @@
+"""HOSTS of queues, with real processes: jobs run on the queue's hosts alone, and follow the files and bswitch."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+QUEUE = """\
+Begin Queue
+QUEUE_NAME = {name}
+PRIORITY   = 30
+HOSTS      = {hosts}
+End Queue
+"""
+GROUPS = "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nlast ({last})\nEnd HostGroup\n"
+
+
+def _queues(**hosts: str) -> str:
+    return "".join(QUEUE.format(name=name, hosts=text) for name, text in hosts.items())
+
+
+@pytest.fixture(scope="module")
+def site(open_directory: Path) -> Iterator[Cluster]:
+    """Two hosts of two slots: one queue has a group with the second in it, one all but that, one prefers it."""
+    with a_cluster(open_directory / "H", 2, 2) as made:
+        _, last = made.hosts()
+        queues = _queues(inside="last/", outside="all ~last", liking=f"others {last}+3")
+        made.reconfigure({"lsb.hosts": GROUPS.format(last=last), "lsb.queues": queues})
+        yield made
+
+
+def _where(cluster: Cluster, job: int) -> str:
+    """The host on which the job runs, once it does."""
+    wait_for(lambda: cluster.states(job).get(0, ("", 0))[0] == "RUN", 20, f"job {job} to run")
+    return cluster.run("bjobs", "-noheader", "-o", "exec_host", str(job)).stdout.strip()
+
+
+def test_jobs_run_on_hosts_of_their_queue(site: Cluster) -> None:
+    """The host is a process of its own, so the job itself says where it is; what finds no room says why."""
+    first, last = site.hosts()
+    assert _where(site, site.submit("-q", "liking", "sleep 300")) == last
+    assert _where(site, site.submit("-q", "inside", "sleep 300")) == last
+    assert _where(site, site.submit("-q", "outside", "sleep 300")) == first
+    waiting = site.submit("-q", "inside", "sleep 300")
+    assert _where(site, site.submit("-q", "liking", "sleep 300")) == first
+    said = site.run("bjobs", "-l", str(waiting)).stdout
+    assert "Not usable to the queue: 1 host;" in said
+    assert "bmod -mn" not in said
+    refused = site.run("bsub", "-q", "inside", "-m", first, "true")
+    assert f"{first}: Host or host group is not used by the queue. Job not submitted." in refused.stderr
+    site.run("bkill", "-q", "outside", "0")
+    assert site.run("bswitch", "outside", str(waiting)).returncode == 0
+    assert _where(site, waiting) == first
+
+
+def test_new_files_reach_jobs_that_wait(site: Cluster) -> None:
+    """The queue's host is taken away from it while a job waits there for another: it starts on the new one."""
+    first, last = site.hosts()
+    site.run("bkill", "0")
+    wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 30, "all jobs to end")
+    filling = site.submit("-q", "inside", "-n", "2", "sleep 300")
+    assert set(_where(site, filling).split(":")) <= {f"2*{last}", last}
+    waiting = site.submit("-q", "inside", "sleep 300")
+    site.reconfigure({"lsb.queues": _queues(inside=first)})
+    assert _where(site, waiting) == first
+    assert last in _where(site, filling)
