@@ -88,7 +88,7 @@ def _told(
         for (code, text), found in by_cause.items()
     ]
     if free_hosts and free_slots < request.slots_min:
-        advice = f"it needs {request.slots_min} slots; {free_slots} are free on hosts it could use"
+        advice = f"it needs {request.slots_min} slots; the hosts it could use have {free_slots} free"
         told.insert(0, PendingReason(*r.NO_SLOTS, advice=advice))
     elif free_hosts:
         told.insert(0, PendingReason(*_together(request)))
