@@ -96,19 +96,24 @@ class Headroom:
     def _is_within(self, rule: Rule, share: HostShare, left: NDArray[np.float64]) -> bool:
         return amount_of(rule, (share,)) <= float(left[self._table.rows[share.host]]) + _TINY
 
-    def take(self, consumer: Consumer, allocation: Allocation) -> None:
-        """A job is going to have this allocation."""
+    def move_to(self, now: float) -> None:
+        """It is so late now; some limits are of certain hours only."""
+        self._now = now
+        self._active.clear()
+
+    def take(self, consumer: Consumer, allocation: Allocation, sign: int = 1) -> None:
+        """A job is going to have this allocation or, with ``sign`` -1, will have ended."""
         for counter in consumer.overall:
-            self._taken[counter] = self._taken.get(counter, 0.0) + amount_of(counter.rule, allocation)
+            self._taken[counter] = self._taken.get(counter, 0.0) + sign * amount_of(counter.rule, allocation)
         for counter in consumer.among_hosts:
-            more = amount_of(counter.rule, shares_on(counter.rule, allocation))
+            more = sign * amount_of(counter.rule, shares_on(counter.rule, allocation))
             self._taken[counter] = self._taken.get(counter, 0.0) + more
         for counter in consumer.on_hosts:
             taken = self._taken_on.get(counter)
             if taken is None:
                 taken = self._taken_on[counter] = np.zeros(len(self._table))
             for share in shares_on(counter.rule, allocation):
-                taken[self._table.rows[share.host]] += amount_of(counter.rule, (share,))
+                taken[self._table.rows[share.host]] += sign * amount_of(counter.rule, (share,))
 
 
 class Ceilings:

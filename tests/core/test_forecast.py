@@ -76,6 +76,27 @@ def test_elements_of_an_array_count_once_in_the_order_and_are_played_one_by_one(
     assert ask(story, job) == Forecast(BEGIN + 250, Sureness.ROUGH, 1)
 
 
+def test_a_limit_is_free_when_those_who_use_it_have_ended() -> None:
+    """The hosts are half empty, but alice may have four slots; what bob's job gives back does not help her."""
+    queue = Queue("normal", 30, backfill_depth=1, user_slot_limit=4)
+    story = a_cluster(a_host("n1", 8), a_host("n2", 8), policy=Policy(queues=(queue,)))
+    story.run(a_job(4, run_limit_s=600))
+    story.run(a_job(4, run_limit_s=60, caller=BOB))
+    job = story.submit(a_job(2, run_limit_s=60))
+    assert ask(story, job).start_at == BEGIN + 600
+
+
+def test_what_a_limit_keeps_back_is_not_in_the_way_of_others() -> None:
+    """Alice's next job goes first in the order, yet bob's starts before it; hers follows her own."""
+    queue = Queue("normal", 30, backfill_depth=1, user_slot_limit=8)
+    story = a_cluster(a_host("n1", 8), a_host("n2", 8), policy=Policy(queues=(queue,)))
+    story.run(a_job(8, run_limit_s=600))
+    story.run(a_job(8, run_limit_s=100, caller=BOB))
+    story.submit(a_job(8, run_limit_s=60))
+    job = story.submit(a_job(8, run_limit_s=60, caller=BOB))
+    assert ask(story, job).start_at == BEGIN + 100
+
+
 def test_nothing_changes_by_asking(story: Story) -> None:
     """Hosts, buckets and the agenda are as before."""
     story.run(a_job(8, run_limit_s=600))

@@ -1,8 +1,9 @@
 """When should a waiting job start, how sure is that, and who goes before it? Asked by people, so computed when asked.
 
 The present is copied and played forward: running jobs end at their run limits, and at each end the jobs that go before
-this one are placed, then this one, as a pass would do. That is the list-scheduling estimate of Smith, Taylor and Foster
-("Using run-time predictions to estimate queue wait times", JSSPP 1999) with run limits as run times.
+this one are placed, within what limits leave them, then this one, as a pass would do. That is the list-scheduling
+estimate of Smith, Taylor and Foster ("Using run-time predictions to estimate queue wait times", JSSPP 1999) with run
+limits as run times.
 
 Nothing is changed, and the work comes in small pieces: the generator yields between them, so that whoever drives it can
 serve others meanwhile.
@@ -15,13 +16,14 @@ from enum import Enum
 from itertools import islice
 
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.hosts import HostTable
-from lavad.core.indexes.pending import Bucket
+from lavad.core.headroom import Headroom
+from lavad.core.indexes.pending import Bucket, BucketKey
+from lavad.core.limits import NOBODY, Consumer
 from lavad.core.listed import entry
 from lavad.core.model import Allocation, JobState, Request
 from lavad.core.records import ArrayRecord, Job
+from lavad.core.scheduling.capped import Placer
 from lavad.core.scheduling.ordering import Rank, Ranking
-from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
 
@@ -58,13 +60,13 @@ def forecast(
     key = cluster.pending.key_of(record.shared) if is_waiting else None
     bucket = cluster.pending.buckets.get(key) if key is not None else None
     mine = _place_of(ranking, bucket, record) if bucket is not None else None
-    if mine is None:
+    if key is None or mine is None:
         return Forecast(None, Sureness.UNKNOWN, 0)
     ahead = yield from _count_ahead(cluster, ranking, mine)
     jobs = yield from _first_ahead(cluster, ranking, mine)
-    future = _Future(cluster.table.copy(), ranking.now)
+    future = _Future(cluster, ranking.now)
     yield from future.note_ends(cluster)
-    jobs.append(_Waiting(mine, cluster.pending.request_of(record.shared), record.shared.run_limit_s))
+    jobs.append(_Waiting(mine, key.request, record.shared.run_limit_s, _consumer(cluster, key)))
     start_at = yield from future.play(jobs)
     queue = cluster.policy.by_name[record.shared.queue]
     is_protected = queue.backfill_depth > ahead or queue.in_order
@@ -115,6 +117,11 @@ class _Waiting:
     rank: Rank
     request: Request
     run_limit_s: int
+    consumer: Consumer  # of limits
+
+
+def _consumer(cluster: Cluster, key: BucketKey) -> Consumer:
+    return cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
 
 
 def _first_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[None, None, list[_Waiting]]:
@@ -136,28 +143,41 @@ def _first_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[No
         cursor = Cursor(ranking, bucket)
         if bucket.key in cluster.pending.buckets and cursor.advance() and cursor.rank < mine:
             cursors.append((cursor.rank, number, cursor))
-    return list(islice(_merge(cursors, mine), AHEAD_MAX))
+    return list(islice(_merge(cluster, cursors, mine), AHEAD_MAX))
 
 
-def _merge(heads: list[tuple[Rank, int, Cursor]], mine: Rank) -> Iterator[_Waiting]:
+def _merge(cluster: Cluster, heads: list[tuple[Rank, int, Cursor]], mine: Rank) -> Iterator[_Waiting]:
     heapq.heapify(heads)
     while heads:
         rank, number, cursor = heads[0]
-        yield _Waiting(rank, cursor.key.request, cursor.run_limit_s)
+        yield _Waiting(rank, cursor.key.request, cursor.run_limit_s, _consumer(cluster, cursor.key))
         if cursor.advance() and cursor.rank < mine:
             heapq.heapreplace(heads, (cursor.rank, number, cursor))
         else:
             heapq.heappop(heads)
 
 
-class _Future:
-    """A copy of the hosts, and when what they hold comes back."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """What comes back when a job ends."""
 
-    def __init__(self, table: HostTable, now: float) -> None:
-        self.table = table
+    whole_hosts: bool
+    shares: Allocation
+    consumer: Consumer = NOBODY
+    counted: Allocation = ()  # by limits
+
+
+class _Future:
+    """A copy of the hosts, and when what they hold comes back. What limits count meanwhile is not copied: an answer
+    that takes several turns may be off by what ends or starts between them."""
+
+    def __init__(self, cluster: Cluster, now: float) -> None:
+        self.table = cluster.table.copy()
         self.now = now
         self.has_unlimited = False
-        self._ends: list[tuple[float, int, bool, Allocation]] = []  # a heap: when, number, whole hosts, shares
+        self._limits = cluster.limits
+        self._headroom = Headroom(cluster.limits, self.table, now)
+        self._ends: list[tuple[float, int, _Held]] = []  # a heap
         self._placings = 0
         self._taken = 0
 
@@ -168,12 +188,16 @@ class _Future:
                 yield
             record = cluster.jobs.get(attempt.key.job)
             run_limit_s = record.shared.run_limit_s if record is not None else 0
-            at = self.now
+            shares = tuple(share for share in attempt.booked if share.host in attempt.unreleased)
+            at, held = self.now, _Held(attempt.takes_whole_hosts, shares)
             if not attempt.over:
                 began = attempt.started_at or attempt.dispatched_at
                 at = max(began + run_limit_s, self.now + 1) if run_limit_s else NEVER
-            held = tuple(share for share in attempt.booked if share.host in attempt.unreleased)
-            self._ends.append((at, number, attempt.takes_whole_hosts, held))
+                if record is not None:
+                    shared = record.shared
+                    consumer = self._limits.consumer(shared.user, shared.queue, shared.project)
+                    held = _Held(attempt.takes_whole_hosts, shares, consumer, attempt.booked)
+            self._ends.append((at, number, held))
         heapq.heapify(self._ends)
 
     def play(self, jobs: list[_Waiting]) -> Generator[None, None, float | None]:
@@ -189,16 +213,19 @@ class _Future:
 
     def _place_all(self, jobs: list[_Waiting], at: float) -> list[_Waiting]:
         """Start what fits, in order; those that are left. What was asked for in vain is not asked for again."""
+        self._headroom.move_to(at)
         room, slots_open = Room(self.table), self.table.slots_open
-        vain: set[Request] = set()
+        placer = Placer(room, self._headroom)
+        vain: set[tuple[Request, Consumer]] = set()
         left, started = [], []
         for job in jobs:
             allocation = None
-            if job.request not in vain and job.request.slots_min <= slots_open:
+            if (job.request, job.consumer) not in vain and job.request.slots_min <= slots_open:
                 self._placings += 1
-                allocation = place(room, job.request)
+                if self._headroom.blocking(job.consumer, job.request) is None:
+                    allocation = placer.place(job.consumer, job.request)
             if allocation is None:
-                vain.add(job.request)
+                vain.add((job.request, job.consumer))
                 left.append(job)
             else:
                 slots_open -= sum(share.slots for share in allocation)
@@ -213,13 +240,15 @@ class _Future:
         end = at + job.run_limit_s if job.run_limit_s else NEVER
         self.has_unlimited = self.has_unlimited or not job.run_limit_s
         self._taken += 1
-        heapq.heappush(self._ends, (end, -self._taken, job.request.exclusive, allocation))
+        held = _Held(job.request.exclusive, allocation, job.consumer, allocation)
+        heapq.heappush(self._ends, (end, -self._taken, held))
 
     def _free_next(self) -> float:
         """Give back everything that ends next; when that is."""
         at = self._ends[0][0] if self._ends else NEVER
         while at < NEVER and self._ends and self._ends[0][0] <= at:
-            _, _, whole, shares = heapq.heappop(self._ends)
-            for share in shares:
-                self.table.give_back(self.table.rows[share.host], share, whole)
+            _, _, held = heapq.heappop(self._ends)
+            self._headroom.take(held.consumer, held.counted, -1)
+            for share in held.shares:
+                self.table.give_back(self.table.rows[share.host], share, held.whole_hosts)
         return at
