@@ -4,6 +4,7 @@ Invariant: an allocation has one share a host, in the order in which hosts came;
 devices and the like belong to a host's part as a whole: they come with its first task there and go with its last.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -71,17 +72,22 @@ def part_of(share: HostShare, tasks: int, role: RoleRequest) -> HostShare:
     return HostShare(share.host, tasks * role.slots_per_task, 0, (), (tasks,))
 
 
-def could_give(allocation: Allocation, role: RoleRequest, tasks: int) -> Allocation:
+def could_give(
+    allocation: Allocation, role: RoleRequest, tasks: int, wanted: Mapping[str, int] | None = None
+) -> Allocation:
     """What the attempt would give up to have so many tasks less, or as many of them as it can spare.
 
     The hosts that came last go first. The lead host stays, and where tasks are not divisible hosts go as a whole.
+    ``wanted``: about so many slots on these hosts and nothing on others.
     """
     spare = min(tasks, tasks_of(allocation) - role.tasks_min)
     gives: list[HostShare] = []
     for share in reversed(allocation):
-        is_lead = share.host == allocation[0].host
         here = sum(share.tasks_by_role)
-        less = min(spare, here - 1 if is_lead else here)
+        less = min(spare, here - 1 if share.host == allocation[0].host else here)
+        if wanted is not None:
+            most = -(-wanted.get(share.host, 0) // role.slots_per_task)
+            less = min(less, most if is_divisible(role) or not most else here)
         if less < here and not is_divisible(role):
             continue
         if less > 0:

@@ -142,11 +142,19 @@ def _check_lending(cluster: Cluster) -> None:
     for name, host in cluster.hosts.items():
         kept = {key: share for key, claim in cluster.claims.items() for share in claim.allocation if share.host == name}
         assert host.claims == kept, f"{name}: claims {host.claims} are not {kept}"
+    _check_runners(cluster)
+
+
+def _check_runners(cluster: Cluster) -> None:
     queues = cluster.runners.queues
+    slots = dict.fromkeys(queues, 0)
     for key, attempt in cluster.attempts.items() if queues else ():
         job = cluster.holder(key)
         runs = job is not None and job.state is JobState.RUN and not attempt.is_ending and job.shared.queue in queues
         assert (key in cluster.runners) == runs, f"{key}: it runs and may be asked for room {runs}, the index differs"
+        if runs and job is not None:
+            slots[job.shared.queue] += attempt.slots
+    assert cluster.runners.slots == slots, f"runners hold {slots} slots, counted are {cluster.runners.slots}"
 
 
 def _check_pools(cluster: Cluster) -> None:

@@ -17,16 +17,27 @@ class Start(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Takeover:
-    """Give this job room that others hold: suspend some, end others so that they wait again, none in part.
+class Shrink:
+    """Let a running attempt give up these shares; ``elastic.spare`` says what it could."""
 
-    With nobody to end the job starts at once; else its room is claimed, and it starts when all of it has been cleared.
+    key: Key
+    gives: Allocation
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """Give this job room that others hold: let some shrink, suspend some, end others so that they wait again.
+
+    With nobody to shrink or to end the job starts at once; else its room is claimed, and it starts when all of it has
+    been cleared.
     """
 
     start: Start
     suspends: tuple[Key, ...] = ()
     requeues: tuple[Key, ...] = ()
-    why: str = ""  # for the victims
+    why: str = ""  # for those who are suspended or ended
+    shrinks: tuple[Shrink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +65,6 @@ class Grow:
 
     key: Key
     additions: Allocation
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Shrink:
-    """Let a running attempt give up these shares; ``elastic.spare`` says what it could."""
-
-    key: Key
-    gives: Allocation
     reason: str = ""
 
 

@@ -24,6 +24,12 @@ def is_resizable(shared: Shared) -> bool:
     return len(roles) == 1 and roles[0].resizable
 
 
+def may_change(attempt: Attempt) -> bool:
+    """Is no change of its size under way, and is it not being ended?"""
+    change = attempt.resizing
+    return not (change.due or change.leaving or attempt.is_ending)
+
+
 def note_resizable(cluster: "Cluster", job: Job) -> None:
     """A job has started or is known again: enter it if it may be resized."""
     attempt = job.attempt
@@ -59,6 +65,7 @@ def _note_waiting(cluster: "Cluster", attempt: Attempt) -> None:
         cluster.resizing[attempt.key] = attempt
     else:
         cluster.resizing.pop(attempt.key, None)
+    cluster.runners.resized(attempt)
 
 
 def _changed(cluster: "Cluster", event: Any) -> Attempt:

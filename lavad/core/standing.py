@@ -5,7 +5,7 @@ they are told apart: the lender's room is there for whoever may take from it, an
 go on.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from lavad.core.cluster import Cluster
@@ -111,6 +111,19 @@ def on_their_way_out(cluster: Cluster) -> set[Key]:
     """Attempts that were asked to make room and have not yet given back everything: what they hold is claimed."""
     asked = {key for claim in cluster.claims.values() for key in claim.victims}
     return {key for key in asked if key in cluster.attempts}
+
+
+def leaving(cluster: Cluster) -> Iterator[tuple[Key, HostShare]]:
+    """What will be given back soon: all that jobs hold that were told to end for others, and what shrunk jobs have
+    given up. What of it is spoken for is claimed."""
+    gone = on_their_way_out(cluster)
+    for key in gone:
+        for share in shares_of(cluster, key):
+            yield key, share
+    for key, attempt in cluster.resizable.items():
+        for share in attempt.resizing.leaving if key not in gone else ():
+            if share.host in attempt.unreleased:
+                yield key, share
 
 
 def is_within_reach(cluster: Cluster, attempt: Attempt) -> bool:

@@ -110,6 +110,39 @@ def test_a_victim_is_ended_and_runs_again(cluster: Cluster, tmp_path: Path) -> N
     assert order == sorted(order)
 
 
+def _told(cluster: Cluster, job: int) -> str:
+    """bhist -l without the breaks of lines and whatever blanks there are."""
+    return "".join(cluster.history(job).split())
+
+
+def _slots(cluster: Cluster, job: int) -> str:
+    return cluster.run("bjobs", "-noheader", "-o", "slots", str(job)).stdout.strip()
+
+
+def test_an_elastic_job_shrinks_and_nobody_is_stopped(cluster: Cluster, tmp_path: Path) -> None:
+    """It runs on with half of what it had, and has all of it again when the urgent job is over. A master that is
+    killed before the elastic job has adapted forgets neither the one nor the other."""
+    notes, gate = tmp_path / "notes", tmp_path / "gate"
+    notify = f'echo "$LSB_RESIZE_EVENT" >> {notes}; while [ ! -e {gate} ]; do sleep 0.1; done'
+    elastic = cluster.submit("-q", "normal", "-ar", "-n", "1,4", "-rnc", notify, "sleep 60")
+    _becomes(cluster, elastic, "RUN")
+    assert _slots(cluster, elastic) == "4"
+    urgent = cluster.submit("-q", "urgent", "-n", "2", "sleep 1")
+    wait_for(lambda: notes.exists() and "shrink" in notes.read_text(), 30, "the elastic job to be told")
+    cluster.kill("lavad")
+    wait_for(lambda: not cluster.is_running("lavad"), 20, "the master to die")
+    cluster.up()
+    assert (_state(cluster, elastic), _state(cluster, urgent)) == ("RUN", "PEND")
+    gate.touch()
+    _becomes(cluster, urgent, "DONE")
+    wait_for(lambda: _slots(cluster, elastic) == "4", 30, "the elastic job to grow back")
+    story = _told(cluster, elastic)
+    assert "Resizedto2slots" in story
+    assert f"tomakeroomforjob{urgent}" in story
+    assert "Suspended" not in story
+    assert f"shrinkingjob{elastic}" in _told(cluster, urgent)
+
+
 POOLS = """
     Begin GuaranteedResourcePool
     NAME = lab
@@ -141,6 +174,20 @@ def test_a_pool_gets_back_what_it_lent(cluster: Cluster) -> None:
     assert cluster.run("bkill", str(lab[0])).returncode == 0
     _becomes(cluster, lab[1], "RUN")
     wait_for(lambda: [_state(cluster, guest) for guest in guests].count("RUN") == 3, 30, "the guests to run again")
+    cluster.reconfigure({"lsb.resources": ""})
+
+
+def test_a_pool_takes_from_an_elastic_job_what_it_has_borrowed(cluster: Cluster) -> None:
+    """It runs on with the slot that is the guests' own."""
+    cluster.reconfigure({"lsb.resources": POOLS})
+    guest = cluster.submit("-q", "again", "-ar", "-n", "1,4", "sleep 60")
+    _becomes(cluster, guest, "RUN")
+    lab = cluster.submit("-q", "normal", "-n", "3", "sleep 60")
+    _becomes(cluster, lab, "RUN")
+    assert (_state(cluster, guest), _slots(cluster, guest)) == ("RUN", "1")
+    story = _told(cluster, guest)
+    assert f"reclaimedforpoollabbyjob{lab}" in story
+    assert "requeued" not in story
     cluster.reconfigure({"lsb.resources": ""})
 
 

@@ -1,8 +1,9 @@
 """A changing allocation: what it counts for, and what its shares come to."""
 
 from lavad.core import commands as c
-from lavad.core.allocations import could_give, given_up, grown, shrunk, tasks_of
+from lavad.core.allocations import could_give, given_up, grown, part_of, shrunk, tasks_of
 from lavad.core.model import HostShare, RoleRequest
+from lavad.core.plan import Plan, Shrink
 from tests.builders import ANN, Story, a_host, a_job
 
 ROLE = RoleRequest(tasks_min=2, tasks_max=8, memory_mib=100)
@@ -50,3 +51,16 @@ def test_the_newest_hosts_are_given_up_first_and_the_lead_host_stays() -> None:
     assert [one.host for one in could_give(shares, with_gpus, 3)] == ["h3"]
     alone = RoleRequest(tasks_min=1, tasks_max=8)
     assert [(one.host, one.slots) for one in could_give(shares[:1], alone, 9)] == [("h1", 1)]
+
+
+def test_a_plan_that_would_make_a_job_too_small_is_not_carried_out() -> None:
+    """It may be older than the cluster: what would be left is looked at again."""
+    story = Story(a_host("n1", 2), a_host("n2", 2))
+    key = story.run(a_job(tasks_min=2, tasks_max=4, resizable=True))
+    lead, last = story.cluster.attempts[key].allocation
+    for gives in ((part_of(lead, 1, ROLE), last), (lead,)):
+        plan = Plan((), False, shrinks=(Shrink(key, gives),))
+        assert story.do(c.ApplyPlan(plan)).reply == 1
+    assert story.cluster.attempts[key].allocation == (lead, last)
+    assert story.do(c.ApplyPlan(Plan((), False, shrinks=(Shrink(key, (last,)),)))).reply == 0
+    assert story.where(key.job) == [lead.host]

@@ -1,5 +1,6 @@
 """Capacity pools under random loads: nobody is left with less than its own, nobody gets more than its maximum."""
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -7,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
-from lavad.core.events import JobDoomed
-from lavad.core.model import JobState
+from lavad.core.events import AttemptResized, JobDoomed
+from lavad.core.model import Allocation, JobState, Key
 from lavad.core.policy import Names, Policy, Pool
 from lavad.core.standing import shares_of
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
-from tests.properties.test_preemption import clear_away, one_thing_happens
+from tests.properties.test_preemption import clear_away, elastic, one_thing_happens
 
 USERS = (ANN, BOB, ROOT)
 
@@ -31,6 +32,16 @@ def some_pools(rng: Random, slots: int) -> tuple[Pool, ...]:
     return tuple(pools)
 
 
+def taken(story: Story, events: int) -> Iterator[tuple[Key, Allocation]]:
+    """Whose jobs were told to end, or to shrink, and what they give back."""
+    cluster = story.cluster
+    for event in story.events[events:]:
+        if isinstance(event, JobDoomed) and event.again:
+            yield event.key, shares_of(cluster, event.key)
+        elif isinstance(event, AttemptResized) and event.reason.startswith("reclaimed"):
+            yield event.key, cluster.attempts[event.key].resizing.leaving
+
+
 def check(story: Story, events: int) -> None:
     """After a pass: what was told to end left its pool its own, and no pool is beyond its maximum."""
     cluster = story.cluster
@@ -39,14 +50,11 @@ def check(story: Story, events: int) -> None:
         kept = dict.fromkeys(pools.used[number], 0.0)
         for key, attempt in cluster.attempts.items():
             if pools.pool_of(key) == number and not attempt.is_ending:
-                for name, amount in pools.amounts(number, shares_of(cluster, key)).items():
+                for name, amount in pools.amounts(number, attempt.allocation).items():
                     kept[name] += amount
-        for event in story.events[events:]:
-            if isinstance(event, JobDoomed) and event.again and pools.pool_of(event.key) == number:
-                for name, amount in pools.amounts(number, shares_of(cluster, event.key)).items():
-                    assert not amount or kept[name] >= pools.entitled(number, name), (
-                        f"{pool.name} lost some of its {name}"
-                    )
+        for key, gives in taken(story, events):
+            for name, amount in pools.amounts(number, gives).items() if pools.pool_of(key) == number else ():
+                assert not amount or kept[name] >= pools.entitled(number, name), f"{pool.name} lost some of its {name}"
         for name, most in pool.largest.items():
             assert pools.used[number][name] <= most, f"{pool.name} has more {name} than its maximum"
 
@@ -66,7 +74,8 @@ def test_every_pool_keeps_its_own(seed: int) -> None:
         if rng.random() < 0.6:
             tasks = rng.choice((1, 1, 2, 3, 4))
             ptile, gpus = rng.choice((0, 0, 1)), rng.choice((0, 0, 0, 1))
-            story.submit(a_job(tasks, rng.choice(USERS), rng.choice(("normal", "short")), ptile=ptile, gpus=gpus))
+            role = {"ptile": ptile, "gpus": gpus, **elastic(tasks, rng)}
+            story.submit(a_job(tasks, rng.choice(USERS), rng.choice(("normal", "short")), **role))
             story.plan()
         else:
             one_thing_happens(story, rng)

@@ -11,9 +11,10 @@ from lavad.core import commands as c
 from lavad.core.model import FINAL, JobState
 from lavad.core.policy import Policy, Queue
 from lavad.core.scheduling.placement import place
-from lavad.core.scheduling.preemption import Victim, clear
+from lavad.core.scheduling.preemption import clear
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.takeover import candidates
+from lavad.core.scheduling.victims import Victim
 from tests.builders import ROOT, Story, a_host, a_job
 
 HIGH, LOW, IDLE = "high", "low", "idle"
@@ -37,12 +38,19 @@ def a_busy_cluster(rng: Random, requeue: bool) -> Story:
                 ptile=rng.choice((0, 0, 1, 2)),
                 memory_mib=rng.choice((0, 0, 1500)),
                 gpus=rng.choice((0, 0, 0, 1)),
+                **elastic(tasks, rng),
             )
         )
         story.plan()
         if story.state(number) is JobState.STAGING:
             start(story, number)
     return story
+
+
+def elastic(tasks: int, rng: Random) -> dict[str, int]:
+    """Some jobs may have more tasks than that, and fewer again."""
+    more = rng.choice((0, 0, 1, 3))
+    return {"tasks_min": tasks, "tasks_max": tasks + more, "resizable": True} if more else {}
 
 
 def start(story: Story, number: int) -> None:
@@ -139,7 +147,17 @@ def one_thing_happens(story: Story, rng: Random, only: str = "") -> None:
 
 
 def clear_away(story: Story) -> None:
-    """Everything that is being ended ends."""
+    """Everything that is being ended ends, and whatever was given up is given back."""
+    for key in list(story.cluster.resizing):
+        attempt = story.cluster.attempts[key]
+        for share in attempt.resizing.growth:
+            if attempt.share_on(share.host) is None and share.host in attempt.unreleased - attempt.staged:
+                story.staged(share.host, key)
+        story.do(c.ReportResized(attempt.lead, key, attempt.resizing.version))
+    for key, attempt in list(story.cluster.resizable.items()):
+        for share in attempt.resizing.leaving if attempt.resizing.is_told else ():
+            if attempt.share_on(share.host) is None:
+                story.released(share.host, key)
     for key, attempt in list(story.cluster.attempts.items()):
         if attempt.is_ending:
             for share in attempt.allocation:

@@ -17,7 +17,7 @@ from lavad.core.model import SUSPENDED, Allocation, HostShare, JobState, RoleReq
 from lavad.core.plan import Grow, Plan, Shrink, Start
 from lavad.core.reasons import Refused
 from lavad.core.records import Attempt, Job
-from lavad.core.resizing import is_resizable
+from lavad.core.resizing import is_resizable, may_change
 
 S = JobState
 SCHEDULER = "the scheduler"
@@ -63,12 +63,6 @@ def _may_grow(cluster: Cluster, grow: Grow, now: float) -> bool:
     is_back = any(share.host in attempt.unreleased - there for share in grow.additions)
     tasks = tasks_of(attempt.allocation) + tasks_of(grow.additions)
     return bool(grow.additions) and not is_back and tasks <= role.tasks_max and attempt.resizing.retry_at <= now
-
-
-def may_change(attempt: Attempt) -> bool:
-    """Is no change of its size under way, and is it not being ended?"""
-    change = attempt.resizing
-    return not (change.due or change.leaving or attempt.is_ending)
 
 
 def _grow(cluster: Cluster, grow: Grow, now: float) -> list[e.Event]:

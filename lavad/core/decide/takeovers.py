@@ -8,27 +8,29 @@ from collections.abc import Iterable
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
+from lavad.core.decide.resizes import shrink_attempt
 from lavad.core.decide.suspension import resumed
 from lavad.core.model import PREEMPTION, Allocation, JobState, Key
 from lavad.core.plan import Saving, Start, Takeover
 from lavad.core.records import ArrayRecord, Claim
 from lavad.core.scheduling.takeover import fits_again, is_cleared, lends, may_start, why_void
-from lavad.core.standing import Ground, is_within_reach, on_their_way_out, shares_of
+from lavad.core.standing import Ground, is_within_reach, leaving, on_their_way_out, shares_of
 
 SYSTEM = "the system"
 SAVING = "free slots are reserved for it"
 
 
 def take_over(cluster: Cluster, plan: Takeover, now: float) -> Decision:
-    """Suspend and end the victims, and give the job their room; nothing at all if anything has changed."""
+    """Shrink, suspend and end the victims, and give the job their room; nothing at all if anything has changed."""
     start = plan.start
-    if not _still_holds(cluster, plan):
+    shrinks = [shrink_attempt(cluster, one, now) for one in plan.shrinks]
+    if not (all(shrinks) and _still_holds(cluster, plan)):
         return Decision(reply=1)
-    decision = Decision(reply=0)
+    decision = Decision([event for events in shrinks for event in events], reply=0)
     for key in plan.suspends:
         suspended = e.JobSuspended(now, key, JobState.SSUSP, SYSTEM, PREEMPTION, plan.why, lends(cluster))
         decision.events.append(suspended)
-    if not plan.requeues and _is_there(cluster, plan):
+    if not (plan.requeues or plan.shrinks) and _is_there(cluster, plan):
         decision.events.append(dispatch(cluster, start, now))
         return decision
     decision.events += [e.JobDoomed(now, key, plan.why, again=True) for key in plan.requeues]
@@ -43,10 +45,14 @@ def _still_holds(cluster: Cluster, plan: Takeover) -> bool:
     start = plan.start
     own = cluster.claims.get((start.job, start.index))
     is_free = may_start(cluster, start.job, start.index) and (own is None or own.is_partial)
-    victims = (*plan.suspends, *plan.requeues)
+    victims = (*plan.suspends, *plan.requeues, *(one.key for one in plan.shrinks))
     if not (is_free and _are_open(cluster, start.allocation) and all(_may_be_told(cluster, key) for key in victims)):
         return False
-    ground = Ground(cluster, gone=on_their_way_out(cluster) | set(plan.requeues))
+    gone = on_their_way_out(cluster) | set(plan.requeues)
+    ground = Ground(cluster, gone=gone)
+    ground.give([share for key, share in leaving(cluster) if key not in gone])
+    for shrink in plan.shrinks:
+        ground.give(shrink.gives)
     ground.give(own.allocation if own is not None else ())
     for key in plan.suspends:
         ground.give(shares_of(cluster, key), lends(cluster))

@@ -21,14 +21,14 @@ class Runners:
         self.version = 0
         self.slots: dict[str, int] = dict.fromkeys(queues, 0)
         self._entries: dict[str, list[_Entry]] = {name: [] for name in queues}
-        self._known: dict[Key, tuple[str, _Entry]] = {}
+        self._known: dict[Key, tuple[str, _Entry, int]] = {}
 
     def add(self, queue: str, attempt: Attempt) -> None:
         """The attempt runs and nobody has told it to end."""
         if queue not in self.queues or attempt.key in self._known:
             return
         entry = (attempt.started_at, attempt.key)
-        self._known[attempt.key] = (queue, entry)
+        self._known[attempt.key] = (queue, entry, attempt.slots)
         insort(self._entries[queue], entry)
         self.slots[queue] += attempt.slots
         self.version += 1
@@ -38,11 +38,20 @@ class Runners:
         known = self._known.pop(attempt.key, None)
         if known is None:
             return
-        queue, entry = known
+        queue, entry, slots = known
         entries = self._entries[queue]
         del entries[bisect_left(entries, entry)]
-        self.slots[queue] -= attempt.slots
+        self.slots[queue] -= slots
         self.version += 1
+
+    def resized(self, attempt: Attempt) -> None:
+        """It has another allocation now, or can be asked again for a part of it."""
+        known = self._known.get(attempt.key)
+        if known is not None:
+            queue, entry, slots = known
+            self._known[attempt.key] = (queue, entry, attempt.slots)
+            self.slots[queue] += attempt.slots - slots
+            self.version += 1
 
     def newest_first(self, queue: str) -> Iterator[Key]:
         """Those of a queue, the one with the least run time first."""

@@ -5,7 +5,7 @@ each as far as it may and as there is room. Costs O(resizable jobs that run), an
 waiting job holds a reservation nobody grows: room that is free now is part of what it was promised.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lavad.core.allocations import could_give, is_divisible, tasks_of
@@ -14,6 +14,7 @@ from lavad.core.headroom import Headroom
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
 from lavad.core.plan import Grow, Plan
 from lavad.core.records import Attempt
+from lavad.core.resizing import may_change
 from lavad.core.scheduling.placement import share_of
 from lavad.core.scheduling.reclaim import Tenants
 from lavad.core.scheduling.reservation import Book
@@ -103,25 +104,24 @@ def _order(cluster: Cluster, key: Key) -> tuple[int, int]:
 def wanted(cluster: Cluster, key: Key) -> int:
     """By how many tasks an attempt could grow as far as it is concerned; 0 while it changes or does not run."""
     attempt, job = cluster.resizable[key], cluster.holder(key)
-    change = attempt.resizing
-    if job is None or job.state is not JobState.RUN or change.due or change.leaving or attempt.is_ending:
+    if job is None or job.state is not JobState.RUN or not may_change(attempt):
         return 0
     role = job.shared.request.roles[0]
-    return max(0, min(role.tasks_max, change.wish or role.tasks_max) - tasks_of(attempt.allocation))
+    return max(0, min(role.tasks_max, attempt.resizing.wish or role.tasks_max) - tasks_of(attempt.allocation))
 
 
-def spare(cluster: Cluster, key: Key, tasks: int = 0) -> Allocation:
+def spare(cluster: Cluster, key: Key, tasks: int = 0, wanted: Mapping[str, int] | None = None) -> Allocation:
     """What an attempt could give back to have so many tasks less (0: as many as it can spare); empty: nothing.
 
     The shares are those of a ``Shrink`` in a plan. Slots on hosts that it keeps are free as soon as the job has been
-    told; whole hosts when nothing of the job is left there.
+    told; whole hosts when nothing of the job is left there. ``wanted``: about so many slots on these hosts, nothing on
+    others. A shrink that is under way does not stand in the way of another; a growth is given up for it.
     """
     attempt, job = cluster.resizable.get(key), cluster.holder(key)
     if attempt is None or job is None or job.state is not JobState.RUN or attempt.is_ending:
         return ()
-    if attempt.resizing.due or attempt.resizing.leaving:
-        return ()
-    return could_give(attempt.allocation, job.shared.request.roles[0], tasks or tasks_of(attempt.allocation))
+    role = job.shared.request.roles[0]
+    return could_give(attempt.allocation, role, tasks or tasks_of(attempt.allocation), wanted)
 
 
 def _additions(cluster: Cluster, room: Room, attempt: Attempt, more: int) -> Allocation:

@@ -1,5 +1,7 @@
 """Whom to ask for room: the fewest running jobs, whole, whose room lets a waiting job start with all its hosts.
 
+Elastic jobs shrink before anybody is suspended or ended, as few of them and by as little as is enough.
+
 Among sets of equal size the one is taken that LSF would take first: by preference of the queues, then those that have
 run for the shortest time. Finding the fewest is a covering problem, so there are two ways. Where there are few
 candidates, sets are tried in that order, smallest first. Else they are gathered greedily, the one that helps most
@@ -8,31 +10,27 @@ scheduler's own, on a copy of the host table in which the victims' room is free.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
+from functools import partial
+from itertools import combinations, islice, tee
 
+from lavad.core.allocations import shrunk
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Allocation, HostShare, Key, Request
+from lavad.core.scheduling.giving import all_but_one, givers, in_part, lacking
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room, chunk_of
-from lavad.core.standing import on_their_way_out, shares_of
+from lavad.core.scheduling.victims import Together, Victim, Way, lent_part
+from lavad.core.standing import leaving, shares_of
 
 CANDIDATES_MAX = 4096  # so many are considered, those first that LSF takes first; all of them only if that is too few
 _SETS_MAX = 6000  # sets of victims that are weighed, ...
 _TRIALS_SMALL, _TRIALS_LARGE = 400, 24  # ... and placed on a copy of the table; fewer where copies are large
 _LARGE = 256  # hosts
+_SHARES_TRIED = 8  # hosts of an elastic job that are tried one by one, so that those that came last are given up
 _HALF = 0.5  # what a host counts that is on the way to holding one more task
-
-
-@dataclass(frozen=True, slots=True)
-class Victim:
-    """A running attempt that may be asked, and what it would give: all it holds, or what it lends while suspended."""
-
-    key: Key
-    requeues: bool
-    gives: tuple[HostShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +41,13 @@ class Clearing:
     victims: tuple[Victim, ...]
 
 
-def lent_part(share: HostShare, what: tuple[str, ...]) -> HostShare:
-    """What others may use of a share whose holder is suspended."""
-    slots = share.slots if "slots" in what else 0
-    memory = share.memory_mib if "mem" in what else 0
-    return HostShare(share.host, slots, memory, share.gpus if "gpus" in what else ())
-
-
-Together = Callable[[Sequence[Victim]], bool]
-
-
 def clear(
     cluster: Cluster,
     request: Request,
     lenders: Iterable[Key],
     victims: Iterable[Victim],
     may_go_together: Together = lambda victims: True,
+    elastic: Sequence[Key] = (),
 ) -> Clearing | None:
     """The fewest victims that let the request be placed; None if all of them together don't.
 
@@ -66,24 +55,17 @@ def clear(
         lenders: suspended attempts whose lent room the job may use.
         victims: in the order in which they should be taken.
         may_go_together: which sets may be taken; what holds for a set holds for each part of it.
+        elastic: attempts that may be asked to shrink, in order. They are, before anybody is suspended or ended.
     """
     table = cluster.table.copy()
     for key in lenders:
         what = cluster.attempts[key].lends
         _give_back(table, [lent_part(share, what) for share in shares_of(cluster, key)])
-    for key in on_their_way_out(cluster):
-        _give_back(table, shares_of(cluster, key))
-    search = _Search(table, request, may_go_together)
-    allocation = search.try_with(())
-    if allocation is not None:
+    _give_back(table, [share for _, share in leaving(cluster)])
+    search = _Search(cluster, table, request, may_go_together)
+    if (allocation := search.try_with(())) is not None:
         return Clearing(allocation, ())
-    source = iter(victims)
-    some = list(islice(source, CANDIDATES_MAX))
-    if search.try_with(some) is None:
-        some += source
-        if len(some) <= CANDIDATES_MAX or search.try_with(some) is None:
-            return None
-    chosen = search.fewest(some)
+    chosen = search.with_shrinks(elastic, victims) if elastic else search.fewest_of(victims)
     allocation = search.try_with(chosen) if chosen else None
     return Clearing(allocation, tuple(chosen)) if allocation is not None else None
 
@@ -96,11 +78,18 @@ def _give_back(table: HostTable, shares: Iterable[HostShare]) -> None:
 class _Search:
     """Of victims for one request, on a table of its own."""
 
-    def __init__(self, table: HostTable, request: Request, may_go_together: Together) -> None:
+    def __init__(self, cluster: Cluster, table: HostTable, request: Request, may_go_together: Together) -> None:
+        self.cluster = cluster
         self.table = table
         self.request = request
         self.may_go_together = may_go_together
-        self.trials_left = _TRIALS_SMALL if len(table) <= _LARGE else _TRIALS_LARGE
+        self.trials_left = self._trials = _TRIALS_SMALL if len(table) <= _LARGE else _TRIALS_LARGE
+
+    def besides(self, taken: Sequence[Victim]) -> "_Search":
+        """A search for others, where these make room."""
+        return _Search(
+            self.cluster, self._freed(taken), self.request, lambda more: self.may_go_together([*taken, *more])
+        )
 
     def try_with(self, victims: Sequence[Victim]) -> Allocation | None:
         """Where the job would start if these made room."""
@@ -114,7 +103,62 @@ class _Search:
             _give_back(table, victim.gives)
         return table
 
-    def fewest(self, candidates: list[Victim]) -> list[Victim]:
+    # -- the fewest ----------------------------------------------------------------------------------------------------
+
+    def fewest_of(self, victims: Iterable[Victim]) -> list[Victim]:
+        """Of these, of which only the first so many are considered unless that is too few; none if all are."""
+        source = iter(victims)
+        some = list(islice(source, CANDIDATES_MAX))
+        if self.try_with(some) is None:
+            some += source
+            if len(some) <= CANDIDATES_MAX or self.try_with(some) is None:
+                return []
+        return self._fewest(some)
+
+    def with_shrinks(self, elastic: Sequence[Key], victims: Iterable[Victim]) -> list[Victim]:
+        """Only jobs that shrink, if they are enough; else the fewest that make room as a whole, with or without."""
+        anywhere = givers(self.cluster, elastic, self._within_reach(elastic), self.may_go_together)
+        just_there = givers(self.cluster, elastic, self._ideal(elastic), self.may_go_together)
+        found = [chosen for some in (anywhere, just_there) if (chosen := self.fewest_of(some))]
+        if found:
+            return self._sparing(min(found, key=len))
+        both, victims = tee(victims)
+        alone = self.fewest_of(victims)
+        mixed = self._mixed(anywhere, both)
+        whole = sum(one.way is not Way.SHRINK for one in mixed)
+        return self._sparing(mixed) if mixed and not 0 < len(alone) <= whole else alone
+
+    def _within_reach(self, elastic: Iterable[Key]) -> dict[str, int]:
+        """Hosts of these jobs where the request could run, with all their slots."""
+        table = self.table.copy()
+        for key in elastic:
+            _give_back(table, shares_of(self.cluster, key))
+        numbers = range(len(self.request.roles))
+        rows = {row for number in numbers for row in _rows_for(table, self.request, number)}
+        return {table.names[row]: table.facts[row].slots for row in rows}
+
+    def _ideal(self, elastic: Iterable[Key]) -> dict[str, int]:
+        """What the request would lack, host by host, where it would start if these jobs gave up nearly all."""
+        allocation = self.try_with(all_but_one(self.cluster, elastic))
+        return lacking(self.table, allocation) if allocation else {}
+
+    def _mixed(self, givers: Sequence[Victim], victims: Iterable[Victim]) -> list[Victim]:
+        """The fewest whole victims that are enough where jobs shrink as well, and few of these; none if none are."""
+        gives, whole = {one.key: one.gives for one in givers}, {}
+
+        def rest(victim: Victim) -> Victim:
+            whole[victim.key] = victim
+            return replace(victim, gives=shrunk(victim.gives, gives.get(victim.key, ())))
+
+        chosen = [whole[one.key] for one in self.besides(givers).fewest_of(map(rest, victims))]
+        keys = {one.key for one in chosen}
+        others = self.besides(chosen)
+        if not chosen or others.try_with(()) is not None:
+            return chosen
+        more = others.fewest_of([one for one in givers if one.key not in keys])
+        return [*chosen, *more] if more else []
+
+    def _fewest(self, candidates: list[Victim]) -> list[Victim]:
         """Out of candidates that are enough together; none where those that may go together are not."""
         measure = _Measure(self.table, self._freed(candidates), self.request)
         useful = [one for one in candidates if measure.concerns(one)]
@@ -170,6 +214,35 @@ class _Search:
                 if self.try_with(chosen) is not None:
                     return list(chosen)
         return None
+
+    # -- no more than is needed ----------------------------------------------------------------------------------------
+
+    def _sparing(self, chosen: list[Victim]) -> list[Victim]:
+        """The same, but jobs that shrink give no more than is needed, the last of them first."""
+        self.trials_left = self._trials
+        for number, one in reversed(list(enumerate(chosen))):
+            if one.way is Way.SHRINK:
+                others = [*chosen[:number], *chosen[number + 1 :]]
+                chosen[number] = in_part(
+                    self.cluster, self._where_needed(one, chosen), partial(self._is_enough, others)
+                )
+        return [one for one in chosen if one.gives]
+
+    def _where_needed(self, victim: Victim, chosen: Sequence[Victim]) -> Victim:
+        """Where it gives on many hosts only what it gives on those where the job would start, if that is enough."""
+        if len(victim.gives) <= _SHARES_TRIED:
+            return victim
+        allocation = self.try_with(chosen) or ()
+        hosts = {share.host for share in allocation}
+        less = replace(victim, gives=tuple([share for share in victim.gives if share.host in hosts]))
+        others = [one for one in chosen if one is not victim]
+        return less if self._is_enough(others, less) else victim
+
+    def _is_enough(self, others: Sequence[Victim], one: Victim) -> bool:
+        if self.trials_left <= 0:
+            return False
+        self.trials_left -= 1
+        return self.try_with([*others, one]) is not None
 
 
 def _rows_for(table: HostTable, request: Request, number: int) -> list[int]:

@@ -1,12 +1,12 @@
 """Capacity pools in a pass: who goes first, who may not start, and from whose jobs lent capacity is taken back.
 
 Jobs that stay within their pool's own go before all that would borrow, so that what is given back is not lent again at
-once. A pool takes back what others have borrowed, by ending their newest and smallest jobs, which wait again: whole
-jobs only, and never so many that a borrower is left with less than its own share.
+once. A pool takes back what others have borrowed: elastic jobs shrink, and where that is not enough the newest and
+smallest jobs are ended and wait again, whole jobs only. Never is a borrower left with less than its own share.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import BucketKey
@@ -14,8 +14,8 @@ from lavad.core.model import Allocation, Key
 from lavad.core.plan import Start
 from lavad.core.pools import GPUS, MEMORY, NOBODY, SLOTS, Lots, least
 from lavad.core.scheduling.ordering import Rank
-from lavad.core.scheduling.preemption import Victim
-from lavad.core.standing import is_within_reach, shares_of
+from lavad.core.scheduling.victims import Together, Victim, Way
+from lavad.core.standing import is_within_reach, leaving, shares_of
 
 _AHEAD = 1 << 24  # more than queue priorities differ
 
@@ -99,9 +99,16 @@ class Tenants:
                 continue
             shares = shares_of(self.cluster, key)
             if other == NOBODY or _is_within(surplus[other], self.pools.amounts(other, shares)):
-                yield Victim(key, True, shares)
+                yield Victim(key, Way.REQUEUE, shares)
 
-    def leave_enough(self, number: int) -> Callable[[Sequence[Victim]], bool]:
+    def elastic(self, number: int) -> list[Key]:
+        """Jobs of others that could shrink for a pool, in the same order."""
+        resizable = self.cluster.resizable
+        every = [(-one.started_at, one.slots, key) for key, one in resizable.items() if key in self.cluster.runners]
+        others = [key for _, _, key in sorted(every) if self.pools.pool_of(key) != number]
+        return [key for key in others if is_within_reach(self.cluster, resizable[key])]
+
+    def leave_enough(self, number: int) -> Together:
         """Which sets of them may be ended together: every pool keeps its own."""
         surplus = self._surpluses(number)
 
@@ -126,13 +133,12 @@ class Tenants:
         return [key for _, _, key in sorted((-started, attempts[key].slots, key) for started, key in every)]
 
     def _surplus(self, number: int) -> dict[str, float]:
-        """What a pool uses beyond its own, without the jobs that are to be ended already."""
+        """What a pool uses beyond its own, without what is to be given back already."""
         used = dict(self.pools.used[number])
-        for claim in self.cluster.claims.values():
-            for key in claim.victims:
-                if self.pools.pool_of(key) == number:
-                    for name, amount in self.pools.amounts(number, shares_of(self.cluster, key)).items():
-                        used[name] -= amount
+        for key, share in leaving(self.cluster):
+            if self.pools.pool_of(key) == number:
+                for name, amount in self.pools.amounts(number, (share,)).items():
+                    used[name] -= amount
         return {name: amount - self.pools.entitled(number, name) for name, amount in used.items()}
 
 

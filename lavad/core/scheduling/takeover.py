@@ -1,24 +1,26 @@
 """Jobs that may take room from others: when they try, what comes of it, and when those others go on.
 
 What was taken by suspension is lent: the victim goes on as soon as its room on all its hosts is free of borrowers; only
-jobs that may take from it can use that room before it does. What is taken by ending victims is claimed: whatever they
-give back is kept until all of it is there, and then the job starts. Nothing here is looked at where no queue may take
-from another.
+jobs that may take from it can use that room before it does. What is taken by ending victims, or by letting elastic jobs
+shrink, is claimed: whatever they give back is kept until all of it is there, and then the job starts. Nothing here is
+looked at where no queue may take from another.
 """
 
 from collections.abc import Iterator
 from enum import Enum
+from typing import NamedTuple
 
 from lavad.core.cluster import Cluster
 from lavad.core.headroom import Headroom
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.model import Allocation, JobState, Key
-from lavad.core.plan import Drop, Plan, Saving, Start, Takeover
+from lavad.core.plan import Drop, Plan, Saving, Shrink, Start, Takeover
 from lavad.core.records import ArrayRecord, Attempt, Claim, Job
 from lavad.core.rights import Source
-from lavad.core.scheduling.preemption import Clearing, Victim, clear, lent_part
+from lavad.core.scheduling.preemption import Clearing, clear
 from lavad.core.scheduling.reclaim import Tenants
 from lavad.core.scheduling.saving import may_save, save
+from lavad.core.scheduling.victims import Victim, Way, lent_part
 from lavad.core.scheduling.walk import Cursor
 from lavad.core.standing import Ground, is_within_reach, shares_of
 
@@ -150,7 +152,7 @@ class Takers:
         clearing = self._clear(cluster, cursor, sources, now)
         if clearing is None or not _is_within_limits(cluster, cursor.key, clearing.allocation, now):
             return None
-        return _takeover(cursor, clearing, "preempting", "preempted by")
+        return _takeover(cursor, clearing, _PREEMPTING)
 
     @staticmethod
     def _may_from(cluster: Cluster, cursor: Cursor) -> float:
@@ -166,7 +168,8 @@ class Takers:
         at_most = cluster.table.slots_open + lent + sum(cluster.runners.slots[name] for name in sources)
         if cursor.key.request.slots_min > at_most:
             return None
-        return clear(cluster, cursor.key.request, lenders, candidates(cluster, sources, now))
+        elastic = to_be_shrunk(cluster, sources, now)
+        return clear(cluster, cursor.key.request, lenders, candidates(cluster, sources, now), elastic=elastic)
 
 
 def _is_within_limits(cluster: Cluster, key: BucketKey, allocation: Allocation, now: float) -> bool:
@@ -187,22 +190,44 @@ def _reclaim(cluster: Cluster, cursor: Cursor, tenants: Tenants) -> Takeover | N
     if not tenants.is_owed(key):
         return None
     number = tenants.number_of(key)
-    clearing = clear(cluster, key.request, (), tenants.borrowers(number), tenants.leave_enough(number))
+    clearing = clear(
+        cluster, key.request, (), tenants.borrowers(number), tenants.leave_enough(number), tenants.elastic(number)
+    )
     if clearing is None:
         return None
-    return _takeover(cursor, clearing, "reclaiming", f"reclaimed for pool {cluster.pools.pools[number].name} by")
+    for_pool = f"reclaimed for pool {cluster.pools.pools[number].name} by"
+    return _takeover(cursor, clearing, _Words("reclaiming", for_pool, for_pool))
 
 
-def _takeover(cursor: Cursor, clearing: Clearing, verb: str, for_whom: str) -> Takeover:
-    names = ", ".join(f"job {_name(one.key)}" for one in clearing.victims)
-    why = f"{verb} {names}" if names else "in room that others leave or lend"
-    name = f"{cursor.job}[{cursor.index}]" if cursor.index else str(cursor.job)
+class _Words(NamedTuple):
+    """What people read: why the job starts, why others were ended or suspended, why others are smaller."""
+
+    verb: str
+    taken: str
+    shrunk: str
+
+
+_PREEMPTING = _Words("preempting", "preempted by", "to make room for")
+
+
+def _takeover(cursor: Cursor, clearing: Clearing, words: _Words) -> Takeover:
+    name = f"job {cursor.job}[{cursor.index}]" if cursor.index else f"job {cursor.job}"
     return Takeover(
-        Start(cursor.job, cursor.index, clearing.allocation, why),
-        tuple(one.key for one in clearing.victims if not one.requeues),
-        tuple(one.key for one in clearing.victims if one.requeues),
-        f"{for_whom} job {name}",
+        Start(cursor.job, cursor.index, clearing.allocation, _why(clearing, words.verb)),
+        tuple(one.key for one in clearing.victims if one.way is Way.SUSPEND),
+        tuple(one.key for one in clearing.victims if one.way is Way.REQUEUE),
+        f"{words.taken} {name}",
+        tuple(
+            Shrink(one.key, one.gives, f"{words.shrunk} {name}") for one in clearing.victims if one.way is Way.SHRINK
+        ),
     )
+
+
+def _why(clearing: Clearing, verb: str) -> str:
+    shrunk = [f"job {_name(one.key)}" for one in clearing.victims if one.way is Way.SHRINK]
+    others = [f"job {_name(one.key)}" for one in clearing.victims if one.way is not Way.SHRINK]
+    parts = [f"{doing} {', '.join(names)}" for doing, names in ((verb, others), ("shrinking", shrunk)) if names]
+    return ", ".join(parts) or "in room that others leave or lend"
 
 
 def _name(key: Key) -> str:
@@ -219,7 +244,7 @@ def candidates(cluster: Cluster, sources: dict[str, Source], now: float) -> Iter
                 continue
             shares = shares_of(cluster, key)
             gives = shares if source.requeues else tuple(lent_part(share, lent) for share in shares)
-            yield Victim(key, source.requeues, gives)
+            yield Victim(key, Way.REQUEUE if source.requeues else Way.SUSPEND, gives)
 
 
 def lends(cluster: Cluster) -> tuple[str, ...]:
@@ -231,13 +256,30 @@ def lends(cluster: Cluster) -> tuple[str, ...]:
 _LENT = {"mem": frozenset({"mem"}), "gpus": frozenset({"ngpus_physical", "gpus"})}
 
 
+def to_be_shrunk(cluster: Cluster, sources: dict[str, Source], now: float) -> list[Key]:
+    """Elastic jobs of these queues, in the same order. How often a job was preempted does not count: it runs on."""
+    rank = {name: number for number, name in enumerate(sources)}
+    found = []
+    for key, attempt in cluster.resizable.items():
+        queue = _queue_of(cluster, key)
+        if queue in sources and key in cluster.runners and may_be_asked(cluster, attempt, now):
+            found.append((-rank[queue], attempt.started_at, key))
+    return [key for _, _, key in sorted(found, reverse=True)]
+
+
 def may_be_preempted(cluster: Cluster, attempt: Attempt, now: float) -> bool:
-    """As far as the job itself goes: not a whole host's, not about to end, not too often, and all its hosts answer."""
+    """As far as the job itself goes: may it be asked, and was it not preempted too often?"""
+    most = cluster.policy.preemptions_max
+    if most and attempt.preemptions + attempt.key.attempt - 1 >= most:
+        return False
+    return may_be_asked(cluster, attempt, now)
+
+
+def may_be_asked(cluster: Cluster, attempt: Attempt, now: float) -> bool:
+    """Does it not hold whole hosts, is it not about to end, and do all its hosts answer?"""
     policy = cluster.policy
     run_s = now - attempt.started_at
     if attempt.takes_whole_hosts or (policy.no_preempt_run_s and run_s >= policy.no_preempt_run_s):
-        return False
-    if policy.preemptions_max and attempt.preemptions + attempt.key.attempt - 1 >= policy.preemptions_max:
         return False
     limit_s = cluster.jobs[attempt.key.job].shared.run_limit_s
     if policy.no_preempt_finish_s and limit_s and limit_s - run_s <= policy.no_preempt_finish_s:
