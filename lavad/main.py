@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -26,6 +25,7 @@ from lavad.core.events import Event
 from lavad.core.model import Key
 from lavad.core.ranges import Ranges
 from lavad.engine import Engine
+from lavad.garbage import collect_seldom
 from lavad.links import AgentLinks
 from lavad.pacer import Pacer
 from lavad.settings import Settings, read_settings
@@ -40,7 +40,6 @@ from protos.wire import SERVER_OPTIONS
 log = logging.getLogger("lavad")
 
 TICK_S = 1.0
-GC_THRESHOLD = 50_000  # young objects between collections: the state itself holds no cycles
 
 
 class CannotStart(Exception):
@@ -85,9 +84,7 @@ class Master:
         log.info(
             "restored jobs=%d attempts=%d term=%d", len(self.cluster.jobs), len(self.cluster.attempts), self.store.term
         )
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(GC_THRESHOLD, 50, 1000)
+        collect_seldom()
 
     def _assemble(self) -> None:
         store = self.store

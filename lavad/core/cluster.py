@@ -313,5 +313,4 @@ def _pending_index(policy: Policy, rights: Rights, by_project: bool) -> PendingI
 
 
 def _with_request(shared: Shared, request: Request) -> Shared:
-    values = {name: getattr(shared, name) for name in Shared.__slots__}
-    return Shared(**{**values, "request": request})
+    return replace(shared, request=request)

@@ -183,6 +183,14 @@ class Shared:
     user_group: str = ""
     requirement: str = ""  # job's and queue's together, as shown
     requeue_exit_values: str = ""  # -Q; empty: the queue's
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        key = (self.user, self.queue, self.request, self.run_limit_s, self.project, self.user_group, self.requirement)
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __hash__(self) -> int:
+        return self._hash  # of what tells jobs apart; asked for at every submission, start and end
 
 
 TEXT_FIELDS = ("name", "command", "cwd", "submit_cwd", "input", "output", "error", "description")

@@ -49,7 +49,7 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
         NotNow: the caller may try again later; nothing has changed.
     """
     decision = DECIDERS[type(command)](cluster, command, now)
-    outcome = Outcome(decision.events, list(decision.orders), decision.reply)
+    outcome = Outcome(decision.events, decision.orders, decision.reply)
     for event in decision.events:
         cluster.apply(event)
     if cluster.dependants.stirred:

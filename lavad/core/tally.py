@@ -10,6 +10,7 @@ from lavad.core.model import FINAL, WAITING, JobState, Shared
 from lavad.core.waiting import Waiting
 
 _NOTED_MAX = 10_000  # moves that differ, before they are entered
+_Move = tuple[int, JobState | None, JobState]  # id of what the jobs share; from (None: from nowhere) and to which state
 
 
 class Tally:
@@ -21,7 +22,7 @@ class Tally:
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
         self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
-        self._noted: dict[tuple[int, JobState, JobState], tuple[Shared, int]] = {}  # (shared's id, from, to) -> jobs
+        self._noted: dict[_Move, tuple[Shared, int]] = {}  # and how many jobs moved like this
 
     @property
     def waiting_now(self) -> Waiting:
@@ -62,6 +63,9 @@ class Tally:
 
     def add(self, shared: Shared, state: JobState, count: int = 1) -> None:
         """``count`` jobs submitted like this one came into (or, negative, left) a state."""
+        self._note(shared, None, state, count)
+
+    def _add(self, shared: Shared, state: JobState, count: int) -> None:
         if not count or state in FINAL:
             return  # ended jobs are counted by the store
         slots = shared.request.slots_min * count
@@ -75,6 +79,9 @@ class Tally:
 
     def move(self, shared: Shared, old: JobState, new: JobState, count: int = 1) -> None:
         """``count`` jobs went from one state to another."""
+        self._note(shared, old, new, count)
+
+    def _note(self, shared: Shared, old: JobState | None, new: JobState, count: int) -> None:
         kind = (id(shared), old, new)
         noted = self._noted.get(kind)
         if noted is None:
@@ -91,8 +98,9 @@ class Tally:
             return
         noted, self._noted = self._noted, {}
         for (_, old, new), (shared, count) in noted.items():
-            self.add(shared, old, -count)
-            self.add(shared, new, count)
+            if old is not None:
+                self._add(shared, old, -count)
+            self._add(shared, new, count)
 
 
 def _waiting_of(counts: Counter[tuple[str, JobState]]) -> Counter[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
+from lavad.core.commands import Caller, SubmitJob
 from lavad.core.events import NewJob
 from lavad.core.model import HostFacts, Shared
 from lavad.core.ranges import Ranges
@@ -61,7 +62,8 @@ def _submissions(runs: Iterable[EndedRun], queue: str | None) -> Iterator[Submis
         indices = () if 0 in runs_s else Ranges.of(*runs_s).parts()
         limit, priority = first.array_limit, first.priority
         new = NewJob(0, _fresh(first.shared, queue), b"", b"", b"", False, indices, limit, priority)
-        yield Submission(job, first.submitted_at, new, runs_s)
+        caller = Caller(first.shared.user, first.shared.uid)
+        yield Submission(job, first.submitted_at, SubmitJob(new, caller), runs_s)
 
 
 def _fresh(shared: Shared, queue: str | None) -> Shared:

@@ -24,6 +24,7 @@ from lavad.core.reasons import Refused
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import step
+from lavad.garbage import seldom_collected
 from lavad.simulator.report import Ran
 from lavad.simulator.workload import Submission
 
@@ -84,16 +85,17 @@ class Replay:
         self._last_change = now = arrivals[0].at if arrivals else 0.0
         for facts in self._hosts:
             step(self.cluster, c.AgentHello(facts, 1), now, has_agents=False)
-        while (moment := self._next_moment(at, now)) is not None:
-            now = moment
-            while self._ends and self._ends[0][0] == now:
-                self._end(now)
-            while at < len(arrivals) and arrivals[at].at == now:
-                self._submit(at, now)
-                at += 1
-            if not self._is_brief:
-                self._do(c.Tick(), now)
-            self._schedule(now)
+        with seldom_collected():
+            while (moment := self._next_moment(at, now)) is not None:
+                now = moment
+                while self._ends and self._ends[0][0] == now:
+                    self._end(now)
+                while at < len(arrivals) and arrivals[at].at == now:
+                    self._submit(at, now)
+                    at += 1
+                if not self._is_brief:
+                    self._do(c.Tick(), now)
+                self._schedule(now)
         if self._left:
             raise StuckError(f"{self._left} jobs can never start on this machine under this policy")
         return [self._ran[key] for key in sorted(self._ran)]
@@ -103,13 +105,14 @@ class Replay:
     def _next_moment(self, at: int, now: float) -> float | None:
         """When something happens next; None at the end."""
         ends = self._ends
-        while ends and ends[0][2] not in self._running:
-            heapq.heappop(ends)
         arrival = self._submissions[at].at if at < len(self._submissions) else None
         if self._is_brief:
             if not ends:
                 return arrival
-            return ends[0][0] if arrival is None else min(arrival, ends[0][0])
+            end = ends[0][0]
+            return end if arrival is None or end < arrival else arrival
+        while ends and ends[0][2] not in self._running:
+            heapq.heappop(ends)
         return min(self._moments(arrival, now), default=None)
 
     def _moments(self, arrival: float | None, now: float) -> Iterator[float]:
@@ -126,9 +129,9 @@ class Replay:
     # -- what happens -------------------------------------------------------------------------------------------------
 
     def _submit(self, at: int, now: float) -> None:
-        _, _, job, runs = self._submissions[at]
+        _, _, command, runs = self._submissions[at]
         try:
-            reply = self._do(c.SubmitJob(job, c.Caller(job.shared.user, job.shared.uid)), now)
+            reply = self._do(command, now)
         except Refused as refusal:
             self.refused[str(refusal)] += len(runs)
             return
@@ -188,17 +191,18 @@ class Replay:
         for order in orders:
             match order:
                 case StageOrder(launch_now=True):
-                    yield self._start(order.key, now)
+                    yield c.ReportStarted(self._start(order.key, now), order.key, 1, now)
                 case StageOrder():
                     yield c.ReportStaged(order.host, order.key)
                 case LaunchOrder() if order.host == self.cluster.attempts[order.key].lead:
-                    yield self._start(order.key, now)
+                    yield c.ReportStarted(self._start(order.key, now), order.key, 1, now)
                 case SignalOrder() if order.signal not in STOP_SIGNALS:
                     yield from self._kill(order, now)
                 case ReleaseOrder():
                     yield c.ReportReleased(order.host, order.key)
 
-    def _start(self, key: Key, now: float) -> c.Command:
+    def _start(self, key: Key, now: float) -> str:
+        """The attempt runs from now on; its lead host."""
         place, allocation = self._places[key.job], self.cluster.attempts[key].allocation
         number, submitted, _, runs = self._submissions[place]
         run_s = runs[key.index]
@@ -207,7 +211,7 @@ class Replay:
         lead = allocation[0].host
         self._running[key] = _Run(key, lead, now, now + run_s, len(allocation))
         heapq.heappush(self._ends, (now + run_s, place, key))
-        return c.ReportStarted(lead, key, 1, now)
+        return lead
 
     def _kill(self, order: SignalOrder, now: float) -> Iterator[c.Command]:
         """The job is ended before its time, to be run again; whoever else holds it is told to release it."""

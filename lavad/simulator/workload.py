@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from lavad.core.commands import Caller, SubmitJob
 from lavad.core.events import NewJob
 from lavad.core.model import HostFacts, Request, RoleRequest, Shared
 from lavad.core.policy import Policy
@@ -29,7 +30,7 @@ class Submission(NamedTuple):
 
     number: int  # what the source calls it
     at: float
-    job: NewJob
+    command: SubmitJob
     runs: Mapping[int, float]
 
 
@@ -68,7 +69,7 @@ def of_trace(jobs: Iterable[TraceJob], policy: Policy, overrun: Overrun = Overru
     for job in jobs:
         run, estimate = times_of(job, overrun)
         new = NewJob(0, maker.shared(job, estimate), b"", b"", b"")
-        made.append(Submission(job.number, job.submit_s, new, {0: run}))
+        made.append(Submission(job.number, job.submit_s, SubmitJob(new, maker.caller(job.user)), {0: run}))
     return made
 
 
@@ -78,14 +79,23 @@ class _Maker:
     def __init__(self, policy: Policy) -> None:
         self._default = policy.default_queue
         self._names = {queue.name for queue in policy.queues}
-        self._kinds: dict[tuple[int, int, int, int, int], Shared] = {}
+        self._kinds: dict[tuple[int, int, str, int, int], Shared] = {}
         self._requests: dict[int, Request] = {}
+        self._queues: dict[int, str] = {}
+        self._callers: dict[int, Caller] = {}
+
+    def caller(self, user: int) -> Caller:
+        known = self._callers.get(user)
+        if known is None:
+            known = self._callers[user] = Caller(f"user{user}", user)
+        return known
 
     def shared(self, job: TraceJob, estimate_s: int) -> Shared:
-        kind = (job.user, job.group, job.queue, job.processors, estimate_s)
+        queue = self._queue(job.queue)
+        kind = (job.user, job.group, queue, job.processors, estimate_s)
         known = self._kinds.get(kind)
         if known is None:
-            request, queue = self._request(job.processors), self._queue(job.queue)
+            request = self._request(job.processors)
             known = self._kinds[kind] = Shared(
                 f"user{job.user}", job.user, job.group, queue, "default", request, run_limit_s=estimate_s
             )
@@ -98,4 +108,8 @@ class _Maker:
         return known
 
     def _queue(self, number: int) -> str:
-        return next((name for name in (f"queue{number}", str(number)) if name in self._names), self._default)
+        known = self._queues.get(number)
+        if known is None:
+            names = (f"queue{number}", str(number))
+            known = self._queues[number] = next((name for name in names if name in self._names), self._default)
+        return known

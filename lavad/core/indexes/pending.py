@@ -17,6 +17,7 @@ _LAST = float("inf")  # after all positions
 _COMPACT_AT = 1024  # dead entries at the front before the list is shortened
 _CONFINED_MAX = 100_000  # requests kept with their queue's hosts
 _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
+_NEWEST_KEPT = 10_000  # found without another look at what they were submitted with
 
 
 class Kind(NamedTuple):
@@ -132,6 +133,7 @@ class PendingIndex:
         self._queue_hosts = queue_hosts  # of the queues that may not use all hosts, or prefer some
         self._confined: dict[tuple[str, Request], Request] = {}
         self._keys: dict[Kind, BucketKey] = {}
+        self._newest: dict[Shared, BucketKey] = {}  # the last bucket of these, which may be gone
         self._made = 0
 
     def is_like(self, other: "PendingIndex") -> bool:
@@ -162,22 +164,41 @@ class PendingIndex:
 
     def key_of(self, shared: Shared) -> BucketKey | None:
         """The bucket of all jobs submitted like this one, or None when none of them waits."""
-        return self._keys.get(self.kind_of(shared))
+        newest = self._newest.get(shared)
+        if newest is not None and newest in self.buckets:
+            return newest
+        key = self._keys.get(self.kind_of(shared))
+        if key is not None:
+            self._note_newest(shared, key)
+        return key
 
     def add(self, shared: Shared, entry: Entry) -> None:
         """A job or array may start from now on."""
-        kind = self.kind_of(shared)
-        key = self._keys.get(kind)
+        key = self.key_of(shared)
         if key is None:
-            self._made += 1
-            key = self._keys[kind] = BucketKey(kind, self._made)
+            key = self._new_key(shared)
             self.buckets[key] = Bucket(key)
+            self.buckets[key].add(entry)
+            self.fresh.add(key)
+            return
         bucket = self.buckets[key]
-        was_head = bucket.head() if len(bucket) else None
+        was_head = bucket.head()
         bucket.add(entry)
         # Behind a head that waits for room there is nothing new to look at, unless it is to hold a reservation.
         if bucket.head() != was_head or shared.queue in self._eager_queues:
             self.fresh.add(key)
+
+    def _new_key(self, shared: Shared) -> BucketKey:
+        kind = self.kind_of(shared)
+        self._made += 1
+        key = self._keys[kind] = BucketKey(kind, self._made)
+        self._note_newest(shared, key)
+        return key
+
+    def _note_newest(self, shared: Shared, key: BucketKey) -> None:
+        if len(self._newest) >= _NEWEST_KEPT:
+            self._newest.clear()
+        self._newest[shared] = key
 
     def remove(self, shared: Shared, entry: Entry) -> None:
         """A job or array may no longer start."""
