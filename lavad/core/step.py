@@ -11,7 +11,7 @@ from typing import Any
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Command
 from lavad.core.conditions import follow_ups
-from lavad.core.decide import DECIDERS
+from lavad.core.decide import AFTERWARDS, DECIDERS
 from lavad.core.events import Event
 from lavad.core.orders import Order, orders_for
 
@@ -33,9 +33,13 @@ def _release_dependants(cluster: Cluster, outcome: Outcome, now: float) -> None:
         events = list(follow_ups(cluster, now))
         if not events:
             return
-        for event in events:
-            cluster.apply(event)
-        outcome.events.extend(events)
+        _add(cluster, outcome, events)
+
+
+def _add(cluster: Cluster, outcome: Outcome, events: list[Event]) -> None:
+    for event in events:
+        cluster.apply(event)
+    outcome.events.extend(events)
 
 
 def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True) -> Outcome:
@@ -52,6 +56,8 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
     outcome = Outcome(decision.events, decision.orders, decision.reply)
     for event in decision.events:
         cluster.apply(event)
+    for decide in AFTERWARDS.get(type(command), ()):
+        _add(cluster, outcome, list(decide(cluster, now)))
     if cluster.dependants.stirred:
         _release_dependants(cluster, outcome, now)
     if not has_agents:

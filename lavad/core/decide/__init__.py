@@ -1,7 +1,7 @@
 """One function for each command: command in, decision (events, extra orders, reply) out, or Refused. Nothing is
 changed here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lavad.core import commands as c
@@ -20,6 +20,7 @@ from lavad.core.decide import (
     ticks,
 )
 from lavad.core.decide.decision import Decision
+from lavad.core.events import Event
 
 DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.SubmitJob: submission.submit,
@@ -49,3 +50,6 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.RuleQueue: rules.rule_queue,
     c.Tick: ticks.tick,
 }
+
+# What else a command brings about: each decides in the state that those before it have left, and refuses nothing.
+AFTERWARDS: dict[type, tuple[Callable[[Cluster, float], Iterable[Event]], ...]] = {c.Tick: ticks.LATER}

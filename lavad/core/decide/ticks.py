@@ -22,7 +22,10 @@ from lavad.core.windows import NEVER
 
 
 def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
-    """All that is due by now. Reservations that end with time are volatile, as load is: no event tells of them."""
+    """What is due of hosts and of waiting jobs; ``LATER`` is decided after it, in the state that it leaves.
+
+    Reservations that end with time are volatile, as load is: no event tells of them.
+    """
     cluster.easing.ease(cluster.table, now)
     events = _overdue_staging(cluster, now)
     given_up = {event.key for event in events if isinstance(event, e.JobRequeued)}
@@ -32,15 +35,9 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
             given_up |= {event.key for event in events if isinstance(event, e.JobRequeued)}
         elif 0 < host.avoid_until <= now:
             events.append(e.HostTrusted(now, host.facts.name))
-    events.extend(_alarms(cluster, now))
-    if cluster.claims:
-        events.extend(overdue_claims(cluster, now))
     if cluster.resizing:
-        events = list(_given_up_once([*events, *overdue(cluster, now)]))
-    events.extend(window_events(cluster, now))
-    if cluster.unsettled:
-        events.extend(load_events(cluster, now))
-    events.extend(_forget_finished(cluster, now))
+        events = list(_given_up_once(events))
+    events.extend(_alarms(cluster, now))
     return Decision(events)
 
 
@@ -116,3 +113,7 @@ def _end_of_nth(cluster: Cluster, count: int) -> float:
         if number >= count:
             return job.end.at if job.end is not None else 0.0
     return 0.0
+
+
+# A job that a silent host has just lost, or that waits again, is no longer one that a window or a load could stop.
+LATER = (overdue_claims, overdue, window_events, load_events, _forget_finished)
