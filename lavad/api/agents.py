@@ -152,6 +152,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         if cluster.heard(host, self.engine.clock()):
             self.engine.post([c.AgentHeard(host)])
         if message.HasField("load"):
+            checks.tidy_load(message.load)
             self.loads[host] = message.load
             cluster.observe_load(host, translate.load_of(message.load))
             if message.load.external:
@@ -173,9 +174,11 @@ def key_of(key: common_pb2.AttemptKey) -> Key:
 
 
 def _held(host: str, one: pb.Held) -> c.HeldAttempt:
-    last = _report(host, one.last) if one.HasField("last") and one.last.WhichOneof("what") else None
-    resized = _resized(host, key_of(one.key), one.resized) if one.HasField("resized") else None
-    return c.HeldAttempt(key_of(one.key), last, one.launched, one.allocation_version, resized)
+    key = key_of(one.key)  # the reports below are about this attempt, whatever keys of their own they bear
+    kind = one.last.WhichOneof("what")
+    last = _REPORTS[kind](host, key, one.last) if kind else None
+    resized = _resized(host, key, one.resized) if one.HasField("resized") else None
+    return c.HeldAttempt(key, last, one.launched, one.allocation_version, resized)
 
 
 def _report(host: str, report: pb.Report) -> Any:
@@ -221,15 +224,16 @@ _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {
 
 
 def _usage(usage: common_pb2.Usage) -> HostUsage:
+    """Within bounds: what all hosts of a job say is added up, and charged to its account."""
     return HostUsage(
-        usage.cpu_s,
-        usage.memory_mib,
-        usage.memory_mib_max,
-        usage.swap_mib,
-        tuple(usage.pids),
-        tuple(usage.process_groups),
-        usage.threads,
-        usage.memory_mib_mean,
+        checks.amount_of(usage.cpu_s),
+        min(usage.memory_mib, checks.MEMORY_MAX_MIB),
+        min(usage.memory_mib_max, checks.MEMORY_MAX_MIB),
+        min(usage.swap_mib, checks.MEMORY_MAX_MIB),
+        tuple(usage.pids[: checks.PIDS_MAX]),
+        tuple(usage.process_groups[: checks.PIDS_MAX]),
+        min(usage.threads, checks.THREADS_MAX),
+        checks.amount_of(usage.memory_mib_mean),
     )
 
 

@@ -21,12 +21,15 @@ QUEUES_MAX = 100
 RLIMITS_MAX = 32
 REFS_MAX = 10_000
 BATCH_MAX = 1000
+REQUEST_ID_MAX = 64  # of each of the newest submissions, all of which stay in memory
 INDICES_MAX = 1_000_000  # that are written out one by one
 GPUS_MAX = 10_000
 MEMORY_MAX_MIB = 1 << 40
 HOST_SLOTS_MAX = 100_000
 HOST_GPUS_MAX = 1000
 AMOUNT_MAX = 1e12
+PIDS_MAX = 10_000  # of one job on one host, for display
+THREADS_MAX = 1 << 22  # what Linux gives ids to
 TIME_MAX = 1e11  # seconds since the epoch: the year 5138
 STORED_MAX = (1 << 63) - 1  # what a database's integer holds
 UMASK_MAX = 0o777
@@ -132,10 +135,25 @@ def amount_of(said: float, most: float = AMOUNT_MAX) -> float:
     return min(max(said, 0.0), most) if math.isfinite(said) else 0.0
 
 
+def tidy_load(load: cluster_pb2.Load) -> None:
+    """Put in place of loads that are no numbers what says nothing: they are compared, sorted and shown."""
+    for field, value in load.ListFields():
+        if field.type == field.TYPE_DOUBLE and not field.is_repeated:
+            setattr(load, field.name, amount_of(value))
+        elif field.type == field.TYPE_UINT64:
+            setattr(load, field.name, min(value, MEMORY_MAX_MIB))
+
+
 def check_batch(batch: jobs_pb2.SubmitBatch) -> None:
-    """Refuse a batch that would keep everybody else waiting while it is worked on."""
+    """Refuse a batch that would keep everybody else waiting while it is worked on, or that memory could not hold.
+
+    Raises:
+        Refused: one sentence says what is wrong.
+    """
     if len(batch.items) > BATCH_MAX:
         raise Refused(f"More than {BATCH_MAX} jobs in one message")
+    if any(len(item.request_id) > REQUEST_ID_MAX for item in batch.items):
+        raise Refused(f"A request id is longer than {REQUEST_ID_MAX} bytes")
 
 
 def check_refs(refs: Sequence[common_pb2.JobRef]) -> None:

@@ -230,10 +230,10 @@ class Cluster:
         return host.is_silent
 
     def observe(self, name: str, usages: tuple[tuple[Key, HostUsage], ...]) -> None:
-        """What attempts use on that host."""
+        """What attempts use on that host, as far as they hold something there: a host speaks of itself alone."""
         for key, usage in usages:
             attempt = self.attempts.get(key)
-            if attempt is not None:
+            if attempt is not None and name in attempt.unreleased:
                 if self.charges:
                     known = attempt.usage.get(name)
                     charges.note_cpu(self, attempt, usage.cpu_s - (known.cpu_s if known is not None else 0.0))

@@ -110,3 +110,10 @@ def test_what_agents_measure_is_kept_storable() -> None:
     assert checks.moment_of(1000.5, 7.0) == 1000.5
     assert checks.amount_of(float("inf")) == checks.amount_of(-1.0) == 0.0
     assert checks.amount_of(1e300) == checks.AMOUNT_MAX
+
+
+def test_a_request_id_is_short() -> None:
+    """A hundred thousand of them stay in memory."""
+    checks.check_batch(jobs_pb2.SubmitBatch(items=[jobs_pb2.SubmitItem(request_id=b"i" * 16)]))
+    with pytest.raises(Refused, match="request id"):
+        checks.check_batch(jobs_pb2.SubmitBatch(items=[jobs_pb2.SubmitItem(request_id=b"i" * 1000)]))

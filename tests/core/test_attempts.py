@@ -1,10 +1,13 @@
 """What happens to one dispatch: staged everywhere before it is launched, ended as a whole, never beside a later one."""
 
+from collections.abc import Callable
+
 import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import JobState, Key
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
+from lavad.core.records import HostUsage
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job, each
 
 S = JobState
@@ -375,3 +378,29 @@ def test_a_doomed_job_is_ended_when_its_lead_host_comes_back(story: Story, how: 
         story.cluster.heard("n1", story.now)
         orders = story.do(c.AgentHeard("n1")).orders
     assert [order.signal for order in orders if isinstance(order, SignalOrder)] == [0]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        lambda key: c.ReportFinished("n1", key, 0, 0.0),
+        lambda key: c.ReportFinished("n1", key, 9, 0.0, also_released=True),
+        lambda key: c.ReportReleased("n1", key),
+        lambda key: c.ReportRefused("n1", key, "no"),
+    ],
+)
+def test_an_attempt_named_twice_counts_once(story: Story, word: Callable[[Key], c.AgentReport]) -> None:
+    """A hello that holds an attempt two times is an agent's mistake, or its malice, and not the master's end."""
+    job = story.submit(a_job())
+    story.plan()
+    key = story.key(job)
+    story.back("n1", *[c.HeldAttempt(key, word(key), True)] * 2)
+    assert story.cluster.attempts.get(key) is None or story.cluster.attempts[key].over
+
+
+def test_a_host_speaks_of_itself_alone(story: Story) -> None:
+    """What one that has no part in a job says of its use is not counted."""
+    key = story.run(a_job())
+    story.cluster.observe("n2", ((key, HostUsage(cpu_s=1e9)),))
+    story.cluster.observe("n1", ((key, HostUsage(cpu_s=5.0)),))
+    assert {host: usage.cpu_s for host, usage in story.cluster.attempts[key].usage.items()} == {"n1": 5.0}

@@ -16,6 +16,8 @@ from lavad.core.reasons import Refused
         "rusage[ngpus_physical=-1]",
         "span[ptile=" + "9" * 4000 + "]",
         "span[ptile=²]",
+        "select[mem>" + "9" * 400 + "]",
+        "select[mem>" + "9" * 400 + "G]",
     ],
 )
 def test_absurd_numbers_are_refused(text: str) -> None:

@@ -48,8 +48,8 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
     host = cluster.hosts.get(name)
     if host is not None and host.facts.server and not command.facts.server and host.attempts:
         raise Refused(f"{name} runs jobs and can't become a login host until they have ended")
-    held = {one.key: one for one in command.held}
-    for one in command.held:
+    held = {one.key: one for one in command.held}  # an agent that names one twice is heard once
+    for one in held.values():
         _merge(decision, _compare_held(cluster, name, one, now))
     if host is not None:
         for key in host.attempts:

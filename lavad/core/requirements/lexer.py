@@ -98,11 +98,17 @@ class Reader:
 
 
 def number(text: str, at: int) -> float:
-    """A plain number."""
+    """A plain number, and one that there is room for."""
     try:
-        return float(text)
+        return _finite(float(text), at)
     except ValueError:
         raise bad(at, f"expected a number, found {text!r}") from None
+
+
+def _finite(value: float, at: int) -> float:
+    if not math.isfinite(value):
+        raise bad(at, "this number is too large")
+    return value
 
 
 def whole(value: float, most: int, at: int) -> int:
@@ -124,7 +130,7 @@ def size_mib(text: str, at: int) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", text, re.IGNORECASE)
     if not found:
         raise bad(at, f"expected a size such as 2000 or 4GB, found {text!r}")
-    return float(found.group(1)) * UNIT_MIB[found.group(2).upper() or "M"]
+    return _finite(float(found.group(1)) * UNIT_MIB[found.group(2).upper() or "M"], at)
 
 
 def seconds(text: str, at: int) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.policy import ResourceKind
-from lavad.core.requirements.lexer import Reader, Token, bad, shown, size_mib
+from lavad.core.requirements.lexer import Reader, Token, bad, number, shown, size_mib
 from lavad.core.requirements.vocabulary import ANY, Vocabulary
 
 Vector = NDArray[Any]
@@ -167,7 +167,7 @@ class _Parser:
                 raise bad(token.at, "this ( has no )")
             return inner
         if token.kind == "number":
-            return Number(size_mib(token.word, token.at) if token.word[-1].isalpha() else float(token.word))
+            return Number(size_mib(token.word, token.at) if token.word[-1].isalpha() else number(token.word, token.at))
         if token.kind == "string":
             return Word(token.word[1:-1])
         if token.kind == "name":

@@ -1,0 +1,32 @@
+"""What an agent says is put within bounds before anybody counts with it."""
+
+import math
+
+from lavad.api import agents, checks
+from protos import agents_pb2 as pb
+from protos.cluster_pb2 import Load
+from protos.common_pb2 import AttemptKey, Usage
+
+ENDLESS = float("inf")
+
+
+def test_loads_that_are_no_numbers() -> None:
+    """They are compared, sorted and shown: nothing there takes what is no number."""
+    load = Load(r1m=math.nan, ut=ENDLESS, pg=-1.0, mem_mib=2**64 - 1, external={"scratch": math.nan})
+    checks.tidy_load(load)
+    assert (load.r1m, load.ut, load.pg, load.mem_mib) == (0.0, 0.0, 0.0, checks.MEMORY_MAX_MIB)
+
+
+def test_use_without_end() -> None:
+    """It would stay in the account of the job's owner, and no sum over hosts would fit its message."""
+    words = {"memory_mib": 2**64 - 1, "memory_mib_max": 2**64 - 1, "swap_mib": 2**64 - 1, "threads": 2**32 - 1}
+    usage = agents._usage(Usage(cpu_s=ENDLESS, memory_mib_mean=math.nan, **words))
+    assert (usage.cpu_s, usage.memory_mib_mean, usage.threads) == (0.0, 0.0, checks.THREADS_MAX)
+    assert {usage.memory_mib, usage.memory_mib_max, usage.swap_mib} == {checks.MEMORY_MAX_MIB}
+
+
+def test_the_reports_of_a_held_attempt_are_about_it() -> None:
+    """One that bears another key is not taken for a word about that one."""
+    own, other = AttemptKey(job=7, attempt=1), AttemptKey(job=8, attempt=1)
+    held = pb.Held(key=own, last=pb.Report(key=other, released=pb.Released()))
+    assert agents._held("n1", held).last.key == (7, 0, 1)  # type: ignore[union-attr]
