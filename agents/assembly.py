@@ -6,6 +6,7 @@ surviving shepherds before the logs (what ended before they answered is in a log
 last.
 """
 
+import asyncio
 import fcntl
 import logging
 import os
@@ -14,11 +15,13 @@ import zlib
 from pathlib import Path
 
 from agents.attempts import Attempts
+from agents.devices import Devices
 from agents.environment import HostContext
 from agents.journal import Journal
 from agents.orders import Keeper
 from agents.preparation import Preparation
 from agents.resizes import name_of
+from agents.sensors.compute_mode import Modes, NvmlModes
 from agents.shepherd import hierarchy, messages
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.messages import Key, pack
@@ -46,7 +49,9 @@ class Local:
         OSError: the directory cannot be used.
     """
 
-    def __init__(self, context: HostContext, state: Path, slots: int, with_groups: bool = True) -> None:
+    def __init__(
+        self, context: HostContext, state: Path, slots: int, with_groups: bool = True, modes: Modes | None = None
+    ) -> None:
         self._lock = _lock(state)
         for name, mode in (
             ("shepherds", PRIVATE),
@@ -64,11 +69,12 @@ class Local:
         self.ledger, self._boot_before = self._journal.load()
         self.users = Users()
         self.preparation = Preparation(context, state)
-        self.keeper = Keeper(self.ledger, self._journal, self._boot_id, self.preparation, self.users)
+        self.devices = Devices(context.host, state, modes or NvmlModes())
+        self.keeper = Keeper(self.ledger, self._journal, self._boot_id, self.preparation, self.users, self.devices)
         self.pool = Pool(
             spool, self.base, slots, self._launcher, self.keeper.on_message, self.keeper.on_lost, self._marks
         )
-        self.attempts = Attempts(self.ledger, self.pool)
+        self.attempts = Attempts(self.ledger, self.pool, context)
         self.keeper.connect(self.pool, self.attempts)
 
     def _marks(self, key: Key) -> tuple[bytes, ...]:
@@ -82,6 +88,8 @@ class Local:
         launched = {key: handle.status.launched for key, handle in alive.items()}
         rebooted = self._boot_before not in ("", self._boot_id)
         self.ledger.reconcile(launched, traces.started, traces.finished, traces.refused, rebooted, time.time())
+        held = {key for key, entry in self.ledger.entries.items() if not self.ledger.is_over(entry)}
+        await asyncio.to_thread(self.devices.adopt, held)
         self.preparation.adopt_scripts(self.ledger.holds)
         self.preparation.adopt_lists({name_of(key) for key in self.ledger.entries})
         for key, handle in alive.items():
@@ -111,6 +119,7 @@ class Local:
         """Let go: jobs and their shepherds live on, the rest ends."""
         await self.keeper.close()
         await self.pool.close()
+        await self.devices.close()
         self._journal.close()
         os.close(self._lock)
 

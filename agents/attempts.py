@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.environment import place_variables
+from agents.environment import HostContext, place_variables, visible_to_task
 from agents.ledger import Entry, Ledger, State
 from agents.ranks.contract import TaskRefused, TaskRequest
 from agents.shepherd import messages
@@ -75,8 +75,9 @@ class _Task:
 class Attempts:
     """The attempts of this host."""
 
-    def __init__(self, ledger: Ledger, pool: Pool) -> None:
+    def __init__(self, ledger: Ledger, pool: Pool, host: HostContext) -> None:
         self._ledger = ledger
+        self._host = host
         self._pool = pool
         self._jobs: dict[Key, JobSetup] = {}
         self._tasks: dict[int, _Task] = {}
@@ -151,7 +152,8 @@ class Attempts:
         extra = () if request.pmi_fd is None else (request.pmi_fd,)
         descriptors = (request.stdin_fd, request.stdout_fd, request.stderr_fd, *extra)
         shepherd.send(
-            pack(messages.TASK, *key, serial, request.argv, request.cwd, _overlay(entry, request)), descriptors
+            pack(messages.TASK, *key, serial, request.argv, request.cwd, _overlay(entry, request, self._host)),
+            descriptors,
         )
         try:
             async with asyncio.timeout(TASK_START_S):
@@ -191,7 +193,7 @@ def _through(pid: int, descriptor: int) -> str:
     return f"/proc/{pid}/fd/{descriptor}" if descriptor >= 0 else ""
 
 
-def _overlay(entry: Entry, request: TaskRequest) -> dict[bytes, bytes]:
+def _overlay(entry: Entry, request: TaskRequest, host: HostContext) -> dict[bytes, bytes]:
     """What a task has besides the job's environment; where a job's allocation may change, what it is now."""
     now = place_variables(entry.stage.allocation) if entry.blob.spec.resizable else {}
     pairs = (line.partition(b"=") for line in request.environment)
@@ -199,4 +201,16 @@ def _overlay(entry: Entry, request: TaskRequest) -> dict[bytes, bytes]:
     found.update((os.fsencode(name), os.fsencode(value)) for name, value in now.items())
     if request.task:
         found[b"LAVA_TASK_INDEX"] = b"%d" % request.task
+    if request.pmi_fd is not None:
+        now = _devices_of_rank(entry, request.task - 1, host)
+        found.update((os.fsencode(name), os.fsencode(value)) for name, value in now.items())
     return found
+
+
+def _devices_of_rank(entry: Entry, rank: int, host: HostContext) -> dict[str, str]:
+    """Ranks have a slot each, in the order of the allocation; what a launch agent starts by itself sees all devices."""
+    for share in entry.stage.allocation:
+        if share.host == host.host:
+            return visible_to_task(rank, share.slots, entry.stage, host)
+        rank -= share.slots
+    return {}

@@ -8,7 +8,7 @@ What differs between elements of an array (index, job label, expanded paths) is 
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from protos import names
@@ -37,6 +37,8 @@ class HostContext:
     bin_dir: str  # where the commands are, blaunch among them
     env_dir: str  # the cluster's configuration directory; empty: not known here
     has_gpus: bool
+    gpu_uuids: tuple[str, ...] = field(default=(), kw_only=True)
+    mps: str = field(default="", kw_only=True)  # the program of the MPS control daemon; empty: there is none
     oversubscribed: bool  # more slots than processors: MPI ranks must not spin
 
 
@@ -84,6 +86,7 @@ class OwnFiles:
 
 
 DISCOVER = "discover.sh"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def write_whole(path: str, text: bytes, mode: int = 0o644) -> None:
@@ -166,7 +169,8 @@ def job_environment(
     text.update(_about_job(blob, stage, home, script))
     text.update(place_variables(stage.allocation))
     text.update(put_lists(blob, stage.allocation, own or files))
-    text.update(_about_host(blob, stage.allocation, host))
+    text.update(_about_host(host))
+    text.update(_about_gpus(stage, host))
     text.update(_about_binding(stage.allocation, host, files))
     text.update(_about_devices(stage.allocation, host.host))
     text.update(_for_mpi(blob, host))
@@ -215,16 +219,44 @@ def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[
     return found
 
 
-def _about_host(blob: JobSpecBlob, allocation: Sequence[HostShare], host: HostContext) -> dict[str, str]:
+def _about_host(host: HostContext) -> dict[str, str]:
     found = {"LSF_BINDIR": host.bin_dir, "LAVA_SOCKET": host.socket, "HOSTNAME": host.host}
     if host.env_dir:
         found |= {"LSF_ENVDIR": host.env_dir, "LAVA_ENVDIR": host.env_dir}
-    found |= {"LSF_SERVERDIR": host.bin_dir, "LSF_LIBDIR": host.bin_dir}
-    if host.has_gpus:
-        devices = next((share.gpus for share in allocation if share.host == host.host), ())
-        # NVML counts devices in the order of the PCI bus; left to itself, CUDA puts the fastest first.
-        found |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, devices))}
-    return found
+    return found | {"LSF_SERVERDIR": host.bin_dir, "LSF_LIBDIR": host.bin_dir}
+
+
+def _about_gpus(stage: Stage, host: HostContext) -> dict[str, str]:
+    if not host.has_gpus or stage.gpu.no_variable:
+        return {}
+    # NVML counts devices in the order of the PCI bus; left to itself, CUDA puts the fastest first.
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", VISIBLE: visible(gpus_of(stage, host.host), stage, host)}
+
+
+def gpus_of(stage: Stage, host: str) -> Sequence[int]:
+    """The job's devices on that host."""
+    return next((share.gpus for share in stage.allocation if share.host == host), ())
+
+
+def visible(gpus: Sequence[int], stage: Stage, host: HostContext) -> str:
+    """As CUDA_VISIBLE_DEVICES has them: an MPS daemon counts its devices anew, so its clients go by the UUID."""
+    if stage.gpu.mps:
+        return ",".join([host.gpu_uuids[gpu] for gpu in gpus if gpu < len(host.gpu_uuids)])
+    return _joined(gpus)
+
+
+def visible_to_task(number: int, tasks: int, stage: Stage, host: HostContext) -> dict[str, str]:
+    """The devices of one of ``tasks`` tasks on this host, counted from 0, where not all see all of the job's."""
+    gpus, wanted = gpus_of(stage, host.host), stage.gpu
+    if not gpus or wanted.no_variable or not 0 <= number < tasks:
+        return {}
+    if wanted.per_task:
+        mine = gpus[number * wanted.per_task : (number + 1) * wanted.per_task]
+    elif wanted.block and tasks > len(gpus):
+        mine = [gpus[number * len(gpus) // tasks]]
+    else:
+        return {}
+    return {VISIBLE: visible(mine, stage, host)}
 
 
 def _about_binding(allocation: Sequence[HostShare], host: HostContext, files: HostFiles) -> dict[str, str]:

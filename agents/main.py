@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from agents.assembly import Local, StateInUse
 from agents.environment import HostContext
+from agents.shepherd import mps
 from agents.shutdown import shut_down
 
 LOG = logging.getLogger("lava.agent")
@@ -94,6 +96,7 @@ def main(argv: list[str] | None = None) -> int:
 def run_agent(options: argparse.Namespace) -> int:
     """Bring everything up and serve."""
     from agents import sensors
+    from agents.sensors import compute_mode
 
     slots = 0 if options.login else options.slots
     facts = sensors.facts(options.name, slots, options.simulate_gpus)
@@ -103,9 +106,13 @@ def run_agent(options: argparse.Namespace) -> int:
         bin_dir=bin_dir(),
         env_dir=os.environ.get("LAVA_ENVDIR", ""),
         has_gpus=bool(facts.gpus),
+        gpu_uuids=tuple(gpu.uuid for gpu in facts.gpus),
+        mps=shutil.which(os.environ.get("LAVA_MPS_CONTROL", mps.PROGRAM)) or "" if facts.gpus else "",
         oversubscribed=facts.slots * hosts_of_machine() > (os.cpu_count() or 1),
     )
-    local = Local(context, options.state.absolute(), facts.slots, with_groups=not options.no_cgroups)
+    modes = compute_mode.modes(options.simulate_gpus)
+    facts.can_set_gpu_mode, facts.has_mps = bool(facts.gpus) and modes.can_set(), bool(context.mps)
+    local = Local(context, options.state.absolute(), facts.slots, not options.no_cgroups, modes)
     facts.cgroups = local.base.version > 0
     # From here on there may be threads of gRPC: this import brings them.
     from agents.daemon import serve

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from agents.attempts import Attempts
+from agents.devices import Devices, NotReady
 from agents.journal import (
     Journal,
     end_record,
@@ -71,6 +72,7 @@ class Keeper:
         boot_id: str,
         preparation: Preparation,
         users: Users,
+        devices: Devices,
         clock: Callable[[], float] = own_clock,
     ) -> None:
         self.ledger = ledger
@@ -81,6 +83,7 @@ class Keeper:
         self._journal = journal
         self._boot_id = boot_id
         self._users = users
+        self._devices = devices
         self._clock = clock
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -255,7 +258,21 @@ class Keeper:
         except OSError as error:
             self._refuse(key, f"the job cannot be prepared: {error.strerror}")
             return
-        self.pool.hold(Waiting(key, prepared.setup, functools.partial(self._wanted, key, echo, prepared)))
+        waiting = Waiting(key, prepared.setup, functools.partial(self._wanted, key, echo, prepared))
+        if self._devices.concern(entry):
+            self._spawn(self._make_ready_and_hold(entry, owner, waiting))
+        else:
+            self.pool.hold(waiting)
+
+    async def _make_ready_and_hold(self, entry: Entry, owner: Owner, waiting: Waiting) -> None:
+        try:
+            await self._devices.make_ready(entry, owner)
+        except NotReady as error:
+            self._refuse(entry.key, str(error))
+        if entry.state is State.ACCEPTED:
+            self.pool.hold(waiting)
+        else:  # refused, or released meanwhile
+            self._devices.put_back(entry)
 
     def prepare(self, entry: Entry, owner: Owner) -> Prepared:
         """The setup of an attempt; raises OSError like `Preparation.prepare`."""
@@ -266,9 +283,11 @@ class Keeper:
         """Asked when a shepherd is at hand: whether the attempt is still to be started."""
         entry = self.ledger.entries.get(key)
         if entry is None or entry.state is not State.ACCEPTED:
+            self._put_devices_back(key)
             return False, False
         if self._too_old(echo):
             self._refuse(key, "order too old", host_fault=False)
+            self._put_devices_back(key)
             return False, False
         self.ledger.placed(key)
         self.attempts.note(key, prepared.job)
@@ -356,8 +375,14 @@ class Keeper:
     def _gone(self, handle: Handle, key: Key) -> None:
         self.attempts.forget(key)
         self._drop_lists(key)
+        self._put_devices_back(key)
         if handle.key == key:
             self.pool.done(handle)
+
+    def _put_devices_back(self, key: Key) -> None:
+        entry = self.ledger.entries.get(key)
+        if entry is not None:
+            self._devices.put_back(entry)
 
     def _drop_lists(self, key: Key) -> None:
         entry = self.ledger.entries.get(key)
@@ -387,4 +412,5 @@ class Keeper:
         """A shepherd died with this attempt; everything of it is gone by now. ``finish``: what it recorded before."""
         self.attempts.forget(key)
         self._drop_lists(key)
+        self._put_devices_back(key)
         self._settle(self.ledger.lost(key, finish, time.time()))

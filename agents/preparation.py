@@ -14,7 +14,16 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.environment import HostContext, HostFiles, OwnFiles, job_environment, put_lists
+from agents.environment import (
+    HostContext,
+    HostFiles,
+    OwnFiles,
+    gpus_of,
+    job_environment,
+    put_lists,
+    visible,
+    visible_to_task,
+)
 from agents.shepherd.messages import Companion, JobSetup, Program
 from agents.shepherd.report import Heading
 from agents.shepherds import Setup
@@ -59,6 +68,7 @@ class Preparation:
         self._lists = state / "hostfiles"
         self._files = HostFiles(self._lists, self._used)
         self._scripts = state / "scripts"
+        self._mps_directory = state / "mps"
         self._numbers = itertools.count(1)
         self._written: dict[int, set[Path]] = {}
         self._unused: OrderedDict[int, None] = OrderedDict()
@@ -144,7 +154,7 @@ class Preparation:
             name=spec.name or names.of_command(spec.command),
             cwd=spec.cwd,
             program=program,
-            companions=_companions(blob, stage.allocation, self.host.host, script),
+            companions=_companions(blob, stage, self.host, script),
             input=spec.input,
             output=spec.output,
             error=spec.error,
@@ -163,7 +173,14 @@ class Preparation:
             post_exec=spec.post_exec if lead else "",
             report=tuple(self._heading(blob, stage, owner)) if lead and spec.output else None,
             cpus=_bound_to(stage.allocation, self.host.host),
+            mps=self._mps(stage),
         )
+
+    def _mps(self, stage: Stage) -> tuple[str, ...]:
+        gpus = gpus_of(stage, self.host.host)
+        if not stage.gpu.mps or not gpus:
+            return ()
+        return (self.host.mps, str(self._mps_directory), visible(gpus, stage, self.host))
 
     def _used(self) -> set[str]:
         """Host files that prepared jobs name."""
@@ -242,21 +259,25 @@ def _bound_to(allocation: Sequence[HostShare], host: str) -> tuple[int, ...]:
     return tuple(sorted({cpu for task in mine for cpu in task.cpus}))
 
 
-def _companions(blob: JobSpecBlob, allocation: Sequence[HostShare], host: str, script: str) -> tuple[Companion, ...]:
+def _companions(blob: JobSpecBlob, stage: Stage, host: HostContext, script: str) -> tuple[Companion, ...]:
     """The tasks of this host whose role says: once for each task."""
     found: list[Companion] = []
-    number = 0
+    allocation, number = stage.allocation, 0
     total = sum(sum(share.tasks_by_role) for share in allocation)
     for at, role in enumerate(blob.spec.roles):
         in_role = 0
         size = sum(_tasks(share, at) for share in allocation)
         for share in allocation:
-            for _ in range(_tasks(share, at)):
-                if role.launch == LAUNCH_EACH and share.host == host:
+            here = _tasks(share, at)
+            for one in range(here):
+                if role.launch == LAUNCH_EACH and share.host == host.host:
                     program = _program(
                         role.command or blob.spec.command, blob.spec.shell, "" if role.command else script
                     )
-                    found.append(Companion(number, program, _task_variables(number, total, role.name, in_role, size)))
+                    variables = _task_variables(number, total, role.name, in_role, size)
+                    devices = visible_to_task(one, here, stage, host)
+                    variables |= {os.fsencode(name): os.fsencode(value) for name, value in devices.items()}
+                    found.append(Companion(number, program, variables))
                 number, in_role = number + 1, in_role + 1
     return tuple(found)
 

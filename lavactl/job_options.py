@@ -19,7 +19,7 @@ JOB_PREFIXES = (b"LSB_", b"LSF_PM_")
 JOB_NAMES = frozenset((b"LSFUSER", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXEC_T", b"TERM", b"TERMCAP"))
 # Set for the processes of one job or rank; outside a job they are the user's own.
 INNER_PREFIXES = (b"PMI_", b"PMIX_", b"OMPI_", b"LAVA_JOB_")
-INNER_NAMES = frozenset((b"CUDA_VISIBLE_DEVICES",))
+INNER_NAMES = frozenset((b"CUDA_VISIBLE_DEVICES", b"CUDA_MPS_PIPE_DIRECTORY", b"CUDA_MPS_LOG_DIRECTORY"))
 
 
 def bad(option: str, text: str, expected: str) -> CommandError:

@@ -18,6 +18,7 @@ from lavad.core.model import Allocation, HostShare, Key, Request, Shared
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
 from lavad.core.reasons import NotNow
 from lavad.core.requirements.affinity import Affinity
+from lavad.core.requirements.gpu import Gpus
 from lavad.core.requirements.rusage import PARTS
 from lavad.core.scheduling import processors
 from lavad.core.scheduling.wants import all_roles, wants_of
@@ -203,6 +204,7 @@ class AgentLinks:
                 deadline=shared.terminate_at,
                 queue=shared.queue,
                 environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
+                gpu=_gpu_setup(shared.request) if any(share.gpus for share in order.allocation) else None,
             )
             self._last_stage = (same, stage)
         return self._last_stage[1]
@@ -257,6 +259,19 @@ def _share(share: HostShare, address: str, topology: str, affinity: Affinity | N
 def _affinity(request: Request) -> Affinity | None:
     """What the request says of binding; terms of one job say the same, or only one says something."""
     return next((wants.affinity for role in all_roles(request) if (wants := wants_of(role)).affinity), None)
+
+
+def _gpu_setup(request: Request) -> pb.GpuSetup:
+    """How the agents make GPUs ready; of several roles the first that has any says it."""
+    role = next((role for role in all_roles(request) if role.gpus), request.roles[0])
+    gpus = wants_of(role).gpus or Gpus(role.gpus, role.gpus_per_task)
+    return pb.GpuSetup(
+        mode=gpus.mode,
+        mps=gpus.mps != "no",
+        no_variable=gpus.no_variable,
+        per_task=gpus.num if gpus.per_task and len(request.roles) == 1 else 0,
+        block=gpus.block and len(request.roles) == 1,
+    )
 
 
 def key_message(key: Key) -> common_pb2.AttemptKey:

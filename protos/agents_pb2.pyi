@@ -257,7 +257,7 @@ class Order(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ...) -> None: ...
 
 class Stage(_message.Message):
-    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment")
+    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -273,6 +273,7 @@ class Stage(_message.Message):
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     NICE_FIELD_NUMBER: _ClassVar[int]
     ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    GPU_FIELD_NUMBER: _ClassVar[int]
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     launch_now: bool
     spec_version: int
@@ -281,7 +282,22 @@ class Stage(_message.Message):
     queue: str
     nice: int
     environment: _containers.ScalarMap[str, str]
-    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    gpu: GpuSetup
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ...) -> None: ...
+
+class GpuSetup(_message.Message):
+    __slots__ = ("mode", "mps", "no_variable", "per_task", "block")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    MPS_FIELD_NUMBER: _ClassVar[int]
+    NO_VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    PER_TASK_FIELD_NUMBER: _ClassVar[int]
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    mode: str
+    mps: bool
+    no_variable: bool
+    per_task: int
+    block: bool
+    def __init__(self, mode: _Optional[str] = ..., mps: _Optional[bool] = ..., no_variable: _Optional[bool] = ..., per_task: _Optional[int] = ..., block: _Optional[bool] = ...) -> None: ...
 
 class LaunchOrder(_message.Message):
     __slots__ = ()

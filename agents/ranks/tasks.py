@@ -32,7 +32,8 @@ Send = Callable[[TaskOutput], Awaitable[None]]
 # What the agent of each host sets for itself: a caller on another host would bring the wrong values along.
 _OF_THE_HOST = (
     *(b"LSB_", b"LSF_", b"LS_", b"LAVA_"),
-    *(b"CUDA_VISIBLE_DEVICES=", b"GPU_DEVICE_ORDINAL=", b"HOSTNAME=", b"TMPDIR="),
+    *(b"CUDA_VISIBLE_DEVICES=", b"CUDA_MPS_PIPE_DIRECTORY=", b"CUDA_MPS_LOG_DIRECTORY="),
+    *(b"GPU_DEVICE_ORDINAL=", b"HOSTNAME=", b"TMPDIR="),
 )
 _OF_THE_TASK = (b"LSF_PM_",)
 

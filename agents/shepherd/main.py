@@ -223,11 +223,8 @@ class Shepherd:
         except OSError as error:  # its limits cannot be set
             self._send(pack(messages.REFUSED, *key, f"the limits of the job cannot be set: {error.strerror}"))
             return
-        if launch:
-            work.launch()
-            self._drop_work_when_over()
-        else:
-            self._send(pack(messages.STAGED, *key))
+        work.stage(launch)
+        self._drop_work_when_over()
 
     def _order(self, work: Work, kind: int, fields: Message, descriptors: list[int]) -> None:
         if kind == messages.LAUNCH:

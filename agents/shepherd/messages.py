@@ -97,6 +97,8 @@ class JobSetup(NamedTuple):
     post_exec: str
     report: tuple[Any, ...] | None  # fields of a report.Heading; None: no job report
     cpus: tuple[int, ...] = ()  # every process of the job is bound to these; empty: to none
+    # The MPS control program, the directory for its attempts' directories, the devices; empty: no MPS
+    mps: tuple[str, ...] = ()
 
     def pack(self) -> bytes:
         """As bytes for a HOLD message."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from resource import struct_rusage
 from typing import NamedTuple
 
-from agents.shepherd import messages, processes, start
+from agents.shepherd import messages, mps, processes, start
 from agents.shepherd.clock import LIMIT_REACHED, NEVER, TERMINATE, RunClock, Termination
 from agents.shepherd.identity import Identity
 from agents.shepherd.limits import Confinement
@@ -40,7 +40,7 @@ UNUSABLE = (ValueError, OverflowError)
 
 NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that has none: it never changes
 
-HELD, PRE, RUNNING, ENDING, POST, OVER = "held", "pre", "running", "ending", "post", "over"
+STAGING, HELD, PRE, RUNNING, ENDING, POST, OVER = "staging", "held", "pre", "running", "ending", "post", "over"
 
 
 class Tools(NamedTuple):
@@ -61,7 +61,7 @@ class Work:
     def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:
         self.key = key
         self.setup = setup
-        self.phase = HELD
+        self.phase = STAGING
         self.launched = False
         self.pid = 0  # of the first process, for people
         self.started = 0.0
@@ -85,17 +85,55 @@ class Work:
         self._releasing = False
         self._clock = NO_LIMITS
         self._termination = Termination(setup.terminate_interval_s)
-        self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._post_until = NEVER
+        self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
         tools.confinement.limit_memory(setup.memory_limit_mib)
         tools.confinement.begin()
 
     # -- what the agent asks for
+
+    def stage(self, launch: bool) -> None:
+        """Make the place ready, once; then launch, or say that it is."""
+        self.launched = launch
+        if self.setup.mps:
+            self._attempt(self._start_mps)
+        else:
+            self._staged()
+
+    def _start_mps(self) -> None:
+        environment = {**self._environment(), b"CUDA_VISIBLE_DEVICES": os.fsencode(self.setup.mps[2])}
+        null = self._tools.null
+        try:
+            self._helper = self._spawn(mps.program(self.setup), environment, (null, null, null), "/")
+        except StartFailure as failure:
+            raise HostFailure(str(failure)) from None
+        self._helper_until = time.monotonic() + mps.START_S
+
+    def _mps_started(self, status: int) -> None:
+        if self._termination.next_at != NEVER:
+            self._end(KILLED)
+        elif status == 0:
+            self._staged()
+        else:
+            self._tools.confinement.kill()
+            self._denied_forks = True
+            self._refuse(f"the MPS control daemon {self.setup.mps[0]} did not start: wait status {status}")
+
+    def _staged(self) -> None:
+        self.phase = HELD
+        if self.launched:
+            self._start()
+        else:
+            self._send(messages.STAGED)
 
     def launch(self) -> None:
         """Start what the job runs on this host, if anything."""
         if self.launched:
             return
         self.launched = True
+        if self.phase == HELD:
+            self._start()
+
+    def _start(self) -> None:
         if not self._has_command:
             return
         self._note_start()
@@ -122,7 +160,7 @@ class Work:
         """Signal the job (0: end it), or one of its tasks."""
         if serial:
             self._signal_task(number, serial)
-        elif self.phase in (HELD, PRE, RUNNING):
+        elif self.phase in (STAGING, HELD, PRE, RUNNING):
             if number in (0, signal.SIGKILL):
                 self.terminate(TERMINATE if number == 0 else (signal.SIGKILL,), reason)
             else:
@@ -133,12 +171,12 @@ class Work:
     def release(self) -> None:
         """Kill what is left; over when nothing is. A post-execution command may finish: its time is bounded."""
         self._releasing = True
-        if self.phase in (HELD, PRE, RUNNING):
+        if self.phase in (STAGING, HELD, PRE, RUNNING):
             self._end(KILLED)
 
     def terminate(self, signals: tuple[int, ...], reason: str) -> None:
         """Begin to end the job with these signals, the terminate interval between them."""
-        if self.phase in (HELD, PRE, RUNNING) and self._termination.begin(signals, time.monotonic()):
+        if self.phase in (STAGING, HELD, PRE, RUNNING) and self._termination.begin(signals, time.monotonic()):
             self._reason = reason
             self._signal_due(time.monotonic())
 
@@ -148,14 +186,14 @@ class Work:
     def next_at(self) -> float:
         """When `tick` has something to do."""
         return min(
-            self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._post_until,
+            self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
             self._termination.next_at, self._clock.next_at,
         )  # fmt: skip
 
     @property
     def busy(self) -> bool:
         """Whether processes are, or may be, alive."""
-        return self.phase != HELD or bool(self._tasks)
+        return self.phase != HELD or bool(self._tasks or self.setup.mps)
 
     def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
         """A child of the shepherd has ended."""
@@ -196,8 +234,7 @@ class Work:
         if now >= self._give_up_at:
             self._give_up_at = NEVER
             self._finish(released=False)
-        if now >= self._post_until:
-            self._post_until = NEVER
+        if now >= self._helper_until:
             self._helper_ended(KILLED)
 
     def status(self) -> bytes:
@@ -249,6 +286,7 @@ class Work:
         label = b"%d[%d]" % (job, index) if index else b"%d" % job
         environment = {
             **setup.environment,
+            **mps.variables(setup, self.key),
             b"LSB_JOBINDEX": b"%d" % index,
             b"LSB_BATCH_JID": label,
             b"LAVA_JOB_KEY": b"%d.%d.%d" % self.key,
@@ -345,12 +383,14 @@ class Work:
         self._allow_forks()
         self.phase = POST
         self._kill_at = self._give_up_at = NEVER
-        self._post_until = time.monotonic() + POST_EXEC_MAX_S
+        self._helper_until = time.monotonic() + POST_EXEC_MAX_S
         self._helper = self._shell(self.setup.post_exec)
 
     def _helper_ended(self, status: int) -> None:
-        self._helper = 0
-        if self.phase == PRE:
+        self._helper, self._helper_until = 0, NEVER
+        if self.phase == STAGING:
+            self._mps_started(status)
+        elif self.phase == PRE:
             self._after_pre_exec(status)
         elif self.phase == POST:
             self._end(self._status)
@@ -413,7 +453,7 @@ class Work:
         if not self._told:
             self._status, self._ended = status, time.time()
         now = time.monotonic()
-        self._announce_at = self._sample_at = self._post_until = NEVER
+        self._announce_at = self._sample_at = self._helper_until = NEVER
         self._clock = NO_LIMITS
         if self._termination.next_at != NEVER:
             self._termination = Termination(self.setup.terminate_interval_s)

@@ -21,6 +21,10 @@ READY_S = 60.0
 # A master writes its last batch, an agent closes its journal: milliseconds, and longer only on a crowded machine.
 END_PATIENCE_S = 10.0
 
+# Where a user's own driver libraries and programs are; tests also make daemons die at a chosen point, or be without
+# control groups.
+PASSED_ON = ("LAVA_FAIL", "LAVA_NO_CGROUPS", "LAVA_MPS_CONTROL", "LD_LIBRARY_PATH")
+
 
 def agent_key(host: str) -> str:
     """The name of a host's agent in the table of processes."""
@@ -77,8 +81,7 @@ def _passage(directory: Path, cluster: Cluster, table: Table, one: Awaited) -> P
     pid, kinds = ground.entrance(cluster, table, host)
     argv = _master_argv(directory) if one.name == MASTER else _agent_argv(directory, cluster, host)
     environment = clean_environment() | {"NOTIFY_SOCKET": str(one.path)}
-    # Only tests set these: to make a daemon die at a chosen point, to be without control groups.
-    environment |= {name: os.environ[name] for name in ("LAVA_FAIL", "LAVA_NO_CGROUPS") if name in os.environ}
+    environment |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     groups = []
     if one.name != MASTER:
         environment |= {"LAVA_BINDIR": str(cluster.commands), "LAVA_ENVDIR": str(directory)}

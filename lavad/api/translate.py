@@ -182,6 +182,8 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
         sockets=message.sockets,
         disks=message.disks,
         topology=checks.topology_of(message.topology),
+        can_set_gpu_mode=message.can_set_gpu_mode,
+        has_mps=message.has_mps,
     )
 
 

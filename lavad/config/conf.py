@@ -4,7 +4,7 @@ import re
 
 from lavad.config.grammar import Document
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, sets
-from lavad.config.values import Wrong
+from lavad.config.values import Wrong, gpu_requirement
 
 _UNIT = re.compile(r"([KMGTPEZ])B?\Z", re.IGNORECASE)
 
@@ -77,7 +77,7 @@ CONF: Table = {
     "LSF_LSLOAD_FORMAT": Ignored("lsload has no -o yet"),
     "LSB_BJOBS_PENDREASON_LEVEL": Ignored("all reasons are shown"),
     **dict.fromkeys(("LSB_GPU_NEW_SYNTAX", "LSF_GPU_AUTOCONFIG", "LSF_GPU_RESOURCE_IGNORE"), _GPU),
-    "LSB_GPU_REQ": Ignored("GPU_REQ of a queue does it"),
+    "LSB_GPU_REQ": sets("gpu_requirement", gpu_requirement, "what `-gpu -` means where the queue has no `GPU_REQ`"),
     "LSB_MAX_JOB_DISPATCH_PER_SESSION": Ignored("no bound is needed"),
     "LSB_SUBK_SHOW_EXEC_HOST": Ignored("not shown"),
     "LSF_HPC_EXTENSIONS": Ignored("no extensions to switch on"),

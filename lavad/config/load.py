@@ -72,6 +72,7 @@ def load(directory: Path, base: Policy, name: str = "", accounts: Accounts | Non
         site.wrong(Cell("", 0, str(directory)), "expected a directory with LSF's files")
     fields = reader.read_cluster(name)
     fields |= reader.read_batch()
+    fields["gpu_requirement"] = reader.gpu_requirement
     fields["administrators"] = base.administrators | reader.administrators()
     reader.tell_unread()
     policy = _policy(replace(base, zone=local_zone()), fields, site)
@@ -88,6 +89,7 @@ class _Reader:
         self.files: list[str] = []
         self.confdir = self.lsb_confdir = directory
         self.cluster_name = ""
+        self.gpu_requirement = ""
         self._cluster: Document | None = None
 
     def open_conf(self) -> None:
@@ -98,6 +100,7 @@ class _Reader:
         fields = conf.read_conf(document, self.site)
         self.confdir = self.directory / fields.get("confdir", "")
         self.lsb_confdir = self.directory / fields.get("lsb_confdir", "")
+        self.gpu_requirement = fields.get("gpu_requirement", "")
 
     def _read(self, path: Path) -> Document | None:
         if not path.is_file():

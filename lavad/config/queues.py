@@ -194,7 +194,7 @@ QUEUE: Table = {
     "CORELIMIT": _size_limit("core"),
     "PROCESSLIMIT": Honoured(lambda text, site: {"rlimit.nproc": v.counts(text)}, f"{_LIMIT} of processes"),
     "RES_REQ": sets("defaults.requirement", _requirement, "joined with each job's `-R`"),
-    "GPU_REQ": sets("defaults.gpu_requirement", str.strip, "for jobs without `-gpu`"),
+    "GPU_REQ": sets("defaults.gpu_requirement", v.gpu_requirement, "for jobs without `-gpu`, and what `-gpu -` means"),
     "STOP_COND": sets("stop_condition", str.strip, "a select expression: jobs on such hosts are suspended"),
     "RESUME_COND": sets("resume_condition", str.strip, "a select expression: they go on"),
     "RUN_WINDOW": sets("run_windows", v.windows, "when its jobs may run"),

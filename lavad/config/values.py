@@ -7,6 +7,8 @@ import re
 from fractions import Fraction
 
 from lavad.core.policy import Threshold, Window
+from lavad.core.reasons import Refused
+from lavad.core.requirements import gpu
 
 LARGEST = 2_147_483_647
 WEEK_MIN = 7 * 24 * 60
@@ -192,3 +194,16 @@ def words(text: str, *known: str) -> frozenset[str]:
     if unknown or not given:
         raise Wrong(f"expected some of {' '.join(known)}")
     return given
+
+
+def gpu_requirement(text: str) -> str:
+    """What -gpu takes.
+
+    Raises:
+        Wrong: -gpu would refuse it.
+    """
+    try:
+        gpu.parse(text)
+    except Refused as error:
+        raise Wrong(str(error)) from None
+    return text.strip()

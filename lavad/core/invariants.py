@@ -10,6 +10,7 @@ import numpy as np
 from lavad.core.allocations import tasks_of
 from lavad.core.cluster import Cluster
 from lavad.core.headroom import Headroom
+from lavad.core.indexes.sharing import Sharing, joined
 from lavad.core.limits import Limits
 from lavad.core.model import FINAL, HOLDING, JobState, Key
 from lavad.core.records import ArrayRecord, Job
@@ -46,12 +47,13 @@ def _check_hosts(cluster: Cluster) -> None:
         whole = {key: share for key, share in host.attempts.items() if not share.gpu_memory_mib}
         gpus = [gpu for key, share in whole.items() if _holds_gpus(cluster, key) for gpu in share.gpus]
         assert len(gpus) == len(set(gpus)), f"{name}: a GPU is held twice"
-        used = Counter[int]()
+        shared: dict[int, Sharing] = {}
         for share in shares:
-            used.update(dict(zip(share.gpus, share.gpu_memory_mib, strict=False)))
-        assert not set(used) & set(gpus), f"{name}: a GPU held by one job is used by another"
-        left = {gpu: facts.devices[gpu].memory_mib - memory for gpu, memory in used.items() if gpu < len(facts.devices)}
-        assert table.gpu_memory.get(host.row, {}) == left, f"{name}: memory of GPUs does not add up"
+            for gpu, mib in zip(share.gpus, share.gpu_memory_mib, strict=False):
+                size = facts.devices[gpu].memory_mib if gpu < len(facts.devices) else 0
+                shared[gpu] = joined(shared.get(gpu), size, mib)
+        assert not set(shared) & set(gpus), f"{name}: a GPU held by one job is used by another"
+        assert table.gpu_shared.get(host.row, {}) == shared, f"{name}: memory of GPUs does not add up"
         held = sum(1 << gpu for gpu in {gpu for share in shares for gpu in share.gpus})
         cpus = [cpu for share in shares for task in (*share.cpus, share.cpus_idle) for cpu in task]
         assert len(cpus) == len(set(cpus)), f"{name}: a processor is held twice"

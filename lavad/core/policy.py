@@ -321,6 +321,7 @@ class Policy:
     user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # users, groups, "default"
     each_user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # group -> what ``group@`` says
     limits: tuple[Limit, ...] = ()
+    gpu_requirement: str = ""  # LSB_GPU_REQ
     resources: Mapping[str, Resource] = field(default_factory=dict)
     resource_map: tuple[ResourceInstance, ...] = ()
     compute_units: tuple[ComputeUnit, ...] = ()  # in the order of the file

@@ -68,6 +68,9 @@ MEMORY = (2601 + 10, "Job's requirements for reserving resource (mem) not satisf
 RESERVING = 2601  # and the resource's number
 GPUS = (2601 + 300, "Not enough GPUs on the hosts")
 GPU_TOPOLOGY = (2601 + 301, "Free GPUs are not linked or placed as the job requires")
+GPU_MODE = (2601 + 302, "The host's agent can't set the compute mode of its GPUs")
+MPS = (2601 + 303, "The host has no MPS control daemon (nvidia-cuda-mps-control)")
+NEARNESS = (2601 + 304, "No free GPUs near the processors that the job would be bound to (aff=no lifts this)")
 SAME = (1330, "Not enough hosts that are the same in what the job requires")
 COMPUTE_UNITS = (1331, "Job's compute unit requirements not satisfied")
 NAMED_NOT_OF_QUEUE = (1326, "Host or host group is not used by the queue")

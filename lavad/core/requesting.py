@@ -32,7 +32,8 @@ class Rules:
 
     vocabulary: Vocabulary
     queue: Requirement | None = None
-    queue_gpu: str = ""
+    queue_gpu: str = ""  # the queue's GPU_REQ
+    default_gpu: str = ""  # LSB_GPU_REQ: what ``-gpu -`` means where the queue says nothing
     per_task: bool = False
     type: str = ""  # of the submission host, where hosts differ: select[type==local] is LSF's default
 
@@ -53,7 +54,7 @@ def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: 
     types = table.cached("types", lambda: {facts.type for facts in table.facts if facts.server})
     gpus = queue.defaults.gpu_requirement if queue is not None else ""
     own_type = vocabulary.local_type if len(types) > 1 else ""
-    return Rules(vocabulary, parsed, gpus, policy.reserves_per_task, own_type)
+    return Rules(vocabulary, parsed, gpus, policy.gpu_requirement, policy.reserves_per_task, own_type)
 
 
 def _queue_requirement(text: str, vocabulary: Vocabulary) -> Requirement:
@@ -205,7 +206,7 @@ def _role(asked: RoleAsked, term: Term, usage: Usage, tasks_min: int, tasks_max:
         order=term.order,
         same=":".join(term.same),
         rusage=rusage.text_of(rest),
-        gpu=gpu.text_of(gpus) if gpus is not None and gpus != plain else "",
+        gpu=gpu.text_of(gpus) if gpus is not None and (gpus != plain or term.affinity is not None) else "",
         cu=cu.text_of(term.cu) if term.cu is not None else "",
         affinity=affinity.text_of(term.affinity) if term.affinity is not None else "",
         ptile_by=term.span.by_value,
@@ -236,7 +237,9 @@ def _per_task(one: Reserve) -> Reserve:
 
 
 def _gpus(asked: RoleAsked, usage: Usage, rules: Rules) -> Gpus | None:
-    """-gpu, else rusage[ngpus_physical=], else the queue's GPU_REQ."""
+    """-gpu, else rusage[ngpus_physical=], else the queue's GPU_REQ; ``-gpu -`` is what queue or cluster say."""
+    if asked.gpu is not None and asked.gpu.strip() in gpu.DEFAULTS:
+        return gpu.parse(rules.queue_gpu or rules.default_gpu)
     if asked.gpu is not None:
         return gpu.parse(asked.gpu)
     if usage.gpus:

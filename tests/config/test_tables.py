@@ -79,7 +79,7 @@ QUEUE: dict[str, Case] = {
         ("DATALIMIT", "data"), ("STACKLIMIT", "stack"), ("FILELIMIT", "fsize"), ("CORELIMIT", "core"))},
     "PROCESSLIMIT": ("50", {"rlimit.nproc": (0, 50)}, ("x", "0", "9 5")),
     "RES_REQ": ("select[mem>5]", {"defaults.requirement": "select[mem>5]"}, ("span[", "rusage[mem=x]")),
-    "GPU_REQ": text("defaults.gpu_requirement", "num=1"),
+    "GPU_REQ": ("num=1", {"defaults.gpu_requirement": "num=1"}, ("num=x", "mps=maybe")),
     "STOP_COND": text("stop_condition", "mem < 5"), "RESUME_COND": text("resume_condition", "mem > 5"),
     "RUN_WINDOW": ("9:00-17:00", {"run_windows": EVERY_DAY}, ("9", "9-9", "8:9:0-17", "9:61-10")),
     "DISPATCH_WINDOW": ("9-17", {"dispatch_windows": EVERY_DAY}, ("x-y", "25-26")),
@@ -174,6 +174,7 @@ CLUSTER_HOST: dict[str, Case] = {
 CONF: dict[str, Case] = {
     "LSF_CONFDIR": text("confdir"), "LSB_CONFDIR": text("lsb_confdir"), "LSF_SERVERDIR": text("serverdir"),
     "LSF_UNIT_FOR_LIMITS": ("GB", {"unit": "G"}, ("pounds",)),
+    "LSB_GPU_REQ": ("num=1:j_exclusive=no", {"gpu_requirement": "num=1:j_exclusive=no"}, ("mode=odd",)),
     **dict.fromkeys(("LSB_BSUB_PARSE_SCRIPT", "LSB_SHORT_HOSTLIST", "LSB_NTRIES", "LSB_BJOBS_FORMAT",
     "LSB_BHOSTS_FORMAT",
                      "LSB_BQUEUES_FORMAT", "LSB_BJOBS_CONSISTENT_EXIT_CODE"), ("1", {}, ())),

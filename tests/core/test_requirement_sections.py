@@ -81,9 +81,20 @@ def test_gpu_options() -> None:
     wanted = gpu.parse("num=2/task:mode=exclusive_process:gmodel=A100-80G:gmem=20G:nvlink=yes:gtile=!:aff=no")
     assert (wanted.num, wanted.per_task, wanted.model, wanted.model_memory_mib) == (2, True, "A100", 81920)
     assert gpu.parse(gpu.text_of(wanted)) == wanted
-    for text in ("mig=2", "gvendor=amd", "mps=yes", "num=0", "mode=turbo"):
+    wanted = gpu.parse("mps=yes,nocvd:block=yes:j_exclusive=no")
+    assert (wanted.mps, wanted.no_variable, wanted.block, wanted.j_exclusive) == ("yes", True, True, False)
+    assert gpu.parse(gpu.text_of(wanted)) == wanted
+    for text in ("mig=2", "gvendor=amd", "mps=per_gpu", "mps=yes,shared", "mps=often", "num=0", "mode=turbo"):
         with pytest.raises(Refused):
             gpu.parse(text)
+
+
+def test_who_shares_a_device() -> None:
+    """Only who says so, by gmem or j_exclusive=no; never with a mode or a daemon of its own."""
+    shared = ("gmem=1G", "j_exclusive=no", "gmem=1G:j_exclusive=no")
+    alone = ("num=1", "j_exclusive=yes", "gmem=1G:j_exclusive=yes", "gmem=1G:mode=exclusive_process")
+    assert all(gpu.parse(text).is_shared for text in shared)
+    assert not any(gpu.parse(text).is_shared for text in (*alone, "mps=yes:j_exclusive=no"))
 
 
 def test_hosts_by_name() -> None:

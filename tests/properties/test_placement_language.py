@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lavad.core.indexes.hosts import HostTable
+from lavad.core.indexes.sharing import Sharing
 from lavad.core.model import Allocation, Device, HostFacts, Request, RoleRequest
 from lavad.core.policy import Policy, Resource, ResourceInstance, ResourceKind
 from lavad.core.requirements.gpu import parse as parse_gpu
@@ -149,7 +150,7 @@ def test_linked_devices_and_shared_memory(wires: list[list[bool]], free: int, co
     ]
     assert (chosen is not None) == bool(sets)
     assert chosen is None or tuple(int(at in chosen) for at in range(6)) in sets
-    room.gpu_memory = {at: left[at] for at in range(6) if not free >> at & 1}
+    room.gpu_shared = {at: Sharing(left[at], 1) for at in range(6) if not free >> at & 1}
     shared = devices.choose(facts, room, parse_gpu("num=1:gmem=20M"), 1)
     able = [at for at in range(6) if free >> at & 1 or left[at] >= 20]
     assert (shared is not None) == bool(able)

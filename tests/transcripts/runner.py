@@ -351,7 +351,8 @@ def _held(share: HostShare) -> Iterator[str]:
     if share.memory_mib:
         yield f"mem={share.memory_mib}"
     if share.gpus:
-        memory = f" with {share.gpu_memory_mib[0]} MB each" if share.gpu_memory_mib else ""
+        memory = f" with {share.gpu_memory_mib[0]} MB each" if any(share.gpu_memory_mib) else ""
+        memory = memory or (" shared" if share.gpu_memory_mib else "")
         yield f"gpus={','.join(map(str, share.gpus))}{memory}"
     if share.cpus:
         yield "cpus=" + " ".join([",".join(map(str, task)) for task in share.cpus])

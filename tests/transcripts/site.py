@@ -57,7 +57,10 @@ def _instance(name: str, amount: str, hosts: str) -> ResourceInstance:
 
 
 def host(name: str, slots: str, words: Iterable[str]) -> HostFacts:
-    """``memory=8000 cores=8 model=epyc type=ARM has=ib,fast``; ``gpus=8 links=4`` makes groups of linked devices."""
+    """``memory=8000 cores=8 model=epyc type=ARM has=ib,fast``; ``gpus=8 links=4`` makes groups of linked devices.
+
+    ``can_set_gpu_mode=yes has_mps=yes`` is what its agent can do.
+    """
     values: dict[str, Any] = {}
     for word in words:
         key, _, value = word.partition("=")
@@ -69,6 +72,7 @@ def host(name: str, slots: str, words: Iterable[str]) -> HostFacts:
     topology = ",".join(f"{cpu} {cpu} {cpu * 2 // cores} {cpu * 2 // cores}" for cpu in range(cores))
     facts: dict[str, Any] = {"cores": cores, "topology": topology, "cpus": cores or 1, "devices": devices}
     facts |= {"resources": frozenset(values.pop("has", "").split(",")) - {""}}
+    facts |= {key: values.pop(key) == "yes" for key in ("can_set_gpu_mode", "has_mps") if key in values}
     facts |= {f"{key}_mib": values.pop(key) for key in ("swap", "tmp") if key in values}
     return a_host(name, int(slots), memory, gpus, **facts, **values)
 

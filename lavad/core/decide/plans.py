@@ -12,6 +12,7 @@ from lavad.core.decide import resizes, takeovers
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.takeovers import dispatch
 from lavad.core.headroom import Headroom
+from lavad.core.indexes.sharing import Sharing, joined
 from lavad.core.model import HostShare, ResourceShare
 from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
@@ -29,7 +30,7 @@ class _Room:
         self.attempts = self.table.attempts[: len(self.table)].copy()
         self.memory_mib: dict[int, int] = {}
         self.gpus: dict[int, int] = {}
-        self.gpu_memory: dict[tuple[int, int], int] = {}
+        self.gpu_shared: dict[tuple[int, int], Sharing] = {}
         self.cpus: dict[int, int] = {}
         self.amounts: dict[tuple[int, str], int] = {}  # taken of a store, by its first host and name
 
@@ -77,18 +78,16 @@ class _Room:
             wanted = _bits(share)
             return wanted & self._gpus_on(row) == wanted
         both = zip(share.gpus, share.gpu_memory_mib, strict=True)
-        return all(memory <= self._gpu_memory_on(row, gpu) for gpu, memory in both)
+        return all(self._sharing_on(row, gpu).can_take(memory) for gpu, memory in both)
 
-    def _gpu_memory_on(self, row: int, gpu: int) -> int:
+    def _sharing_on(self, row: int, gpu: int) -> Sharing:
         """What is left of a device that jobs share; nothing of one that a job has for itself."""
-        known = self.gpu_memory.get((row, gpu))
+        known = self.gpu_shared.get((row, gpu)) or self.table.gpu_shared.get(row, {}).get(gpu)
         if known is not None:
             return known
-        left = self.table.gpu_memory.get(row, {})
-        if gpu in left:
-            return left[gpu]
         devices = self.table.facts[row].devices
-        return devices[gpu].memory_mib if gpu < len(devices) and self._gpus_on(row) >> gpu & 1 else 0
+        is_free = gpu < len(devices) and self._gpus_on(row) >> gpu & 1
+        return Sharing(devices[gpu].memory_mib if is_free else 0, 0)
 
     def _has_amount(self, row: int, one: ResourceShare) -> bool:
         amounts = self.table.site.amounts(one.name)
@@ -126,7 +125,7 @@ class _Room:
                 self.memory_mib[row] = self._memory_on(row) - share.memory_mib
             if share.gpu_memory_mib:
                 for gpu, memory in zip(share.gpus, share.gpu_memory_mib, strict=True):
-                    self.gpu_memory[row, gpu] = self._gpu_memory_on(row, gpu) - memory
+                    self.gpu_shared[row, gpu] = joined(self._sharing_on(row, gpu), 0, memory)
             if share.gpus:
                 self.gpus[row] = self._gpus_on(row) & ~_bits(share)
             if share.cpus:

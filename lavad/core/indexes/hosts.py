@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lavad.core.indexes.sharing import Sharing, joined, left_by
 from lavad.core.indexes.site import PARTS, Site
 from lavad.core.model import Allocation, HostFacts, HostShare, ResourceShare
 from lavad.core.policy import ComputeUnit, Names, Policy, ResourceKind
@@ -52,7 +53,7 @@ class HostTable:
         self._is_open: list[bool] = []
         self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
         self.site = Site()
-        self.gpu_memory: dict[int, dict[int, int]] = {}  # row -> device -> memory left, where jobs share devices
+        self.gpu_shared: dict[int, dict[int, Sharing]] = {}  # row -> device, where jobs share some
         self._cpus_all: dict[str, int] = {}
         self._cpus_held: dict[int, int] = {}  # row -> a bit for each processor that is bound to a job
         self.groups: Mapping[str, Names] = {}
@@ -98,7 +99,7 @@ class HostTable:
             if isinstance(value, np.ndarray | list | dict | set):
                 setattr(twin, name, value.copy())
         twin.site = self.site.copy()
-        twin.gpu_memory = {row: left.copy() for row, left in self.gpu_memory.items()}
+        twin.gpu_shared = {row: shared.copy() for row, shared in self.gpu_shared.items()}
         twin.watched = {}
         return twin
 
@@ -288,11 +289,11 @@ class HostTable:
                 self._note_moved(one.name)
 
     def _hold_gpus(self, row: int, share: HostShare) -> None:
-        """Devices for this job alone, or so much memory of each."""
+        """Devices for this job alone, or beside others with so much memory of each."""
         if share.gpu_memory_mib:
-            left = self.gpu_memory.setdefault(row, {})
+            shared = self.gpu_shared.setdefault(row, {})
             for gpu, memory in zip(share.gpus, share.gpu_memory_mib, strict=True):
-                left[gpu] = left.get(gpu, self._gpu_size(row, gpu)) - memory
+                shared[gpu] = joined(shared.get(gpu), self._gpu_size(row, gpu), memory)
             self._gpu_held[row] |= _bits(share.gpus)
         else:
             self._hold_whole_gpus(row, share.gpus)
@@ -361,20 +362,21 @@ class HostTable:
 
     def _free_gpus(self, row: int, share: HostShare) -> None:
         if share.gpu_memory_mib:
-            self._free_gpu_memory(row, share)
+            self._leave_shared_gpus(row, share)
         else:
             self._let_gpus_go(row, share.gpus)
         self._count_gpus(row)
 
-    def _free_gpu_memory(self, row: int, share: HostShare) -> None:
-        left = self.gpu_memory[row]
+    def _leave_shared_gpus(self, row: int, share: HostShare) -> None:
+        shared = self.gpu_shared[row]
         for gpu, memory in zip(share.gpus, share.gpu_memory_mib, strict=True):
-            left[gpu] += memory
-            if left[gpu] >= self._gpu_size(row, gpu):  # nobody uses it any more
-                del left[gpu]
+            rest = left_by(shared.pop(gpu), memory)
+            if rest is not None:
+                shared[gpu] = rest
+            else:
                 self._gpu_held[row] &= ~(1 << gpu)
-        if not left:
-            del self.gpu_memory[row]
+        if not shared:
+            del self.gpu_shared[row]
 
     def _gpu_size(self, row: int, gpu: int) -> int:
         devices = self.facts[row].devices

@@ -7,18 +7,22 @@ from lavad.core.requirements.lexer import bad, count, size_mib, whole
 
 MEMORY_MAX_MIB = 1 << 30
 PER_SOCKET = -1  # gtile='!': evenly over all sockets
+DEFAULTS = ("-", "")  # as the argument: what queue or cluster say
 _MPS = ("yes", "no", "per_socket", "per_gpu")
 
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """What a job wants of each device. A device is shared with others only when ``memory_mib`` says how much of it."""
+    """What a job wants of each device. A device is shared with others only when the job says so.
+
+    That is by ``j_exclusive`` False (None: it said nothing), or by ``memory_mib``, which is how much of it.
+    """
 
     num: int = 1
     per_task: bool = False
     mode: str = "shared"  # or exclusive_process
     mps: str = "no"
-    j_exclusive: bool = False
+    j_exclusive: bool | None = None
     aff: bool = True
     block: bool = False
     pack: bool = False
@@ -32,7 +36,9 @@ class Gpus:
     @property
     def is_shared(self) -> bool:
         """May other jobs use the devices, too?"""
-        return self.memory_mib > 0 and self.mode == "shared" and not self.j_exclusive
+        if self.mode != "shared" or self.mps != "no" or self.j_exclusive:
+            return False
+        return self.memory_mib > 0 or self.j_exclusive is False
 
 
 def parse(text: str, at: int = 0) -> Gpus:
@@ -42,7 +48,7 @@ def parse(text: str, at: int = 0) -> Gpus:
         Refused: bad syntax or what is not supported here, in one sentence.
     """
     wanted = Gpus()
-    if text.strip() in ("-", ""):
+    if text.strip() in DEFAULTS:
         return wanted
     for part in text.strip().strip("\"'").split(":"):
         name, _, value = (piece.strip() for piece in part.partition("="))
@@ -58,12 +64,7 @@ def _with(wanted: Gpus, name: str, value: str, at: int) -> Gpus:
         case "mode":
             return replace(wanted, mode=_word(value, ("shared", "exclusive_process"), name, at))
         case "mps":
-            first, *rest = value.split(",")
-            if any(word not in ("shared", "nocvd") for word in rest):
-                raise bad(at, f"mps takes yes, no, per_socket or per_gpu, then shared or nocvd; found {value!r}")
-            if _word(first, _MPS, name, at) != "no":
-                raise Refused("-gpu: mps is not supported: jobs share devices by time, and by memory (gmem)")
-            return replace(wanted, no_variable="nocvd" in rest)
+            return _mps(wanted, value, at)
         case "j_exclusive":
             return replace(wanted, j_exclusive=_flag(value, name, at))
         case "aff":
@@ -87,6 +88,17 @@ def _with(wanted: Gpus, name: str, value: str, at: int) -> Gpus:
         case "mig":
             raise Refused("-gpu: mig is not supported: devices are given to jobs as a whole or by memory (gmem)")
     raise bad(at, f"-gpu takes num, mode, mps, j_exclusive, gmodel, gmem and the like; found {name!r}")
+
+
+def _mps(wanted: Gpus, value: str, at: int) -> Gpus:
+    first, *rest = value.split(",")
+    if any(word not in ("shared", "nocvd") for word in rest):
+        raise bad(at, f"mps takes yes, no, per_socket or per_gpu, then shared or nocvd; found {value!r}")
+    if _word(first, _MPS, "mps", at).startswith("per_"):
+        raise Refused(f"-gpu: mps={first} is not supported: a job has one MPS daemon on each host (mps=yes)")
+    if first == "yes" and "shared" in rest:
+        raise Refused("-gpu: mps=yes,shared is not supported: each job has an MPS daemon of its own")
+    return replace(wanted, mps=first, no_variable="nocvd" in rest)
 
 
 def _num(wanted: Gpus, value: str, at: int) -> Gpus:
@@ -118,9 +130,11 @@ def _flag(value: str, name: str, at: int) -> bool:
 
 def text_of(wanted: Gpus) -> str:
     """Text that parses to the same."""
-    yes_no = [("j_exclusive", wanted.j_exclusive), ("block", wanted.block), ("gpack", wanted.pack)]
+    yes_no = [("block", wanted.block), ("gpack", wanted.pack)]
     parts = [f"num={wanted.num}" + ("/task" if wanted.per_task else ""), f"mode={wanted.mode}"]
     parts += [f"mps={wanted.mps}" + (",nocvd" if wanted.no_variable else "")]
+    if wanted.j_exclusive is not None:
+        parts.append(f"j_exclusive={'yes' if wanted.j_exclusive else 'no'}")
     parts += [f"{name}=yes" for name, holds in (*yes_no, ("glink", wanted.link)) if holds]
     parts += ["aff=no"] if not wanted.aff else []
     if wanted.tile:

@@ -38,7 +38,7 @@ class CappedRoom(Room):
         if found is None:
             found = self._free[row] = self._below.free(row)
             self._before[row] = before = copy.copy(found)
-            before.gpu_memory = dict(found.gpu_memory) if found.gpu_memory is not None else None
+            before.gpu_shared = dict(found.gpu_shared) if found.gpu_shared is not None else None
             self._lower(row, found)
         return found
 

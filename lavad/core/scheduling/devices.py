@@ -5,6 +5,7 @@ from functools import lru_cache
 from itertools import combinations
 from math import comb
 
+from lavad.core.indexes.sharing import Sharing
 from lavad.core.model import Device, HostFacts
 from lavad.core.requirements.gpu import PER_SOCKET, Gpus
 from lavad.core.scheduling.room import Free
@@ -32,21 +33,28 @@ def lowest_bits(mask: int, count: int) -> tuple[int, ...]:
 
 def usable(facts: HostFacts, free: Free, wanted: Gpus) -> int:
     """A bit for each device that the job may have now."""
+    if not can_prepare(facts, wanted):
+        return 0
     mask = free.gpus & _suitable(facts.devices, facts.gpus, wanted)
     if not wanted.is_shared:
         return mask
-    left = free.gpu_memory or {}
-    for gpu, memory in left.items():
-        if memory >= wanted.memory_mib and _suitable(facts.devices, facts.gpus, wanted) >> gpu & 1:
+    for gpu, shared in (free.gpu_shared or {}).items():
+        if shared.can_take(wanted.memory_mib) and _suitable(facts.devices, facts.gpus, wanted) >> gpu & 1:
             mask |= 1 << gpu
     return mask
+
+
+def can_prepare(facts: HostFacts, wanted: Gpus) -> bool:
+    """Can the host's agent make devices ready as the job wants them?"""
+    is_mode_set = wanted.mode == "shared" or facts.can_set_gpu_mode
+    return is_mode_set and (wanted.mps == "no" or facts.has_mps)
 
 
 @lru_cache(maxsize=4096)
 def _suitable(devices: tuple[Device, ...], count: int, wanted: Gpus) -> int:
     """Devices of the right model that are large enough."""
     if not devices:
-        is_any = not wanted.model and not wanted.memory_mib and not wanted.model_memory_mib
+        is_any = not wanted.model and not wanted.is_shared and not wanted.memory_mib and not wanted.model_memory_mib
         return (1 << count) - 1 if is_any else 0
     mask = 0
     for number, device in enumerate(devices):
@@ -66,9 +74,9 @@ def _letters(text: str) -> str:
     return "".join([letter for letter in text.lower() if letter.isalnum()])
 
 
-def choose(facts: HostFacts, free: Free, wanted: Gpus, count: int) -> tuple[int, ...] | None:
-    """So many devices for one job on one host; None when there are none that will do together."""
-    mask = usable(facts, free, wanted)
+def choose(facts: HostFacts, free: Free, wanted: Gpus, count: int, among: int = -1) -> tuple[int, ...] | None:
+    """So many devices for one job on one host, of those in ``among``; None when none will do together."""
+    mask = usable(facts, free, wanted) & among
     if mask.bit_count() < count:
         return None
     if not facts.devices:
@@ -77,6 +85,9 @@ def choose(facts: HostFacts, free: Free, wanted: Gpus, count: int) -> tuple[int,
         return (_shared(facts, free, wanted, mask),)
     if wanted.tile:
         return _tiled(facts, mask, wanted, count)
+    if wanted.is_shared:
+        preferred = mask & (~free.gpus if wanted.pack else free.gpus)
+        mask = preferred if preferred.bit_count() >= count else mask
     return _nearest(facts.devices, mask, count, wanted.link)
 
 
@@ -89,9 +100,12 @@ def of_any_kind(facts: HostFacts, free: Free, count: int) -> tuple[int, ...]:
 
 def _shared(facts: HostFacts, free: Free, wanted: Gpus, mask: int) -> int:
     """With gpack the fullest device on which there is room, else the emptiest."""
-    left = free.gpu_memory or {}
-    sizes = [(left.get(gpu, facts.devices[gpu].memory_mib), gpu) for gpu in bits_of(mask)]
-    return min(sizes if wanted.pack else [(-size, gpu) for size, gpu in sizes])[1]
+    shared = free.gpu_shared or {}
+    unused = [(gpu, Sharing(facts.devices[gpu].memory_mib, 0)) for gpu in bits_of(mask)]
+    known = [(shared.get(gpu, as_free), gpu) for gpu, as_free in unused]
+    if wanted.pack:
+        return min((one.left_mib, -one.jobs, gpu) for one, gpu in known)[2]
+    return min((-one.left_mib, one.jobs, gpu) for one, gpu in known)[2]
 
 
 def _tiled(facts: HostFacts, mask: int, wanted: Gpus, count: int) -> tuple[int, ...] | None:

@@ -157,4 +157,4 @@ def _on_new_hosts(room: Room, request: Request, attempt: Attempt, more: int) -> 
     filler = Filler(room, role, wants_of(role), NOT_FIRST, False, set())
     rows = room.candidates(wanted, wanted.roles, 0, 0).all_rows()
     filler.fill(live_rows(filler, [row for row in rows if names[row] not in held]))
-    return tuple([share_of(names[part.row], [part], 1) for part in filler.chosen])
+    return tuple([share_of(room.table, part.row, [part], 1) for part in filler.chosen])

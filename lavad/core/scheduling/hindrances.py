@@ -205,12 +205,16 @@ def _lack_of_devices(room: Room, free: Free, role: RoleRequest, wants: Wants, ro
     need = gpus_for(role, tasks)
     there = free.gpus.bit_count()
     if wants.gpus is not None:
+        if not devices.can_prepare(room.table.facts[row], wants.gpus):
+            return Cause(*(r.GPU_MODE if room.table.facts[row].has_mps or wants.gpus.mps == "no" else r.MPS))
         there = devices.usable(room.table.facts[row], free, wants.gpus).bit_count()
     if there < need:
         return Cause(*r.GPUS, "GPU", need - there)
     if wants.gpus is not None and devices.choose(room.table.facts[row], free, wants.gpus, need) is None:
         return Cause(*r.GPU_TOPOLOGY)
-    if wants.affinity is not None:
-        mask = sum(processors.topology_of(room.table.facts[row].topology).thread)
-        return Cause(*(r.AFFINITY if mask else r.NO_TOPOLOGY))
-    return Cause(*r.SPAN)
+    if wants.affinity is None:
+        return Cause(*r.SPAN)
+    facts = room.table.facts[row]
+    if processors.choose(facts.topology, free.cpus, wants.affinity, tasks) is not None:
+        return Cause(*r.NEARNESS)
+    return Cause(*(r.AFFINITY if facts.topology else r.NO_TOPOLOGY))

@@ -280,14 +280,15 @@ def _merged(table: HostTable, parts: list[Part], roles: int) -> Allocation:
     by_row: dict[int, list[Part]] = {}
     for part in parts:
         by_row.setdefault(part.row, []).append(part)
-    return tuple([share_of(table.names[row], together, roles) for row, together in by_row.items()])
+    return tuple([share_of(table, row, together, roles) for row, together in by_row.items()])
 
 
-def share_of(name: str, parts: list[Part], roles: int) -> HostShare:
+def share_of(table: HostTable, row: int, parts: list[Part], roles: int) -> HostShare:
     """What one host gives to all roles together."""
+    name = table.names[row]
     if len(parts) == 1 and roles == 1:
         (part,) = parts
-        memory = (part.gpu_memory_mib,) * len(part.gpus) if part.gpu_memory_mib else ()
+        memory = (part.gpu_memory_mib,) * len(part.gpus) if part.gpu_memory_mib is not None else ()
         return HostShare(
             name,
             part.slots,
@@ -302,7 +303,6 @@ def share_of(name: str, parts: list[Part], roles: int) -> HostShare:
     tasks = [0] * roles
     for part in parts:
         tasks[part.role] += part.tasks
-    is_shared = any(part.gpu_memory_mib for part in parts)
     return HostShare(
         name,
         sum(part.slots for part in parts),
@@ -310,10 +310,21 @@ def share_of(name: str, parts: list[Part], roles: int) -> HostShare:
         tuple(gpu for part in parts for gpu in part.gpus),
         tuple(tasks),
         _united([one for part in parts for one in part.resources]),
-        tuple(part.gpu_memory_mib for part in parts for _ in part.gpus) if is_shared else (),
+        _gpu_memory(table, parts),
         tuple(task for part in parts for task in part.cpus),
         tuple(cpu for part in parts for cpu in part.cpus_idle),
     )
+
+
+def _gpu_memory(table: HostTable, parts: list[Part]) -> tuple[int, ...]:
+    """Of each device so much; of one that a role has for itself, all. Nothing where all devices are the job's own."""
+    if all(part.gpu_memory_mib is None for part in parts):
+        return ()
+    return tuple([_memory_of(table, part, gpu) for part in parts for gpu in part.gpus])
+
+
+def _memory_of(table: HostTable, part: Part, gpu: int) -> int:
+    return table.facts[part.row].devices[gpu].memory_mib if part.gpu_memory_mib is None else part.gpu_memory_mib
 
 
 def _united(resources: list[ResourceShare]) -> tuple[ResourceShare, ...]:

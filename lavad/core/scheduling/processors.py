@@ -63,6 +63,13 @@ def bound(text: str, cpus: tuple[int, ...], wanted: Affinity) -> tuple[int, ...]
     return tuple(bits_of(sum(unit for unit in units if unit & mask) | mask))
 
 
+@lru_cache(maxsize=1024)
+def near(text: str, nodes: tuple[int, ...]) -> int:
+    """A bit for each processor of these memory nodes."""
+    lines = [tuple(map(int, one.split())) for one in text.split(",") if one]
+    return sum(1 << cpu for cpu, _, _, node in lines if node in nodes)
+
+
 def nodes_of(text: str, cpus: Iterable[int]) -> tuple[int, ...]:
     """Memory nodes near these processors."""
     chosen = set(cpus)

@@ -5,7 +5,7 @@ cluster.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,19 @@ from lavad.core.requirements.vocabulary import Vocabulary
 from lavad.core.scheduling.usable import Usable, usable
 from lavad.core.scheduling.wants import Wants, looked_at, wants_of
 
+if TYPE_CHECKING:
+    from lavad.core.indexes.sharing import Sharing
+
 _FIRST_BLOCK = 8  # candidates looked for at first
 
 
 class Free:
     """One host's free figures; ``gpus`` and ``cpus`` have a bit for each free device and processor.
 
-    ``gpu_memory`` is what is left on each device, where jobs share some.
+    ``gpu_shared`` are the devices that jobs share.
     """
 
-    __slots__ = ("attempts", "cpus", "gpu_memory", "gpus", "memory_mib", "slots")
+    __slots__ = ("attempts", "cpus", "gpu_shared", "gpus", "memory_mib", "slots")
 
     def __init__(self, slots: int, memory_mib: int, gpus: int, attempts: int, cpus: int) -> None:
         self.slots = slots
@@ -35,7 +38,7 @@ class Free:
         self.gpus = gpus
         self.attempts = attempts
         self.cpus = cpus
-        self.gpu_memory: dict[int, int] | None = None
+        self.gpu_shared: dict[int, Sharing] | None = None
 
     def take(self, slots: int, memory_mib: int, gpus: tuple[int, ...]) -> None:
         """Book one share of slots, memory and whole devices."""
@@ -137,8 +140,8 @@ class Room:
                 int(table.attempts[row]) + bool(taken),
                 table.cpus_free(row),
             )
-            if row in table.gpu_memory:
-                found.gpu_memory = dict(table.gpu_memory[row])
+            if row in table.gpu_shared:
+                found.gpu_shared = dict(table.gpu_shared[row])
         return found
 
     def left(self, name: str, row: int) -> Left | None:

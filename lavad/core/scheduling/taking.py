@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from lavad.core.model import ResourceShare, RoleRequest
+from lavad.core.indexes.sharing import joined, left_by
+from lavad.core.model import Device, ResourceShare, RoleRequest
 from lavad.core.requirements.rusage import PARTS, Reserve
-from lavad.core.scheduling import devices, processors
+from lavad.core.scheduling import devices, nearness, processors
 from lavad.core.scheduling.devices import lowest_bits
 from lavad.core.scheduling.room import Free, Room
 from lavad.core.scheduling.wants import Wants, amount_for
@@ -20,7 +21,7 @@ class Part:
     slots: int
     memory_mib: int
     gpus: tuple[int, ...]
-    gpu_memory_mib: int = 0  # of each device; 0: all of it
+    gpu_memory_mib: int | None = None  # of each device, which others use, too; None: the devices are its own
     resources: tuple[ResourceShare, ...] = ()
     cpus: tuple[tuple[int, ...], ...] = ()
     cpus_idle: tuple[int, ...] = ()
@@ -39,9 +40,7 @@ def room_for(room: Room, row: int, role: RoleRequest, wants: Wants, tasks_max: i
         return tasks
     for one in wants.reserves:
         tasks = _tasks_within(room, free, row, role, one, tasks, is_first)
-    while tasks and not _can_have_devices(room, free, row, role, wants, tasks):
-        tasks -= 1
-    while tasks and not _can_have_cpus(room, free, row, wants, tasks):
+    while tasks and wants.is_placed and _devices_and_cpus(room, row, role, wants, tasks) is None:
         tasks -= 1
     return tasks
 
@@ -67,16 +66,9 @@ def gpus_for(role: RoleRequest, tasks: int) -> int:
     return role.gpus * tasks if role.gpus_per_task else role.gpus
 
 
-def _can_have_devices(room: Room, free: Free, row: int, role: RoleRequest, wants: Wants, tasks: int) -> bool:
-    if wants.gpus is None or not role.gpus:
-        return True
-    return devices.choose(room.table.facts[row], free, wants.gpus, gpus_for(role, tasks)) is not None
-
-
-def _can_have_cpus(room: Room, free: Free, row: int, wants: Wants, tasks: int) -> bool:
-    if wants.affinity is None:
-        return True
-    return processors.choose(room.table.facts[row].topology, free.cpus, wants.affinity, tasks) is not None
+def _devices_and_cpus(room: Room, row: int, role: RoleRequest, wants: Wants, tasks: int) -> nearness.Both | None:
+    facts, free = room.table.facts[row], room.free(row)
+    return nearness.choose(facts, free, wants.gpus, gpus_for(role, tasks), wants.affinity, tasks)
 
 
 def take(room: Room, role: RoleRequest, wants: Wants, number: int, row: int, tasks: int, is_first: bool) -> Part:
@@ -94,13 +86,14 @@ def take(room: Room, role: RoleRequest, wants: Wants, number: int, row: int, tas
 
 def _choose(room: Room, free: Free, role: RoleRequest, wants: Wants, part: Part, count: int, is_first: bool) -> None:
     facts = room.table.facts[part.row]
+    both = _devices_and_cpus(room, part.row, role, wants, part.tasks)
+    if both is not None:
+        part.gpus, part.cpus = both
     if wants.gpus is not None and count:
-        part.gpus = devices.choose(facts, free, wants.gpus, count) or ()
-        part.gpu_memory_mib = wants.gpus.memory_mib if wants.gpus.is_shared else 0
+        part.gpu_memory_mib = wants.gpus.memory_mib if wants.gpus.is_shared else None
     elif count:
         part.gpus = devices.of_any_kind(facts, free, count)
     if wants.affinity is not None:
-        part.cpus = processors.choose(facts.topology, free.cpus, wants.affinity, part.tasks) or ()
         part.cpus_idle = processors.idle_beside(facts.topology, part.cpus, wants.affinity)
     found = []
     for one in wants.reserves:
@@ -132,8 +125,8 @@ def _move(room: Room, part: Part, sign: int) -> None:
     free.slots -= sign * part.slots
     free.memory_mib -= sign * part.memory_mib
     free.attempts += sign
-    if part.gpu_memory_mib:
-        _move_gpu_memory(room, free, part, sign)
+    if part.gpu_memory_mib is not None:
+        _move_shared_gpus(free, part.gpus, part.gpu_memory_mib, room.table.facts[part.row].devices, sign)
     else:
         free.gpus = _moved(free.gpus, part.gpus, sign)
     if part.cpus:
@@ -152,14 +145,15 @@ def _moved(free: int, numbers: tuple[int, ...], sign: int) -> int:
     return free & ~bits if sign > 0 else free | bits
 
 
-def _move_gpu_memory(room: Room, free: Free, part: Part, sign: int) -> None:
-    known = room.table.facts[part.row].devices
-    left = free.gpu_memory = free.gpu_memory if free.gpu_memory is not None else {}
-    for gpu in part.gpus:
-        size = known[gpu].memory_mib
-        left[gpu] = left.get(gpu, size) - sign * part.gpu_memory_mib
-        if left[gpu] >= size:
-            del left[gpu]
-            free.gpus |= 1 << gpu
-        else:
+def _move_shared_gpus(free: Free, gpus: tuple[int, ...], memory_mib: int, known: tuple[Device, ...], sign: int) -> None:
+    shared = free.gpu_shared = free.gpu_shared if free.gpu_shared is not None else {}
+    for gpu in gpus:
+        if sign > 0:
+            shared[gpu] = joined(shared.get(gpu), known[gpu].memory_mib, memory_mib)
             free.gpus &= ~(1 << gpu)
+            continue
+        rest = left_by(shared.pop(gpu), memory_mib)
+        if rest is not None:
+            shared[gpu] = rest
+        else:
+            free.gpus |= 1 << gpu

@@ -31,6 +31,11 @@ class Wants:
         """Does it take more from a host than slots, memory and whole devices?"""
         return bool(self.reserves or self.gpus or self.affinity)
 
+    @property
+    def is_placed(self) -> bool:
+        """Do certain devices or processors have to be found for it?"""
+        return self.gpus is not None or self.affinity is not None
+
 
 NOTHING = Wants()
 

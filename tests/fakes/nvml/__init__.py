@@ -48,3 +48,9 @@ class FakeNvml:
         fresh = self._state.with_suffix(".new")
         fresh.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
         fresh.replace(self._state)
+
+    def mode(self, index: int) -> int:
+        """The device's compute mode as it is now: 0 shared, 3 exclusive_process."""
+        lines = [line.split() for line in self._state.read_text(encoding="ascii").splitlines()]
+        found = [words[3] for words in lines if words[:3] == ["gpu", str(index), "mode"]]
+        return int(found[-1]) if found else 0

@@ -1,8 +1,8 @@
 /*
  * A stand-in for NVIDIA's management library, for machines without its hardware.
  *
- * Everything it says comes from the text file named by FAKE_NVML_STATE, read anew by every call, so that a test changes the
- * hardware by replacing the file. Lines are "KEY VALUE" for the driver and "gpu INDEX KEY VALUE" for a device:
+ * Everything it says comes from the text file named by FAKE_NVML_STATE, or else "state" beside the library, read anew by
+ * every call, so that a test changes the hardware by replacing the file. Lines are "KEY VALUE" for the driver and "gpu INDEX KEY VALUE" for a device:
  *
  *   devices 4            how many there are               gpu 1 error 15        every call on it answers 15 (lost)
  *   init 9               nvmlInit answers 9               gpu 1 memory_mib 900  in use
@@ -10,23 +10,40 @@
  *   driver 580.65        its version                      gpu 1 peer 0          joined to device 0 by NVLink (may be repeated)
  *
  * and for a device also gpu_percent, memory_percent, celsius, milliwatts, ecc, mode, mig, nodes (a mask); a value of
- * -CODE makes that one question answer the error CODE.
+ * -CODE makes that one question answer the error CODE. Setting the compute mode appends a line to the file, the last of
+ * which counts; "gpu 1 set_mode 4" makes it answer the error 4 instead.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OK = 0, INVALID_ARGUMENT = 2, INSUFFICIENT_SIZE = 7, MAX_DEVICES = 64, TOTAL_MIB = 81920 };
+enum { OK = 0, INVALID_ARGUMENT = 2, INSUFFICIENT_SIZE = 7, UNKNOWN = 999, MAX_DEVICES = 64, TOTAL_MIB = 81920 };
 
 typedef int Result;
 typedef const int *Device; /* points into numbers[], whose element is the device's own index */
 
 static int numbers[MAX_DEVICES];
 
+static const char *state_path(void)
+{
+    static char beside[4096];
+    const char *named = getenv("FAKE_NVML_STATE");
+    Dl_info self;
+
+    if (named != NULL || dladdr((void *)numbers, &self) == 0)
+        return named;
+    snprintf(beside, sizeof beside, "%s", self.dli_fname);
+    char *slash = strrchr(beside, '/');
+    snprintf(slash ? slash + 1 : beside, 16, "state");
+    return beside;
+}
+
 /* Calls visit() with each value of a key of the driver (device -1) or of a device. */
 static void each_value(int device, const char *key, void (*visit)(const char *value, void *into), void *into)
 {
-    const char *path = getenv("FAKE_NVML_STATE");
+    const char *path = state_path();
     FILE *file = path ? fopen(path, "r") : NULL;
     char line[256], found[64], value[128];
     int index;
@@ -146,6 +163,15 @@ Result nvmlDeviceGetUUID(Device device, char *buffer, unsigned size)
     return failed != OK ? failed : put_text(buffer, size, uuid);
 }
 
+Result nvmlDeviceGetHandleByUUID(const char *uuid, Device *device)
+{
+    unsigned number_from_1;
+
+    if (sscanf(uuid, "GPU-%8x", &number_from_1) != 1 || number_from_1 == 0)
+        return INVALID_ARGUMENT;
+    return nvmlDeviceGetHandleByIndex_v2(number_from_1 - 1, device);
+}
+
 struct pci_info {
     char bus_id_legacy[16];
     unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
@@ -214,6 +240,23 @@ Result nvmlDeviceGetPowerUsage(Device device, unsigned *milliwatts)
 Result nvmlDeviceGetComputeMode(Device device, unsigned *mode)
 {
     return ask_unsigned(device, "mode", 0, mode);
+}
+
+Result nvmlDeviceSetComputeMode(Device device, unsigned mode)
+{
+    long refusal = number(*device, "set_mode", OK);
+    Result failed = fault(*device);
+    const char *path = state_path();
+    FILE *file;
+
+    if (failed != OK || refusal != OK)
+        return failed != OK ? failed : (Result)refusal;
+    file = path ? fopen(path, "a") : NULL;
+    if (file == NULL)
+        return UNKNOWN;
+    fprintf(file, "gpu %d mode %u\n", *device, mode);
+    fclose(file);
+    return OK;
 }
 
 Result nvmlDeviceGetMigMode(Device device, unsigned *current, unsigned *pending)
