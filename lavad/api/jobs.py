@@ -27,6 +27,7 @@ from protos import jobs_pb2 as pb
 
 SPEC_BYTES_MAX = 4 << 20
 FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # by the master, whatever a caller says
+FOR_GOOD = {"array", "hold", "notify_end"}  # as submitted; bresume frees a job that is held
 
 
 class JobService(jobs_pb2_grpc.JobServiceServicer):
@@ -320,7 +321,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
         changes = ", ".join(dict.fromkeys(request.fields))
         fields = frozenset(request.fields)
-        await self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch))
+        asked = translate.asked_of(spec, cluster.policy)
+        await self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked))
         self.links.spec_changed(target.job)
 
     async def Move(self, request: pb.MoveRequest, context: identity.Context) -> pb.MoveReply:
@@ -395,7 +397,7 @@ def _take_over(spec: pb.JobSpec, request: pb.ModifyRequest) -> None:
     if parts:
         _take_over_role(spec, request, parts)
     wanted = set(request.fields) - parts
-    if unknown := wanted - (known - FILLED_IN):
+    if unknown := wanted - (known - FILLED_IN - FOR_GOOD):
         raise Refused(f"{min(unknown)[:80]}: not a parameter of a job")
     part = pb.JobSpec()
     part.CopyFrom(request.spec)

@@ -116,6 +116,7 @@ class ModifyJob:
     changes: str
     fields: frozenset[str] = frozenset()
     is_switch: bool = False  # it was bswitch
+    asked: Asked = NOTHING_MORE
 
 
 @dataclass(frozen=True, slots=True)

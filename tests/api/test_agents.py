@@ -19,8 +19,10 @@ def test_loads_that_are_no_numbers() -> None:
 
 def test_use_without_end() -> None:
     """It would stay in the account of the job's owner, and no sum over hosts would fit its message."""
-    words = {"memory_mib": 2**64 - 1, "memory_mib_max": 2**64 - 1, "swap_mib": 2**64 - 1, "threads": 2**32 - 1}
-    usage = agents._usage(Usage(cpu_s=ENDLESS, memory_mib_mean=math.nan, **words))
+    most = 2**64 - 1
+    said = Usage(memory_mib=most, memory_mib_max=most, swap_mib=most, threads=2**32 - 1)
+    said.cpu_s, said.memory_mib_mean = ENDLESS, math.nan
+    usage = agents._usage(said)
     assert (usage.cpu_s, usage.memory_mib_mean, usage.threads) == (0.0, 0.0, checks.THREADS_MAX)
     assert {usage.memory_mib, usage.memory_mib_max, usage.swap_mib} == {checks.MEMORY_MAX_MIB}
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lavad.core import commands as c
+from lavad.core.events import NewJob
 from lavad.core.model import JobState, RoleRequest
+from lavad.core.policy import JobDefaults, Policy, Queue
 from lavad.core.reasons import Refused
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job, a_role
 
@@ -60,9 +62,56 @@ def test_a_change_keeps_to_the_queue_s_limit_too(story: Story) -> None:
     """bmod can't do what bsub can't."""
     job = story.submit(a_job())
     with pytest.raises(Refused, match="RUNLIMIT"):
-        story.do(c.ModifyJob(story.target(job), a_job(queue="short", run_limit_s=1000), ANN, "W"))
-    story.do(c.ModifyJob(story.target(job), a_job(queue="short"), ANN, "q"))
+        change(story, job, a_job(queue="short", run_limit_s=1000), "queues", "run_limit_s")
+    change(story, job, a_job(queue="short"), "queues")
     assert story.job(job).shared.run_limit_s == 900
+
+
+def change(story: Story, job: int, new: NewJob, *fields: str, asked: c.Asked = c.NOTHING_MORE) -> None:
+    """bmod."""
+    story.do(c.ModifyJob(story.target(job), new, ANN, "", frozenset(fields), asked=asked))
+
+
+def test_a_change_keeps_to_the_queue_s_size_and_kind_too() -> None:
+    """Its PROCLIMIT, and whether it lets jobs have hosts for themselves; also by way of another queue."""
+    small = Queue("small", is_exclusive_allowed=False, defaults=JobDefaults(tasks_max=2))
+    story = a_cluster(policy=Policy(queues=(small, Queue("normal"))))
+    job, other = story.submit(a_job(queue="small")), story.submit(a_job(4))
+    with pytest.raises(Refused, match="Too many processors"):
+        change(story, job, a_job(4, queue="small"), "roles.tasks")
+    with pytest.raises(Refused, match="EXCLUSIVE"):
+        change(story, job, a_job(queue="small", exclusive=True), "exclusive")
+    with pytest.raises(Refused, match="Too many processors"):
+        change(story, other, a_job(4, queue="small"), "queues")
+
+
+def test_a_change_of_something_else_keeps_the_queue_s_default_size() -> None:
+    """A job that names no size has its queue's, also under another name."""
+    queue = Queue("normal", defaults=JobDefaults(tasks_min=1, tasks_default=3, tasks_max=4))
+    story = a_cluster(policy=Policy(queues=(queue,)))
+    no_size = c.Asked(is_size_given=False)
+    job = story.do(c.SubmitJob(a_job(), ANN, no_size)).reply.job
+    change(story, job, a_job(name="other"), "name", asked=no_size)
+    assert story.job(job).shared.request.roles[0].tasks_max == 3
+
+
+def test_a_change_of_something_else_keeps_the_queue() -> None:
+    """Also where it is closed by now, or another of those it was submitted to would take it."""
+    closed = Queue("b", open=False)
+    story = a_cluster(policy=Policy(queues=(Queue("a"), Queue("b"))))
+    job = story.submit(a_job(queue="b"))
+    story.do(c.Reconfigure(Policy(queues=(Queue("a"), closed))))
+    change(story, job, a_job(queue="a", name="other"), "name")
+    assert story.job(job).shared.queue == "b"
+    assert story.job(job).words["name"] == "other"
+
+
+def test_an_array_does_not_become_resizable() -> None:
+    """Nor can one be submitted so."""
+    story = a_cluster()
+    job = story.submit(a_job(array="1-3"))
+    with pytest.raises(Refused, match="-ar"):
+        change(story, job, a_job(array="1-3", tasks_min=1, tasks_max=3, resizable=True), "resizable", "roles.tasks")
 
 
 def test_only_the_owner_may_change(story: Story) -> None:

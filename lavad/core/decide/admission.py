@@ -39,11 +39,20 @@ def _in_queue(cluster: Cluster, new: NewJob, name: str, caller: Caller, asked: A
     check_queue(cluster, name)
     queue = cluster.policy.by_name[name]
     check_user(queue, caller)
-    _check_kind(queue, new.shared.request)
     check_hosts(cluster, queue, new.shared.request)
+    return fitted(cluster, new.shared, queue, asked)
+
+
+def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shared:
+    """A job that may be in this queue as the queue has it: with its requirement, its size and its limits.
+
+    Raises:
+        Refused: the queue takes no such job.
+    """
+    _check_kind(queue, shared.request)
     if queue.defaults.rlimits:
         _check_process_limits(queue, dict(asked.limits))
-    shared = new.shared if new.shared.queue == name else _moved(cluster, new.shared, queue, asked)
+    shared = shared if shared.queue == queue.name else _moved(cluster, shared, queue, asked)
     shared = with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
     check_share(cluster, shared)
     return shared

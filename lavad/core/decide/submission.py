@@ -13,7 +13,7 @@ from lavad.core.decide.admission import (
     check_share,
     check_user,
     check_waiting,
-    with_queue_limits,
+    fitted,
 )
 from lavad.core.decide.clockwork import may_run, run_window_events
 from lavad.core.decide.decision import Decision
@@ -21,6 +21,7 @@ from lavad.core.decide.ownership import check_owner
 from lavad.core.dependency import parse, text_of
 from lavad.core.events import JobModified, JobSubmitted, NewJob
 from lavad.core.model import Launch, Request, RoleRequest
+from lavad.core.policy import Queue
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Job
@@ -138,11 +139,15 @@ def check_array(cluster: Cluster, new: NewJob) -> None:
         raise Refused("Job array index error: an index list holds n, n-m or n-m:step with n <= m")
     if any(part.start < 1 for part in new.indices):
         raise Refused("Job array index error: indices start at 1")
-    if any(role.resizable for role in new.shared.request.roles):
-        raise Refused("-ar: a job array can't be resizable")
+    _check_resizable_is_single(new)
     largest = max(part[-1] for part in new.indices)
     if largest > cluster.policy.max_array_size:
         raise Refused(f"Job array index too large: the largest here is {cluster.policy.max_array_size}")
+
+
+def _check_resizable_is_single(new: NewJob) -> None:
+    if new.indices and any(role.resizable for role in new.shared.request.roles):
+        raise Refused("-ar: a job array can't be resizable")
 
 
 def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
@@ -154,23 +159,34 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     _check_modifiable(record, command)
     if isinstance(record, Job) and record.attempt is not None:
         return _modify_running(cluster, record, command, now)
-    check_queue(cluster, command.job.shared.queue)
     check_request(cluster, command.job.shared.request)
-    queue = cluster.policy.by_name[command.job.shared.queue]
-    check_user(queue, c.Caller(record.shared.user, record.shared.uid, command.caller.is_administrator))
+    _check_resizable_is_single(command.job)
+    queue = _queue_of_changed(cluster, record, command)
     if command.fields & {"queues", "hosts"}:
         check_hosts(cluster, queue, command.job.shared.request)
     dependency = None
     if "dependency" in command.fields:
         indices = record.indices if isinstance(record, ArrayRecord) else None
         dependency = resolved(cluster, command.job, indices) if command.job.dependency else ""
-    shared = with_queue_limits(command.job.shared, queue)
-    check_share(cluster, shared)
+    shared = fitted(cluster, command.job.shared, queue, command.asked)
     priority = record.priority  # above the highest, if an administrator gave it
     if command.job.priority != priority:
         priority = priority_of(cluster, command.job, command.caller)
     job = replace(command.job, id=record.id, shared=shared, dependency=dependency, priority=priority)
     return _modified(cluster, record, job, command, now)
+
+
+def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.ModifyJob) -> Queue:
+    """The queue that the job is to be in. The one it is in keeps it, whatever has become of that queue since, and
+    whichever would come first of those it was submitted to."""
+    before = record.shared
+    name = command.job.shared.queue if "queues" in command.fields else before.queue
+    queue = cluster.policy.queue(name)
+    if queue is None or name != before.queue:
+        check_queue(cluster, name)
+        queue = cluster.policy.by_name[name]
+        check_user(queue, c.Caller(before.user, before.uid, command.caller.is_administrator))
+    return queue
 
 
 _WHILE_RUNNING = frozenset({"queues", "rerunnable", "not_rerunnable", "description", "name", "priority"})
@@ -192,10 +208,8 @@ def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
 def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float) -> Decision:
     """What can still be changed of a job that holds hosts; it keeps its size and the limits it was started with."""
     wanted = command.job.shared
-    check_queue(cluster, wanted.queue)
-    administers = command.caller.is_administrator
-    check_user(cluster.policy.by_name[wanted.queue], c.Caller(job.shared.user, job.shared.uid, administers))
-    shared = replace(job.shared, queue=wanted.queue, rerunnable=wanted.rerunnable)
+    queue = _queue_of_changed(cluster, job, command)
+    shared = replace(job.shared, queue=queue.name, rerunnable=wanted.rerunnable)
     check_share(cluster, shared)
     new = replace(command.job, id=job.id, shared=shared, dependency=None, priority=job.priority)
     return _modified(cluster, job, new, command, now)
