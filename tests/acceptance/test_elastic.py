@@ -1,6 +1,7 @@
 """A job that grows into idle room and gives hosts back, with real processes: its lists, its tasks, its command."""
 
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,29 @@ def test_a_growth_that_the_job_will_not_have_is_taken_back(tmp_path: Path) -> No
         other = cluster.submit("-n", "2", "-m", second, "true")
         wait_for(lambda: cluster.states(other)[0][0] == "DONE", 60, "a job in the room that it did not take")
         assert cluster.states(job)[0][0] == "RUN"
+
+
+def test_an_elastic_job_goes_on_without_a_lost_host(tmp_path: Path) -> None:
+    """The host leaves its lists and the job is told; when it is heard again what is left there ends, and the job grows
+    back."""
+    (tmp_path / "elastic.py").write_text(ELASTIC)
+    notes = tmp_path / "notes"
+    notify = f'echo "$LSB_RESIZE_EVENT $LSB_RESIZE_HOSTS" >> {notes}'
+    with a_cluster(tmp_path / "cluster", 3, 2, LAVA_HEARTBEAT="1", LAVA_SILENT_AFTER="4") as cluster:
+        first, second, third = sorted(cluster.hosts())
+        options = ("-ar", "-n", "3,6", "-m", f"{first}+2 {second} {third}", "-rnc", notify)
+        job = cluster.submit(*options, "python3", f"{tmp_path}/elastic.py", str(tmp_path))
+        wait_for(lambda: _task(tmp_path, second) and _task(tmp_path, third), 60, "a task on each host")
+        lost = _task(tmp_path, third)
+        cluster.kill(f"agent-{third}", signal.SIGSTOP)
+        wait_for(lambda: _size(cluster, job) == 4, 30, "the job to go on without the lost host")
+        wait_for(lambda: third not in _last_seen(tmp_path)[1], 20, "the host to leave its lists")
+        wait_for(lambda: f"shrink {third} 2" in notes.read_text(), 20, "the notification")
+        assert cluster.states(job)[0][0] == "RUN"
+        assert _is_alive(_task(tmp_path, second))
+        cluster.kill(f"agent-{third}", signal.SIGCONT)
+        wait_for(lambda: not _is_alive(lost), 30, "what was left on the lost host to end")
+        wait_for(lambda: _size(cluster, job) == 6, 60, "the job to grow back")
+        assert f"{third}ofthejob'shostsislost" in "".join(cluster.history(job).split())
+        (tmp_path / "stop").touch()
+        wait_for(lambda: cluster.states(job)[0][0] == "DONE", 60, "the end of the job")

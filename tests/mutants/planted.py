@@ -271,4 +271,10 @@ MUTANTS = (
         "        jobs = (1 + running.slots + slots)",
         "        jobs = (1 + running.slots)",
     ),
+    Mutant(
+        "an elastic job that loses two hosts at once keeps one of them",
+        f"{CORE}/decide/hosts.py",
+        "    lost = [share.host for share in attempt.allocation if share.host in silent]",
+        "    lost = [name]",
+    ),
 )

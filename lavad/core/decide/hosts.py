@@ -102,8 +102,7 @@ def _compare_size(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     if attempt is None or name not in attempt.unreleased:
         return Decision()
     if attempt.share_on(name) is None:
-        is_told = resizes.is_leaving(attempt, name) and attempt.resizing.is_told
-        return Decision(orders=[ReleaseOrder(name, attempt.key, LEFT)] if is_told else [])
+        return Decision()
     if one.version < attempt.resizing.version:
         return Decision(orders=[resize_order(attempt, name)])
     return Decision() if one.resized is None else resizes.resized(cluster, one.resized, now)
@@ -131,6 +130,8 @@ def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[
         return [ReleaseOrder(name, attempt.key, "the attempt is over")]
     if attempt.lead not in attempt.unreleased:  # the job waits for what is left of the attempt to end
         return [ReleaseOrder(name, attempt.key, attempt.doomed)]
+    if resizes.is_leaving(attempt, name):
+        return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []
     again: list[Order] = list(signal_again(attempt, name))
     if attempt.doomed:
         again.append(doom_order(attempt, name))
@@ -149,7 +150,7 @@ def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) 
     if never_heard and not attempt.kill_reason and not attempt.doomed:
         again = stage_orders(attempt, frozenset({name}))
         return Decision(_adopted(cluster, name, attempt, now), list(again))
-    return reports.part_gone(job, attempt, name, now, f"{name} no longer knows the job")
+    return reports.part_gone(cluster, job, attempt, name, now, f"{name} no longer knows the job")
 
 
 def gone(cluster: Cluster, command: c.AgentGone, now: float) -> Decision:
@@ -173,21 +174,26 @@ def heard(cluster: Cluster, command: c.AgentHeard, now: float) -> Decision:
     return decision
 
 
-def silence(cluster: Cluster, host: Host, now: float) -> list[e.Event]:
-    """A host has said nothing for too long. Before launch was sent its share is free; after, nothing is assumed."""
+def silence(cluster: Cluster, host: Host, now: float, silent: frozenset[str] = frozenset()) -> list[e.Event]:
+    """A host has said nothing for too long. Before launch was sent its share is free; after, nothing is assumed.
+
+    ``silent``: all hosts of which that is found out at the same time.
+    """
     name = host.facts.name
     events: list[e.Event] = [e.HostSilenced(now, name)]
     for key in list(host.attempts):
         attempt = cluster.attempts[key]
         job = cluster.holder(key)
         if job is not None:
-            events.extend(_silent_attempt(cluster, name, job, attempt, now))
+            events.extend(_silent_attempt(cluster, name, job, attempt, now, silent | {name}))
         elif not attempt.launched:
             events.append(e.HostReleased(now, key, name, assumed=True))
     return events
 
 
-def _silent_attempt(cluster: Cluster, name: str, job: Job, attempt: Attempt, now: float) -> list[e.Event]:
+def _silent_attempt(
+    cluster: Cluster, name: str, job: Job, attempt: Attempt, now: float, silent: frozenset[str]
+) -> list[e.Event]:
     key = attempt.key
     if not attempt.launched:
         return give_up_staging(cluster, attempt, [name], now)
@@ -195,10 +201,20 @@ def _silent_attempt(cluster: Cluster, name: str, job: Job, attempt: Attempt, now
         return resizes.silent(cluster, attempt, name, now)
     events: list[e.Event] = []
     if len(attempt.allocation) > 1 and not attempt.doomed and attempt.share_on(name) is not None:
-        events.append(e.JobDoomed(now, key, f"{name} of the job's hosts is lost"))
+        events += _part_silent(cluster, name, attempt, now, silent)
     if name == attempt.lead and job.state in (S.STAGING, S.RUN, S.USUSP, S.SSUSP):
         events.append(e.JobLost(now, key))
     return events
+
+
+def _part_silent(cluster: Cluster, name: str, attempt: Attempt, now: float, silent: frozenset[str]) -> list[e.Event]:
+    """One of several hosts of a job is lost: all of it has failed, unless it is elastic and can do without."""
+    lost = [share.host for share in attempt.allocation if share.host in silent]
+    why = f"{', '.join(lost)} of the job's hosts {'are' if len(lost) > 1 else 'is'} lost"
+    smaller = resizes.go_on_without(cluster, attempt, lost, why, now)
+    if not smaller:
+        return [e.JobDoomed(now, attempt.key, f"{name} of the job's hosts is lost")]
+    return smaller if name == lost[0] else []  # said once for all that are lost at the same time
 
 
 def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now: float) -> list[e.Event]:

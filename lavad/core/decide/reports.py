@@ -69,7 +69,7 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
     if resizes.is_growing_to(attempt, command.host):
         return Decision(resizes.not_to_be(cluster, attempt, command.host, now, why))
     if attempt.launched and command.host != attempt.lead:
-        return part_gone(job, attempt, command.host, now, why)
+        return part_gone(cluster, job, attempt, command.host, now, why)
     if attempt.started_at:  # a repeated order was refused as too old: the job is long under way
         return Decision()
     avoid_until = now + cluster.policy.avoid_host_s if command.host_fault else 0.0
@@ -104,10 +104,13 @@ def never_started(
     return decision
 
 
-def part_gone(job: Job, attempt: Attempt, host: str, now: float, why: str, is_expected: bool = False) -> Decision:
+def part_gone(
+    cluster: Cluster, job: Job, attempt: Attempt, host: str, now: float, why: str, is_expected: bool = False
+) -> Decision:
     """A host has nothing of the attempt any more, and the job has not ended. ``is_expected``: its part ended well.
 
     A job that is to be repeated waits until every host has released the attempt; one that is not is over with its lead.
+    An elastic one goes on without the host if it can.
     """
     key, rest = attempt.key, attempt.unreleased - {host}
     if resizes.is_growing_to(attempt, host):
@@ -122,6 +125,8 @@ def part_gone(job: Job, attempt: Attempt, host: str, now: float, why: str, is_ex
         decision.events.append(lost(job, attempt, now, why, was_waiting))
     elif host == attempt.lead and not attempt_is_repeated(job, attempt):
         decision.events.append(lost(job, attempt, now, why))
+    elif host != attempt.lead and (smaller := resizes.go_on_without(cluster, attempt, (host,), why, now)):
+        decision.events = [*smaller, *decision.events]
     elif host == attempt.lead:
         if not attempt.doomed:
             decision.events.append(e.JobDoomed(now, key, why))
@@ -169,7 +174,7 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
     job = cluster.holder(command.key)
     is_leads = attempt.launched and command.host == attempt.lead
     if job is not None and not (is_leads and not _is_repeated(job, attempt, command)):
-        return _part_ended(job, attempt, command, now)
+        return _part_ended(cluster, job, attempt, command, now)
     if job is not None and not (attempt.doomed or attempt.kill_reason or command.reason):
         is_wanted, excludes = by_exit_code(cluster, job, attempt, command.status)
         if is_wanted:
@@ -204,20 +209,21 @@ def attempt_is_repeated(job: Job, attempt: Attempt) -> bool:
     return (job.shared.rerunnable or attempt.again) and not attempt.kill_reason
 
 
-def _part_ended(job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:
+def _part_ended(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:
     """An end that is not the job's: of another host's part, or of an attempt that is to be repeated or never began."""
     why = attempt.doomed or f"{command.host}: {command.reason or 'its part of the job has failed'}"
     is_expected = command.status == 0 and command.host != attempt.lead
     is_expected = is_expected or attempt.share_on(command.host) is None  # the job gave that host up, or is yet to come
     if command.also_released:
-        return part_gone(job, attempt, command.host, now, why, is_expected)
+        return part_gone(cluster, job, attempt, command.host, now, why, is_expected)
     if not attempt.launched:
         return Decision([requeued(attempt, now, why)])
     if command.host == attempt.lead:
         return Decision(orders=_release_rest(attempt, "", why))
     if is_expected or attempt.doomed or attempt.kill_reason:
         return Decision()
-    return Decision([e.JobDoomed(now, command.key, why)])
+    smaller = resizes.go_on_without(cluster, attempt, (command.host,), why, now)
+    return Decision(smaller or [e.JobDoomed(now, command.key, why)])
 
 
 def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
@@ -250,7 +256,9 @@ def released(cluster: Cluster, command: c.ReportReleased, now: float) -> Decisio
     job = cluster.holder(command.key)
     if job is None:
         return Decision([e.HostReleased(now, command.key, command.host)])
-    return part_gone(job, attempt, command.host, now, f"{command.host} released the job without telling its end")
+    return part_gone(
+        cluster, job, attempt, command.host, now, f"{command.host} released the job without telling its end"
+    )
 
 
 def lost(job: Job, attempt: Attempt, now: float, why: str, again: bool = False) -> e.Event:

@@ -5,6 +5,7 @@ before gives it up, and the job never knew. A shrink takes effect at once; the h
 the lead host has let the job know, and keep what they hold until they say that nothing is left.
 """
 
+from collections.abc import Collection
 from typing import Protocol
 
 from lavad.core import commands as c
@@ -21,6 +22,7 @@ from lavad.core.resizing import is_resizable, may_change
 
 S = JobState
 SCHEDULER = "the scheduler"
+SYSTEM = "the system"
 JOB = "the job itself"
 
 
@@ -95,8 +97,15 @@ def shrink_attempt(
     events = give_growth_up(attempt, now, now, "it is to shrink") if attempt.resizing.growth else []
     version = attempt.version + bool(events) + 1
     due = now + cluster.policy.resize_timeout_s
-    wish = tasks_of(left) if by != SCHEDULER else 0
+    wish = tasks_of(left) if by not in (SCHEDULER, SYSTEM) else 0
     return [*events, e.AttemptResized(now, shrink.key, left, version, due, by, shrink.reason, notify, wish)]
+
+
+def go_on_without(cluster: Cluster, attempt: Attempt, hosts: Collection[str], why: str, now: float) -> list[e.Event]:
+    """An elastic job has lost these hosts and goes on with the others; none where it can't: its first host is lost, or
+    too little would be left."""
+    gives = tuple(share for share in attempt.allocation if share.host in hosts)
+    return shrink_attempt(cluster, Shrink(attempt.key, gives, why), now, SYSTEM) if gives else []
 
 
 def _is_sound(attempt: Attempt, role: RoleRequest, gives: Allocation, left: Allocation) -> bool:

@@ -29,9 +29,10 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
     cluster.easing.ease(cluster.table, now)
     events = _overdue_staging(cluster, now)
     given_up = {event.key for event in events if isinstance(event, e.JobRequeued)}
-    for host in cluster.hosts.values():
-        if not host.is_silent and host.seen_at + cluster.policy.silent_after_s < now:
-            events.extend(_without(silence(cluster, host, now), given_up))
+    silent = _silent(cluster, now)
+    for name, host in cluster.hosts.items():
+        if name in silent:
+            events.extend(_without(silence(cluster, host, now, silent), given_up))
             given_up |= {event.key for event in events if isinstance(event, e.JobRequeued)}
         elif 0 < host.avoid_until <= now:
             events.append(e.HostTrusted(now, host.facts.name))
@@ -39,6 +40,12 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
         events = list(_given_up_once(events))
     events.extend(_alarms(cluster, now))
     return Decision(events)
+
+
+def _silent(cluster: Cluster, now: float) -> frozenset[str]:
+    """Hosts that have said nothing for too long, which nobody has noted yet."""
+    since = now - cluster.policy.silent_after_s
+    return frozenset([name for name, host in cluster.hosts.items() if not host.is_silent and host.seen_at < since])
 
 
 def _given_up_once(events: list[e.Event]) -> Iterator[e.Event]:
