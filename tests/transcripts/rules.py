@@ -44,8 +44,9 @@ def policy(words: Iterable[str]) -> Policy:
             pools.append(_pool(queue, value))
         elif name == "only":
             queues[queue] = replace(queues[queue], **_own_hosts(value))
-        elif name == "slot_reserve":
-            queues[queue] = replace(queues[queue], slot_reserve_s=float(value))
+        elif name in ("slot_reserve", "memory_reserve"):
+            with_memory = name == "memory_reserve"
+            queues[queue] = replace(queues[queue], slot_reserve_s=float(value), reserves_memory=with_memory)
         elif name == "backfill":
             queues[queue] = replace(queues[queue], backfill_depth=int(value))
         elif name == "strict":

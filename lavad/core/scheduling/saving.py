@@ -40,28 +40,37 @@ def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
     if allocation is not None:
         return Start(*job, allocation, FROM_SAVINGS)
     more = _all_free(table, key.request, queue)
-    if not more or _slots(more) <= (_slots(saved.allocation) if saved is not None else 0):
+    if _size(more) <= (_size(saved.allocation) if saved is not None else (0, 0)):
         return None
     return Saving(*job, more, saved.until if saved is not None else now + queue.slot_reserve_s)
 
 
-def _slots(allocation: Allocation) -> int:
-    return sum(share.slots for share in allocation)
+def _size(allocation: Allocation) -> tuple[int, int]:
+    """Slots and MiB: a claim grows with either of them."""
+    return sum(share.slots for share in allocation), sum(share.memory_mib for share in allocation)
 
 
 def _all_free(table: HostTable, request: Request, queue: Queue) -> Allocation:
-    """Free slots on hosts that could take part of the job, as many as it needs."""
+    """Free slots on hosts that could take part of the job, as many as it needs; first where its memory is free."""
     left, found = request.slots_min, {}
     for role in request.roles:
         one_task = replace(role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0)
         probe = Request((one_task,), request.hosts, queue_hosts=request.queue_hosts)
-        for row in Room(table).candidates(probe, probe.roles, 0, 0).all_rows():
+        rows = list(Room(table).candidates(probe, probe.roles, 0, 0).all_rows())
+        if queue.reserves_memory:
+            rows.sort(key=lambda row: -_keepable(table, row, role))
+        for row in rows:
             slots = min(left, _usable(int(table.slots_free[row]), role))
             if slots > 0 and table.is_open(row) and row not in found:
-                memory = min(role.memory_mib, max(0, int(table.memory_free_mib[row]))) if queue.reserves_memory else 0
+                memory = _keepable(table, row, role) if queue.reserves_memory else 0
                 found[row] = HostShare(table.names[row], slots, memory)
                 left -= slots
     return tuple(found.values())
+
+
+def _keepable(table: HostTable, row: int, role: RoleRequest) -> int:
+    """MiB of a host that the job can keep: what is free of what it needs there."""
+    return min(role.memory_mib, max(0, int(table.memory_free_mib[row])))
 
 
 def _usable(free: int, role: RoleRequest) -> int:
