@@ -162,3 +162,34 @@ def test_a_host_takes_no_jobs_while_its_dispatch_window_is_closed() -> None:
     later(story, 30)
     story.plan()
     assert story.state(waits) is S.STAGING
+
+
+def test_what_new_rules_close_is_closed_at_once() -> None:
+    """A host and a queue: nothing starts between the new rules and the next look at the clock."""
+    story = Story(a_host("n1", 2), policy=Policy(queues=(Queue("normal"), Queue("other"))))
+    shut = (in_minutes(30, 60),)
+    queues = (Queue("normal", dispatch_windows=shut), Queue("other"))
+    story.do(c.Reconfigure(Policy(queues=queues)))
+    first = story.submit(a_job(queue="normal"))
+    story.plan()
+    assert story.state(first) is S.PEND
+    story.do(c.Reconfigure(Policy(queues=queues, host_rules={"n1": HostRule(dispatch_windows=shut)})))
+    second = story.submit(a_job(queue="other"))
+    story.plan()
+    assert why(story, second) == ["Dispatch windows closed"]
+    story.do(c.Reconfigure(Policy(queues=(Queue("normal"), Queue("other")))))
+    story.plan()
+    assert {story.state(first), story.state(second)} == {S.STAGING}
+
+
+def test_a_host_that_joins_outside_its_window_takes_no_job() -> None:
+    """Not even until the next look at the clock."""
+    rules = {"default": HostRule(dispatch_windows=(in_minutes(30, 60),))}
+    story = Story(policy=Policy(queues=(Queue("normal"),), host_rules=rules))
+    job = story.submit(a_job())
+    story.join(a_host("n1", 2))
+    story.plan()
+    assert story.state(job) is S.PEND
+    later(story, 30)
+    story.plan()
+    assert story.state(job) is S.STAGING

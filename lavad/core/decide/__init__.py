@@ -7,6 +7,7 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide import (
+    clockwork,
     control,
     forcing,
     hosts,
@@ -52,4 +53,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
 }
 
 # What else a command brings about: each decides in the state that those before it have left, and refuses nothing.
-AFTERWARDS: dict[type, tuple[Callable[[Cluster, float], Iterable[Event]], ...]] = {c.Tick: ticks.LATER}
+AFTERWARDS: dict[type, tuple[Callable[[Cluster, float], Iterable[Event]], ...]] = {
+    c.Tick: ticks.LATER,
+    c.Reconfigure: (clockwork.window_events,),  # nothing starts where the new rules have a closed window
+}

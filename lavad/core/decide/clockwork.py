@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.suspension import resumed, suspended
-from lavad.core.model import HOLDING, JobState, QueueWindow
+from lavad.core.model import HOLDING, HostFacts, JobState, QueueWindow
 from lavad.core.policy import Queue
 from lavad.core.records import Job
 from lavad.core.windows import NEVER
@@ -64,13 +64,17 @@ def may_run(cluster: Cluster, queue_name: str) -> bool:
 
 
 def _host_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    policy = cluster.policy
-    for name, host in cluster.hosts.items():
-        facts = host.facts
-        rule = policy.host_rule(name, facts.model, facts.type)
-        is_open, _ = cluster.calendar.look(rule.dispatch_windows, policy.zone, now)
-        if is_open is host.is_shut:
-            yield e.HostWindowChanged(now, name, is_open)
+    for host in cluster.hosts.values():
+        yield from host_window_events(cluster, host.facts, now)
+
+
+def host_window_events(cluster: Cluster, facts: HostFacts, now: float) -> list[e.Event]:
+    """Whether a host has begun, or ceased, to take jobs; it need not have joined yet."""
+    rule = cluster.policy.host_rule(facts.name, facts.model, facts.type)
+    is_open, _ = cluster.calendar.look(rule.dispatch_windows, cluster.policy.zone, now)
+    host = cluster.hosts.get(facts.name)
+    is_shut = host is not None and host.is_shut
+    return [e.HostWindowChanged(now, facts.name, is_open)] if is_open is is_shut else []
 
 
 def next_window_change(cluster: Cluster, now: float) -> float:

@@ -9,7 +9,9 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
+from lavad.core.configured import as_configured
 from lavad.core.decide import reports, resizes
+from lavad.core.decide.clockwork import host_window_events
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import denial
 from lavad.core.model import JobState
@@ -45,6 +47,8 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
     """A session begins: the host is there, and every attempt on it is settled one by one."""
     name = command.facts.name
     decision = Decision([e.HostJoined(now, command.facts, command.incarnation)])
+    facts = as_configured(cluster.policy, command.facts)
+    decision.events.extend(host_window_events(cluster, facts, now))
     host = cluster.hosts.get(name)
     if host is not None and host.facts.server and not command.facts.server and host.attempts:
         raise Refused(f"{name} runs jobs and can't become a login host until they have ended")
