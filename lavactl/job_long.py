@@ -19,6 +19,7 @@ DETAIL = " " * 21
 ENDED = (messages.DONE, messages.EXIT)
 SUSPENDED = (messages.USUSP, messages.SSUSP)
 HOLDING = (messages.STAGING, messages.RUN, messages.USUSP, messages.SSUSP, messages.UNKWN)
+IN_ORDER = "in order"  # the reason of a start that goes without saying
 SCHEDULING = """\
 
  SCHEDULING PARAMETERS:
@@ -136,6 +137,8 @@ def started(job: "Job", unformatted: bool) -> str:
         text += f", Execution Home <{clean(job.exec_home)}>"
     if job.exec_cwd:
         text += f", Execution CWD <{clean(job.exec_cwd)}>"
+    if job.start_reason not in ("", IN_ORDER):
+        text += f", Start Reason <{clean(job.start_reason)}>"
     return text
 
 

@@ -131,7 +131,7 @@ def _submitted(shared: Shared, words: bytes) -> list[str]:
     return [", ".join(parts)]
 
 
-_TOLD = ("preempting", "reclaiming", "in room", "in slots")  # reasons of a start that say what others paid for it
+_TOLD = ("backfilled", "preempting", "reclaiming", "in room", "in slots")  # whose turn it was not, or who paid for it
 
 
 def _dispatched(detail: dict[str, Any]) -> list[str]:
