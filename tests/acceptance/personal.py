@@ -105,6 +105,19 @@ class Cluster:
         rows = [line.split() for line in done.stdout.splitlines()]
         return {int(row[0]): (row[1], int(row[2]) if row[2].isdigit() else 0) for row in rows}
 
+    def state(self, job: int, index: int = 0) -> str:
+        """State of a job or an element; empty when bjobs does not know it."""
+        return self.states(job).get(index, ("", 0))[0]
+
+    def becomes(self, job: int, state: str, limit_s: float = 30) -> None:
+        """Wait until the job is in this state."""
+        wait_for(lambda: self.state(job) == state, limit_s, f"job {job} to be {state}")
+
+    def clear(self) -> None:
+        """End all jobs of everybody; when it returns, all hosts are free."""
+        self.run("bkill", "-u", "all", "0")
+        wait_for(lambda: not self.run("bjobs", "-u", "all", "-noheader").stdout, 60, "all jobs to end")
+
     def counts(self, job: int) -> dict[str, int]:
         """The columns of bjobs -A."""
         lines = self.run("bjobs", "-A", str(job)).stdout.splitlines()

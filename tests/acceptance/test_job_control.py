@@ -188,3 +188,40 @@ def test_jobs_are_suspended_outside_the_run_window(cluster: Cluster, tmp_path: P
             assert ticks.stat().st_size <= count + 2
     count = ticks.stat().st_size
     wait_for(lambda: ticks.stat().st_size > count, 10, "the job to go on")
+
+
+def _window(hours_from_now: int, hours: int) -> str:
+    hour = time.localtime().tm_hour + hours_from_now
+    return f"{hour % 24}:00-{(hour + hours) % 24}:00"
+
+
+def test_no_job_starts_outside_the_dispatch_windows(cluster: Cluster) -> None:
+    """Those of the queue, and those of a host; what runs goes on."""
+    running = cluster.submit("-m", "lava1", "sleep 60")
+    _becomes(cluster, running, "RUN")
+    hosts = f"Begin Host\nHOST_NAME MXJ DISPATCH_WINDOW\nlava2 ! ({_window(6, 1)})\nEnd Host\n"
+    cases = (
+        ({"lsb.queues": QUEUES.format(window=f"DISPATCH_WINDOW = {_window(6, 1)}")}, "inactivated by its time windows"),
+        ({"lsb.hosts": hosts}, "Dispatch windows closed: 1 host"),
+    )
+    for files, reason in cases:
+        cluster.reconfigure(files)
+        waiting = cluster.submit("-m", "lava2", "sleep 60")
+        wait_for(lambda job=waiting, why=reason: why in _says(cluster, "bjobs", "-p", str(job)), 10, reason)
+        assert (_state(cluster, running), _state(cluster, waiting)) == ("RUN", "PEND")
+        cluster.reconfigure({"lsb.queues": QUEUES.format(window=""), "lsb.hosts": ""})
+        _becomes(cluster, waiting, "RUN")
+        _says(cluster, "bkill", str(waiting))
+
+
+def test_a_job_that_would_outlast_the_run_window_waits(cluster: Cluster) -> None:
+    """Judged by its run limit; not in a queue that ignores it."""
+    open_now = f"RUN_WINDOW = {_window(-1, 3)}"
+    cluster.reconfigure({"lsb.queues": QUEUES.format(window=open_now)})
+    long, short = cluster.submit("-W", "5:00", "sleep 60"), cluster.submit("-W", "1", "sleep 60")
+    _becomes(cluster, short, "RUN")
+    reason = "Job will not finish before queue's run window is closed"
+    wait_for(lambda: reason in _says(cluster, "bjobs", "-p", str(long)), 10, reason)
+    cluster.reconfigure({"lsb.queues": QUEUES.format(window=f"{open_now}\n    IGNORE_DEADLINE = Y")})
+    _becomes(cluster, long, "RUN")
+    cluster.reconfigure({"lsb.queues": QUEUES.format(window="")})

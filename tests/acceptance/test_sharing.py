@@ -1,4 +1,4 @@
-"""Shares and limits with real processes: who has his turn, and what never runs at the same time."""
+"""Shares with real processes: who has his turn."""
 
 import re
 from collections.abc import Iterator
@@ -29,43 +29,21 @@ QUEUES = """
     End Queue
 
     Begin Queue
-    QUEUE_NAME = narrow
-    PRIORITY   = 30
-    QJOB_LIMIT = 2
-    End Queue
-
-    Begin Queue
     QUEUE_NAME = single
     PRIORITY   = 30
     UJOB_LIMIT = 1
-    End Queue
-
-    Begin Queue
-    QUEUE_NAME = spread
-    PRIORITY   = 30
-    HJOB_LIMIT = 1
     End Queue
 """
 PARAMS = """
     Begin Parameters
     DEFAULT_QUEUE     = normal
     MAX_USER_PRIORITY = 100
-    SUB_TRY_INTERVAL  = 1
-    {more}
     End Parameters
-"""
-RESOURCES = """
-    Begin Limit
-    NAME     = purse
-    PROJECTS = costly
-    JOBS     = 1
-    End Limit
 """
 FILES = {
     "lsb.users": USERS,
     "lsb.queues": QUEUES,
-    "lsb.resources": RESOURCES,
-    "lsb.params": PARAMS.format(more=""),
+    "lsb.params": PARAMS,
 }
 
 
@@ -85,10 +63,6 @@ def _no_jobs_left(cluster: Cluster) -> Iterator[None]:
 
 def _running(cluster: Cluster, job: int) -> int:
     return sum(state == "RUN" for state, _ in cluster.states(job).values())
-
-
-def _reasons(cluster: Cluster, job: int) -> str:
-    return cluster.run("bjobs", "-p", str(job)).stdout
 
 
 def _ended(cluster: Cluster, *arrays: int) -> list[int]:
@@ -120,44 +94,6 @@ def test_two_groups_get_the_same_whoever_floods(cluster: Cluster) -> None:
     assert [line.split()[:2] for line in tree.splitlines() if line.split()[:1] in (["art"], ["bio"])] == [
         ["art", "1"], ["bio", "1"]
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("options", "most", "reason"),
-    [
-        (("-q", "narrow"), 2, "The queue has reached its job slot limit"),
-        (("-q", "single"), 1, "User has reached the per-user job slot limit of the queue"),
-        (("-q", "spread"), 2, "Queue's per-host job slot limit reached"),
-        (("-P", "costly"), 1, "Limit Name: purse, Limit Value: 1"),
-    ],
-)
-def test_a_limit_holds_and_says_so(cluster: Cluster, options: tuple[str, ...], most: int, reason: str) -> None:
-    """So many run and no more, with slots free; when one ends the next one starts."""
-    jobs = [cluster.submit(*options, "sleep 300") for _ in range(most + 1)]
-    last = jobs[-1]
-    wait_for(lambda: sum(_running(cluster, job) for job in jobs) == most, 30, f"{most} jobs to run")
-    wait_for(lambda: reason in _reasons(cluster, last), 10, reason)
-    assert _running(cluster, last) == 0
-    if "costly" in options:
-        assert "costly" in cluster.run("blimits", "-w").stdout
-    cluster.run("bkill", str(jobs[0]))
-    wait_for(lambda: _running(cluster, last) == 1, 30, "the last one to run")
-
-
-def test_too_much_to_wait_is_tried_again(cluster: Cluster) -> None:
-    """bsub says so, and submits as soon as fewer wait."""
-    try:
-        cluster.reconfigure({"lsb.params": PARAMS.format(more="MAX_PEND_JOBS = 2")})
-        running = [cluster.submit("sleep 300") for _ in range(2)]
-        wait_for(lambda: all(_running(cluster, job) for job in running), 30, "the jobs to run")
-        held = [cluster.submit("-H", "sleep 300") for _ in range(2)]
-        refused = cluster.with_environment(LSB_NTRIES="2").run("bsub", "true")
-        assert "Pending job threshold reached. Retrying in 1 seconds..." in refused.stderr
-        assert "Job not submitted" in refused.stderr
-        cluster.run("bkill", str(held[0]))
-        cluster.submit("true")
-    finally:
-        cluster.reconfigure({"lsb.params": PARAMS.format(more="")})
 
 
 def test_a_job_moves_to_the_top(cluster: Cluster) -> None:

@@ -1,0 +1,196 @@
+"""What room is whose, with real processes: memory that is reserved, starts before their turn, pools, few victims."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+QUEUES = """
+    Begin Queue
+    QUEUE_NAME = normal
+    PRIORITY   = 30
+    {}
+    End Queue
+
+    Begin Queue
+    QUEUE_NAME = low
+    PRIORITY   = 20
+    End Queue
+"""
+FILES = {"lsb.queues": QUEUES.format(""), "lsb.resources": ""}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two hosts of four slots."""
+    directory = tmp_path_factory.mktemp("room") / "D"
+    with a_cluster(directory, 2, 4, lsf_files=FILES, LAVA_TERMINATE_INTERVAL="1") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(cluster: Cluster) -> Iterator[None]:
+    yield
+    cluster.clear()
+
+
+def _normal(cluster: Cluster, *lines: str, pools: str = "") -> None:
+    cluster.reconfigure({"lsb.queues": QUEUES.format("\n    ".join(lines)), "lsb.resources": pools})
+
+
+def _submit(cluster: Cluster, *options: str, queue: str = "normal") -> int:
+    return cluster.submit("-q", queue, "-o", "/dev/null", *options, "sleep 300")
+
+
+def _running(cluster: Cluster, *jobs: int) -> list[int]:
+    said = cluster.run("bjobs", "-noheader", "-o", "jobid stat", *map(str, jobs)).stdout
+    return [int(line.split()[0]) for line in said.splitlines() if line.endswith(" RUN")]
+
+
+def _most_of_a_host(cluster: Cluster) -> int:
+    """MiB that only one job of a host can have."""
+    row = cluster.run("lshosts", "lava1").stdout.splitlines()[1].split()
+    found = re.fullmatch(r"([\d.]+)([MGT])", row[5])
+    assert found, row
+    return int(float(found[1]) * {"M": 1, "G": 1024, "T": 1024**2}[found[2]] * 0.6)
+
+
+def _reserved(cluster: Cluster, host: str) -> str:
+    lines = cluster.run("bhosts", "-l", host).stdout.splitlines()
+    return next(line for line in lines if line.startswith(" Reserved")).split()[-1]
+
+
+def test_memory_is_reserved(cluster: Cluster) -> None:
+    """Two jobs that each want most of a host's memory are not there together, whether or not they use it; bhosts shows
+    what is reserved."""
+    _normal(cluster)
+    asks = ("-m", "lava1", "-R", f"rusage[mem={_most_of_a_host(cluster)}]")
+    first, second = _submit(cluster, *asks), _submit(cluster, *asks)
+    cluster.becomes(first, "RUN")
+    reason = "Job's requirements for reserving resource (mem) not satisfied"
+    wait_for(lambda: reason in cluster.run("bjobs", "-p", str(second)).stdout, 10, "the reason")
+    assert _reserved(cluster, "lava1") not in ("0M", "-")
+    cluster.becomes(_submit(cluster, "-m", "lava1"), "RUN")
+    cluster.run("bkill", str(first))
+    cluster.becomes(second, "RUN")
+
+
+def test_a_parallel_job_saves_up_memory(cluster: Cluster) -> None:
+    """What one host gives back is kept for the job that needs both; a small one that came later does not get it."""
+    _normal(cluster, "RESOURCE_RESERVE = MAX_RESERVE_TIME[20]")
+    most = ("-R", f"rusage[mem={_most_of_a_host(cluster)}]")
+    holders = [_submit(cluster, "-m", host, *most) for host in ("lava1", "lava2")]
+    for job in holders:
+        cluster.becomes(job, "RUN")
+    wide = _submit(cluster, "-n", "2", "-R", f"span[ptile=1] rusage[mem={_most_of_a_host(cluster)}]")
+    small = _submit(cluster, *most)
+    cluster.run("bkill", str(holders[0]))
+    wait_for(lambda: "Room is kept" in cluster.history(wide), 30, "the memory to be kept")
+    assert _running(cluster, wide, small) == []
+    cluster.run("bkill", str(holders[1]))
+    cluster.becomes(wide, "RUN")
+    assert _running(cluster, small) == []
+
+
+def test_an_exclusive_job_needs_a_queue_that_allows_it(cluster: Cluster) -> None:
+    """There it has a host alone, and says so; in another queue it is refused."""
+    _normal(cluster, "EXCLUSIVE = Y")
+    refused = cluster.run("bsub", "-q", "low", "-x", "true")
+    assert (refused.returncode, refused.stdout) == (255, "")
+    assert "Queue does not accept EXCLUSIVE jobs. Job not submitted." in refused.stderr
+    alone = _submit(cluster, "-x", "-m", "lava1")
+    cluster.becomes(alone, "RUN")
+    assert cluster.run("bhosts", "-noheader", "-o", "host_name status").stdout.split() == [
+        "lava1", "closed_Excl", "lava2", "ok",
+    ]  # fmt: skip
+    beside = _submit(cluster, "-m", "lava1")
+    wait_for(lambda: "Running an exclusive job" in cluster.run("bjobs", "-p", str(beside)).stdout, 10, "the reason")
+
+
+@pytest.mark.parametrize(
+    ("rule", "second", "started"),
+    [
+        ("", "8", "long"),
+        ("LAVA_STRICT_ORDER = Y", "7", ""),
+        ("BACKFILL = Y", "8", "short"),
+        ("BACKFILL = Y", "7", "long"),
+        ("LAVA_BACKFILL_DEPTH = 2", "7", "short"),
+    ],
+    ids=["none", "strict", "EASY", "EASY beside the reservation", "conservative"],
+)
+def test_jobs_start_early_when_they_delay_nobody(cluster: Cluster, rule: str, second: str, started: str) -> None:
+    """One slot is free for ten minutes, then the second job and the third want theirs: without reservations whoever is
+    next takes it; with one for the second, who delays it does not; with one for the third, who delays that does not."""
+    _normal(cluster, rule)
+    cluster.becomes(_submit(cluster, "-n", "7", "-W", "10"), "RUN")
+    wide = [_submit(cluster, "-n", slots, "-W", "10") for slots in (second, "8")]
+    narrow = {name: _submit(cluster, "-W", limit) for name, limit in (("long", "25"), ("short", "5"))}
+    if started:
+        cluster.becomes(narrow[started], "RUN")
+    for name, job in narrow.items():
+        if name != started:
+            wait_for(
+                lambda job=job: "PENDING REASONS" in cluster.run("bjobs", "-l", str(job)).stdout, 10, "its reasons"
+            )
+    assert _running(cluster, *wide, *narrow.values()) == [narrow[name] for name in narrow if name == started]
+    if started == "short":
+        assert "backfilled" in cluster.history(narrow[started])
+
+
+def test_the_fewest_victims_are_taken(cluster: Cluster) -> None:
+    """Of three low jobs on two hosts the one that alone makes the room is suspended, and no other."""
+    _normal(cluster, "PREEMPTION = PREEMPTIVE[low]")
+    small = [_submit(cluster, "-m", "lava1", "-n", "2", queue="low") for _ in range(2)]
+    large = _submit(cluster, "-m", "lava2", "-n", "4", queue="low")
+    for job in (*small, large):
+        cluster.becomes(job, "RUN")
+    urgent = _submit(cluster, "-n", "4", "-R", "span[hosts=1]")
+    cluster.becomes(urgent, "RUN")
+    assert _running(cluster, *small, large) == small
+    assert cluster.state(large) == "SSUSP"
+    assert f"preempting job {large}" in cluster.history(urgent)
+
+
+POOL = """
+    Begin GuaranteedResourcePool
+    NAME       = lab
+    QUEUES     = normal
+    GUARANTEED = slots=4
+    DESERVED   = slots=5
+    MAX        = slots=6
+    LOAN       = {}
+    End GuaranteedResourcePool
+
+    Begin GuaranteedResourcePool
+    NAME   = guests
+    QUEUES = low
+    End GuaranteedResourcePool
+"""
+
+
+def test_a_pool_without_a_share_lives_on_loans(cluster: Cluster) -> None:
+    """Guests have what the lab does not use, and give back what is the lab's own and no more; the lab has a maximum."""
+    _normal(cluster, pools=POOL.format("Y"))
+    guests = [_submit(cluster, queue="low") for _ in range(8)]
+    wait_for(lambda: len(_running(cluster, *guests)) == 8, 30, "all guests to run")
+    lab = [_submit(cluster) for _ in range(7)]
+    wait_for(lambda: len(_running(cluster, *lab)) == 5, 30, "the lab to have its own")
+    wait_for(lambda: len(_running(cluster, *guests)) == 3, 30, "the guests to have the rest")
+    cluster.run("bkill", *map(str, guests))
+    wait_for(lambda: len(_running(cluster, *lab)) == 6, 30, "the lab to have its maximum")
+    reason = "The capacity pool has reached its maximum (Pool: lab, Resource: slots, Limit Value: 6)"
+    assert reason in cluster.run("bjobs", "-p", str(lab[-1])).stdout
+
+
+def test_a_pool_that_lends_nothing_stands_ready(cluster: Cluster) -> None:
+    """What is guaranteed stays free for it."""
+    _normal(cluster, pools=POOL.format("N"))
+    guests = [_submit(cluster, queue="low") for _ in range(8)]
+    wait_for(lambda: len(_running(cluster, *guests)) == 4, 30, "four guests to run")
+    lab = _submit(cluster, "-n", "4")
+    cluster.becomes(lab, "RUN")
+    assert len(_running(cluster, *guests)) == 4
