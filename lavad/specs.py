@@ -30,6 +30,7 @@ class SpecShelf:
         self._put_environment = put_environment
         self._bases: OrderedDict[str, tuple[bytes, dict[bytes, bytes]]] = OrderedDict()  # user -> hash, variables
         self._at_hand: OrderedDict[int, JobSpec] = OrderedDict()
+        self._changes = 0
 
     def pack(self, spec: JobSpec, user: str) -> bytes:
         """The spec for the store; a new shared environment goes there first."""
@@ -59,6 +60,7 @@ class SpecShelf:
 
     def drop(self, job: int) -> None:
         """The spec was changed."""
+        self._changes += 1
         self._at_hand.pop(job, None)
 
     async def spec(self, job: int) -> JobSpec:
@@ -68,11 +70,16 @@ class SpecShelf:
             KeyError: the store has no such job.
             NotNow: the store can't be read at the moment.
         """
-        found = self._at_hand.get(job)
-        if found is None:
-            found = self._at_hand[job] = await self._unpack(await self._load_spec(job))
-            if len(self._at_hand) > SPECS_AT_HAND:
-                self._at_hand.popitem(last=False)
+        at_hand = self._at_hand.get(job)
+        if at_hand is not None:
+            return at_hand
+        changes, found = -1, JobSpec()
+        while changes != self._changes:  # one that was changed while it was read may be out of date
+            changes = self._changes
+            found = await self._unpack(await self._load_spec(job))
+        self._at_hand[job] = found
+        if len(self._at_hand) > SPECS_AT_HAND:
+            self._at_hand.popitem(last=False)
         return found
 
     async def _unpack(self, stored: bytes) -> JobSpec:

@@ -322,8 +322,9 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         changes = ", ".join(dict.fromkeys(request.fields))
         fields = frozenset(request.fields)
         asked = translate.asked_of(spec, cluster.policy)
-        await self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked))
-        self.links.spec_changed(target.job)
+        done = self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked))
+        self.links.spec_changed(target.job)  # at once: the change may let the job start in the same commit
+        await done
 
     async def Move(self, request: pb.MoveRequest, context: identity.Context) -> pb.MoveReply:
         """btop, bbot."""

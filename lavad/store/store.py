@@ -163,8 +163,9 @@ class Store:
         if missing:
             read = await self._reading.run(lambda connection: reader.read_specs(connection, missing))
             for job, spec in read.items():
-                self._specs.put(job, spec)
-            found.update(read)
+                newer = self._specs.get(job)  # it may have been changed while it was read
+                found[job] = spec if newer is None else newer
+                self._specs.put(job, found[job])
         return found
 
     async def environment(self, key: bytes) -> bytes:

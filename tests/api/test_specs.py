@@ -1,0 +1,87 @@
+"""A job is started with the spec that it has now: bmod may let it start in the same commit."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from lavad.api.jobs import JobService
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.events import Event, JobModified, JobSubmitted
+from lavad.core.policy import Policy
+from lavad.engine import Engine
+from lavad.links import AgentLinks
+from lavad.specs import SpecShelf
+from protos import jobs_pb2 as pb
+from tests.builders import ANN, a_job
+
+
+class Store:
+    """Specs by job as the newest events have them; what is handed over is durable a turn later."""
+
+    def __init__(self) -> None:
+        self.specs: dict[int, bytes] = {}
+        self.environments: dict[bytes, bytes] = {}
+        self.while_reading: Callable[[], None] = lambda: None
+
+    def append(self, events: list[Event], durable: Callable[[], None]) -> None:
+        """Takes a batch."""
+        for event in events:
+            if isinstance(event, JobSubmitted | JobModified):
+                self.specs[event.job.id] = event.job.spec
+        asyncio.get_running_loop().call_soon(durable)
+
+    async def spec(self, job: int) -> bytes:
+        """Reading takes a while."""
+        spec = self.specs[job]
+        await asyncio.sleep(0)
+        self.while_reading()
+        return spec
+
+    async def environment(self, key: bytes) -> bytes:
+        """One of those put here."""
+        return self.environments[key]
+
+    def shelf(self) -> SpecShelf:
+        """A shelf before this store."""
+        return SpecShelf(self.spec, self.environment, self.environments.__setitem__)
+
+
+def test_orders_of_the_commit_that_changed_a_job_bear_the_change() -> None:
+    """They leave before bmod is answered, and must not find the spec that was there before."""
+
+    async def body() -> None:
+        store, cluster = Store(), Cluster(Policy())
+        shelf = store.shelf()
+        engine = Engine(cluster, store.append, lambda orders: None, lambda: 1000.0)
+        unused: Any = None
+        service = JobService(engine, AgentLinks(cluster, shelf), shelf, unused, unused, unused, unused)
+        await engine.execute(c.SubmitJob(a_job(), ANN))
+        store.specs[1] = shelf.pack(pb.JobSpec(command="old"), "ann")
+        ordered: list[asyncio.Task[pb.JobSpec]] = []
+        engine.listeners.append(lambda events: ordered.append(asyncio.create_task(shelf.spec(1))))
+        request = pb.ModifyRequest(spec=pb.JobSpec(command="new"), fields=["command"])
+        await service._modify(c.Target(1), request, ANN)
+        assert [(await spec).command for spec in ordered] == ["new"]
+
+    asyncio.run(body())
+
+
+def test_a_spec_that_changes_while_it_is_read() -> None:
+    """What was read is not handed out, and not kept either."""
+
+    async def body() -> None:
+        store = Store()
+        shelf = store.shelf()
+        store.specs[1] = shelf.pack(pb.JobSpec(command="old"), "ann")
+
+        def change() -> None:
+            store.while_reading = lambda: None
+            store.specs[1] = shelf.pack(pb.JobSpec(command="new"), "ann")
+            shelf.drop(1)
+
+        store.while_reading = change
+        assert (await shelf.spec(1)).command == "new"
+        assert (await shelf.spec(1)).command == "new"
+
+    asyncio.run(body())
