@@ -88,8 +88,9 @@ def read(path: Path) -> Document:
 
 
 def _text_of(path: Path) -> str:
-    """Names are ASCII; an odd byte in a comment or description is no reason to refuse a file."""
-    return path.read_text(encoding="utf-8", errors="replace")
+    """Names are ASCII; an odd byte in a comment or description is no reason to refuse a file. No system call takes a
+    NUL."""
+    return path.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def parse(text: str, file: str) -> Document:

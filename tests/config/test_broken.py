@@ -147,3 +147,17 @@ def test_a_line_outside_any_section(tmp_path: Path) -> None:
         "lsb.params:2: expected 'Begin SECTION' or NAME=VALUE, found 'nonsense'",
         "lsf.conf:1: Begin Queue: lsf.conf has NAME=VALUE lines only",
     ]
+
+
+def test_a_stray_nul_is_an_odd_character_like_any_other(tmp_path: Path) -> None:
+    """A half-written file may hold some; no system call would take the name."""
+    found = loaded(tmp_path, {
+        "lsb.users": """\
+            Begin UserGroup
+            GROUP_NAME GROUP_MEMBER
+            crew       (an\0n)
+            End UserGroup
+            """,
+    })  # fmt: skip
+    assert not found.errors
+    assert found.policy.user_group_rows[0].members == ("an\N{REPLACEMENT CHARACTER}n",)
