@@ -95,6 +95,7 @@ class Signal(NamedTuple):
     key: Key
     number: int
     reason: str
+    causes: int = 0  # of a suspension: LSF's bits
 
 
 class Release(NamedTuple):
@@ -250,7 +251,7 @@ class Ledger:
         if signal.serial:
             entry.serials.add(signal.serial)
         if entry.state is State.HELD:
-            return [Note(order, sync=False), Signal(entry.key, signal.signal, signal.reason)]
+            return [Note(order, sync=False), Signal(entry.key, signal.signal, signal.reason, signal.causes)]
         if signal.signal in (0, KILLED):
             return [Note(order, sync=False), *self._end_before_start(entry, signal.reason)]
         return []

@@ -205,8 +205,8 @@ class Keeper:
                 self._place(key, echo)
             case Launch(key):
                 self._to_shepherd(key, messages.LAUNCH)
-            case Signal(key, number, reason):
-                self._to_shepherd(key, messages.SIGNAL, number, reason, 0)
+            case Signal(key, number, reason, causes):
+                self._to_shepherd(key, messages.SIGNAL, number, reason, 0, causes)
             case Release(key):
                 self._to_shepherd(key, messages.RELEASE, "")
             case Renew(key):

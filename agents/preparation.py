@@ -9,6 +9,7 @@ import hashlib
 import itertools
 import os
 import re
+import shlex
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from protos.common_pb2 import LAUNCH_EACH, LAUNCH_FIRST, HostShare
 SETUPS_KEPT = 256
 UNUSED_SCRIPTS_KEPT = 64
 NEW = ".new"
+USER_COMMAND = "%USRCMD"  # where in JOB_STARTER the job's command goes
 UMASK = 0o022  # of a submission that says none
 # Words that mean themselves to every shell: such a command needs none.
 PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")
@@ -143,7 +145,8 @@ class Preparation:
         environment = job_environment(blob, stage, owner.home, script, self.host, self._files, own)
         first = any(role.launch == LAUNCH_FIRST for role in spec.roles) or not spec.roles
         command = next((role.command for role in spec.roles if role.launch == LAUNCH_FIRST and role.command), "")
-        program = _program(command or spec.command, spec.shell, "" if command else script) if lead and first else None
+        line, spooled = command or spec.command, "" if command else script
+        program = _program(line, spec.shell, spooled, stage.job_starter) if lead and first else None
         return JobSetup(
             user=owner.name,
             uid=owner.uid,
@@ -174,6 +177,7 @@ class Preparation:
             report=tuple(self._heading(blob, stage, owner)) if lead and spec.output else None,
             cpus=_bound_to(stage.allocation, self.host.host),
             mps=self._mps(stage),
+            controls=tuple((one.kind, one.signal, one.command if lead else "") for one in stage.controls),
         )
 
     def _mps(self, stage: Stage) -> tuple[str, ...]:
@@ -230,8 +234,10 @@ def _administrator() -> str:
     return "root" if os.geteuid() == 0 else os.environ.get("USER", "lava")
 
 
-def _program(command: str, shell: str, script: str) -> Program:
-    """What to execute for a command line, or for a spooled script."""
+def _program(command: str, shell: str, script: str, starter: str = "") -> Program:
+    """What to execute for a command line, or for a spooled script; with a starter, what starts that."""
+    if starter:
+        return _by_starter(starter, command, shell, script)
     if script:
         return _interpreter(command, shell, script)
     if shell:
@@ -240,6 +246,15 @@ def _program(command: str, shell: str, script: str) -> Program:
         words = tuple(command.split())
         return Program(words[0], words, command)
     return Program("/bin/sh", ("/bin/sh", "-c", command))
+
+
+def _by_starter(starter: str, command: str, shell: str, script: str) -> Program:
+    """The starter's command line with the job's in it, which is put there as it is: the site has quoted it or not."""
+    if script:
+        interpreter = _interpreter(command, shell, script)
+        command = shlex.join((interpreter.path, *interpreter.argv[1:]))
+    line = starter.replace(USER_COMMAND, command) if USER_COMMAND in starter else f"{starter} {command}"
+    return _program(line, shell, "")
 
 
 def _interpreter(text: str, shell: str, script: str) -> Program:
@@ -271,9 +286,8 @@ def _companions(blob: JobSpecBlob, stage: Stage, host: HostContext, script: str)
             here = _tasks(share, at)
             for one in range(here):
                 if role.launch == LAUNCH_EACH and share.host == host.host:
-                    program = _program(
-                        role.command or blob.spec.command, blob.spec.shell, "" if role.command else script
-                    )
+                    line, spooled = role.command or blob.spec.command, "" if role.command else script
+                    program = _program(line, blob.spec.shell, spooled, stage.job_starter)
                     variables = _task_variables(number, total, role.name, in_role, size)
                     devices = visible_to_task(one, here, stage, host)
                     variables |= {os.fsencode(name): os.fsencode(value) for name, value in devices.items()}

@@ -16,13 +16,14 @@ from typing import Any
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key, Request, Shared
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
+from lavad.core.policy import Queue
 from lavad.core.reasons import NotNow
 from lavad.core.requirements.affinity import Affinity
 from lavad.core.requirements.gpu import Gpus
 from lavad.core.requirements.rusage import PARTS
 from lavad.core.scheduling import processors
 from lavad.core.scheduling.wants import all_roles, wants_of
-from lavad.specs import SpecShelf, as_admitted, blob_of
+from lavad.specs import CAUSE_BITS, SpecShelf, as_admitted, blob_of, control_of
 from protos import agents_pb2 as pb
 from protos import common_pb2
 from protos.jobs_pb2 import JobSpec
@@ -34,6 +35,7 @@ RETRY_S = 0.5  # before an order is tried again whose spec could not be read
 BUSY_ATTEMPTS = 8  # on one host: above it orders share messages
 MESSAGE_ORDERS_MAX = 256
 SPECS_REMEMBERED = 64  # agents keep at least four times as many
+_NO_QUEUE = Queue("")
 
 
 class Outbox:
@@ -195,7 +197,8 @@ class AgentLinks:
     def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
         """What is to be staged: one object for neighbouring elements of an array, which mostly have it in common."""
         addresses = tuple([self._address(share.host) for share in order.allocation])
-        same = (shared, order.allocation, order.launch_now, addresses)
+        queue = self.cluster.policy.queue(shared.queue) or _NO_QUEUE
+        same = (shared, order.allocation, order.launch_now, addresses, queue)
         if self._last_stage[0] != same:
             stage = pb.Stage(
                 allocation=self._shares(order.allocation, addresses, shared),
@@ -203,6 +206,9 @@ class AgentLinks:
                 run_limit_s=shared.run_limit_s,
                 deadline=shared.terminate_at,
                 queue=shared.queue,
+                nice=queue.nice,
+                job_starter=queue.defaults.job_starter,
+                controls=[control_of(*one) for one in queue.job_controls],
                 environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
                 gpu=_gpu_setup(shared.request) if any(share.gpus for share in order.allocation) else None,
             )
@@ -285,7 +291,8 @@ def _add_launch(message: pb.Orders, order: LaunchOrder) -> None:
 
 
 def _add_signal(message: pb.Orders, order: SignalOrder) -> None:
-    signal = pb.SignalOrder(signal=order.signal, reason=order.reason, serial=order.serial)
+    causes = sum(CAUSE_BITS.get(cause, 0) for cause in order.causes)
+    signal = pb.SignalOrder(signal=order.signal, reason=order.reason, serial=order.serial, causes=causes)
     message.orders.append(pb.Order(key=key_message(order.key), signal=signal))
 
 

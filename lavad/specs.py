@@ -5,14 +5,18 @@ almost equal. Only few whole specs are kept at hand, so that a million pending j
 """
 
 import hashlib
+import signal
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 
-from lavad.core.model import Shared
+from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW, Shared
 from lavad.core.policy import Queue
-from protos.agents_pb2 import JobSpecBlob
+from protos.agents_pb2 import JobControl, JobSpecBlob
 from protos.jobs_pb2 import JobSpec
 
+# Causes of a suspension as LSF's numbers have them: SUSP_USER_STOP, SUSP_QUEUE_WINDOW, SUSP_LOAD_REASON and
+# SUSP_MBD_PREEMPT of lsbatch.h.
+CAUSE_BITS = {BY_USER: 0x2, WINDOW: 0x8, LOAD: 0x40, PREEMPTION: 0x80}
 SPECS_AT_HAND = 256
 BASES_KEPT = 1024
 
@@ -123,6 +127,12 @@ def as_admitted(spec: JobSpec, shared: Shared, queue: Queue | None) -> JobSpec:
     for role, size in zip(admitted.roles, sizes, strict=False):
         role.tasks_min, role.tasks_max = role.tasks_min or size.tasks_min, role.tasks_max or size.tasks_max
     return admitted
+
+
+def control_of(kind: str, action: str) -> JobControl:
+    """One of a queue's JOB_CONTROLS: the name of a signal, or a command."""
+    number = signal.Signals.__members__.get(action)
+    return JobControl(kind=kind, signal=number) if number is not None else JobControl(kind=kind, command=action)
 
 
 def blob_of(spec: JobSpec, job: int, user: str, uid: int, gid: int, queue: str, cluster: str, at: float) -> JobSpecBlob:

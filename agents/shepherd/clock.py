@@ -9,6 +9,9 @@ TERMINATE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 LIMIT_REACHED = (signal.SIGUSR2, *TERMINATE)
 
 
+KILL = (signal.SIGKILL,)
+
+
 class RunClock:
     """The run limit, which stands still while the job is stopped, and the deadline, which does not.
 
@@ -55,12 +58,19 @@ class Termination:
         self.next_at = NEVER
 
     def begin(self, signals: Sequence[int], now: float) -> bool:
-        """Start a sequence unless one is under way, which goes on as it is; whether it was started."""
-        if self._left:
+        """Start a sequence unless one is under way, which goes on as it is; whether it was started.
+
+        A kill waits for nothing.
+        """
+        if self._left and (self.next_at <= now or tuple(signals) != KILL):
             return False
         self._left = list(signals)
         self.next_at = now
         return True
+
+    def kill_at(self, moment: float) -> bool:
+        """Something else ends the job; if it is still there at that moment, it is killed. False if it ends already."""
+        return not self._left and self.begin(KILL, moment)
 
     def due(self, now: float) -> int:
         """The signal to send now, 0 for none yet. The last of a sequence is due again and again."""

@@ -14,6 +14,7 @@ class Identity:
 
     def __init__(self) -> None:
         self._root = os.geteuid() == 0
+        self.can_return_from_nice = self._root and _is_first_namespace()
         self._groups: tuple[int, tuple[int, ...]] | None = None
         self._uid = 0
         self._is_user = False
@@ -40,3 +41,9 @@ class Identity:
         if self._is_user:
             os.setresuid(0, 0, 0)
             self._is_user = False
+
+
+def _is_first_namespace() -> bool:
+    """Is root here root of the machine? Only that one may raise its own priority again."""
+    with open("/proc/self/uid_map", encoding="ascii") as file:
+        return file.read().split() == ["0", "0", "4294967295"]

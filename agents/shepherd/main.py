@@ -233,8 +233,7 @@ class Shepherd:
             serial, argv, cwd, environment = fields
             work.task(serial, argv, cwd, environment, descriptors)
         elif kind == messages.SIGNAL:
-            number, reason, serial = fields
-            work.signal(number, reason, serial)
+            work.signal(*fields)
         elif kind == messages.RELEASE:
             work.release()
 

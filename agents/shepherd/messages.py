@@ -27,7 +27,7 @@ Message = tuple[Any, ...]
 HOLD = 1  # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
 LAUNCH = 2
 TASK = 3  # serial, argv, cwd, environment
-SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the whole job)
+SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the whole job), causes of a suspension
 RELEASE = 5  # reason
 BY_FILE = 6  # the message is in the descriptor that comes with it
 RETIRE = 7  # exit when idle
@@ -99,6 +99,7 @@ class JobSetup(NamedTuple):
     cpus: tuple[int, ...] = ()  # every process of the job is bound to these; empty: to none
     # The MPS control program, the directory for its attempts' directories, the devices; empty: no MPS
     mps: tuple[str, ...] = ()
+    controls: tuple[tuple[str, int, str], ...] = ()  # the queue's: kind, signal (0: none), command
 
     def pack(self) -> bytes:
         """As bytes for a HOLD message."""

@@ -169,8 +169,12 @@ def spawn(
     """
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors)]
     own = _bind(setup.cpus)
+    is_nice = setup.nice > 0 and identity.can_return_from_nice
+    before = os.getpriority(os.PRIO_PROCESS, 0) if is_nice else 0
     restore = _bear(setup.rlimits)
     try:
+        if is_nice:  # so that the job is from its first instruction, and whatever that starts
+            os.setpriority(os.PRIO_PROCESS, 0, setup.nice)
         identity.start_as_user()
         pid = _spawn(program, environment, actions)
         for name, soft in setup.rlimits:
@@ -182,7 +186,9 @@ def spawn(
             resource.setrlimit(number, limits)
         if own:
             os.sched_setaffinity(0, own)
-    if setup.nice:
+        if is_nice:
+            os.setpriority(os.PRIO_PROCESS, 0, before)
+    if setup.nice and not is_nice:
         _be_nice(pid, setup.nice)
     if setup.memory_limit_mib:
         _prefer_for_oom(pid)

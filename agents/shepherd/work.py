@@ -10,12 +10,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from resource import struct_rusage
+from types import MappingProxyType
 from typing import NamedTuple
 
-from agents.shepherd import messages, mps, processes, start
-from agents.shepherd.clock import LIMIT_REACHED, NEVER, TERMINATE, RunClock, Termination
+from agents.shepherd import controls, messages, mps, processes, start
+from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, TERMINATE, RunClock, Termination
+from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.identity import Identity
 from agents.shepherd.limits import Confinement
 from agents.shepherd.messages import Finish, JobSetup, Key, Program, Status, pack
@@ -33,7 +35,6 @@ KILL_AGAIN_MAX_S = 1.0
 GIVE_UP_S = 5.0
 POST_EXEC_MAX_S = 600.0
 KILLED = int(signal.SIGKILL)  # as a wait status
-STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 ABORT_EXIT = 99  # of a pre-execution command: the job must not be tried again
 # How Python refuses what no system call would take: a NUL character, a number out of range.
 UNUSABLE = (ValueError, OverflowError)
@@ -72,6 +73,8 @@ class Work:
         self._deciding: set[int] = set()  # the attempt ends with the last of these
         self._others: set[int] = set()  # or with the first of these that fails
         self._helper = 0  # pre- or post-execution command
+        self._controls = {name: Control(number, command) for name, number, command in setup.controls}
+        self._commands = Commands()
         self._tasks: dict[int, int] = {}  # process id -> serial
         self._streams: Streams | None = None
         self._cwd = ""
@@ -156,15 +159,17 @@ class Work:
             error = str(failure)
         self._send(messages.TASK_STARTED, serial, pid, error)
 
-    def signal(self, number: int, reason: str, serial: int) -> None:
-        """Signal the job (0: end it), or one of its tasks."""
+    def signal(self, number: int, reason: str, serial: int, causes: int = 0) -> None:
+        """Signal the job (0: end it), or one of its tasks. ``causes``: bits that say why it is stopped."""
         if serial:
             self._signal_task(number, serial)
         elif self.phase in (STAGING, HELD, PRE, RUNNING):
-            if number in (0, signal.SIGKILL):
-                self.terminate(TERMINATE if number == 0 else (signal.SIGKILL,), reason)
+            if number == 0:
+                self._end_as_configured(TERMINATE, reason)
+            elif number == signal.SIGKILL:
+                self.terminate(KILL, reason)
             else:
-                self._signal_all(number)
+                self._signal_as_configured(number, causes)
                 # An ordinary signal may end the job or not: only if it does so is it the reason.
                 self._reason = self._reason or (reason if number not in (*STOPPING, signal.SIGCONT) else "")
 
@@ -173,6 +178,8 @@ class Work:
         self._releasing = True
         if self.phase in (STAGING, HELD, PRE, RUNNING):
             self._end(KILLED)
+        elif self._commands:
+            self._kill_at = time.monotonic()
 
     def terminate(self, signals: tuple[int, ...], reason: str) -> None:
         """Begin to end the job with these signals, the terminate interval between them."""
@@ -187,7 +194,7 @@ class Work:
         """When `tick` has something to do."""
         return min(
             self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
-            self._termination.next_at, self._clock.next_at,
+            self._termination.next_at, self._clock.next_at, self._commands.until,
         )  # fmt: skip
 
     @property
@@ -202,6 +209,8 @@ class Work:
             self._send(messages.TASK_ENDED, self._tasks.pop(pid), status)
         elif pid == self._helper:
             self._helper_ended(status)
+        elif self._commands.ended(pid):
+            self._give_up_at = self._end_of_patience()
         elif pid in self._deciding or pid in self._others:
             self._deciding.discard(pid)
             self._others.discard(pid)
@@ -213,7 +222,8 @@ class Work:
         if self.phase != ENDING:
             return
         if children:
-            self._kill_leftovers()
+            if not self._is_left_alone():
+                self._kill_leftovers()
         elif self._post_exec_is_due():
             self._attempt(self._start_post_exec)
         else:
@@ -226,7 +236,7 @@ class Work:
         if now >= self._sample_at:
             self._sample(now)
         if now >= self._clock.next_at and (reason := self._clock.reached(now)):
-            self.terminate(LIMIT_REACHED, reason)
+            self._end_as_configured(LIMIT_REACHED, reason)
         if now >= self._termination.next_at:
             self._signal_due(now)
         if now >= self._kill_at:
@@ -234,6 +244,8 @@ class Work:
         if now >= self._give_up_at:
             self._give_up_at = NEVER
             self._finish(released=False)
+        if now >= self._commands.until:
+            self._commands.kill()
         if now >= self._helper_until:
             self._helper_ended(KILLED)
 
@@ -364,11 +376,11 @@ class Work:
             for descriptor in apart:
                 os.close(descriptor)
 
-    def _shell(self, command: str) -> int:
+    def _shell(self, command: str, variables: Mapping[bytes, bytes] = MappingProxyType({})) -> int:
         null = self._tools.null
         program = Program("/bin/sh", ("/bin/sh", "-c", command))
         cwd = start.expand(self.setup.cwd, self.key) or self.setup.home or "/"
-        return self._spawn(program, self._environment(), (null, null, null), cwd)
+        return self._spawn(program, {**self._environment(), **variables}, (null, null, null), cwd)
 
     def _start_pre_exec(self) -> None:
         self._helper = self._shell(self.setup.pre_exec)
@@ -422,15 +434,47 @@ class Work:
         self._tools.send_optional(pack(messages.USAGE, *self.key, *sample))
         limit = self.setup.memory_limit_mib
         if limit and (sample.memory_mib > limit or self._tools.confinement.oom_kills()):
-            self.terminate((signal.SIGKILL,), "TERM_MEMLIMIT")
+            self.terminate(KILL, "TERM_MEMLIMIT")
 
-    def _signal_all(self, number: int) -> None:
+    def _signal_as_configured(self, number: int, causes: int) -> None:
+        """Stop or continue the job as its queue says; any other signal is passed on."""
         now = time.monotonic()
         if number in STOPPING:
             self._clock.stop(now)
         elif number == signal.SIGCONT:
             self._clock.resume(now)
-        processes.send(self._tools.confinement.members(), number)
+        if not self._control(controls.kind_of(number), causes):
+            processes.send(self._tools.confinement.members(), number)
+
+    def _end_as_configured(self, signals: tuple[int, ...], reason: str) -> None:
+        """End the job as its queue says, which may take its time; else by these signals."""
+        if self._termination.next_at != NEVER:
+            return
+        if self._control(controls.TERMINATE, 0):
+            self._termination.kill_at(self._patience_ends())
+            self._reason = reason
+            processes.send(self._tools.confinement.members(), signal.SIGCONT)
+        else:
+            self.terminate(signals, reason)
+
+    def _control(self, kind: str, causes: int) -> bool:
+        """Do what the queue's JOB_CONTROLS say; False: nothing, or it can't be done."""
+        control, members = self._controls.get(kind), self._tools.confinement.members()
+        if control is None or self.phase in (STAGING, PRE) or not members:
+            return False
+        if control.signal:
+            processes.send(members, control.signal)
+        elif control.command:
+            try:
+                pid = self._shell(control.command, controls.variables(members, causes))
+            except (StartFailure, HostFailure, OSError, *UNUSABLE) as error:
+                print(f"event=control_not_started job={self.key} control={kind} error={error}", file=sys.stderr)
+                return False
+            self._commands.started(pid, self._patience_ends())
+        return True
+
+    def _patience_ends(self) -> float:
+        return time.monotonic() + controls.PATIENCE_INTERVALS * self.setup.terminate_interval_s
 
     def _signal_due(self, now: float) -> None:
         number = self._termination.due(now)
@@ -457,8 +501,18 @@ class Work:
         self._clock = NO_LIMITS
         if self._termination.next_at != NEVER:
             self._termination = Termination(self.setup.terminate_interval_s)
-        self._give_up_at = NEVER if self._told else now + GIVE_UP_S
-        self._kill_at = now  # unless `settle` comes first and finds nothing left
+        self._give_up_at = self._end_of_patience()
+        self._kill_at = NEVER if self._is_left_alone() else now  # unless `settle` comes first and finds nothing left
+
+    def _is_left_alone(self) -> bool:
+        """What is left of an ended job waits for the commands that end it in the queue's own way."""
+        return bool(self._commands) and not self._releasing
+
+    def _end_of_patience(self) -> float:
+        """When the job's end is told even if something is left of it."""
+        if self.phase != ENDING or self._told or self._is_left_alone():
+            return NEVER
+        return time.monotonic() + GIVE_UP_S
 
     def _kill_leftovers(self) -> None:
         self._denied_forks = True

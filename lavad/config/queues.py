@@ -176,7 +176,7 @@ QUEUE: Table = {
     "USERS": Honoured(lambda text, site: {"users": names.users(text, site)}, "who may submit: users, groups, `all ~u`"),
     "HOSTS": Honoured(_hosts, "where jobs run: hosts, groups, ranges, `all ~h`; `name+n`, `others+n` are preferred"),
     "ADMINISTRATORS": Honoured(_administrators, "users who may open and close it, and control its jobs"),
-    "NICE": sets("nice", _nice, "nice value of its jobs", "jobs run without it"),
+    "NICE": sets("nice", _nice, "nice value of its jobs: -20 to 20"),
     "QJOB_LIMIT": sets("slot_limit", v.integer, "slots of all its jobs"),
     "UJOB_LIMIT": sets("user_slot_limit", v.integer, "slots of each user"),
     "PJOB_LIMIT": sets("processor_slot_limit", v.decimal, "slots for each processor of a host"),
@@ -227,10 +227,9 @@ QUEUE: Table = {
     "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when their host is lost"),
     "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command before each job"),
     "POST_EXEC": sets("defaults.post_exec", str.strip, "a command after each job"),
-    "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place",
-                        "jobs start without it"),
-    "JOB_CONTROLS": sets("job_controls", v.job_controls, "`SUSPEND[...] RESUME[...] TERMINATE[...]`",
-                         "jobs are stopped, resumed and ended by signals"),
+    "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place"),
+    "JOB_CONTROLS": sets("job_controls", v.job_controls, "`SUSPEND[...] RESUME[...] TERMINATE[...]`: a signal "
+                         "such as SIGTSTP, or a command: see [job controls](job-controls.md)"),
     "TERMINATE_WHEN": sets(
         "terminate_when", lambda text: v.words(text, "WINDOW", "LOAD", "PREEMPT"), "WINDOW, LOAD, PREEMPT"
     ),

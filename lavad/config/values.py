@@ -4,6 +4,7 @@ Each reader raises ``Wrong`` with what was expected; who calls it knows the name
 """
 
 import re
+import signal
 from fractions import Fraction
 
 from lavad.core.policy import Threshold, Window
@@ -17,7 +18,7 @@ _UNITS_KIB = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30, "P": 1 << 40, "E
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGTPEZ]?)B?$", re.IGNORECASE)
 _TIME = re.compile(r"(?:(\d{1,7}):)?(\d{1,7})(?:/(\S+))?$")
 _MOMENT = re.compile(r"(?:([0-7]):)?(\d{1,2})(?::(\d{2}))?$")
-_SIGNAL_OR_COMMAND = re.compile(r"(SUSPEND|RESUME|TERMINATE)\s*\[([^\]]*)\]\s*", re.IGNORECASE)
+_SIGNAL_OR_COMMAND = re.compile(r"(SUSPEND|RESUME|TERMINATE)\s*\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\s*", re.IGNORECASE)
 
 
 class Wrong(ValueError):
@@ -176,15 +177,21 @@ def per_time(text: str) -> tuple[int, float]:
 
 
 def job_controls(text: str) -> tuple[tuple[str, str], ...]:
-    """``SUSPEND[signal or command] RESUME[...] TERMINATE[...]``."""
-    found, at = [], 0
+    """``SUSPEND[signal or command] RESUME[...] TERMINATE[...]``; a signal by its name, with SIG."""
+    found: dict[str, str] = {}
+    at = 0
     while at < len(text):
         match = _SIGNAL_OR_COMMAND.match(text, at)
         if not match:
             raise Wrong("expected SUSPEND[...], RESUME[...] or TERMINATE[...] with a signal or command inside")
-        found.append((match[1].upper(), match[2].strip()))
+        action = match[2].strip()
+        if not action or action == "CHKPNT":
+            raise Wrong(f"{match[0].strip()}: expected a signal or a command; there are no checkpoints")
+        if re.fullmatch(r"SIG[A-Z0-9]+", action) and action not in signal.Signals.__members__:
+            raise Wrong(f"{action}: there is no such signal")
+        found[match[1].upper()] = action
         at = match.end()
-    return tuple(found)
+    return tuple(found.items())
 
 
 def words(text: str, *known: str) -> frozenset[str]:

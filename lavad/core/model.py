@@ -243,8 +243,11 @@ class HostShare:
     cpus_idle: tuple[int, ...] = ()  # processors beside them that nobody else may have
 
 
-PREEMPTION = "preemption"  # the cause of a suspension that lends room to others
+# Causes of a suspension.
+BY_USER = ""
+PREEMPTION = "preemption"  # lends room to others
 LOAD = "load"  # a host of the job is beyond a threshold
+WINDOW = "window"  # its queue does not run now
 
 
 @dataclass(frozen=True, slots=True)

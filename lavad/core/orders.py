@@ -40,13 +40,14 @@ class LaunchOrder:
 
 @dataclass(frozen=True, slots=True)
 class SignalOrder:
-    """``reason`` becomes the reason of the job's end, if the signal ends it."""
+    """``reason`` becomes the reason of the job's end, if the signal ends it. ``causes`` are those of a suspension."""
 
     host: str
     key: Key
     signal: int
     reason: str
     serial: int
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +167,13 @@ def launch_hosts(cluster: "Cluster", attempt: "Attempt") -> list[str]:
 def _signal_orders(attempt: "Attempt", signal: int, reason: str, serial: int) -> Iterator[SignalOrder]:
     for share in attempt.booked:
         if share.host in attempt.unreleased:
-            yield SignalOrder(share.host, attempt.key, signal, reason, serial)
+            yield SignalOrder(share.host, attempt.key, signal, reason, serial, tuple(attempt.suspended))
 
 
 def signal_again(attempt: "Attempt", host: str) -> Iterator[SignalOrder]:
     """The signal that stands for the attempt's state; its serial lets an agent that had it already drop it."""
     if attempt.last_signal is not None:
-        yield SignalOrder(host, attempt.key, *attempt.last_signal)
+        yield SignalOrder(host, attempt.key, *attempt.last_signal, tuple(attempt.suspended))
 
 
 def doom_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[SignalOrder]:

@@ -153,9 +153,9 @@ class Host:
         """The launch order."""
         await self.order(Order(key=key_message(key), launch=LaunchOrder()))
 
-    async def signal(self, key: Key, number: int, reason: str = "", serial: int = 0) -> None:
+    async def signal(self, key: Key, number: int, reason: str = "", serial: int = 0, causes: int = 0) -> None:
         """A signal order."""
-        order = SignalOrder(signal=number, reason=reason, serial=serial)
+        order = SignalOrder(signal=number, reason=reason, serial=serial, causes=causes)
         await self.order(Order(key=key_message(key), signal=order))
 
     async def release(self, key: Key) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.suspension import resumed, suspended
-from lavad.core.model import HOLDING, HostFacts, JobState, QueueWindow
+from lavad.core.model import HOLDING, WINDOW, HostFacts, JobState, QueueWindow
 from lavad.core.policy import Queue
 from lavad.core.records import Job
 from lavad.core.windows import NEVER
 
-CAUSE = "window"
 REASON = "The run windows of the queue are closed"
 _CAN_STOP = HOLDING - {JobState.UNKWN, JobState.ZOMBI}
 
@@ -51,10 +50,10 @@ def run_window_events(job: Job, may_run: bool, now: float) -> list[e.Event]:
     attempt = job.attempt
     assert attempt is not None, f"{job.key} holds no attempt"
     if may_run:
-        return resumed(job, CAUSE, "", now) if CAUSE in attempt.suspended else []
-    if CAUSE in attempt.suspended or attempt.is_unconstrained or job.state not in _CAN_STOP:
+        return resumed(job, WINDOW, "", now) if WINDOW in attempt.suspended else []
+    if WINDOW in attempt.suspended or attempt.is_unconstrained or job.state not in _CAN_STOP:
         return []
-    return suspended(job, CAUSE, REASON, "", now)
+    return suspended(job, WINDOW, REASON, "", now)
 
 
 def may_run(cluster: Cluster, queue_name: str) -> bool:

@@ -9,8 +9,8 @@ from lavad.core.apply import CONT, STOP
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner, is_owner
-from lavad.core.decide.suspension import BY_USER, resumed, suspended
-from lavad.core.model import FINAL, SUSPENDED, JobState
+from lavad.core.decide.suspension import resumed, suspended
+from lavad.core.model import BY_USER, FINAL, SUSPENDED, JobState
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.records import ArrayRecord, Attempt, Job

@@ -5,11 +5,10 @@ stopped yet: the cause is noted, and takes effect as soon as the job has started
 """
 
 from lavad.core import events as e
-from lavad.core.model import JobState
+from lavad.core.model import BY_USER, JobState
 from lavad.core.records import Attempt, Job
 
 S = JobState
-BY_USER = ""
 
 
 def suspended(job: Job, cause: str, reason: str, by: str, now: float) -> list[e.Event]:

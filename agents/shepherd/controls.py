@@ -1,0 +1,78 @@
+"""JOB_CONTROLS of a job's queue: what is done in place of stopping, continuing or ending the job by LSF's own signals.
+
+A command runs beside the job as the job's user, and knows its processes by variables. One that ends the job may go on
+for a while after it: until then nobody kills what the job has left.
+"""
+
+import signal
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agents.shepherd import processes
+from agents.shepherd.clock import NEVER
+
+SUSPEND, RESUME, TERMINATE = "SUSPEND", "RESUME", "TERMINATE"
+STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+# So many terminate intervals (ten minutes) the queue's own way of ending a job may take, and a command may run; then
+# the job is killed, or the command.
+PATIENCE_INTERVALS = 60
+
+
+class Control(NamedTuple):
+    """A signal (0: none) or a command; without both nothing is done here."""
+
+    signal: int
+    command: str
+
+
+def kind_of(number: int) -> str:
+    """Which control takes the place of this signal; empty: none."""
+    if number in STOPPING:
+        return SUSPEND
+    return RESUME if number == signal.SIGCONT else ""
+
+
+def variables(pids: Iterable[int], causes: int) -> dict[bytes, bytes]:
+    """What LSF tells a control's command. ``causes`` are the bits of LSF's reasons for a suspension."""
+    known = sorted(pids)
+    groups = sorted({found.group for pid in known if (found := processes.stat(pid)) is not None})
+    return {
+        b"LSB_JOBPIDS": _joined(known),
+        b"LSB_JOBPGIDS": _joined(groups),
+        b"LSB_SUSP_REASONS": b"%d" % causes,
+        b"LSB_SUSP_SUBREASONS": b"0",
+        b"LS_EXEC_T": b"JOB_CONTROLS",
+    }
+
+
+def _joined(numbers: Iterable[int]) -> bytes:
+    return b" ".join(b"%d" % number for number in numbers)
+
+
+class Commands:
+    """Commands of controls that run now; ``until``: when they have run for too long."""
+
+    def __init__(self) -> None:
+        self._pids: set[int] = set()
+        self.until = NEVER
+
+    def __bool__(self) -> bool:
+        return bool(self._pids)
+
+    def started(self, pid: int, until: float) -> None:
+        self._pids.add(pid)
+        self.until = until
+
+    def ended(self, pid: int) -> bool:
+        """Whether the process was one of them."""
+        if pid not in self._pids:
+            return False
+        self._pids.discard(pid)
+        if not self._pids:
+            self.until = NEVER
+        return True
+
+    def kill(self) -> None:
+        """All of them with what they have started."""
+        self.until = NEVER
+        processes.send([-pid for pid in self._pids], signal.SIGKILL)
