@@ -176,6 +176,8 @@ class Preparation:
             post_exec=spec.post_exec if lead else "",
             report=tuple(self._heading(blob, stage, owner)) if lead and spec.output else None,
             cpus=_bound_to(stage.allocation, self.host.host),
+            nodes=_memory_nodes(stage.allocation, self.host.host),
+            memory_policy=_memory_policy(stage.allocation, self.host.host),
             mps=self._mps(stage),
             controls=tuple((one.kind, one.signal, one.command if lead else "") for one in stage.controls),
         )
@@ -272,6 +274,17 @@ def _bound_to(allocation: Sequence[HostShare], host: str) -> tuple[int, ...]:
     """The processors of all tasks of this host: what the job's processes may use together."""
     mine = [task for share in allocation if share.host == host for task in share.cpus]
     return tuple(sorted({cpu for task in mine for cpu in task.cpus}))
+
+
+def _memory_nodes(allocation: Sequence[HostShare], host: str) -> tuple[int, ...]:
+    mine = [task for share in allocation if share.host == host for task in share.cpus]
+    return tuple(sorted({node for task in mine for node in task.nodes}))
+
+
+def _memory_policy(allocation: Sequence[HostShare], host: str) -> str:
+    """membind= of affinity[...], where its nodes are known."""
+    tasks = [task for share in allocation if share.host == host for task in share.cpus]
+    return next((task.memory for task in tasks if task.nodes), "")
 
 
 def _companions(blob: JobSpecBlob, stage: Stage, host: HostContext, script: str) -> tuple[Companion, ...]:

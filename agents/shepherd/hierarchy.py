@@ -15,6 +15,7 @@ from agents.shepherd import processes
 
 V1_CONTROLLERS = ("cpuacct", "memory", "pids")
 V2_CONTROLLERS = ("memory", "pids")
+CPUSET = "cpuset"  # taken along where it can be had: bound jobs are then kept to their processors
 # An agent on version 2 leaves its own group for this one: a group with members cannot hand controllers down.
 SUPERVISOR = "supervisor"
 # How the kernel says that a group, or one whose file was just opened, is gone.
@@ -46,11 +47,11 @@ def discover(name: str, memberships: str, mounts: str) -> Base:
     v2 = ""
     for kind, root, point, options in _mounts(mounts):
         if kind == "cgroup":
-            for controller in options & own.keys() & set(V1_CONTROLLERS):
+            for controller in options & own.keys() & {*V1_CONTROLLERS, CPUSET}:
                 v1.setdefault(controller, _below(point, root, own[controller]))
         elif "" in own and not v2:
             v2 = _below(point, root, own[""])
-    if len(v1) == len(V1_CONTROLLERS):
+    if set(V1_CONTROLLERS) <= v1.keys():
         return Base(1, tuple((controller, f"{path}/{name}") for controller, path in sorted(v1.items())))
     if v2.endswith("/" + SUPERVISOR):
         v2 = os.path.dirname(v2)
@@ -96,6 +97,9 @@ def _below(point: str, root: str, path: str) -> str:
 
 def prepare(base: Base) -> Base:
     """Make the base groups; the answer is a base without groups where that is not allowed."""
+    sets = dict(base.paths).get(CPUSET)
+    if sets is not None and not _make_cpuset(sets):
+        base = base._replace(paths=tuple(pair for pair in base.paths if pair[0] != CPUSET))
     try:
         for _, path in base.paths:
             if base.version == 2:
@@ -109,6 +113,26 @@ def prepare(base: Base) -> Base:
     return base
 
 
+def _make_cpuset(path: str) -> bool:
+    """Whether the group of that controller is there and has something to give."""
+    try:
+        os.makedirs(path, exist_ok=True)
+        inherit_cpuset(path)
+    except OSError:
+        return False
+    return True
+
+
+def inherit_cpuset(path: str) -> None:
+    """Let a group of version 1 have the processors and memory nodes of the one above: a new one has none.
+
+    Raises:
+        OSError: it can't have them.
+    """
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        write(f"{path}/{name}", read(f"{os.path.dirname(path)}/{name}").strip())
+
+
 def _hand_down(group: str) -> None:
     """Empty our own group of processes, so that its controllers reach the groups below."""
     supervisor = f"{group}/{SUPERVISOR}"
@@ -120,6 +144,9 @@ def _hand_down(group: str) -> None:
 
 def _enable(group: str) -> None:
     write(f"{group}/cgroup.subtree_control", " ".join(f"+{controller}" for controller in V2_CONTROLLERS))
+    if CPUSET in _available(group):
+        with contextlib.suppress(OSError):
+            write(f"{group}/cgroup.subtree_control", f"+{CPUSET}")
 
 
 def members(base: Base, slot: int) -> list[int]:

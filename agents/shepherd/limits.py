@@ -12,8 +12,8 @@ import signal
 import time
 from typing import NamedTuple, Protocol
 
-from agents.shepherd import processes
-from agents.shepherd.hierarchy import Base, read, write
+from agents.shepherd import cpuset, hierarchy, processes
+from agents.shepherd.hierarchy import CPUSET, Base, read, write
 
 MIB = 1 << 20
 
@@ -36,6 +36,9 @@ class Confinement(Protocol):
 
     def limit_memory(self, mib: int) -> None:
         """Bound the memory of the next attempt; 0 lifts the bound."""
+
+    def bind(self, cpus: tuple[int, ...], nodes: tuple[int, ...]) -> None:
+        """Keep the next attempt to these processors and memory nodes, whatever it does; none: to no certain ones."""
 
     def members(self) -> list[int]:
         """All processes but the shepherd."""
@@ -107,8 +110,16 @@ def _others(procs: str) -> list[int]:
     return [pid for pid in map(int, read(procs).split()) if pid != own]
 
 
+def _cpuset_v1(path: str | None) -> cpuset.Cpuset | None:
+    if path is None:
+        return None
+    above = os.path.dirname(path)
+    hierarchy.inherit_cpuset(above)  # it goes with its last slot, and comes back empty
+    return cpuset.Cpuset(path, above)
+
+
 class GroupV1:
-    """Controllers cpuacct, memory and pids, each in a hierarchy of its own."""
+    """Controllers cpuacct, memory, pids and, if there is one, cpuset, each in a hierarchy of its own."""
 
     NO_LIMIT = "-1"
 
@@ -121,11 +132,16 @@ class GroupV1:
         self._statistics = _File(f"{memory}/memory.stat")
         self._oom = _File(f"{memory}/memory.oom_control")
         self._swap_counted = os.path.exists(f"{memory}/memory.memsw.limit_in_bytes")
+        self._cpuset = _cpuset_v1(paths.get(CPUSET))
         self._limit_mib = 0
         self._cpu_first = self._cpu_last = 0
         self._own_memory = Memory(0, 0)
         self._own_usage = 0
         self._oom_first = 0
+
+    def bind(self, cpus: tuple[int, ...], nodes: tuple[int, ...]) -> None:
+        if self._cpuset is not None:
+            self._cpuset.hold(cpus, nodes)
 
     def join(self) -> None:
         for path in self._paths.values():
@@ -199,7 +215,7 @@ class GroupV1:
 
 
 class GroupV2:
-    """One group in the unified hierarchy, with the memory and pids controllers."""
+    """One group in the unified hierarchy, with the memory and pids controllers, and cpuset if there is one."""
 
     NO_LIMIT = "max"
 
@@ -210,11 +226,16 @@ class GroupV2:
         self._statistics = _File(f"{path}/memory.stat")
         self._events = _File(f"{path}/memory.events")
         self._peak = self._open_peak()
+        self._cpuset = cpuset.Cpuset(path) if cpuset.is_in(path) else None
         self._limit_mib = 0
         self._cpu_first = self._cpu_last = 0
         self._own_memory = Memory(0, 0)
         self._own_usage = 0
         self._oom_first = 0
+
+    def bind(self, cpus: tuple[int, ...], nodes: tuple[int, ...]) -> None:
+        if self._cpuset is not None:
+            self._cpuset.hold(cpus, nodes)
 
     def _open_peak(self) -> _File | None:
         """The peak can be reset from Linux 6.12 on; a peak of all jobs ever in this slot would be of no use."""
@@ -311,6 +332,9 @@ class ProcessTree:
 
     def limit_memory(self, mib: int) -> None:
         """Cannot be done for a whole job; see the class."""
+
+    def bind(self, cpus: tuple[int, ...], nodes: tuple[int, ...]) -> None:
+        """Processes begin with these, and may choose others."""
 
     def members(self) -> list[int]:
         return processes.descendants(os.getpid())

@@ -97,6 +97,8 @@ class JobSetup(NamedTuple):
     post_exec: str
     report: tuple[Any, ...] | None  # fields of a report.Heading; None: no job report
     cpus: tuple[int, ...] = ()  # every process of the job is bound to these; empty: to none
+    nodes: tuple[int, ...] = ()  # memory nodes, where the job says how it is bound to them
+    memory_policy: str = ""  # localonly, localprefer
     # The MPS control program, the directory for its attempts' directories, the devices; empty: no MPS
     mps: tuple[str, ...] = ()
     controls: tuple[tuple[str, int, str], ...] = ()  # the queue's: kind, signal (0: none), command

@@ -15,6 +15,7 @@ import sys
 import time
 from typing import NamedTuple
 
+from agents.shepherd import memory_policy
 from agents.shepherd.identity import Identity
 from agents.shepherd.messages import JobSetup, Key, Program
 
@@ -31,6 +32,8 @@ DESCRIPTOR_FLOOR = 32
 # laid on the new process from outside.
 BEARABLE = ("stack", "core", "nofile", "fsize", "memlock", "cpu", "rss")
 # The new process has its user's ids only at the end of its exec, a moment after it counts as started.
+# Asked before anything was bound: in a group that is kept to some processors the kernel names only those.
+OWN_CPUS = frozenset(os.sched_getaffinity(0))
 LAY_ON_TRIES, LAY_ON_PAUSE_S = 100, 0.0005
 
 
@@ -171,6 +174,7 @@ def spawn(
     own = _bind(setup.cpus)
     is_nice = setup.nice > 0 and identity.can_return_from_nice
     before = os.getpriority(os.PRIO_PROCESS, 0) if is_nice else 0
+    is_near = bool(setup.memory_policy) and _take_memory_near(setup)
     restore = _bear(setup.rlimits)
     try:
         if is_nice:  # so that the job is from its first instruction, and whatever that starts
@@ -188,6 +192,8 @@ def spawn(
             os.sched_setaffinity(0, own)
         if is_nice:
             os.setpriority(os.PRIO_PROCESS, 0, before)
+        if is_near:
+            memory_policy.forget()
     if setup.nice and not is_nice:
         _be_nice(pid, setup.nice)
     if setup.memory_limit_mib:
@@ -195,19 +201,28 @@ def spawn(
     return pid
 
 
-def _bind(cpus: tuple[int, ...]) -> set[int]:
-    """Be bound to these processors, so that the new process is from its first instruction; what held before.
+def _bind(cpus: tuple[int, ...]) -> frozenset[int]:
+    """Be bound to these processors, so that the new process is from its first instruction; what to go back to.
 
     Processors that have gone offline since are left out; when none is there the host can't do what was promised.
     """
     if not cpus:
-        return set()
-    before = os.sched_getaffinity(0)
+        return frozenset()
     try:
         os.sched_setaffinity(0, cpus)
     except OSError as error:
         raise HostFailure(f"processors {','.join(map(str, cpus))} can't be used: {error.strerror}") from None
-    return before
+    return OWN_CPUS
+
+
+def _take_memory_near(setup: JobSetup) -> bool:
+    """Get pages as the new process is to get them; whether the kernel does that."""
+    try:
+        memory_policy.prefer(setup.memory_policy, setup.nodes)
+    except OSError as error:
+        print(f"event=memory_not_bound policy={setup.memory_policy} error={error.strerror!r}", file=sys.stderr)
+        return False
+    return True
 
 
 def _spawn(program: Program, environment: dict[bytes, bytes], actions: list[tuple[int, int, int]]) -> int:

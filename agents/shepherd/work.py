@@ -20,6 +20,7 @@ from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, TERMINATE, RunCloc
 from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.identity import Identity
 from agents.shepherd.limits import Confinement
+from agents.shepherd.memory_policy import LOCAL_ONLY
 from agents.shepherd.messages import Finish, JobSetup, Key, Program, Status, pack
 from agents.shepherd.report import Ending, render
 from agents.shepherd.spool import ExitLog, OutputFile
@@ -90,6 +91,7 @@ class Work:
         self._termination = Termination(setup.terminate_interval_s)
         self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
         tools.confinement.limit_memory(setup.memory_limit_mib)
+        tools.confinement.bind(setup.cpus, setup.nodes if setup.memory_policy == LOCAL_ONLY else ())
         tools.confinement.begin()
 
     # -- what the agent asks for

@@ -1,6 +1,7 @@
 """What jobs ask of hosts, with real processes: order, -m, same, resources of the site, elims, bound processors."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,6 +79,10 @@ _TELL = (
 )
 
 
+_POLICIES = "cut -d' ' -f2- /proc/self/numa_maps | cut -d' ' -f1 | sort -u"
+_HAS_CPUSETS = Path("/sys/fs/cgroup/cpuset/cpuset.cpus").exists()
+
+
 def _empty(cluster: Cluster) -> None:
     cluster.run("bkill", "0")
     wait_for(lambda: not cluster.run("bjobs", "-noheader").stdout, 30, "all jobs to end")
@@ -148,6 +153,14 @@ def test_tasks_are_bound_and_told_their_devices(site: Cluster) -> None:
     assert len(told.split(",")) == 1
     assert listing.split() == [site.hosts()[0], told]
     assert devices == "0,1"
+    widened = site.directory / "widened"
+    widen = f"{sys.executable} -c 'import os; os.sched_setaffinity(0, range(1024)); print(os.sched_getaffinity(0))'"
+    job = site.submit("-R", "affinity[thread(1):membind=localonly]", "-o", str(widened), f"{widen}; {_POLICIES}")
+    wait_for(lambda: site.states(job).get(0, ("", 0))[0] == "DONE", 30, "the job to be done")
+    got = widened.read_text().splitlines()
+    if _HAS_CPUSETS:
+        assert got[0] in [str({cpu}) for cpu in range(usable)]
+    assert got[1].startswith("bind:")
     waiting = site.submit("-R", f"affinity[thread({usable + 1})]", "true")
     wanted = "Not enough free processors for the job's affinity requirement"
     wait_for(lambda: wanted in site.run("bjobs", "-l", str(waiting)).stdout, 30, "the reason to be told")

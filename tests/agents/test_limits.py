@@ -38,6 +38,23 @@ def test_version_1_groups_are_below_our_own() -> None:
     assert base.slot_main(3) == "/cg/pids/lava-x/3"
 
 
+def test_the_cpuset_controller_is_taken_along(tmp_path: Path) -> None:
+    """Where there is one; a group of it begins with what the one above has, and one that has nothing is left out."""
+    memberships, mounts = "3:cpuset:/\n" + V1_MEMBERSHIPS, V1_MOUNTS.replace("/cg/", f"{tmp_path}/")
+    mounts += f"40 31 0:37 / {tmp_path}/cpuset rw,relatime - cgroup cgroup rw,cpuset\n"
+    base = discover("lava-x", memberships, mounts)
+    assert dict(base.paths)["cpuset"] == f"{tmp_path}/cpuset/lava-x"
+    above, own = tmp_path / "cpuset", tmp_path / "cpuset" / "lava-x"
+    own.mkdir(parents=True)
+    for name, text in (("cpuset.cpus", "0-3\n"), ("cpuset.mems", "0\n")):
+        (above / name).write_text(text)
+        (own / name).write_text("")
+    assert hierarchy.prepare(base) == base
+    assert (own / "cpuset.cpus").read_text() == "0-3"
+    (above / "cpuset.cpus").unlink()
+    assert "cpuset" not in dict(hierarchy.prepare(base).paths)
+
+
 def test_a_mount_that_shows_only_a_part(tmp_path: Path) -> None:
     """In a container the mount begins at the container's own group."""
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
@@ -77,6 +94,13 @@ def test_version_2_hands_its_controllers_down(unified: Path) -> None:
     assert (unified / hierarchy.SUPERVISOR / "cgroup.procs").read_text() == "41"
     for group in (unified, unified / "lava"):
         assert (group / "cgroup.subtree_control").read_text() == "+memory +pids"
+
+
+def test_version_2_hands_cpuset_down_where_it_has_it(unified: Path) -> None:
+    """It is asked for by itself, so that its refusal costs nothing else."""
+    (unified / "cgroup.controllers").write_text("cpuset cpu memory pids\n")
+    assert hierarchy.prepare(discover("lava", "0::/\n", v2_mounts(unified))).version == 2
+    assert (unified / "cgroup.subtree_control").read_text().startswith("+cpuset")
 
 
 def test_an_agent_started_in_the_leaf_finds_the_same_groups(unified: Path) -> None:

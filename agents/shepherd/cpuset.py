@@ -1,0 +1,35 @@
+"""The processors and memory nodes of a slot's group: what no process in it can get out of, whatever it asks for."""
+
+import os
+from collections.abc import Sequence
+
+from agents.shepherd.hierarchy import read, write
+
+CPUS, NODES = "cpuset.cpus", "cpuset.mems"
+
+
+class Cpuset:
+    """Of one group. ``above`` is the group with all that a job may have; empty where an empty file means just that.
+
+    Raises:
+        OSError: the group can't be set up.
+    """
+
+    def __init__(self, path: str, above: str = "") -> None:
+        self._path = path
+        self._all = {name: read(f"{above}/{name}").strip() if above else "" for name in (CPUS, NODES)}
+        self._now: dict[str, str] = {}
+        self.hold((), ())
+
+    def hold(self, cpus: Sequence[int], nodes: Sequence[int]) -> None:
+        """Keep all of the group to these; none means to no certain ones. OSError when one of them is not there."""
+        for name, numbers in ((CPUS, cpus), (NODES, nodes)):
+            text = ",".join(map(str, numbers)) or self._all[name]
+            if self._now.get(name) != text:
+                write(f"{self._path}/{name}", text or "\n")
+                self._now[name] = text
+
+
+def is_in(path: str) -> bool:
+    """Has this group (version 2) the controller?"""
+    return os.path.exists(f"{path}/{CPUS}")

@@ -1,0 +1,90 @@
+"""Processors and memory nodes of a bound job, with real processes: what it may not leave, and what is as before."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents.shepherd import cpuset, memory_policy
+from agents.shepherd.hierarchy import CPUSET
+from protos.common_pb2 import HostShare, TaskCpus
+from tests.agents.hosts import NAME, Host, Place, blob, lines, stage
+
+ALL = sorted(os.sched_getaffinity(0))
+# Tries to have every processor, also in a child, and says which ones it got.
+WIDEN = (
+    "python3 -c 'import os; os.sched_setaffinity(0, range(1024)); "
+    "os.fork() or os.sched_setaffinity(0, range(1024)); print(sorted(os.sched_getaffinity(0)), flush=True)'"
+)
+
+
+def bound(cpu: int, memory: str = "") -> HostShare:
+    """One task on one processor."""
+    return HostShare(host=NAME, slots=1, cpus=[TaskCpus(cpus=[cpu], nodes=[0], memory=memory)])
+
+
+@pytest.mark.root
+def test_a_job_stays_on_its_processors_whatever_it_asks_for(place: Place) -> None:
+    """Neither it nor its child can widen its own affinity; the next job in the same place has all processors again."""
+
+    async def act() -> list[list[str]]:
+        async with Host(place, slots=1) as host:
+            if CPUSET not in dict(host.base.paths):
+                pytest.skip("no cpuset controller to be had")
+            said = []
+            for number, where in enumerate((bound(ALL[-1]), HostShare(host=NAME, slots=1), bound(ALL[0])), 1):
+                await host.finish(blob(place, number, WIDEN), stage(where))
+                said.append(sorted(lines(place.out())))
+                place.out().unlink()
+            return said
+
+    first, second, third = asyncio.run(act())
+    assert first == [f"[{ALL[-1]}]"] * 2
+    assert second == [str(ALL)] * 2
+    assert third == [f"[{ALL[0]}]"] * 2
+
+
+@pytest.mark.parametrize(
+    ("memory", "policies"),
+    [("localonly", ["bind:0"]), ("localprefer", ["prefer:0", "prefer (many):0"]), ("", ["default"])],
+)
+def test_memory_comes_from_the_nodes_of_the_job(place: Place, memory: str, policies: list[str]) -> None:
+    """By the kernel's own list of a job's memory: all of it was taken by that policy."""
+    if not Path("/proc/self/numa_maps").exists() or not Path("/sys/devices/system/node/node0").exists():
+        pytest.skip("a kernel without memory nodes")
+    command = "cut -d' ' -f2- /proc/self/numa_maps"
+
+    async def act() -> list[str]:
+        async with Host(place, slots=1) as host:
+            await host.finish(blob(place, 1, command), stage(bound(ALL[0], memory)))
+            await host.finish(blob(place, 2, "true"), stage())
+            return lines(place.out())
+
+    said = asyncio.run(act())
+    assert said
+    assert all(any(line.startswith(policy) for policy in policies) for line in said if line), said
+
+
+def test_a_node_that_is_not_there() -> None:
+    """The kernel's refusal is an error of the call, not of the job."""
+    ask = "from agents.shepherd import memory_policy as m; m.prefer('localonly', [1023])"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
+    assert "OSError" in done.stderr
+    assert memory_policy.LOCAL_ONLY == "localonly"
+
+
+def test_version_2_writes_only_what_changes(tmp_path: Path) -> None:
+    """An empty file is all there is; the same processors again cost nothing."""
+    for name in (cpuset.CPUS, cpuset.NODES):
+        (tmp_path / name).write_text("")
+    group = cpuset.Cpuset(str(tmp_path))
+    group.hold((1, 3), (0,))
+    assert (tmp_path / cpuset.CPUS).read_text().startswith("1,3")
+    (tmp_path / cpuset.CPUS).write_text("")
+    group.hold((1, 3), (0,))
+    assert (tmp_path / cpuset.CPUS).read_text() == ""
+    group.hold((), ())
+    assert (tmp_path / cpuset.CPUS).read_text() == (tmp_path / cpuset.NODES).read_text() == "\n"
