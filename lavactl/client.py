@@ -162,11 +162,18 @@ class Client:
 
         return cluster_pb2.GroupsReply.FromString(self._one(CLUSTER + "Groups", request.SerializeToString()))
 
-    def parameters(self) -> "cluster_pb2.ParametersReply":
-        """Parameters of the cluster."""
+    def parameters(self, installation: bool = False) -> "cluster_pb2.ParametersReply":
+        """Parameters of the cluster; or those of its installation, in the names of lsf.conf."""
         from protos import cluster_pb2
 
-        return cluster_pb2.ParametersReply.FromString(self._one(CLUSTER + "Parameters", b""))
+        request = cluster_pb2.ParametersRequest(installation=installation)
+        return cluster_pb2.ParametersReply.FromString(self._one(CLUSTER + "Parameters", request.SerializeToString()))
+
+    def status(self) -> "cluster_pb2.StatusReply":
+        """The master and what it looks after, in numbers."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.StatusReply.FromString(self._one(CLUSTER + "Status", b""))
 
     def limits(self) -> "cluster_pb2.LimitsReply":
         """Limits and what is used of them."""

@@ -14,6 +14,7 @@ import grpc
 
 from lavad.api import agents, cluster, configuration, enrolment, jobs
 from lavad.api.guard import Guard
+from lavad.api.installation import Installation
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
 from lavad.clock import SystemClock
@@ -60,6 +61,8 @@ class Master:
         """Serve until told to stop, or until nothing can be made durable any more."""
         identity = enrolment.master_identity(self.settings.directory)
         self.loaded = await asyncio.to_thread(configuration.policy_at_start, self.settings)
+        self.installation = Installation(self.settings)
+        await asyncio.to_thread(self.installation.take, self.loaded)
         self.store = await Store.open(self.settings.database, self._lost)
         try:
             self._restore()
@@ -125,7 +128,9 @@ class Master:
         )
         jobs.register(server, job_service)
         enrolment.register(server, self.settings.directory)
-        configurator = configuration.Configurator(self.engine, self.settings, [agent_service, job_service])
+        configurator = configuration.Configurator(
+            self.engine, self.settings, [agent_service, job_service], self.installation
+        )
         cluster.register(server, cluster.ClusterService(self.engine, agent_service, configurator))
         configurator.admit()
         self._open_port(server, identity)

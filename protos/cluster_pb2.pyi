@@ -446,8 +446,10 @@ class GroupsReply(_message.Message):
     def __init__(self, groups: _Optional[_Iterable[_Union[GroupRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ParametersRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("installation",)
+    INSTALLATION_FIELD_NUMBER: _ClassVar[int]
+    installation: bool
+    def __init__(self, installation: _Optional[bool] = ...) -> None: ...
 
 class ParameterRecord(_message.Message):
     __slots__ = ("name", "value", "about", "is_set")
@@ -584,3 +586,31 @@ class ControlReply(_message.Message):
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[ControlResult]
     def __init__(self, results: _Optional[_Iterable[_Union[ControlResult, _Mapping]]] = ...) -> None: ...
+
+class StatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StatusReply(_message.Message):
+    __slots__ = ("pid", "started", "reconfigured", "running", "suspended", "pending", "finished", "users", "running_users", "user_groups")
+    PID_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    RECONFIGURED_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    SUSPENDED_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_USERS_FIELD_NUMBER: _ClassVar[int]
+    USER_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    pid: int
+    started: float
+    reconfigured: float
+    running: int
+    suspended: int
+    pending: int
+    finished: int
+    users: int
+    running_users: int
+    user_groups: int
+    def __init__(self, pid: _Optional[int] = ..., started: _Optional[float] = ..., reconfigured: _Optional[float] = ..., running: _Optional[int] = ..., suspended: _Optional[int] = ..., pending: _Optional[int] = ..., finished: _Optional[int] = ..., users: _Optional[int] = ..., running_users: _Optional[int] = ..., user_groups: _Optional[int] = ...) -> None: ...

@@ -79,6 +79,11 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.ControlRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.ControlReply.FromString,
                 _registered_method=True)
+        self.Status = channel.unary_unary(
+                '/lava.v1.ClusterService/Status',
+                request_serializer=protos_dot_cluster__pb2.StatusRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.StatusReply.FromString,
+                _registered_method=True)
 
 
 class ClusterServiceServicer:
@@ -138,6 +143,12 @@ class ClusterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Status(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClusterServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -185,6 +196,11 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.Control,
                     request_deserializer=protos_dot_cluster__pb2.ControlRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.ControlReply.SerializeToString,
+            ),
+            'Status': grpc.unary_unary_rpc_method_handler(
+                    servicer.Status,
+                    request_deserializer=protos_dot_cluster__pb2.StatusRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.StatusReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -430,6 +446,33 @@ class ClusterService:
             '/lava.v1.ClusterService/Control',
             protos_dot_cluster__pb2.ControlRequest.SerializeToString,
             protos_dot_cluster__pb2.ControlReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Status(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Status',
+            protos_dot_cluster__pb2.StatusRequest.SerializeToString,
+            protos_dot_cluster__pb2.StatusReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: badmin ckconfig [-v]
-       badmin reconfig [-v] [-f]
+       badmin reconfig | mbdrestart [-v] [-f] [-C comment]
+       badmin showconf mbd
+       badmin showstatus
        badmin hopen | hclose [-C comment] [host ... | host_group ... | all]
        badmin qopen | qclose | qact | qinact [-C comment] [queue ... | all]
        badmin -h | -V
@@ -24,8 +26,8 @@ QUEUE_ACTIONS = {
     "qact": ("activated", cluster_pb2.ACTIVATE_QUEUE),
     "qinact": ("inactivated", cluster_pb2.INACTIVATE_QUEUE),
 }
-NOT_YET = ("mbdrestart", "mbdhist", "qhist", "hhist", "hist", "hrestart", "hshutdown", "hstartup", "mbddebug",
-           "sbddebug", "mbdtime", "sbdtime", "showstatus", "showconf", "perfmon", "diagnose", "security")  # fmt: skip
+NOT_YET = ("mbdhist", "qhist", "hhist", "hist", "hrestart", "hshutdown", "hstartup", "mbddebug", "sbddebug", "mbdtime",
+           "sbdtime", "perfmon", "diagnose", "security")  # fmt: skip
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -48,11 +50,24 @@ def main(argv: list[str], io: "Io") -> int:
 def _configuration(name: str, argv: list[str], io: "Io") -> int:
     from lavactl import configuration
 
-    options = Grammar(f"badmin {name}", USAGE, {"v": FLAG, "f": FLAG}).parse(argv)
+    options = Grammar(f"badmin {name}", USAGE, {"v": FLAG, "f": FLAG, "C": VALUE}).parse(argv)
     if options.words:
         raise UsageError(f"badmin {name}: takes no names", USAGE)
     act = configuration.check if name == "ckconfig" else configuration.reconfigure
     return act(io, "v" in options)
+
+
+def _show(name: str, argv: list[str], io: "Io") -> int:
+    from lavactl import master_status
+
+    words = Grammar(f"badmin {name}", USAGE, {}).parse(argv).words
+    if name == "showstatus":
+        if words:
+            raise UsageError("badmin showstatus: takes no names", USAGE)
+        return master_status.show_status(io)
+    if words != ["mbd"]:
+        raise UsageError("badmin showconf: only mbd has settings of its own; hosts follow the master", USAGE)
+    return master_status.show_configuration(io)
 
 
 def _control(name: str, argv: list[str], io: "Io") -> int:
@@ -79,5 +94,8 @@ def _control(name: str, argv: list[str], io: "Io") -> int:
 SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {
     "ckconfig": _configuration,
     "reconfig": _configuration,
+    "mbdrestart": _configuration,  # the master need not end to take on new files
+    "showconf": _show,
+    "showstatus": _show,
     **dict.fromkeys((*HOST_ACTIONS, *QUEUE_ACTIONS), _control),
 }

@@ -9,6 +9,7 @@ from lavad.api.agents import AgentService
 from lavad.api.configuration import Configurator
 from lavad.api.control import control
 from lavad.api.queue_records import queue_record, threshold_record
+from lavad.api.status import status_reply
 from lavad.core.indexes.hosts import natural
 from lavad.core.model import HostFacts, JobState
 from lavad.core.policy import Queue
@@ -31,6 +32,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         self.engine = engine
         self.agents = agents
         self.configurator = configurator
+        self.started_at = engine.clock()
 
     @property
     def settings(self) -> Settings:
@@ -173,8 +175,10 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return user_records.groups_reply(self.engine.cluster.policy, request)
 
     async def Parameters(self, request: pb.ParametersRequest, context: identity.Context) -> pb.ParametersReply:
-        """bparams."""
+        """bparams; badmin showconf."""
         await identity.caller(context, self.settings)
+        if request.installation:
+            return rule_records.installation_reply(self.configurator.installation.settings)
         return rule_records.parameters_reply(self.engine.cluster.policy)
 
     async def Limits(self, request: pb.LimitsRequest, context: identity.Context) -> pb.LimitsReply:
@@ -188,6 +192,11 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         if not caller.is_administrator:
             raise Refused("User permission denied")
         return await self.configurator.run(request.apply)
+
+    async def Status(self, request: pb.StatusRequest, context: identity.Context) -> pb.StatusReply:
+        """badmin showstatus."""
+        await identity.caller(context, self.settings)
+        return status_reply(self.engine.cluster, self.started_at, self.configurator.applied_at)
 
     async def Control(self, request: pb.ControlRequest, context: identity.Context) -> pb.ControlReply:
         """badmin hopen, hclose, qopen, qclose, qact, qinact. The core says who may."""

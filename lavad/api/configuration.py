@@ -10,6 +10,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lavad.api.installation import Installation
 from lavad.config.load import Loaded, find_directory, load
 from lavad.core.commands import Reconfigure
 from lavad.core.reasons import Refused
@@ -48,8 +49,16 @@ def policy_at_start(settings: Settings) -> Loaded:
 class Configurator:
     """Checks and applies, one at a time, for services that must know the administrators."""
 
-    def __init__(self, engine: Engine, settings: Settings, services: "list[AgentService | JobService]") -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        services: "list[AgentService | JobService]",
+        installation: Installation,
+    ) -> None:
         self.engine = engine
+        self.installation = installation
+        self.applied_at = 0.0  # 0: not since the start
         self.settings = settings  # with the administrators of lava.conf alone
         self.services = services
         self._turn = asyncio.Lock()
@@ -73,6 +82,8 @@ class Configurator:
             if apply and not loaded.errors:
                 await self.engine.execute(Reconfigure(loaded.policy))
                 self.admit()
+                self.applied_at = self.engine.clock()
+                await asyncio.to_thread(self.installation.take, loaded)
                 reply.applied = True
                 log.info("configuration=applied files=%d warnings=%d", len(loaded.files), len(loaded.warnings))
             return reply

@@ -1,5 +1,7 @@
 """Parameters of the cluster and limits, as bparams and blimits show them."""
 
+from collections.abc import Mapping
+
 from lavad.config.params import PARAMETERS
 from lavad.config.site import Honoured
 from lavad.core.cluster import Cluster
@@ -20,6 +22,14 @@ def parameters_reply(policy: Policy) -> pb.ParametersReply:
             written = policy.parameters.get(name)
             value = written if written is not None else present.get(name, "")
             reply.parameters.add(name=name, value=value, about=known.about.replace("`", ""), is_set=written is not None)
+    return reply
+
+
+def installation_reply(settings: Mapping[str, str]) -> pb.ParametersReply:
+    """The settings of lsf.conf as they hold."""
+    reply = pb.ParametersReply()
+    for name, value in sorted(settings.items()):
+        reply.parameters.add(name=name, value=value, is_set=True)
     return reply
 
 

@@ -8,7 +8,7 @@ stands.
 import os
 import zoneinfo
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,8 @@ class Loaded:
     complaints: tuple[Complaint, ...] = ()
     entries: tuple[Entry, ...] = ()
     files: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)  # of lsf.conf, as written
+    confdir: Path = Path()  # LSF_CONFDIR
 
     @property
     def errors(self) -> tuple[Complaint, ...]:
@@ -77,7 +79,9 @@ def load(directory: Path, base: Policy, name: str = "", accounts: Accounts | Non
     reader.tell_unread()
     policy = _policy(replace(base, zone=local_zone()), fields, site)
     complaints = tuple(sorted(site.complaints, key=lambda one: (one.file, one.line)))
-    return Loaded(policy, complaints, tuple(site.entries), tuple(reader.files))
+    return Loaded(
+        policy, complaints, tuple(site.entries), tuple(reader.files), dict(site.settings), reader.confdir.absolute()
+    )
 
 
 class _Reader:

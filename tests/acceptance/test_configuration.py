@@ -225,3 +225,18 @@ def test_a_master_does_not_start_under_broken_rules(site: Cluster) -> None:
     site.write_lsf_files({"lsb.queues": DAY + GONE})
     site.up()
     assert "day" in site.run("bqueues").stdout
+
+
+def test_the_installation_is_shown_as_lsf_would(site: Cluster) -> None:
+    """badmin showconf names a directory in which lsb.params stands where LSF has it; showstatus counts."""
+    said = site.run("badmin", "showconf", "mbd").stdout.splitlines()[1:]
+    values = dict(line.strip().split(" = ") for line in said)
+    cluster = site.run("lsclusters", "-w").stdout.splitlines()[1].split()[0]
+    params = Path(values["LSF_CONFDIR"], "lsbatch", cluster, "configdir", "lsb.params").read_text()
+    assert "DEFAULT_QUEUE = day" in params
+    running = site.submit("sleep 60")
+    wait_for(lambda: _running(site, running), 20, "the job to run")
+    status = site.run("badmin", "showstatus").stdout
+    assert f"Active mbatchd PID:                  {site.pid('lavad')}" in status
+    assert "Running:                           1\n" in status
+    site.run("bkill", str(running))

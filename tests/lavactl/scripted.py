@@ -36,6 +36,8 @@ class ScriptedClient:
         self.user_records: list[cluster_pb2.UserRecord] = []
         self.group_records: list[cluster_pb2.GroupRecord] = []
         self.parameters_reply = cluster_pb2.ParametersReply()
+        self.installation_reply = cluster_pb2.ParametersReply()
+        self.status_reply = cluster_pb2.StatusReply()
         self.limits_reply = cluster_pb2.LimitsReply()
         self.configure_reply = cluster_pb2.ConfigureReply()
         self.control_reply = cluster_pb2.ControlReply()
@@ -85,8 +87,11 @@ class ScriptedClient:
         chosen = [group for group in self.group_records if not request.names or group.name in request.names]
         return cluster_pb2.GroupsReply(groups=chosen, missing=[name for name in request.names if name not in known])
 
-    def parameters(self) -> cluster_pb2.ParametersReply:
-        return self.parameters_reply
+    def parameters(self, installation: bool = False) -> cluster_pb2.ParametersReply:
+        return self.installation_reply if installation else self.parameters_reply
+
+    def status(self) -> cluster_pb2.StatusReply:
+        return self.status_reply
 
     def limits(self) -> cluster_pb2.LimitsReply:
         return self.limits_reply

@@ -84,7 +84,7 @@ def test_hosts_are_closed(desk: Desk) -> None:
     [
         ("badmin", [], "badmin: a subcommand is missing"),
         ("badmin", ["qmove"], "badmin: qmove: no such subcommand"),
-        ("badmin", ["mbdrestart"], "badmin mbdrestart: not supported yet."),
+        ("badmin", ["diagnose"], "badmin diagnose: not supported yet."),
         ("badmin", ["qopen", "-x"], "badmin qopen: illegal option -- x"),
         (
             "lsadmin",

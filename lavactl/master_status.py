@@ -1,0 +1,76 @@
+"""badmin showconf and showstatus: the installation's settings, and the master with what it looks after."""
+
+from lavactl.render import clean, long_time
+from protos import cluster_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+CLOSED = "closed"
+
+
+def show_configuration(io: "Io") -> int:
+    """showconf mbd: a title, then a line ``  NAME = VALUE`` for each setting; tools take it apart at `` = ``."""
+    reply = io.client().parameters(installation=True)
+    io.print(f"MBD configuration at {long_time(io.now())}")
+    for one in reply.parameters:
+        io.print(clean(f"  {one.name} = {one.value}"))
+    return 0
+
+
+def show_status(io: "Io") -> int:
+    """showstatus: hosts, jobs and users in numbers, and since when the master runs."""
+    client = io.client()
+    status = client.status()
+    hosts = [host for page in client.hosts(cluster_pb2.HostsRequest(clients_too=True)) for host in page.hosts]
+    servers = [host for host in hosts if host.facts.server]
+    blocks = (
+        [("Available local hosts", None), *_machines(hosts, servers)],
+        [("Number of servers", len(servers)), *_by_status(servers)],
+        [
+            ("Number of jobs", status.running + status.suspended + status.pending + status.finished),
+            ("  Running", status.running),
+            ("  Suspended", status.suspended),
+            ("  Pending", status.pending),
+            ("  Finished", status.finished),
+        ],
+        [
+            ("Number of users", status.users),
+            ("Number of user groups", status.user_groups),
+            ("Number of active users", status.running_users),
+        ],
+        [
+            ("Latest mbatchd start", long_time(status.started)),
+            ("Active mbatchd PID", status.pid),
+            ("Latest mbatchd reconfig", long_time(status.reconfigured) if status.reconfigured else "-"),
+        ],
+    )
+    io.print("LSF runtime mbatchd information")
+    io.print("\n\n".join("\n".join(_line(title, value) for title, value in block) for block in blocks))
+    return 0
+
+
+def _line(title: str, value: object) -> str:
+    if value is None:
+        return f"    {title}:"
+    return f"    {title + ':':<36} {value}"
+
+
+def _machines(
+    hosts: "list[cluster_pb2.HostRecord]", servers: "list[cluster_pb2.HostRecord]"
+) -> list[tuple[str, object]]:
+    up = [host.facts for host in servers if not host.status.startswith("un")]
+    return [
+        ("  Clients", len(hosts) - len(servers)),
+        ("  Servers", len(up)),
+        ("  CPUs", sum(facts.sockets for facts in up)),
+        ("  Cores", sum(facts.cores for facts in up)),
+        ("  Slots", sum(facts.slots for facts in up)),
+    ]
+
+
+def _by_status(servers: "list[cluster_pb2.HostRecord]") -> list[tuple[str, object]]:
+    kinds = {"ok": "Ok", CLOSED: "Closed", "unreach": "Unreachable", "unavail": "Unavailable"}
+    found = [host.status.partition("_")[0] for host in servers]
+    return [(f"  {title}", found.count(kind)) for kind, title in kinds.items()]

@@ -1,0 +1,62 @@
+"""What tools ask of an installation of LSF: the settings of lsf.conf as they hold, and the file they read beside them.
+
+Some read ``$LSF_CONFDIR/lsbatch/CLUSTER/configdir/lsb.params`` by themselves. Where a site's own files are not laid out
+like that, a copy of the little that they look for is written below lava.conf's directory, as ``lsf``.
+"""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lavad.config.load import Loaded
+from lavad.core.policy import Policy
+from lavad.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
+
+PARAMS = """\
+# Written by lavad for programs that look for it here; lavad does not read it.
+# badmin ckconfig -v names the files that count.
+Begin Parameters
+DEFAULT_QUEUE = {}
+End Parameters
+"""
+
+
+class Installation:
+    """Of one cluster, as of the newest configuration that took effect."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings: Mapping[str, str] = {}
+        self._own = settings
+
+    def take(self, loaded: Loaded) -> None:
+        """These files hold from now on. Blocks."""
+        confdir = loaded.confdir
+        if not _params_path(confdir, self._own.cluster).is_file():
+            confdir = self._written(loaded.policy) or confdir
+        self.settings = {
+            "LSF_CONFDIR": str(confdir),
+            "LSB_CONFDIR": str(confdir / "lsbatch"),
+            "LSB_SHAREDIR": str(self._own.state_dir),
+            **loaded.settings,
+        }
+
+    def _written(self, policy: Policy) -> Path | None:
+        """The directory that the copy is below; None where it can't be written."""
+        confdir = self._own.directory / "lsf"
+        path = _params_path(confdir, self._own.cluster)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(PARAMS.format(" ".join(policy.default_queues) or policy.default_queue), encoding="utf-8")
+        except OSError as error:
+            log.info("installation=not_written file=%s reason=%r", path, str(error))
+            return None
+        return confdir
+
+
+def _params_path(confdir: Path, cluster: str) -> Path:
+    return confdir / "lsbatch" / cluster / "configdir" / "lsb.params"

@@ -1,0 +1,35 @@
+"""The master and what it looks after, in numbers: badmin showstatus."""
+
+import os
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import WAITING, JobState
+from protos import cluster_pb2 as pb
+
+_SUSPENDED = {JobState.USUSP, JobState.SSUSP}
+
+
+def status_reply(cluster: Cluster, started_at: float, reconfigured_at: float) -> pb.StatusReply:
+    """Counts of jobs and users as of now."""
+    reply = pb.StatusReply(
+        pid=os.getpid(),
+        started=started_at,
+        reconfigured=reconfigured_at,
+        finished=len(cluster.finished),
+        user_groups=len(cluster.policy.user_groups),
+    )
+    users, running = set(), set()
+    for (user, state), count in cluster.tally.jobs_by_user.items():
+        if count <= 0:
+            continue
+        users.add(user)
+        if state in WAITING:
+            reply.pending += count
+            continue
+        running.add(user)
+        if state in _SUSPENDED:
+            reply.suspended += count
+        else:
+            reply.running += count
+    reply.users, reply.running_users = len(users), len(running)
+    return reply
