@@ -44,8 +44,10 @@ class Watchers:
         if not self._queues:
             return
         for event in events:
-            for job, index in _touched(event):
-                for queue in self._queues.get(job, ()):
+            job = _job_of(event)
+            queues = self._queues.get(job)
+            for index in _indices_of(event) if queues else ():
+                for queue in queues or ():
                     if not queue.full():  # a watcher that does not read gets the present state when it does
                         queue.put_nowait(self.change(job, index))
 
@@ -53,12 +55,22 @@ class Watchers:
         """Until all these jobs have ended, durably."""
         for job in jobs:
             if not self.is_over(job):
-                ended = asyncio.Event()
-                self._ends.setdefault(job, []).append(ended)
-                await ended.wait()
+                await self._end_of(job)
+
+    async def _end_of(self, job: int) -> None:
+        ended = asyncio.Event()
+        self._ends.setdefault(job, []).append(ended)
+        try:
+            await ended.wait()
+        finally:
+            waiting = self._ends.get(job, [])
+            if ended in waiting:  # the watcher has gone before the job ended
+                waiting.remove(ended)
+                if not waiting:
+                    del self._ends[job]
 
     def _notify_ends(self, events: list[Event]) -> None:
-        for job in {job for event in events for job, _ in _touched(event)}:
+        for job in {_job_of(event) for event in events}:
             if job in self._ends and self.is_over(job):
                 for ended in self._ends.pop(job):
                     ended.set()
@@ -84,10 +96,17 @@ class Watchers:
         return record.is_over if hasattr(record, "is_over") else record.state in FINAL
 
 
-def _touched(event: Event) -> list[tuple[int, int]]:
+def _job_of(event: Event) -> int:
+    """The job whose state the event may have changed; 0 for none."""
     key = getattr(event, "key", None)
     if isinstance(key, Key):
-        return [(key.job, key.index)]
-    if isinstance(event, e.PendingEnded | e.PendingHeld | e.PendingFreed):
-        return [(event.job, index) for index in event.indices]
-    return []
+        return key.job
+    return event.job if isinstance(event, e.PendingEnded | e.PendingHeld | e.PendingFreed) else 0
+
+
+def _indices_of(event: Event) -> Iterable[int]:
+    """Its elements; there may be a million."""
+    key = getattr(event, "key", None)
+    if isinstance(key, Key):
+        return (key.index,)
+    return event.indices if isinstance(event, e.PendingEnded | e.PendingHeld | e.PendingFreed) else ()
