@@ -156,7 +156,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 yield listing.array_message(array)
         else:
             wanted = OUTLOOKS_MAX if request.details and request.reasons else 0
-            for item in selection.items(forgotten):
+            async for item in selection.items(forgotten):
                 message = await self._record(item, request)
                 if wanted and message.state in (common_pb2.PEND, common_pb2.PSUSP):
                     await add_outlook(message, self.engine.cluster, item[0], item[1], self.engine.clock())
@@ -192,7 +192,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         caller = await identity.caller(context, self.settings)
         selection = listing.Selection(pb.JobFilter(refs=request.refs), caller, self.engine.cluster)
         reply = pb.ExplainReply()
-        for item in selection.items([]):
+        async for item in selection.items([]):
             message = listing.record_message(
                 self.engine.cluster, item, self.engine.clock(), False, True, request.host_names
             )
@@ -252,7 +252,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         """bkill, bstop, bresume: each named job, or all that the filter admits, or the newest of them."""
         caller = await identity.caller(context, self.settings)
         checks.check_signal(request)
-        targets = self._targets(request.filter, request.newest_only, caller)
+        targets = await self._targets(request.filter, request.newest_only, caller)
         if not targets:
             return pb.SignalReply(error="No unfinished job found")
         results = [pb.SignalResult(job=target.job, index=_single(target)) for target in targets]
@@ -269,13 +269,13 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         await done
         return pb.SignalReply(results=results)
 
-    def _targets(self, wanted: pb.JobFilter, newest_only: bool, caller: c.Caller) -> list[c.Target]:
+    async def _targets(self, wanted: pb.JobFilter, newest_only: bool, caller: c.Caller) -> list[c.Target]:
         named = [ref for ref in wanted.refs if ref.job]
         if named:
             return [translate.target_of(ref) for ref in named]
         selection = listing.Selection(wanted, caller, self.engine.cluster)
         jobs: dict[int, None] = {}
-        for record, _, _ in selection.items([]):
+        async for record, _, _ in selection.items([]):
             if caller.is_administrator or is_owner(record, caller):
                 jobs[record.id] = None
         ids = list(jobs)
@@ -297,7 +297,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         checks.check_filter(request.filter)
         targets = [translate.target_of(ref) for ref in request.refs]
         if not targets:
-            targets = self._targets(request.filter, request.newest_only, caller)
+            targets = await self._targets(request.filter, request.newest_only, caller)
         results = []
         for target in targets:
             result = pb.SignalResult(job=target.job, index=_single(target))
@@ -354,7 +354,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def PeekTicket(self, request: pb.PeekTicketRequest, context: identity.Context) -> pb.PeekTicketReply:
         """Leave for the owner or an administrator to read a job's output where it is."""
         caller = await identity.caller(context, self.settings)
-        job, problem = self._peekable(request, caller)
+        job, problem = await self._peekable(request, caller)
         if job is None or job.attempt is None:
             return pb.PeekTicketReply(error=problem)
         key, host = job.key, job.attempt.lead
@@ -366,16 +366,18 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         )
         return reply
 
-    def _peekable(self, request: pb.PeekTicketRequest, caller: c.Caller) -> tuple[Job | None, str]:
+    async def _peekable(self, request: pb.PeekTicketRequest, caller: c.Caller) -> tuple[Job | None, str]:
         refs = [request.ref] if request.ref.job else []
         wanted = pb.JobFilter()
         wanted.CopyFrom(request.filter)
         wanted.refs.extend(refs)
         selection = listing.Selection(wanted, caller, self.engine.cluster)
-        found = list(selection.items([]))
-        if not found:
+        found: listing.Item | None = None
+        async for item in selection.items([]):
+            found = item
+        if found is None:
             return None, f"Job <{request.ref.job}> is not found" if refs else "No matching job found"
-        record, index, job = found[-1]
+        record, index, job = found
         label = f"{record.id}[{index}]" if index else str(record.id)
         if not caller.is_administrator and not is_owner(record, caller):
             return None, f"Job <{label}>: User permission denied"

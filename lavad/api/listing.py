@@ -1,8 +1,9 @@
 """Which jobs a caller asked for, and how a job looks on the wire. Reads only, in pages, so that a long list blocks
 nobody."""
 
+import asyncio
 import fnmatch
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 from lavad.api import checks, translate
 from lavad.core.cluster import Cluster
@@ -16,6 +17,7 @@ from protos import common_pb2, jobs_pb2, names
 PAGE_JOBS = 500
 # A reader that stands still holds a few pages in its agent, and a page must fit a frame of the local socket.
 PAGE_BYTES = 256 << 10
+LOOKED_AT = 4096  # jobs or elements, about 2 ms: then others are served
 
 # One job or element, as lists see it: its record, its index, and the Job object if it has one.
 Item = tuple[Job | ArrayRecord, int, Job | None]
@@ -53,17 +55,29 @@ class Selection:
     def admits_host(self, job: Job | None) -> bool:
         return not self.host or (job is not None and any(share.host == self.host for share in allocation_of(job)))
 
-    def items(self, missing: list[common_pb2.JobRef]) -> Iterator[Item]:
-        """Everything admitted, oldest job first. Ids that memory does not know are put into ``missing``."""
+    async def items(self, missing: list[common_pb2.JobRef]) -> AsyncIterator[Item]:
+        """Everything admitted, oldest job first. Ids that memory does not know are put into ``missing``.
+
+        However many jobs there are to look at, and however few are admitted, others are served in between.
+        """
+        for item in self._items(missing):
+            if item is None:
+                await asyncio.sleep(0)
+            else:
+                yield item
+
+    def _items(self, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
         if self.refs:
             for ref in self.refs:
                 yield from self._named(ref, missing)
             return
-        for record in list(self.cluster.jobs.values()):
+        for number, record in enumerate(list(self.cluster.jobs.values())):
+            if number % LOOKED_AT == LOOKED_AT - 1:
+                yield None
             if self.admits(record):
                 yield from self._elements(record, None, missing)
 
-    def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Item]:
+    def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
         record = self.cluster.jobs.get(ref.job)
         if record is None:
             missing.append(ref)
@@ -75,12 +89,14 @@ class Selection:
 
     def _elements(
         self, record: Job | ArrayRecord, wanted: set[int] | None, missing: list[common_pb2.JobRef]
-    ) -> Iterator[Item]:
+    ) -> Iterator[Item | None]:
         if isinstance(record, Job):
             if self.admits_state(record.state) and self.admits_host(record) and wanted is None:
                 yield record, 0, record
             return
-        for index in record.indices if wanted is None else sorted(wanted):
+        for number, index in enumerate(record.indices if wanted is None else sorted(wanted)):
+            if number % LOOKED_AT == LOOKED_AT - 1:
+                yield None
             state = record.state_of(index)
             if state is None:
                 missing.append(
