@@ -225,13 +225,15 @@ QUEUE: Table = {
     "MAX_JOB_REQUEUE": sets("requeue_limit", v.integer, "so often a job is requeued by its exit code"),
     "REQUEUE_EXIT_VALUES": sets("defaults.requeue_exit_values", _exit_values, "exit codes that requeue a job"),
     "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when their host is lost"),
-    "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command before each job"),
-    "POST_EXEC": sets("defaults.post_exec", str.strip, "a command after each job"),
+    "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command before each job", "jobs start without it"),
+    "POST_EXEC": sets("defaults.post_exec", str.strip, "a command after each job", "jobs end without it"),
     "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place"),
     "JOB_CONTROLS": sets("job_controls", v.job_controls, "`SUSPEND[...] RESUME[...] TERMINATE[...]`: a signal "
                          "such as SIGTSTP, or a command: see [job controls](job-controls.md)"),
     "TERMINATE_WHEN": sets(
-        "terminate_when", lambda text: v.words(text, "WINDOW", "LOAD", "PREEMPT"), "WINDOW, LOAD, PREEMPT"
+        "terminate_when", lambda text: v.words(text, "WINDOW", "LOAD", "PREEMPT"),
+        "WINDOW, LOAD: jobs are ended instead of suspended; "
+        "PREEMPT: they are requeued"
     ),
     "JOB_ACCEPT_INTERVAL": Honoured(
         lambda text, site: {"accept_interval": v.integer(text) * site.turn_s}, "turns between two starts on one host",

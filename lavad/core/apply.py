@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lavad.core import apply_hosts, apply_terms, charges, lifecycle, resizing, terms
 from lavad.core import events as e
 from lavad.core.listed import entry, list_array, list_job
-from lavad.core.model import FINAL, PREEMPTION, Allocation, HostShare, JobState, Key, serial_of
+from lavad.core.model import BY_USER, FINAL, PREEMPTION, Allocation, HostShare, JobState, Key, serial_of
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Attempt, Claim, Job, JobEnd, exit_code
 
@@ -394,8 +394,9 @@ def _bar(cluster: "Cluster", job: Job, host: str) -> None:
 def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
     attempt.suspended = {**attempt.suspended, event.cause: event.reason}
-    if event.state is S.STAGING:  # it takes effect when the job has started
+    if event.state in (S.STAGING, S.UNKWN):  # it takes effect when the job has started, or is heard of again
         _move(cluster, job, event, event.state)
+        _note_for_return(job, attempt, event.at)
         return
     if job.state is S.RUN:
         _note_signal(attempt, STOP, "", event.at)
@@ -414,10 +415,22 @@ def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
     attempt.suspended = {cause: reason for cause, reason in attempt.suspended.items() if cause != event.cause}
     if event.state is S.RUN:
         _note_signal(attempt, CONT, "", event.at)
+    _note_for_return(job, attempt, event.at)
     if attempt.lends and event.cause == PREEMPTION:
         _lend_no_more(cluster, attempt)
     cluster.touched.add(event.key)
     note_running(cluster, job)
+
+
+def _note_for_return(job: Job, attempt: Attempt, at: float) -> None:
+    """The state that a job goes back to when it is heard of again, and the signal that its hosts get then."""
+    if job.state is not S.UNKWN or job.resume_state is S.STAGING:
+        return
+    state = S.USUSP if BY_USER in attempt.suspended else S.SSUSP if attempt.suspended else S.RUN
+    if (state is S.RUN) is not (job.resume_state is S.RUN):
+        _note_signal(attempt, CONT if state is S.RUN else STOP, "", at)
+        attempt.suspended_at = at
+    job.resume_state = state
 
 
 def _lend_no_more(cluster: "Cluster", attempt: Attempt) -> None:

@@ -115,7 +115,7 @@ class JobSuspended:
 
     at: float
     key: Key
-    state: JobState  # that this leads to: USUSP, SSUSP; STAGING where it takes effect at the start
+    state: JobState  # that this leads to: USUSP, SSUSP; STAGING, UNKWN where it takes effect later
     by: str
     cause: str = ""
     reason: str = ""  # the sentence that people read

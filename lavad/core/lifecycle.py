@@ -35,6 +35,8 @@ TRANSITIONS: dict[tuple[JobState, type], frozenset[JobState]] = {
     **_rows(e.JobSuspended, frozenset({S.RUN}), S.USUSP, S.SSUSP),
     **_rows(e.JobSuspended, SUSPENDED, S.USUSP, S.SSUSP),
     **_rows(e.JobResumed, frozenset({S.STAGING}), S.STAGING),
+    **_rows(e.JobSuspended, frozenset({S.UNKWN}), S.UNKWN),
+    **_rows(e.JobResumed, frozenset({S.UNKWN}), S.UNKWN),
     **_rows(e.JobResumed, SUSPENDED, S.RUN, S.USUSP, S.SSUSP),
     **{(state, e.JobSignalled): frozenset({state}) for state in HOLDING},
     **{(state, e.JobDoomed): frozenset({state}) for state in HOLDING},

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
 _PEND, _PSUSP, _EXIT = int(JobState.PEND), int(JobState.PSUSP), int(JobState.EXIT)
+_LATER = (JobState.STAGING, JobState.UNKWN)  # where what suspends a job, or lets it go on, takes effect later
 _NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "")
 
 
@@ -354,14 +355,14 @@ def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
 
 def _suspended(turn: _Turn, event: e.JobSuspended) -> None:
     _change_signalled(turn, event.key)
-    if event.state is not JobState.STAGING:
+    if event.state not in _LATER:
         detail = v.detail(state=event.state.name, by=event.by, reason=event.reason)
         turn.tell(event.at, event.key, "suspended", detail)
 
 
 def _resumed(turn: _Turn, event: e.JobResumed) -> None:
     _change_signalled(turn, event.key)
-    if event.state is not JobState.STAGING:
+    if event.state not in _LATER:
         detail = v.detail(by=event.by, state=event.state.name, reason=event.reason)
         turn.tell(event.at, event.key, "resumed", detail)
 

@@ -40,6 +40,21 @@ def why(story: Story, job: int) -> list[str]:
     return [reason.text for reason in explain(story.cluster, story.cluster.jobs[job], 0, story.now)]
 
 
+def test_terminate_when_the_window_closes() -> None:
+    """TERMINATE_WHEN: ended in place of suspended, also what was just being started; a lost one is left alone."""
+    queue = Queue("normal", run_windows=(in_minutes(-5, 10),), terminate_when=frozenset({"WINDOW"}))
+    story = story_of(queue)
+    runs, staged = story.run(a_job()), story.submit(a_job())
+    story.plan()
+    later(story, 10)
+    assert orders(story, runs) == orders(story, story.key(staged)) == [0]
+    later(story, 1)
+    story.finished("n1", runs, 2)
+    end = story.job(runs.job).end
+    assert end is not None
+    assert end.reason.startswith("TERM_WINDOW")
+
+
 def orders(story: Story, key: Key) -> list[int]:
     """The newest signal noted for an attempt."""
     signal = story.cluster.attempts[key].last_signal

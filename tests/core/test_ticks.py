@@ -6,7 +6,9 @@ Any of these stopped the master once, and again at each start: what was due then
 from lavad.core import commands as c
 from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.model import JobState
+from lavad.core.orders import SignalOrder
 from lavad.core.policy import Policy, Queue, Threshold
+from lavad.simulator.rebirth import reborn
 from tests.builders import Story, a_host, a_job
 from tests.core.test_clockwork import in_minutes
 
@@ -45,6 +47,35 @@ def test_hosts_fall_silent_when_the_window_closes() -> None:
     key = story.run(a_job(4))
     story.wait(900)
     assert story.state(key.job) is S.UNKWN
+
+
+def test_the_window_opens_while_a_suspended_job_is_lost() -> None:
+    """Its host hears of it when it is back."""
+    story = story_of(Queue("normal", run_windows=(in_minutes(-5, 10), in_minutes(30, 90))))
+    key = story.run(a_job())
+    for minutes, state in ((10, S.SSUSP), (5, S.UNKWN), (20, S.UNKWN)):
+        story.now += 60 * minutes
+        story.hear("n2", *(["n1"] if state is S.SSUSP else []))
+        story.do(c.Tick())
+        assert story.state(key.job) is state
+    orders = story.back("n1", story.runs_there("n1", key))
+    assert story.state(key.job) is S.RUN
+    assert [order.signal for order in orders if isinstance(order, SignalOrder)] == [18]
+    assert not story.cluster.attempts[key].suspended
+
+
+def test_the_window_closes_while_a_job_is_lost() -> None:
+    """It does not run on when its host is heard again; also where the master was started anew meanwhile."""
+    story = story_of(Queue("normal", run_windows=(in_minutes(-5, 10), in_minutes(30, 90))))
+    key = story.run(a_job())
+    story.wait(300)
+    story.wait(400)
+    assert story.state(key.job) is S.UNKWN
+    story.cluster = reborn(story.cluster)
+    story.do(c.Tick())
+    orders = story.back("n1", story.runs_there("n1", key))
+    assert story.state(key.job) is S.SSUSP
+    assert [order.signal for order in orders if isinstance(order, SignalOrder)] == [19]
 
 
 def test_one_host_falls_silent_when_another_is_too_busy() -> None:

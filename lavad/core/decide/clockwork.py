@@ -4,15 +4,17 @@ again, hosts that take no jobs."""
 from collections.abc import Iterator
 
 from lavad.core import events as e
+from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
-from lavad.core.decide.suspension import resumed, suspended
+from lavad.core.decide.control import kill_attempt
+from lavad.core.decide.suspension import SYSTEM, resumed, suspended
 from lavad.core.model import HOLDING, WINDOW, HostFacts, JobState, QueueWindow
 from lavad.core.policy import Queue
 from lavad.core.records import Job
 from lavad.core.windows import NEVER
 
 REASON = "The run windows of the queue are closed"
-_CAN_STOP = HOLDING - {JobState.UNKWN, JobState.ZOMBI}
+_CAN_STOP = HOLDING - {JobState.ZOMBI}
 
 
 def window_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
@@ -42,17 +44,26 @@ def _follow(cluster: Cluster, changed: dict[str, bool], now: float) -> Iterator[
     for job in cluster.live_jobs():
         may_run = changed.get(job.shared.queue)
         if may_run is not None:
-            yield from run_window_events(job, may_run, now)
+            yield from run_window_events(cluster, job, job.shared.queue, may_run, now)
 
 
-def run_window_events(job: Job, may_run: bool, now: float) -> list[e.Event]:
-    """Suspend a job whose queue does not run now, resume it when it does; one forced with brun -f goes on."""
+def run_window_events(cluster: Cluster, job: Job, queue_name: str, may_run: bool, now: float) -> list[e.Event]:
+    """Suspend a job whose queue does not run now, or end it (TERMINATE_WHEN), resume it when it does.
+
+    One forced with brun -f goes on.
+    """
     attempt = job.attempt
     assert attempt is not None, f"{job.key} holds no attempt"
+    if job.state not in _CAN_STOP:
+        return []
     if may_run:
         return resumed(job, WINDOW, "", now) if WINDOW in attempt.suspended else []
-    if WINDOW in attempt.suspended or attempt.is_unconstrained or job.state not in _CAN_STOP:
+    if WINDOW in attempt.suspended or attempt.is_unconstrained:
         return []
+    queue = cluster.policy.queue(queue_name)
+    if queue is not None and "WINDOW" in queue.terminate_when and job.state is not JobState.UNKWN:
+        ending = kill_attempt(job, attempt, now, SYSTEM, r.TERM_WINDOW)
+        return [] if attempt.is_ending else ending
     return suspended(job, WINDOW, REASON, "", now)
 
 

@@ -106,12 +106,12 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
         assert job.attempt is not None
         if command.remove:
             return end_at_once(job.attempt, now, reason)
-        return kill_attempt(cluster, job, job.attempt, now, by, reason)
+        return kill_attempt(job, job.attempt, now, by, reason)
 
     return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live)
 
 
-def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
+def kill_attempt(job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
     """Events that end one attempt: at once when nothing was launched, by signal else, or when its host returns."""
     if _is_without_command(attempt):
         return [e.JobSignalled(now, attempt.key, 0, by, reason), *end_at_once(attempt, now, reason)]
@@ -151,7 +151,7 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
             raise Refused("Unable to contact execution host")
         assert job.attempt is not None
         if command.signal in _ENDING and _is_without_command(job.attempt):
-            return kill_attempt(cluster, job, job.attempt, now, by, ending)
+            return kill_attempt(job, job.attempt, now, by, ending)
         reason = ending if command.signal == SIGKILL else ""
         return [e.JobSignalled(now, job.key, command.signal, by, reason)]
 

@@ -5,12 +5,10 @@ from collections.abc import Iterator
 from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
-from lavad.core.decide.suspension import resumed, suspended
+from lavad.core.decide.suspension import SYSTEM, resumed, suspended
 from lavad.core.model import LOAD, SUSPENDED, JobState, Key
 from lavad.core.policy import Queue
 from lavad.core.records import Attempt, Host, Job
-
-SYSTEM = "the system"
 
 
 def load_events(cluster: Cluster, now: float) -> list[e.Event]:

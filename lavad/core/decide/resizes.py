@@ -14,6 +14,7 @@ from lavad.core.allocations import could_give, grown, is_divisible, part_of, shr
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner
+from lavad.core.decide.suspension import SYSTEM
 from lavad.core.model import SUSPENDED, Allocation, HostShare, JobState, RoleRequest
 from lavad.core.plan import Grow, Plan, Shrink, Start
 from lavad.core.reasons import Refused
@@ -22,7 +23,6 @@ from lavad.core.resizing import is_resizable, may_change
 
 S = JobState
 SCHEDULER = "the scheduler"
-SYSTEM = "the system"
 JOB = "the job itself"
 
 

@@ -224,5 +224,5 @@ def _modified(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, command:
         live = record.live.values() if isinstance(record, ArrayRecord) else (record,)
         for job in live:
             if job.attempt is not None:
-                decision.events += run_window_events(job, may_run(cluster, queue), now)
+                decision.events += run_window_events(cluster, job, queue, may_run(cluster, queue), now)
     return decision

@@ -1,7 +1,8 @@
 """A running job may be suspended for several causes at once; it runs again when the last of them is gone.
 
 USUSP while a user's wish is among the causes, SSUSP while there are only others. A job that is being staged cannot be
-stopped yet: the cause is noted, and takes effect as soon as the job has started.
+stopped yet, nor one that is not heard of: the cause is noted, and takes effect as soon as the job has started or is
+heard of again.
 """
 
 from lavad.core import events as e
@@ -9,6 +10,7 @@ from lavad.core.model import BY_USER, JobState
 from lavad.core.records import Attempt, Job
 
 S = JobState
+SYSTEM = "the system"  # as the one who did it, where no person did
 
 
 def suspended(job: Job, cause: str, reason: str, by: str, now: float) -> list[e.Event]:
@@ -25,8 +27,8 @@ def resumed(job: Job, cause: str, by: str, now: float, reason: str = "") -> list
 
 
 def _state(job: Job, causes: set[str]) -> JobState:
-    if job.state is S.STAGING:
-        return S.STAGING
+    if job.state in (S.STAGING, S.UNKWN):
+        return job.state
     if not causes:
         return S.RUN
     return S.USUSP if BY_USER in causes else S.SSUSP

@@ -9,14 +9,13 @@ from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.resizes import shrink_attempt
-from lavad.core.decide.suspension import resumed
+from lavad.core.decide.suspension import SYSTEM, resumed
 from lavad.core.model import PREEMPTION, Allocation, JobState, Key
 from lavad.core.plan import Saving, Start, Takeover
 from lavad.core.records import ArrayRecord, Claim
 from lavad.core.scheduling.takeover import fits_again, is_cleared, lends, may_start, why_void
 from lavad.core.standing import Ground, is_within_reach, leaving, on_their_way_out, shares_of
 
-SYSTEM = "the system"
 SAVING = "free slots are reserved for it"
 
 
