@@ -26,6 +26,11 @@ def is_whole(share: HostShare) -> bool:
     return bool(share.memory_mib or share.gpus or share.resources or share.cpus)
 
 
+def are_slots(shares: Allocation) -> bool:
+    """Are these nothing but slots?"""
+    return not any([share.memory_mib or share.gpus or share.resources or share.cpus for share in shares])
+
+
 def plus(one: HostShare, more: HostShare) -> HostShare:
     """Two shares of one host as one; only one of them has more than slots."""
     whole, rest = (more, one) if is_whole(more) else (one, more)

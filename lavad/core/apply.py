@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lavad.core import apply_hosts, apply_terms, charges, lifecycle, resizing, terms
 from lavad.core import events as e
+from lavad.core.allocations import are_slots
 from lavad.core.listed import entry, list_array, list_job
 from lavad.core.model import BY_USER, FINAL, PREEMPTION, Allocation, HostShare, JobState, Key, serial_of
 from lavad.core.ranges import Ranges
@@ -49,7 +50,8 @@ def _take_shares(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> No
         host = hosts[share.host]
         host.attempts[key] = share
         rows.append(host.row)
-    cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
+    attempt.holds_slots_only = attempt.holds_slots_only and are_slots(shares)
+    cluster.table.take_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
     cluster.easing.note(attempt, record.shared.request if record is not None else None)
     if cluster.pools:
         enter_in_pool(cluster, attempt, shares)
@@ -69,11 +71,13 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
     names, attempt.unreleased = attempt.unreleased, set()
     cluster.touched.add(key)
     hosts = [cluster.hosts[name] for name in names]
-    for name in names:
-        cluster.easing.take_again(cluster.table, key, name)
-    cluster.easing.forget(key)
+    if key in cluster.easing:
+        for name in names:
+            cluster.easing.take_again(cluster.table, key, name)
+        cluster.easing.forget(key)
     shares = tuple([host.attempts.pop(key) for host in hosts])
-    cluster.table.give_back_all([host.row for host in hosts], shares, attempt.takes_whole_hosts)
+    rows = [host.row for host in hosts]
+    cluster.table.give_back_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
     if cluster.pools:
         cluster.pools.give_back(key, shares, True)
     if attempt.over:
@@ -82,9 +86,10 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
 
 def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> None:
     attempt.unreleased.discard(name)
-    cluster.easing.take_again(cluster.table, attempt.key, name)
-    if not attempt.unreleased:
-        cluster.easing.forget(attempt.key)
+    if attempt.key in cluster.easing:
+        cluster.easing.take_again(cluster.table, attempt.key, name)
+        if not attempt.unreleased:
+            cluster.easing.forget(attempt.key)
     cluster.touched.add(attempt.key)
     host = cluster.hosts.get(name)
     share = host.attempts.pop(attempt.key, None) if host else None

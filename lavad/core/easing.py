@@ -43,6 +43,9 @@ class Easing:
             self._timed[attempt.key] = attempt, reserves
             self._due_at = 0.0
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._timed
+
     def forget(self, key: Key) -> None:
         """The attempt has given back all shares."""
         self._timed.pop(key, None)

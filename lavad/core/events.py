@@ -1,17 +1,18 @@
 """Facts, in the past tense. ``Cluster.apply`` is the only thing they are for, besides the store and the orders.
 
 Every event carries ``at``, the time it happened. Events are small: what a job was submitted with is in ``NewJob`` once.
+Those that every job has are named tuples, which are made in a third of the time.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(NamedTuple):
     """All that a submit brings. ``spec`` is opaque to the core: it goes to the store and to the agents."""
 
     id: int
@@ -28,8 +29,7 @@ class NewJob:
     ends_orphan: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JobSubmitted:
+class JobSubmitted(NamedTuple):
     at: float
     job: NewJob
 
@@ -70,8 +70,7 @@ class JobStarted:
     exec_cwd: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JobFinished:
+class JobFinished(NamedTuple):
     """The job is over: its attempt's command ended, or the attempt failed as a whole."""
 
     at: float
@@ -85,8 +84,7 @@ class JobFinished:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HostReleased:
+class HostReleased(NamedTuple):
     """Nothing of the attempt is left on that host: by its own word, or ``assumed`` because no launch was ever sent."""
 
     at: float

@@ -68,8 +68,7 @@ class Grow:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """The starts of one slice, in the order they were decided; ``is_complete`` when the pass has nothing more to look
     at. A takeover, starts in cleared room, resumptions, drops and changes of size come in plans of their own.
     """

@@ -6,6 +6,7 @@ A pending job is one small object that shares all it can with its kind; what onl
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lavad.core.allocations import grown
 from lavad.core.dependency import Expression
@@ -13,8 +14,7 @@ from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Sh
 from lavad.core.ranges import Ranges
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnd:
+class JobEnd(NamedTuple):
     """How a job ended. ``status`` is the raw wait status; ``reason`` a TERM_ word and its text, or empty."""
 
     at: float
@@ -107,6 +107,7 @@ class Attempt:
         "exec_cwd",
         "exec_home",
         "held_again",
+        "holds_slots_only",
         "is_unconstrained",
         "key",
         "kill_reason",
@@ -155,6 +156,7 @@ class Attempt:
         self.preemptions = 0  # how often it was suspended for others
         self.is_unconstrained = False  # forced with brun -f: windows do not suspend it
         self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
+        self.holds_slots_only = True  # on all its hosts
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.resizing = NEVER_RESIZED
         self.usage: dict[str, HostUsage] = {}

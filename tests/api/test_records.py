@@ -50,7 +50,7 @@ def test_users() -> None:
     story = a_site()
     for name in ("ada", "bea", "dan"):
         job = a_job(2, queue="normal")
-        story.submit(replace(job, shared=replace(job.shared, user=name)))
+        story.submit(job._replace(shared=replace(job.shared, user=name)))
     story.plan()
     reply = users_reply(story.cluster, pb.UsersRequest(names=["ada", "dan", "flow", "zoe"]), "ann")
     rows = {user.name: user for user in reply.users}

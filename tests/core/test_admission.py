@@ -109,7 +109,7 @@ def test_limits_and_defaults() -> None:
     assert shared_of(story, a_job(queue="q", run_limit_s=3600)).run_limit_s == 3600
     assert refusal(story, a_job(queue="q", run_limit_s=3601)) == "RUNLIMIT: Cannot exceed queue's hard limit(s)"
     job = a_job(queue="q")
-    greedy = replace(job, shared=replace(job.shared, memory_limit_mib=4001))
+    greedy = job._replace(shared=replace(job.shared, memory_limit_mib=4001))
     assert refusal(story, greedy) == "MEMLIMIT: Cannot exceed queue's hard limit(s)"
     assert refusal(story, job, limits=(("core", 2 << 20),)) == "CORELIMIT: Cannot exceed queue's hard limit(s)"
     assert shared_of(a_story(Queue("q", run_limit_s=900)), a_job(queue="q")).run_limit_s == 900

@@ -297,22 +297,22 @@ class Player:
 
     def _event_text(self, event: e.Event) -> str:
         parts = [type(event).__name__]
-        for field in fields(event):
-            value = getattr(event, field.name)
-            if field.name == "key":
+        for name in getattr(event, "_fields", None) or [field.name for field in fields(event)]:
+            value = getattr(event, name)
+            if name == "key":
                 parts.append(self._name(value))
-            elif field.name == "allocation":
+            elif name == "allocation":
                 parts.append(f"on {_shares(value)}")
-            elif field.name == "job":
+            elif name == "job":
                 parts.append(next(letter for letter, number in self.numbers.items() if number == value))
-            elif field.name == "additions":
+            elif name == "additions":
                 parts.append(f"by {_shares(value)}")
-            elif field.name in ("tasks", "version"):
-                parts.append(f"{field.name}={value}")
-            elif field.name in ("host", "status", "signal", "assumed", "avoid_host", "indices", "state"):
+            elif name in ("tasks", "version"):
+                parts.append(f"{name}={value}")
+            elif name in ("host", "status", "signal", "assumed", "avoid_host", "indices", "state"):
                 is_plain = value in ("", False) or value is JobState.RUN
-                parts.extend([] if is_plain else [_value_text(field.name, value)])
-            elif field.name == "reason" and value:
+                parts.extend([] if is_plain else [_value_text(name, value)])
+            elif name == "reason" and value:
                 parts.append(f"({value})")
         return " ".join(parts)
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lavad.core import commands as c
 from lavad.core import events as e
@@ -17,7 +16,6 @@ from lavad.core.model import HostShare, ResourceShare
 from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
 
-_MANY = 6  # shares: from so many on they are compared together
 _MANY_STARTS = 32  # from so many on a plan is first looked at as a whole
 
 
@@ -26,8 +24,7 @@ class _Room:
 
     def __init__(self, cluster: Cluster) -> None:
         self.table = cluster.table
-        self.slots = self.table.slots_free[: len(self.table)].copy()
-        self.attempts = self.table.attempts[: len(self.table)].copy()
+        self.slots: dict[int, int] = {}  # on hosts that some start takes
         self.memory_mib: dict[int, int] = {}
         self.gpus: dict[int, int] = {}
         self.gpu_shared: dict[tuple[int, int], Sharing] = {}
@@ -37,13 +34,12 @@ class _Room:
     def fits(self, start: Start, exclusive: bool) -> bool:
         """Is every host of the start open and wide enough? Nothing is taken."""
         rows = [self.table.rows.get(share.host, -1) for share in start.allocation]
-        if -1 in rows:
+        if -1 in rows or not self.table.are_open(rows):
             return False
-        if len(rows) < _MANY:
-            both = zip(rows, start.allocation, strict=True)
-            if not all([self._has_slots(row, share, exclusive) for row, share in both]):
-                return False
-        elif not self._have_slots(np.array(rows), [share.slots for share in start.allocation], exclusive):
+        slots = self._slots_on(rows)
+        if not all([share.slots <= left for share, left in zip(start.allocation, slots, strict=True)]):
+            return False
+        if exclusive and any(row in self.slots or self.table.attempts[row] for row in rows):
             return False
         return all(
             [
@@ -53,17 +49,13 @@ class _Room:
             ]
         )
 
-    def _has_slots(self, row: int, share: HostShare, exclusive: bool) -> bool:
-        return bool(
-            self.table.is_open(row) and share.slots <= self.slots[row] and not (exclusive and self.attempts[row])
-        )
-
-    def _have_slots(self, rows: NDArray[np.int64], slots: list[int], exclusive: bool) -> bool:
-        return bool(
-            self.table.open_rows()[rows].all()
-            and (self.slots[rows] >= slots).all()
-            and not (exclusive and self.attempts[rows].any())
-        )
+    def _slots_on(self, rows: list[int]) -> list[int]:
+        """What is left on each of these hosts."""
+        column = self.table.slots_free
+        free = [int(column[rows[0]])] if len(rows) == 1 else column[rows].tolist()
+        if not self.slots:
+            return free
+        return [self.slots.get(row, slots) for row, slots in zip(rows, free, strict=True)]
 
     def _has_rest(self, row: int, share: HostShare) -> bool:
         return (
@@ -110,17 +102,8 @@ class _Room:
     def take(self, start: Start, exclusive: bool) -> None:
         """Book the start."""
         rows = [self.table.rows[share.host] for share in start.allocation]
-        if len(rows) < _MANY:
-            for row, share in zip(rows, start.allocation, strict=True):
-                self.slots[row] -= share.slots
-                self.attempts[row] += 1
-        else:
-            at = np.array(rows)
-            self.slots[at] -= [share.slots for share in start.allocation]
-            self.attempts[at] += 1
-        if exclusive:
-            self.slots[rows] = 0
-        for row, share in zip(rows, start.allocation, strict=True):
+        for row, left, share in zip(rows, self._slots_on(rows), start.allocation, strict=True):
+            self.slots[row] = 0 if exclusive else left - share.slots
             if share.memory_mib:
                 self.memory_mib[row] = self._memory_on(row) - share.memory_mib
             if share.gpu_memory_mib:
@@ -210,7 +193,7 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
         if headroom is not None and not _is_within(cluster, headroom, start):
             decision.reply += 1
             continue
-        if room is not None:
+        if room is not None and start is not starts[-1]:
             room.take(start, exclusive)
         taken.setdefault(start.job, set()).add(start.index)
         decision.events.append(dispatch(cluster, start, now))

@@ -172,7 +172,7 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     priority = record.priority  # above the highest, if an administrator gave it
     if command.job.priority != priority:
         priority = priority_of(cluster, command.job, command.caller)
-    job = replace(command.job, id=record.id, shared=shared, dependency=dependency, priority=priority)
+    job = command.job._replace(id=record.id, shared=shared, dependency=dependency, priority=priority)
     return _modified(cluster, record, job, command, now)
 
 
@@ -211,7 +211,7 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
     queue = _queue_of_changed(cluster, job, command)
     shared = replace(job.shared, queue=queue.name, rerunnable=wanted.rerunnable)
     check_share(cluster, shared)
-    new = replace(command.job, id=job.id, shared=shared, dependency=None, priority=job.priority)
+    new = command.job._replace(id=job.id, shared=shared, dependency=None, priority=job.priority)
     return _modified(cluster, job, new, command, now)
 
 

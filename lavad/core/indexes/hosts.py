@@ -313,17 +313,17 @@ class HostTable:
             if not more:
                 self._gpu_held[row] &= ~(1 << gpu)
 
-    def take_all(self, rows: list[int], shares: Allocation, whole: bool) -> None:
-        """Book host shares, each on its row; a host has one at most."""
-        if whole or len(rows) < _MANY or not _are_slots(shares):
+    def take_all(self, rows: list[int], shares: Allocation, whole: bool, is_plain: bool) -> None:
+        """Book host shares, each on its row; a host has one at most. ``is_plain``: they hold nothing but slots."""
+        if len(rows) < _MANY or whole or not is_plain:
             for row, share in zip(rows, shares, strict=True):
                 self.take(row, share, whole)
             return
         self._move_slots(rows, [-share.slots for share in shares], 1)
 
-    def give_back_all(self, rows: list[int], shares: Allocation, whole: bool) -> None:
+    def give_back_all(self, rows: list[int], shares: Allocation, whole: bool, is_plain: bool) -> None:
         """Undo ``take_all``."""
-        if whole or len(rows) < _MANY or not _are_slots(shares):
+        if len(rows) < _MANY or whole or not is_plain:
             for row, share in zip(rows, shares, strict=True):
                 self.give_back(row, share, whole)
             return
@@ -334,14 +334,18 @@ class HostTable:
         at = np.array(rows)
         self._note_moved("slots")
         self.attempts[at] += attempts
-        free = self.slots_free[at]
-        if free.min() < 0 or (free + slots).min() < 0:
+        before: list[int] = self.slots_free[at].tolist()
+        after = [free + more for free, more in zip(before, slots, strict=True)]
+        if min(before) < 0 or min(after) < 0:
             for row, more in zip(rows, slots, strict=True):
                 self._add_slots(row, more)
             return
-        self.slots_free[at] = free + slots
-        is_open = self._is_open
-        self.slots_open += sum([more for row, more in zip(rows, slots, strict=True) if is_open[row]])
+        self.slots_free[at] = after
+        if self.are_open(rows):
+            self.slots_open += sum(slots)
+        else:
+            is_open = self._is_open
+            self.slots_open += sum([more for row, more in zip(rows, slots, strict=True) if is_open[row]])
 
     def give_back(self, row: int, share: HostShare, whole: bool) -> None:
         """Undo ``take``."""
@@ -399,6 +403,10 @@ class HostTable:
         """May this host take anything now?"""
         return self._is_open[row]
 
+    def are_open(self, rows: list[int]) -> bool:
+        """May all of these hosts take anything now?"""
+        return all(map(self._is_open.__getitem__, rows))
+
     def room_of(self, row: int) -> tuple[int, int, int]:
         """Free slots, memory and GPUs of one host."""
         return int(self.slots_free[row]), int(self.memory_free_mib[row]), int(self.gpus_free[row])
@@ -411,6 +419,11 @@ class HostTable:
                 self._plain_shares.clear()
             known = self._plain_shares[row, slots] = HostShare(self.names[row], slots, 0, (), (slots,))
         return known
+
+    def plain_shares(self, rows: list[int], slots: list[int]) -> Allocation:
+        """The same on several hosts, of which those give nothing that have no slots here."""
+        known, make = self._plain_shares, self.plain_share
+        return tuple([known.get(both) or make(*both) for both in zip(rows, slots, strict=True) if both[1]])
 
     def open_rows(self) -> NDArray[np.bool_]:
         """Which hosts may take anything now, over the rows in use."""
@@ -450,11 +463,6 @@ def _device_model(facts: HostFacts, number: int) -> str:
 def natural(name: str) -> list[tuple[int, str]]:
     """Sort key under which numbers in names count as numbers."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
-def _are_slots(shares: Allocation) -> bool:
-    """Nothing but slots?"""
-    return not any([share.memory_mib or share.gpus or share.resources or share.cpus for share in shares])
 
 
 def _cpus_of(share: HostShare) -> int:

@@ -61,6 +61,7 @@ class Agenda:
         self.headroom: Headroom | None = None
         self._windows_change_at = 0.0
         self._needs: dict[Request, Need] = {}
+        self._reordered: set[str] = set()  # queues whose order changes with time while reservations depend on it
         self.ranking: Ranking
         self.policy: Policy | None = None  # under which all this was found out
 
@@ -80,7 +81,8 @@ class Agenda:
             self._gather_limited(cluster, now)
         for key in fresh:
             self._add_fresh(cluster, key)
-        self.growers.gather(cluster, bool(changed or cluster.touched), now)
+        if cluster.resizable:
+            self.growers.gather(cluster, bool(changed or cluster.touched), now)
         for key in self.takers.gather(cluster, changed, cluster.touched, now):
             self._add(cluster, key)
         self._gather_moved(cluster)
@@ -171,7 +173,7 @@ class Agenda:
 
     def _gather_reordered(self, cluster: Cluster) -> None:
         """Where ranks change as time goes by and reservations depend on them, all that waits is looked at anew."""
-        names = {queue.name for queue in cluster.policy.queues if self.ranking.is_reordered(queue)}
+        names = self._reordered
         if not names:
             return
         self.book.write([one for one in self.book.reservations if one.key.queue not in names], self.book.full - names)
@@ -234,7 +236,7 @@ class Agenda:
         if key.request.slots_min > cluster.table.slots_open and key in cluster.pending.buckets and key not in self.due:
             rank = self.ranking.of(key, cluster.pending.buckets[key].head())
             queue = cluster.policy.by_name[key.queue]
-            is_behind = self.ranking.is_reordered(queue) or (rank is not None and self.book.is_behind(queue, rank))
+            is_behind = queue.name in self._reordered or (rank is not None and self.book.is_behind(queue, rank))
             if rank is not None and is_behind and key.queue not in cluster.rights.takers:
                 self.book.held.discard(key)
                 self.limited.discard(key)
@@ -278,6 +280,7 @@ class Agenda:
         self.takers.look_at_everything(cluster)
         self.is_under_way, self.reached = False, {}
         self.ranking = Ranking(cluster, now)
+        self._reordered = {queue.name for queue in cluster.policy.queues if self.ranking.is_reordered(queue)}
         for key in cluster.pending.buckets:
             self._add(cluster, key)
 

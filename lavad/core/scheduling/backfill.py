@@ -128,6 +128,8 @@ class Gate:
         """Write down who holds a reservation."""
         if self._carried:
             self._carry(_LAST, 0, 0)
+        if not (self._made or self._book.reservations or self._book.full):
+            return
         full = {name for name, left in self._depth_left.items() if not left} | self._barred
         if len(self._blocked):
             full |= self._book.full  # whoever may move up is only looked for when it matters

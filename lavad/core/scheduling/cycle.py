@@ -22,6 +22,7 @@ from lavad.core.scheduling.takeover import Attempted
 from lavad.core.scheduling.walk import Cursor
 
 _ITS_TURN_IS_OVER: First = (float("-inf"),)
+_NOTHING = Plan()
 _WORK_OF_A_START = 8  # hosts that could be looked at in the time that a start takes besides
 
 
@@ -80,8 +81,10 @@ class _Slice:
         if self.left is not None:
             heapq.heappush(self.lane.order, self.left)
         self.gate.close()
-        self._put_limited_aside()
-        self.agenda.reached |= {key: self.begun[key].place for key in self.refused if key in self.agenda.due}
+        if self.gate.limited:
+            self._put_limited_aside()
+        for key in self.refused & self.agenda.due:
+            self.agenda.reached[key] = self.begun[key].place
         has_woken = self.has_woken
         if not has_woken:
             self.agenda.grown.clear()
@@ -96,8 +99,7 @@ class _Slice:
         for key, counter in self.gate.limited:
             if key not in agenda.due and (key in agenda.blocked or key in agenda.book.held):
                 agenda.wait_for_limit(self.cluster, key, counter)
-        if self.gate.limited:  # what was promised to them is free again
-            agenda.call_held(self.cluster)
+        agenda.call_held(self.cluster)  # what was promised to them is free again
 
     def _next(self) -> tuple[BucketKey, Cursor] | None:
         """The bucket that goes first, with its cursor on its first job; None when there is none."""
@@ -334,5 +336,5 @@ def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan
         agenda.grown.clear()
         agenda.vain.clear()
         agenda.is_under_way = False
-        return agenda.takers.behind(cluster) or agenda.growers.behind(cluster, agenda.book, now) or Plan()
+        return agenda.takers.behind(cluster) or agenda.growers.behind(cluster, agenda.book, now) or _NOTHING
     return _Slice(cluster, agenda, woken, steps, now).run()

@@ -42,7 +42,7 @@ class Growers:
 
     def gather(self, cluster: Cluster, has_changed: bool, now: float) -> None:
         """Take over what has changed."""
-        if cluster.resizable and (has_changed or self.retry_at <= now):
+        if has_changed or self.retry_at <= now:
             self.is_due = True
 
     def behind(self, cluster: Cluster, book: Book, now: float) -> Plan | None:

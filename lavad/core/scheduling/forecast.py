@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
+from lavad.core.allocations import are_slots
 from lavad.core.cluster import Cluster
 from lavad.core.headroom import Headroom
 from lavad.core.indexes.pending import Bucket, BucketKey
@@ -236,7 +237,7 @@ class _Future:
 
     def _take(self, job: _Waiting, allocation: Allocation, at: float) -> None:
         rows = [self.table.rows[share.host] for share in allocation]
-        self.table.take_all(rows, allocation, job.request.exclusive)
+        self.table.take_all(rows, allocation, job.request.exclusive, are_slots(allocation))
         end = at + job.run_limit_s if job.run_limit_s else NEVER
         self.has_unlimited = self.has_unlimited or not job.run_limit_s
         self._taken += 1

@@ -133,8 +133,7 @@ def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_n
         last -= 1
     candidates.start = last
     room.note_taken(rows, chosen)
-    share = room.table.plain_share
-    return tuple([share(row, slots) for row, slots in zip(rows, chosen, strict=True) if slots])
+    return room.table.plain_shares(rows, chosen)
 
 
 def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:

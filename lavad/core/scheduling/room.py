@@ -115,7 +115,8 @@ class Room:
         self.version = 0  # raised whenever something is taken or put back
         self._open = table.open_rows()
         self._free: dict[int, Free] = {}
-        self._slots_taken: dict[int, int] = {}  # by plain requests, from hosts that are in no other way of interest
+        self._taken: dict[int, int] = {}  # slots, by plain requests, from hosts that are in no other way of interest
+        self._noted: list[tuple[list[int], list[int]]] = []  # the same, by host and slots, not entered there yet
         self._left: dict[tuple[str, int], Left] = {}
         self._plain: Candidates | None = None
         self._plain_slots: list[int] | None = None
@@ -216,10 +217,17 @@ class Room:
 
     def note_taken(self, rows: list[int], slots: list[int]) -> None:
         """Slots were taken from these hosts in the list of free slots."""
-        taken = self._slots_taken
         self.version += 1
-        for row, more in zip(rows, slots, strict=True):
-            taken[row] = taken.get(row, 0) + more
+        self._noted.append((rows, slots))
+
+    @property
+    def _slots_taken(self) -> dict[int, int]:
+        if self._noted:
+            taken, noted, self._noted = self._taken, self._noted, []
+            for rows, slots in noted:
+                for row, more in zip(rows, slots, strict=True):
+                    taken[row] = taken.get(row, 0) + more
+        return self._taken
 
     def take_slots(self, row: int, slots: int) -> None:
         """Take slots and nothing else."""
