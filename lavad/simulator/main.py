@@ -152,6 +152,8 @@ def _run(arguments: argparse.Namespace, replay: Replay, dropped: Counter[str], l
     wall_s = time.perf_counter() - began
     for reason, count in (dropped + replay.refused).items():
         sys.stderr.write(f"dropped {count} of {lines} jobs: {reason}\n")
+    if not ran:
+        sys.stderr.write("no job was left to replay: all figures are zero\n")
     if arguments.starts:
         arguments.starts.write_text("".join(f"{job.name} {_time(job.start_s)}\n" for job in ran))
     return ran, wall_s

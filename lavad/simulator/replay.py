@@ -63,7 +63,7 @@ class Replay:
         self.refused: Counter[str] = Counter()
         self.cluster = Cluster(policy)
         self.agenda = Agenda()
-        self._submissions = submissions
+        self._submissions, self._began_at = _from_zero(submissions)
         self._hosts = hosts
         self._is_brief = is_brief
         self._follows_clock = not is_brief and _follows_clock(policy)
@@ -98,7 +98,10 @@ class Replay:
                 self._schedule(now)
         if self._left:
             raise StuckError(f"{self._left} jobs can never start on this machine under this policy")
-        return [self._ran[key] for key in sorted(self._ran)]
+        ran = [self._ran[key] for key in sorted(self._ran)]
+        if not self._began_at:
+            return ran
+        return [_later(one, self._began_at) for one in ran]
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -232,6 +235,18 @@ class Replay:
             run.ends_at, run.stopped_s = now + run.left_s, run.stopped_s + now - run.stopped_at
             self._ran[place, key.index] = self._ran[place, key.index]._replace(stopped_s=run.stopped_s)
             heapq.heappush(self._ends, (run.ends_at, place, key))
+
+
+def _from_zero(submissions: Sequence[Submission]) -> tuple[Sequence[Submission], float]:
+    """The same submissions at no time before zero, which the core takes for the beginning of all time."""
+    first = submissions[0].at if submissions else 0
+    if first >= 0:
+        return submissions, 0
+    return [one._replace(at=one.at - first) for one in submissions], first
+
+
+def _later(ran: Ran, seconds: float) -> Ran:
+    return ran._replace(submit_s=ran.submit_s + seconds, start_s=ran.start_s + seconds)
 
 
 def _follows_clock(policy: Policy) -> bool:

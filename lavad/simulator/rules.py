@@ -24,6 +24,8 @@ def configured(directory: Path | None, environment: Mapping[str, str]) -> Policy
     place = directory or _own_directory(environment)
     if place is None:
         return Policy()
+    if not place.is_dir():
+        raise ConfError(f"{place}: there is no such directory.")
     loaded = _read(place, environment)
     if loaded.errors:
         raise ConfError("\n".join(map(str, loaded.errors)))

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -69,10 +70,15 @@ def read_trace(path: Path, processors: int | None = None, limit: int | None = No
         raise TraceError(f"{path}: {error.strerror or error}") from error
 
 
-def _opened(path: Path) -> "gzip.GzipFile":
+@contextmanager
+def _opened(path: Path) -> Iterator[Iterable[bytes]]:
+    """Its lines. The file is opened once, so that it may be a pipe."""
     with path.open("rb") as file:
-        is_packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if is_packed else path.open("rb")  # type: ignore[return-value]  # both give lines of bytes
+        if file.peek(2)[:2] != b"\x1f\x8b":
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as packed:
+            yield packed
 
 
 def _trace(path: Path, lines: Iterable[bytes], processors: int | None, limit: int | None) -> Trace:
