@@ -150,6 +150,12 @@ class Client:
 
         return cluster_pb2.QueuesReply.FromString(self._one(CLUSTER + "Queues", request.SerializeToString()))
 
+    def resources(self) -> "cluster_pb2.ResourcesReply":
+        """The site's own resources."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.ResourcesReply.FromString(self._one(CLUSTER + "Resources", b""))
+
     def users(self, request: "cluster_pb2.UsersRequest") -> "cluster_pb2.UsersReply":
         """What users and groups have, and may have."""
         from protos import cluster_pb2

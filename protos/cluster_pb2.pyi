@@ -517,6 +517,40 @@ class LimitsReply(_message.Message):
     limits: _containers.RepeatedCompositeFieldContainer[LimitRecord]
     def __init__(self, limits: _Optional[_Iterable[_Union[LimitRecord, _Mapping]]] = ...) -> None: ...
 
+class ResourcesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ResourcesReply(_message.Message):
+    __slots__ = ("resources",)
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    resources: _containers.RepeatedCompositeFieldContainer[ResourceRecord]
+    def __init__(self, resources: _Optional[_Iterable[_Union[ResourceRecord, _Mapping]]] = ...) -> None: ...
+
+class ResourceRecord(_message.Message):
+    __slots__ = ("name", "dynamic", "instances")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DYNAMIC_FIELD_NUMBER: _ClassVar[int]
+    INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    dynamic: bool
+    instances: _containers.RepeatedCompositeFieldContainer[ResourceInstance]
+    def __init__(self, name: _Optional[str] = ..., dynamic: _Optional[bool] = ..., instances: _Optional[_Iterable[_Union[ResourceInstance, _Mapping]]] = ...) -> None: ...
+
+class ResourceInstance(_message.Message):
+    __slots__ = ("hosts", "shared", "total", "reserved", "value")
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    shared: bool
+    total: float
+    reserved: float
+    value: str
+    def __init__(self, hosts: _Optional[_Iterable[str]] = ..., shared: _Optional[bool] = ..., total: _Optional[float] = ..., reserved: _Optional[float] = ..., value: _Optional[str] = ...) -> None: ...
+
 class ConfigureRequest(_message.Message):
     __slots__ = ("apply",)
     APPLY_FIELD_NUMBER: _ClassVar[int]

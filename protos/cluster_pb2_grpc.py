@@ -69,6 +69,11 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.LimitsRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.LimitsReply.FromString,
                 _registered_method=True)
+        self.Resources = channel.unary_unary(
+                '/lava.v1.ClusterService/Resources',
+                request_serializer=protos_dot_cluster__pb2.ResourcesRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.ResourcesReply.FromString,
+                _registered_method=True)
         self.Configure = channel.unary_unary(
                 '/lava.v1.ClusterService/Configure',
                 request_serializer=protos_dot_cluster__pb2.ConfigureRequest.SerializeToString,
@@ -131,6 +136,12 @@ class ClusterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Resources(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Configure(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -186,6 +197,11 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.Limits,
                     request_deserializer=protos_dot_cluster__pb2.LimitsRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.LimitsReply.SerializeToString,
+            ),
+            'Resources': grpc.unary_unary_rpc_method_handler(
+                    servicer.Resources,
+                    request_deserializer=protos_dot_cluster__pb2.ResourcesRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.ResourcesReply.SerializeToString,
             ),
             'Configure': grpc.unary_unary_rpc_method_handler(
                     servicer.Configure,
@@ -392,6 +408,33 @@ class ClusterService:
             '/lava.v1.ClusterService/Limits',
             protos_dot_cluster__pb2.LimitsRequest.SerializeToString,
             protos_dot_cluster__pb2.LimitsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Resources(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Resources',
+            protos_dot_cluster__pb2.ResourcesRequest.SerializeToString,
+            protos_dot_cluster__pb2.ResourcesReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,5 +1,6 @@
 """bhosts: the hosts that run jobs, and how full they are. Jobs are counted in slots, as LSF does."""
 
+from lavactl import resources
 from lavactl.errors import FAILURE
 from lavactl.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name
 from lavactl.load import HEADER_WITH_IO, load_columns
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: bhosts [-w | -l | -gpu | -o "field ..." [-json]] [-noheader] [host ... | host_group ...]
+       bhosts -s [resource ...]
        bhosts -h | -V
 """
 NOT_YET = "not supported yet."
@@ -24,9 +26,9 @@ GRAMMAR = Grammar(
     "bhosts",
     USAGE,
     {
-        **dict.fromkeys(("w", "l", "gpu", "noheader", "json", "a", "X"), FLAG),
+        **dict.fromkeys(("w", "l", "s", "gpu", "noheader", "json", "a", "X"), FLAG),
         "o": VALUE,
-        **dict.fromkeys(("R", "s", "x", "e", "aff", "alloc", "cname", "rc", "loc", "sl", "rconly", "noinfo"), NOT_YET),
+        **dict.fromkeys(("R", "x", "e", "aff", "alloc", "cname", "rc", "loc", "sl", "rconly", "noinfo"), NOT_YET),
     },
 )
 HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV"
@@ -66,6 +68,8 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if "json" in options and "o" not in options:
         raise GRAMMAR.wrong("-json needs -o")
+    if "s" in options:
+        return resources.show_amounts(options.words, io)
     form = chosen_form(options, io)
     hosts, complete = fetch_hosts(
         options.words, io, clients_too=False, unknown="Bad host name, host group name or cluster name"
@@ -73,7 +77,8 @@ def main(argv: list[str], io: "Io") -> int:
     if form is not None:
         show_fields(hosts, form, options, io)
     elif "l" in options:
-        io.print("\n".join(long_text(host) for host in hosts), end="")
+        own = resources.of_hosts(io.client().resources().resources)
+        io.print("\n".join(long_text(host, own.get(host.facts.name, {})) for host in hosts), end="")
     elif hosts:
         show_table(hosts, options, io)
     if not hosts and complete:
@@ -153,8 +158,8 @@ def show_fields(hosts: list[cluster_pb2.HostRecord], text: str, options: Options
     return io.print("".join(lines), end="")
 
 
-def long_text(host: cluster_pb2.HostRecord) -> str:
-    """One host in full."""
+def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceInstance]) -> str:
+    """One host in full. ``own``: what it has of the site's resources."""
     lines = [
         f"HOST  {host.facts.name}",
         LONG_HEADER,
@@ -164,6 +169,7 @@ def long_text(host: cluster_pb2.HostRecord) -> str:
         f"           {HEADER_WITH_IO}",
         f" Total     {load_columns(host.load, with_io=True)}" if not is_down(host) else " Total         -",
         f" Reserved  {reserved(host)}",
+        *resources.own_table(own),
         "",
         " LOAD THRESHOLD USED FOR SCHEDULING:",
         *threshold_lines(host.thresholds),

@@ -1,5 +1,6 @@
 """lshosts: what the hosts are: type, model, processors, memory, resources."""
 
+from lavactl import resources
 from lavactl.errors import FAILURE
 from lavactl.hosts import fetch_hosts, gpus_of, model_name
 from lavactl.options import FLAG, Grammar, answered
@@ -15,14 +16,15 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: lshosts [-w | -l | -gpu] [host ...]
+       lshosts -s [resource ...]
        lshosts -h | -V
 """
 GRAMMAR = Grammar(
     "lshosts",
     USAGE,
     {
-        **dict.fromkeys(("w", "l", "gpu"), FLAG),
-        **dict.fromkeys(("R", "s", "mig", "T", "o", "json", "cname", "a"), "not supported yet."),
+        **dict.fromkeys(("w", "l", "s", "gpu"), FLAG),
+        **dict.fromkeys(("R", "mig", "T", "o", "json", "cname", "a"), "not supported yet."),
     },
 )
 HEADER = "HOST_NAME      type    model  cpuf ncpus maxmem maxswp server RESOURCES"
@@ -36,6 +38,8 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
+    if "s" in options:
+        return resources.show_values(options.words, io, dynamic=False)
     hosts, complete = fetch_hosts(options.words, io, clients_too=True, unknown="Unknown host name")
     if not hosts:
         if complete:

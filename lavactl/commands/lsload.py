@@ -1,5 +1,6 @@
 """lsload: the load of every host."""
 
+from lavactl import resources
 from lavactl.errors import FAILURE
 from lavactl.hosts import GPU_MODES, fetch_hosts, gpus_of, is_down, model_name
 from lavactl.load import HEADER, HEADER_WITH_IO, load_columns
@@ -15,14 +16,15 @@ if TYPE_CHECKING:
 
 USAGE = """\
 Usage: lsload [-w | -l | -gpu | -gpuload] [host ...]
+       lsload -s [resource ...]
        lsload -h | -V
 """
 GRAMMAR = Grammar(
     "lsload",
     USAGE,
     {
-        **dict.fromkeys(("w", "l", "gpu", "gpuload"), FLAG),
-        **dict.fromkeys(("N", "E", "I", "n", "R", "s", "o", "json", "a", "cname"), "not supported yet."),
+        **dict.fromkeys(("w", "l", "s", "gpu", "gpuload"), FLAG),
+        **dict.fromkeys(("N", "E", "I", "n", "R", "o", "json", "a", "cname"), "not supported yet."),
     },
 )
 GPU_HEADER = "HOST_NAME       status  ngpus  gpu_shared_avg_mut  gpu_shared_avg_ut  ngpus_physical"
@@ -37,6 +39,8 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
+    if "s" in options:
+        return resources.show_values(options.words, io, dynamic=True)
     hosts, complete = fetch_hosts(options.words, io, clients_too=True, unknown="Unknown host name")
     if not hosts:
         if complete:
@@ -49,20 +53,29 @@ def main(argv: list[str], io: "Io") -> int:
         io.print(GPU_HEADER)
         io.print("".join(gpu_row(host) for host in hosts), end="")
     else:
-        with_io = "l" in options
-        width = max(len(host.facts.name) for host in hosts) if "w" in options or with_io else 15
-        io.print(f"{'HOST_NAME':<{max(width, 15)}} status{HEADER_WITH_IO[1:] if with_io else HEADER}")
-        io.print("".join(row(host, max(width, 15), with_io) for host in hosts), end="")
+        show_table(hosts, io, is_wide="w" in options, is_long="l" in options)
     return 0 if complete else FAILURE
+
+
+def show_table(hosts: "list[Host]", io: "Io", *, is_wide: bool, is_long: bool) -> None:
+    """Default, -w with whole names, -l with io and what elims report as well."""
+    records = io.client().resources().resources if is_long else ()
+    names, own = resources.load_names(records), resources.of_hosts(records)
+    width = max(15, *(len(host.facts.name) for host in hosts)) if is_wide or is_long else 15
+    header = HEADER_WITH_IO[1:] + resources.load_header(names) if is_long else HEADER
+    io.print(f"{'HOST_NAME':<{width}} status{header}")
+    for host in hosts:
+        more = "" if is_down(host) else resources.load_values(names, own.get(host.facts.name, {}))
+        io.print(row(host, width, is_long) + more)
 
 
 def row(host: "Host", width: int, with_io: bool) -> str:
     """One line of the table; a host that is down has no values."""
     name = host.facts.name if width > 15 else host.facts.name[:15]
     if is_down(host):
-        return f"{name:<{width}} {'unavail':>6}\n"
+        return f"{name:<{width}} {'unavail':>6}"
     columns = load_columns(host.load, with_io=with_io)
-    return f"{name:<{width}} {'ok':>6}{columns[1:] if with_io else columns}\n"
+    return f"{name:<{width}} {'ok':>6}{columns[1:] if with_io else columns}"
 
 
 def gpu_row(host: "Host") -> str:

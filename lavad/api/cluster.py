@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import grpc
 
-from lavad.api import identity, rule_records, user_records
+from lavad.api import identity, resource_records, rule_records, user_records
 from lavad.api.agents import AgentService
 from lavad.api.configuration import Configurator
 from lavad.api.control import control
@@ -185,6 +185,11 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         """blimits."""
         await identity.caller(context, self.settings)
         return rule_records.limits_reply(self.engine.cluster)
+
+    async def Resources(self, request: pb.ResourcesRequest, context: identity.Context) -> pb.ResourcesReply:
+        """The -s of bhosts, lsload and lshosts, and the site's columns of their -l."""
+        await identity.caller(context, self.settings)
+        return resource_records.resources_reply(self.engine.cluster, self.agents.loads)
 
     async def Configure(self, request: pb.ConfigureRequest, context: identity.Context) -> pb.ConfigureReply:
         """badmin ckconfig and badmin reconfig."""

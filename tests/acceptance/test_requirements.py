@@ -1,6 +1,7 @@
 """What jobs ask of hosts, with real processes: order, -m, same, resources of the site, elims, bound processors."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +122,11 @@ def test_a_shared_licence_goes_from_job_to_job(site: Cluster) -> None:
     a = site.submit("-R", "rusage[lic=1]", "sleep 300")
     wait_for(lambda: _runs(site, a), 30, "the first job to run")
     b = site.submit("-R", "rusage[lic=1]", "sleep 300")
+    _, row = site.run("bhosts", "-s", "lic").stdout.splitlines()
+    assert row.split() == ["lic", "0.0", "1.0", *site.hosts()]
+    assert site.run("lshosts", "-s").stdout.splitlines()[1].split() == ["lic", "1.0", *site.hosts()]
+    assert re.search(r"lic .*\n Total .* 1\.0.*\n Reserved .* 1\.0", site.run("bhosts", "-l").stdout)
+    assert "No dynamic shared resources defined" in site.run("lsload", "-s").stdout
     reason = "Job's requirements for reserving resource (lic) not satisfied"
     wait_for(lambda: reason in site.run("bjobs", "-l", str(b)).stdout, 30, "the reason to be told")
     site.run("bkill", str(a))
@@ -141,6 +147,10 @@ def test_what_an_elim_reports_lets_a_job_start(site: Cluster) -> None:
     assert not _runs(site, job)
     amount.write_text("60")
     wait_for(lambda: _runs(site, job), 40, "the job to start when the elim says so")
+    first = site.hosts()[0]
+    header, *rows = site.run("lsload", "-l").stdout.splitlines()
+    assert header.split()[-1] == "scratch"
+    assert [row.split()[-1] for row in rows if row.startswith(first)] == ["60.0"]
     _empty(site)
 
 

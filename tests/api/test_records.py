@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 from lavad.api.queue_records import queue_record
+from lavad.api.resource_records import resources_reply
 from lavad.api.rule_records import limits_reply, parameters_reply
 from lavad.api.user_records import groups_reply, users_reply
+from lavad.core.policy import Policy
 from protos import cluster_pb2 as pb
 from tests.builders import Story, a_host, a_job
 from tests.config.files import SITE, loaded
+from tests.transcripts import site
 
 
 def a_site() -> Story:
@@ -85,3 +88,21 @@ def test_parameters_and_limits() -> None:
         "RESOURCE lic_flow": "12",
     }  # fmt: skip
     assert limits["per_core"] == {"PER_HOST": "all", "SLOTS_PER_PROCESSOR": "1.5"}
+
+
+def test_resources_of_the_site() -> None:
+    """Shared amounts with what jobs hold of them, strings, and what an elim has said or not yet."""
+    policy = site.policy(["lic=4@all", "place=north@n1,n2", "scratch=elim@each", "ssd=@n1"], Policy())
+    story = Story(a_host("n1"), a_host("n2"), policy=policy)
+    story.submit(a_job(1, rusage="lic=1.5"))
+    story.plan()
+    loads = {"n2": pb.Load(external={"scratch": 30.0})}
+    story.cluster.table.set_external(story.cluster.hosts["n2"].row, {"scratch": 30.0})
+    found = {one.name: one for one in resources_reply(story.cluster, loads).resources}
+    assert list(found) == ["lic", "place", "scratch"]
+    (lic,) = found["lic"].instances
+    assert (list(lic.hosts), lic.shared, lic.total, lic.reserved) == (["n1", "n2"], True, 4.0, 1.5)
+    assert [(list(one.hosts), one.value) for one in found["place"].instances] == [(["n1", "n2"], "north")]
+    assert found["scratch"].dynamic
+    told = [(list(one.hosts), one.shared, one.HasField("total"), one.total) for one in found["scratch"].instances]
+    assert told == [(["n1"], False, False, 0.0), (["n2"], False, True, 30.0)]

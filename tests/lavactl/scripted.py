@@ -39,6 +39,7 @@ class ScriptedClient:
         self.installation_reply = cluster_pb2.ParametersReply()
         self.status_reply = cluster_pb2.StatusReply()
         self.limits_reply = cluster_pb2.LimitsReply()
+        self.resources_reply = cluster_pb2.ResourcesReply()
         self.configure_reply = cluster_pb2.ConfigureReply()
         self.control_reply = cluster_pb2.ControlReply()
         self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
@@ -113,6 +114,9 @@ class ScriptedClient:
         chosen = [known[name] for name in request.names if name in known] if request.names else self.host_records
         missing = [name for name in request.names if name not in known]
         return iter([cluster_pb2.HostsPage(hosts=chosen, missing=missing)])
+
+    def resources(self) -> cluster_pb2.ResourcesReply:
+        return self.resources_reply
 
     def queues(self, request: cluster_pb2.QueuesRequest) -> cluster_pb2.QueuesReply:
         self.asked.append(request)

@@ -1,0 +1,54 @@
+"""The site's own resources as users see them: how much of each there is, where, and what jobs have reserved."""
+
+from collections.abc import Iterator, Mapping
+
+from lavad.core.cluster import Cluster
+from lavad.core.indexes.hosts import natural
+from lavad.core.indexes.site import PARTS, Amounts
+from lavad.core.policy import Resource, ResourceKind
+from protos import cluster_pb2 as pb
+
+
+def resources_reply(cluster: Cluster, loads: Mapping[str, pb.Load]) -> pb.ResourcesReply:
+    """Every numeric and string resource of lsf.shared that some host has. ``loads``: what elims said last, by host."""
+    reply = pb.ResourcesReply()
+    for resource in cluster.policy.resources.values():
+        record = pb.ResourceRecord(name=resource.name, dynamic=resource.interval_s > 0)
+        record.instances.extend(_instances(cluster, resource, loads))
+        if record.instances:
+            reply.resources.append(record)
+    return reply
+
+
+def _instances(cluster: Cluster, resource: Resource, loads: Mapping[str, pb.Load]) -> Iterator[pb.ResourceInstance]:
+    if resource.kind is ResourceKind.STRING:
+        yield from _strings(cluster, resource.name)
+    elif resource.kind is ResourceKind.NUMERIC:
+        amounts = cluster.table.site.amounts(resource.name)
+        if amounts is not None:
+            yield from _amounts(cluster, amounts, resource.interval_s > 0, loads)
+
+
+def _strings(cluster: Cluster, name: str) -> Iterator[pb.ResourceInstance]:
+    for one in cluster.policy.resource_map:
+        hosts = _servers(cluster, [host for host in cluster.hosts if host in one.hosts]) if one.resource == name else []
+        if hosts:
+            yield pb.ResourceInstance(hosts=hosts, shared=one.is_shared, value=one.value)
+
+
+def _amounts(
+    cluster: Cluster, amounts: Amounts, is_dynamic: bool, loads: Mapping[str, pb.Load]
+) -> Iterator[pb.ResourceInstance]:
+    for store in amounts.stores:
+        hosts = _servers(cluster, [cluster.table.names[row] for row in store.rows])
+        if not hosts:
+            continue
+        found = pb.ResourceInstance(hosts=hosts, shared=store.is_shared, reserved=store.held / PARTS)
+        if not is_dynamic or any(host in loads and amounts.name in loads[host].external for host in hosts):
+            found.total = store.total / PARTS
+        yield found
+
+
+def _servers(cluster: Cluster, hosts: list[str]) -> list[str]:
+    """Those that run jobs: all that ``all`` means in a ResourceMap."""
+    return sorted((host for host in hosts if cluster.hosts[host].facts.server), key=natural)
