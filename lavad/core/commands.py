@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from lavad.core.events import NewJob
 from lavad.core.model import HostFacts, JobState, Key, RoleAsked
@@ -219,8 +220,7 @@ class ReportStarted:
     exec_cwd: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFinished:
+class ReportFinished(NamedTuple):
     host: str
     key: Key
     status: int

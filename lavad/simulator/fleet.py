@@ -230,7 +230,9 @@ class SimulatedHost:
 
     def _keep(self, key: Key, report: c.AgentReport) -> None:
         entry = self.journal[key]
-        if not isinstance(report, c.ReportStarted):
+        if isinstance(report, c.ReportFinished):
+            report = report._replace(version=entry.version)
+        elif not isinstance(report, c.ReportStarted):
             report = replace(report, version=entry.version)
         entry.last = report
         self.world.say(self, [report])

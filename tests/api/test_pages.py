@@ -25,8 +25,7 @@ def test_a_page_is_bounded_in_bytes(monkeypatch: Any) -> None:
     long = "\N{GRINNING FACE}" * 4000
     words = pack_text(name=long, command=long, cwd=long, output=long, error=long, description=long)
     for _ in range(JOBS):
-        job = new_job()
-        object.__setattr__(job, "text", words)
+        job = new_job()._replace(text=words)
         step(cluster, c.SubmitJob(job, ROOT), 1000.0)
 
     async def somebody(context: Any, settings: Settings) -> c.Caller:

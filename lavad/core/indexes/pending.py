@@ -165,12 +165,13 @@ class PendingIndex:
     def key_of(self, shared: Shared) -> BucketKey | None:
         """The bucket of all jobs submitted like this one, or None when none of them waits."""
         newest = self._newest.get(shared)
-        if newest is not None and newest in self.buckets:
-            return newest
-        key = self._keys.get(self.kind_of(shared))
-        if key is not None:
-            self._note_newest(shared, key)
-        return key
+        if newest is None:
+            newest = self._keys.get(self.kind_of(shared))
+            if newest is not None:
+                self._note_newest(shared, newest)
+        elif newest not in self.buckets:
+            newest = self._keys.get(newest.kind)
+        return newest
 
     def add(self, shared: Shared, entry: Entry) -> None:
         """A job or array may start from now on."""
@@ -189,7 +190,8 @@ class PendingIndex:
             self.fresh.add(key)
 
     def _new_key(self, shared: Shared) -> BucketKey:
-        kind = self.kind_of(shared)
+        newest = self._newest.get(shared)
+        kind = newest.kind if newest is not None else self.kind_of(shared)
         self._made += 1
         key = self._keys[kind] = BucketKey(kind, self._made)
         self._note_newest(shared, key)
