@@ -108,6 +108,10 @@ class Client:
         """Why jobs wait."""
         return messages.ExplainReply.FromString(self._one(JOBS + "Explain", request.SerializeToString()))
 
+    def dependencies(self, request: messages.DependenciesRequest) -> messages.DependenciesReply:
+        """Whom a job waits for, or who waits for it."""
+        return messages.DependenciesReply.FromString(self._one(JOBS + "Dependencies", request.SerializeToString()))
+
     def history(self, request: messages.HistoryRequest) -> "Iterator[jobs_pb2.HistoryPage]":
         """Pages of job histories."""
         from protos import jobs_pb2

@@ -22,7 +22,7 @@ COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts",
     "lsload", "lshosts", "lsid", "blaunch", "lavarun", "badmin",
     "busers", "bugroup", "bmgroup", "bparams", "blimits", "lsclusters", "lsadmin", "bresize",
-    "bmod", "bswitch", "btop", "bbot", "brequeue", "brun",
+    "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
 )  # fmt: skip
 SUBCOMMANDS = ("up", "down", "env", "init", "simulate")
 
@@ -276,3 +276,8 @@ def brequeue() -> None:
 def brun() -> None:
     """Entry point."""
     enter("brun")
+
+
+def bjdepinfo() -> None:
+    """Entry point."""
+    enter("bjdepinfo")

@@ -27,6 +27,9 @@ __all__ = [
     "ZOMBI",
     "ArrayCounts",
     "AttemptKey",
+    "DependenciesReply",
+    "DependenciesRequest",
+    "DependencyLink",
     "ExplainReply",
     "ExplainRequest",
     "Explanation",
@@ -104,6 +107,9 @@ if TYPE_CHECKING:
         STOP,
         TERMINATE,
         ArrayCounts,
+        DependenciesReply,
+        DependenciesRequest,
+        DependencyLink,
         ExplainReply,
         ExplainRequest,
         Explanation,
@@ -230,6 +236,11 @@ else:
     ForceRequest = _message("ForceRequest", "1 ref JobRef, 2 hosts HostShare*, 3 is_unconstrained t", JobRef, HostShare)
     ResizeRequest = _message("ResizeRequest", "1 ref JobRef, 2 action u, 3 what s, 4 tasks u, 5 notify s", JobRef)
     ResizeReply = _message("ResizeReply", "1 error s")
+    DependenciesRequest = _message("DependenciesRequest", "1 ref JobRef, 2 children t, 3 depth u", JobRef)
+    DependencyLink = _message("DependencyLink", "1 job u, 2 relative u, 3 index u, 4 status s, 5 name s, 6 level u")
+    DependenciesReply = _message(
+        "DependenciesReply", "1 error s, 2 condition s, 3 links DependencyLink*", DependencyLink
+    )
     WatchRequest = _message("WatchRequest", "1 refs JobRef*", JobRef)
     JobChange = _message("JobChange", "1 job u, 2 index u, 3 state u, 4 exit_status i, 5 exit_reason s, 6 hosts s*")
     ExplainRequest = _message("ExplainRequest", "1 refs JobRef*, 2 host_names t", JobRef)

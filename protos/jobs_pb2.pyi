@@ -568,3 +568,39 @@ class PeekRequest(_message.Message):
     follow: bool
     last_bytes: int
     def __init__(self, job: _Optional[_Union[PeekTicketRequest, _Mapping]] = ..., follow: _Optional[bool] = ..., last_bytes: _Optional[int] = ...) -> None: ...
+
+class DependenciesRequest(_message.Message):
+    __slots__ = ("ref", "children", "depth")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    CHILDREN_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    ref: _common_pb2.JobRef
+    children: bool
+    depth: int
+    def __init__(self, ref: _Optional[_Union[_common_pb2.JobRef, _Mapping]] = ..., children: _Optional[bool] = ..., depth: _Optional[int] = ...) -> None: ...
+
+class DependencyLink(_message.Message):
+    __slots__ = ("job", "relative", "index", "status", "name", "level")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    RELATIVE_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    job: int
+    relative: int
+    index: int
+    status: str
+    name: str
+    level: int
+    def __init__(self, job: _Optional[int] = ..., relative: _Optional[int] = ..., index: _Optional[int] = ..., status: _Optional[str] = ..., name: _Optional[str] = ..., level: _Optional[int] = ...) -> None: ...
+
+class DependenciesReply(_message.Message):
+    __slots__ = ("error", "condition", "links")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    condition: str
+    links: _containers.RepeatedCompositeFieldContainer[DependencyLink]
+    def __init__(self, error: _Optional[str] = ..., condition: _Optional[str] = ..., links: _Optional[_Iterable[_Union[DependencyLink, _Mapping]]] = ...) -> None: ...

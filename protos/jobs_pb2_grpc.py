@@ -79,6 +79,11 @@ class JobServiceStub:
                 request_serializer=protos_dot_jobs__pb2.ExplainRequest.SerializeToString,
                 response_deserializer=protos_dot_jobs__pb2.ExplainReply.FromString,
                 _registered_method=True)
+        self.Dependencies = channel.unary_unary(
+                '/lava.v1.JobService/Dependencies',
+                request_serializer=protos_dot_jobs__pb2.DependenciesRequest.SerializeToString,
+                response_deserializer=protos_dot_jobs__pb2.DependenciesReply.FromString,
+                _registered_method=True)
         self.History = channel.unary_stream(
                 '/lava.v1.JobService/History',
                 request_serializer=protos_dot_jobs__pb2.HistoryRequest.SerializeToString,
@@ -153,6 +158,12 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Dependencies(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def History(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -213,6 +224,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Explain,
                     request_deserializer=protos_dot_jobs__pb2.ExplainRequest.FromString,
                     response_serializer=protos_dot_jobs__pb2.ExplainReply.SerializeToString,
+            ),
+            'Dependencies': grpc.unary_unary_rpc_method_handler(
+                    servicer.Dependencies,
+                    request_deserializer=protos_dot_jobs__pb2.DependenciesRequest.FromString,
+                    response_serializer=protos_dot_jobs__pb2.DependenciesReply.SerializeToString,
             ),
             'History': grpc.unary_stream_rpc_method_handler(
                     servicer.History,
@@ -468,6 +484,33 @@ class JobService:
             '/lava.v1.JobService/Explain',
             protos_dot_jobs__pb2.ExplainRequest.SerializeToString,
             protos_dot_jobs__pb2.ExplainReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Dependencies(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.JobService/Dependencies',
+            protos_dot_jobs__pb2.DependenciesRequest.SerializeToString,
+            protos_dot_jobs__pb2.DependenciesReply.FromString,
             options,
             channel_credentials,
             insecure,

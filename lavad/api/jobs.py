@@ -9,6 +9,7 @@ import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lavad.api import checks, guard, identity, listing, resizing, translate
+from lavad.api.kinship import dependencies_reply
 from lavad.api.outlook import OUTLOOKS_MAX, add_outlook
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
@@ -280,6 +281,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 jobs[record.id] = None
         ids = list(jobs)
         return [c.Target(job) for job in (ids[-1:] if newest_only else ids)]
+
+    async def Dependencies(self, request: pb.DependenciesRequest, context: identity.Context) -> pb.DependenciesReply:
+        """bjdepinfo."""
+        await identity.caller(context, self.settings)
+        return dependencies_reply(self.engine.cluster, request)
 
     async def Resize(self, request: pb.ResizeRequest, context: identity.Context) -> pb.ResizeReply:
         """bresize: a running job gives hosts back, or is to have another size."""

@@ -24,6 +24,10 @@ def test_a_pipeline_runs_in_its_order(cluster: Cluster, tmp_path: Path) -> None:
     shown = cluster.run("bjobs", "-UF", str(total)).stdout
     assert 'Dependency Condition <done("step1") && exit(step2, >= 3)>' in shown
     assert "Job dependency condition not satisfied;" in shown
+    children = cluster.run("bjdepinfo", "-c", str(first)).stdout.splitlines()[1:]
+    assert [line.split()[1:3] for line in children] == [[str(total), "PEND"], [str(fallback), "PEND"]]
+    parents = cluster.run("bjdepinfo", str(total)).stdout.splitlines()[1:]
+    assert [line.split()[1:4] for line in parents] == [[str(first), "PSUSP", "step1"], [str(second), "PSUSP", "step2"]]
     for job in (first, second):
         assert cluster.run("bresume", str(job)).returncode == 0
     wait_for(lambda: _state(cluster, total) == "DONE", 30, "the sum")

@@ -27,6 +27,7 @@ class ScriptedClient:
         self.missing: list[common_pb2.JobRef] = []
         self.submit_results: list[jobs_pb2.SubmitResult] = [jobs_pb2.SubmitResult(job=1201, queue="normal")]
         self.signal_reply = jobs_pb2.SignalReply()
+        self.dependencies_reply = jobs_pb2.DependenciesReply()
         self.explain_reply = jobs_pb2.ExplainReply()
         self.changes: list[jobs_pb2.JobChange] = []
         self.chunks: list[Any] = []
@@ -59,6 +60,10 @@ class ScriptedClient:
     def signal(self, request: jobs_pb2.SignalRequest) -> jobs_pb2.SignalReply:
         self.keep(jobs_pb2.SignalRequest, request)
         return self.signal_reply
+
+    def dependencies(self, request: jobs_pb2.DependenciesRequest) -> jobs_pb2.DependenciesReply:
+        self.keep(jobs_pb2.DependenciesRequest, request)
+        return self.dependencies_reply
 
     def explain(self, request: jobs_pb2.ExplainRequest) -> jobs_pb2.ExplainReply:
         self.keep(jobs_pb2.ExplainRequest, request)

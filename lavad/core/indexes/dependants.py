@@ -49,6 +49,10 @@ class Dependants:
         """All jobs that somebody waits for."""
         return list(self._watchers)
 
+    def of(self, parent: int) -> list[int]:
+        """The jobs whose conditions speak of this one."""
+        return sorted({job for jobs in self._watchers.get(parent, {}).values() for job in jobs})
+
     def add(self, job: int, condition: Expression) -> None:
         """This job waits until the condition holds; it is looked at once in any case."""
         self.conditions[job] = condition

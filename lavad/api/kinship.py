@@ -1,0 +1,43 @@
+"""Relatives of a job with their names and states: bjdepinfo."""
+
+from lavad.api import translate
+from lavad.api.listing import display_name
+from lavad.core import kinship
+from lavad.core.cluster import Cluster
+from lavad.core.dependency import text_of
+from lavad.core.model import FINAL, JobState
+from lavad.core.records import ArrayRecord, Job
+from protos import common_pb2
+from protos import jobs_pb2 as pb
+
+DEPTH_MAX = 100
+
+
+def dependencies_reply(cluster: Cluster, request: pb.DependenciesRequest) -> pb.DependenciesReply:
+    """Parents of the job, or its children."""
+    job = request.ref.job
+    if job not in cluster.jobs:
+        return pb.DependenciesReply(error="No matching job found")
+    condition = cluster.dependants.conditions.get(job)
+    reply = pb.DependenciesReply(condition="" if condition is None else text_of(condition))
+    for link in kinship.links(cluster, job, request.children, min(request.depth or 1, DEPTH_MAX)):
+        one = reply.links.add(job=link.job, relative=link.relative, index=link.index, level=link.level)
+        record = cluster.jobs.get(link.relative)
+        if record is not None:
+            one.name = display_name(record, link.index, record.words)
+            state = translate.state_message(_state_of(record, link.index))
+            one.status = "RUN" if state == common_pb2.STAGING else common_pb2.JobState.Name(state)
+    return reply
+
+
+def _state_of(record: Job | ArrayRecord, index: int) -> JobState:
+    """Of an array as a whole: RUN while any element does, else PEND while any waits, else how they have ended."""
+    if isinstance(record, Job):
+        return record.state
+    if index:
+        return record.state_of(index) or JobState.EXIT
+    if any(job.state not in FINAL for job in record.live.values()):
+        return JobState.RUN
+    if record.pending or record.held:
+        return JobState.PEND
+    return JobState.EXIT if record.exited else JobState.DONE
