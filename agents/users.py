@@ -5,7 +5,6 @@ else since the job was submitted, a name alone may mean somebody else on this ho
 """
 
 import asyncio
-import grp
 import os
 import pwd
 import time
@@ -66,11 +65,3 @@ class Users:
         owner = await asyncio.to_thread(look_up, name, uid, gid)
         self._known[(name, uid, gid)] = (self._clock() + REMEMBER_S, owner)
         return owner
-
-
-def group_name(gid: int) -> str:
-    """The name of a group, or its number as text; blocks."""
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)

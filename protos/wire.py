@@ -12,7 +12,6 @@ CALLER_UID = "lava-uid"
 CALLER_GID = "lava-gid"
 
 AGENT_MESSAGE_MAX = 32 << 20
-CLIENT_MESSAGE_MAX = 8 << 20
 
 KEEPALIVE = [
     ("grpc.keepalive_time_ms", 5000),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lavad.core import events as e
 from lavad.core import reasons as r
-from lavad.core.dependency import Both, Clause, Either, Expression, Kind, Not, Ref, clauses_of
+from lavad.core.dependency import Both, Clause, Either, Expression, Kind, Not, Ref
 from lavad.core.model import FINAL, HOLDING, JobState
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
@@ -301,8 +301,3 @@ def is_never(cluster: "Cluster", condition: Expression, index: int) -> bool:
 def missing_parents(cluster: "Cluster") -> list[int]:
     """Jobs that somebody waits for and that memory does not know: after a restart, for the store to look up."""
     return [job for job in cluster.dependants.parents() if job not in cluster.jobs and job not in cluster.remembered]
-
-
-def uses_elements(condition: Expression) -> bool:
-    """Does the condition pair elements?"""
-    return any(clause.ref.each for clause in clauses_of(condition))

@@ -174,7 +174,6 @@ hosts = _table(
     _words("comment"),
 )
 
-# What jobs of each share account used, after decay, as of a moment; times of slots and devices.
 # What administrators made of queues. A queue may be gone from the files and come back.
 queues = _table(
     "queues",
@@ -186,6 +185,7 @@ queues = _table(
     _words("comment"),
 )
 
+# What jobs of each share account used, after decay, as of a moment; times of slots and devices.
 shares = _table(
     "shares",
     Column("account", Text, primary_key=True),

@@ -74,7 +74,7 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     if one.last is not None and not isinstance(one.last, c.ReportStaged):
         decision = _REPORTS[type(one.last)](cluster, one.last, now)
         if isinstance(one.last, c.ReportStarted | c.ReportFinished):
-            decision.orders.extend(_orders_again(cluster, name, attempt))
+            decision.orders.extend(_orders_again(name, attempt))
         if isinstance(one.last, c.ReportStarted):
             _merge(decision, _compare_size(cluster, name, one, now))
         return decision
@@ -85,7 +85,7 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
         return _never_begun(cluster, name, attempt, now)
     decision = reports.staged(cluster, one.last, now) if isinstance(one.last, c.ReportStaged) else Decision()
     decision.events.extend(_adopted(cluster, name, attempt, now))
-    decision.orders.extend(_orders_again(cluster, name, attempt))
+    decision.orders.extend(_orders_again(name, attempt))
     if is_due:
         decision.orders.append(LaunchOrder(name, attempt.key, attempt.version))
     _merge(decision, _compare_size(cluster, name, one, now))
@@ -126,7 +126,7 @@ def _adopted(cluster: Cluster, name: str, attempt: Attempt, now: float) -> list[
     return []
 
 
-def _orders_again(cluster: Cluster, name: str, attempt: Attempt | None) -> list[Order]:
+def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
     """Orders that the lost session may have swallowed; their serial keeps them from taking effect twice."""
     if attempt is None or name not in attempt.unreleased:
         return []
@@ -174,7 +174,7 @@ def heard(cluster: Cluster, command: c.AgentHeard, now: float) -> Decision:
     for key in host.attempts:
         attempt = cluster.attempts[key]
         decision.events.extend(_adopted(cluster, command.host, attempt, now))
-        decision.orders.extend(_orders_again(cluster, command.host, attempt))
+        decision.orders.extend(_orders_again(command.host, attempt))
     return decision
 
 

@@ -37,7 +37,7 @@ def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
     if waiting:
         decision.events.append(e.PendingHeld(now, record.id, waiting, by))
     if not decision.events:
-        raise Refused(_why_not(record, indices, command.states))
+        raise Refused(_why_not(record, indices))
     return decision
 
 
@@ -69,7 +69,7 @@ def _revivable(
     )
 
 
-def _why_not(record: Job | ArrayRecord, indices: Ranges | None, states: frozenset[JobState]) -> str:
+def _why_not(record: Job | ArrayRecord, indices: Ranges | None) -> str:
     found = why_nothing(record, indices)
     if isinstance(record, Job) and record.state in (S.PEND, S.PSUSP):
         return "Job has not started yet"

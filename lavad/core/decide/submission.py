@@ -189,7 +189,7 @@ def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.Mo
     return queue
 
 
-_WHILE_RUNNING = frozenset({"queues", "rerunnable", "not_rerunnable", "description", "name", "priority"})
+_WHILE_RUNNING = frozenset({"queues", "rerunnable", "not_rerunnable", "description", "name"})
 
 
 def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
