@@ -50,6 +50,10 @@ class SessionRefused(Exception):
     """The master will not have this agent now; the text says why."""
 
 
+# A report that is written in the instant in which the stream ends meets an InvalidStateError.
+ENDINGS = (grpc.aio.AioRpcError, asyncio.InvalidStateError, TrustError, OSError, TimeoutError, SessionRefused)
+
+
 class Session:
     """Keeps a session with the master.
 
@@ -114,7 +118,7 @@ class Session:
         while True:
             try:
                 await self._one_session()
-            except (grpc.aio.AioRpcError, TrustError, OSError, TimeoutError, SessionRefused) as error:
+            except ENDINGS as error:
                 LOG.warning("event=session_ended reason=%r", _reason(error))
             if self.connected.is_set():
                 pause_s = BACKOFF_FIRST_S
