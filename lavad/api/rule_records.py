@@ -41,7 +41,6 @@ def _present(policy: Policy) -> dict[str, str]:
         "MBD_SLEEP_TIME": "60",
         "JOB_ACCEPT_INTERVAL": "0",
         "CLEAN_PERIOD": f"{policy.clean_period_s:.0f}",
-        "MAX_JOBID": str(policy.max_job_id),
         "MAX_JOB_ARRAY_SIZE": str(policy.max_array_size),
         "JOB_DEP_LAST_SUB": "N",
         "RESOURCE_RESERVE_PER_TASK": "Y" if policy.reserves_per_task else "N",

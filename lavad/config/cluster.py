@@ -88,7 +88,7 @@ HOST: Table = {
     "SERVER": sets("is_server", v.switch, "0: no jobs run there"),
     "RUNWINDOW": Honoured(hosts.windows, "when jobs may start there"),
     "RESOURCES": Honoured(
-        _resources, "Boolean resources the host has; `!name` counts as `name`: other jobs are not kept away yet"
+        _resources, "Boolean resources the host has; `!name`: only jobs that name it in their `select` run there"
     ),
     "ND": Ignored("disks are not counted"),
     "REXPRI": Ignored("no tasks besides jobs"),

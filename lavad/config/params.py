@@ -29,11 +29,10 @@ PARAMETERS: Table = {
                                "Jobs start at once all the same"),
     "JOB_ACCEPT_INTERVAL": Honoured(
         lambda text, site: {"queue.accept_interval": v.integer(text) * site.turn_s},
-        "turns between two starts on one host; 0, not LSF's 1", "jobs start as soon as there is room"),
+        "turns between two starts on one host; 0, not LSF's 1"),
     "CLEAN_PERIOD": sets("clean_period_s", lambda text: float(v.integer(text, 1)),
                          "seconds that ended jobs stay in `bjobs -a`; 3600"),
-    "MAX_JOBID": sets("max_job_id", lambda text: v.integer(text, 1000), "the largest job number",
-                      "numbers do not begin again"),
+    "MAX_JOBID": Ignored("numbers are never used twice: the history is kept by them"),
     "MAX_JOB_ARRAY_SIZE": sets("max_array_size", lambda text: v.integer(text, 1), "largest index of an array; 1000"),
     "JOB_DEP_LAST_SUB": sets("requires_last_dependency", v.switch, "Y: a name in `-w` is the newest job of that name"),
     "MAX_USER_PRIORITY": sets("user_priority_max", lambda text: v.integer(text, 1), "the most that `-sp` takes"),

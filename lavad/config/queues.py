@@ -237,7 +237,6 @@ QUEUE: Table = {
     ),
     "JOB_ACCEPT_INTERVAL": Honoured(
         lambda text, site: {"accept_interval": v.integer(text) * site.turn_s}, "turns between two starts on one host",
-        "jobs start as soon as there is room"
     ),
     "DEFAULT_USER_GROUP": sets("user_group_default", str.strip, "for jobs without `-G`"),
     **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT"), Ignored("not enforced")),

@@ -39,6 +39,7 @@ def charge(cluster: "Cluster", attempt: Attempt, shared: Shared) -> None:
     account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
     one = cluster.charges[attempt.key] = Charge(consumer, account, attempt, shared.run_limit_s)
     cluster.limits.charge(consumer, one.allocation)
+    cluster.limits.note_start(one.allocation, attempt.dispatched_at)
     if account is not None:
         rate = cluster.shares.trees[shared.queue].run_fading
         _move(one, account, 1, one.start, rate)

@@ -309,6 +309,7 @@ def _pending_index(policy: Policy, rights: Rights, by_project: bool) -> PendingI
         frozenset(queue.name for queue in policy.queues if queue.backfill_depth > 1) | rights.takers,
         by_project,
         {queue.name: hosts for queue in policy.queues if (hosts := queue.own_hosts) is not None},
+        frozenset(name for rule in policy.host_rules.values() for name in rule.exclusive_resources),
     )
 
 

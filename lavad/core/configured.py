@@ -23,5 +23,6 @@ def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
         type=rule.type or offered.type,
         cpu_factor=policy.cpu_factors.get(model, offered.cpu_factor),
         resources=offered.resources | rule.resources,
+        exclusive_resources=rule.exclusive_resources,
     )
     return offered if facts == offered else facts

@@ -23,6 +23,7 @@ class Headroom:
         self._taken: dict[Counter, float] = {}
         self._taken_on: dict[Counter, NDArray[np.float64]] = {}
         self._active: dict[Rule, bool] = {}
+        self._started_on: set[int] = set()  # rows, where it matters that a host has just started a job
 
     def left(self, counter: Counter) -> float:
         """How much of a limit that is not of each host apart is left."""
@@ -42,9 +43,17 @@ class Headroom:
         hosts = len(self._table)
         if not self._is_active(counter.rule):
             return np.full(hosts, np.inf)
-        left: NDArray[np.float64] = self._limits.ceilings_on(counter.rule) - counter.on_rows(hosts)
+        rule = counter.rule
+        used = self._resting(rule) if rule.rest_s else counter.on_rows(hosts)
+        left: NDArray[np.float64] = self._limits.ceilings_on(rule) - used
         taken = self._taken_on.get(counter)
         return left if taken is None else left - taken
+
+    def _resting(self, rule: Rule) -> NDArray[np.float64]:
+        """1 for each host that has started a job too lately, or is about to start one."""
+        found = self._limits.resting(rule, self._now)
+        found[list(self._started_on)] = 1.0
+        return found
 
     # -- before a job is placed -------------------------------------------------------------------------------------
 
@@ -108,7 +117,11 @@ class Headroom:
         for counter in consumer.among_hosts:
             more = sign * amount_of(counter.rule, shares_on(counter.rule, allocation))
             self._taken[counter] = self._taken.get(counter, 0.0) + more
+        if sign > 0 and self._limits.has_rests:
+            self._started_on.update([self._table.rows[share.host] for share in allocation])
         for counter in consumer.on_hosts:
+            if counter.rule.rest_s:
+                continue
             taken = self._taken_on.get(counter)
             if taken is None:
                 taken = self._taken_on[counter] = np.zeros(len(self._table))

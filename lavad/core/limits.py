@@ -6,6 +6,7 @@ project, and is found once for all jobs alike (a ``Consumer``). So a start or an
 A job counts from its dispatch until it has ended; a suspended one goes on counting.
 """
 
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -31,6 +32,7 @@ class LimitKind(Enum):
     QUEUE_USER = "UJOB_LIMIT"
     QUEUE_PROCESSOR = "PJOB_LIMIT"
     QUEUE_HOST = "HJOB_LIMIT"
+    QUEUE_REST = "JOB_ACCEPT_INTERVAL"
     HOST_USER = "JL/U"
     USER = "MAX_JOBS"
     GROUP = "MAX_JOBS of a group"
@@ -60,6 +62,7 @@ class Rule:
     each_host: bool = False
     by_processor: bool = False
     windows: tuple[Window, ...] = ()
+    rest_s: float = 0.0  # what counts is not what runs but what has started since so long ago, whosever it is
 
     @property
     def is_of_hosts(self) -> bool:
@@ -87,9 +90,12 @@ class Counter:
 
     def on_rows(self, rows: int) -> NDArray[np.float64]:
         """What is used on each of the hosts."""
-        if len(self.used_on) < rows:
-            self.used_on = np.concatenate([self.used_on, np.zeros(rows + 64 - len(self.used_on))])
+        self.used_on = _long_enough(self.used_on, rows)
         return self.used_on[:rows]
+
+
+def _long_enough(column: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+    return column if len(column) >= rows else np.concatenate([column, np.zeros(rows + 64 - len(column))])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +128,9 @@ class Limits:
         self.windows = tuple(window for rule in self.rules for window in rule.windows)
         self.zone = policy.zone
         self.fallen: set[Counter] = set()
+        self._rests_s = {rule.rest_s for rule in self.rules if rule.rest_s}
+        self._last_starts: NDArray[np.float64] = np.zeros(0)  # by row of the host table
+        self._rests: list[tuple[float, int]] = []  # a heap: when which host has rested for long enough
         self._table = table
         self._numbers_for_many: list[int] = []  # of rules that do not list their users
         self._numbers_by_user: dict[str, list[int]] = {}
@@ -185,6 +194,8 @@ class Limits:
         for counter in consumer.among_hosts:
             counter.used += sign * amount_of(counter.rule, shares_on(counter.rule, allocation))
         for counter in consumer.on_hosts:
+            if counter.rule.rest_s:
+                continue
             used_on = counter.on_rows(len(self._table))
             for share in shares_on(counter.rule, allocation):
                 used_on[self._table.rows[share.host]] += sign * amount_of(counter.rule, (share,))
@@ -195,6 +206,38 @@ class Limits:
             for counter in consumer.among_hosts:
                 if shares_on(counter.rule, allocation):
                     self._table.changed.update(np.flatnonzero(self.members_of(counter.rule)).tolist())
+
+    def note_start(self, allocation: Allocation, at: float) -> None:
+        """A job was dispatched: its hosts rest."""
+        if not self._rests_s:
+            return
+        self._last_starts = _long_enough(self._last_starts, len(self._table))
+        for row in [self._table.rows[share.host] for share in allocation]:
+            if at > self._last_starts[row]:
+                self._last_starts[row] = at
+                for rest_s in self._rests_s:
+                    heapq.heappush(self._rests, (at + rest_s, row))
+
+    def resting(self, rule: Rule, now: float) -> NDArray[np.float64]:
+        """1 for each host that has started a job too lately for this rule, else 0."""
+        hosts = len(self._table)
+        self._last_starts = _long_enough(self._last_starts, hosts)
+        return (self._last_starts[:hosts] + rule.rest_s > now).astype(np.float64)
+
+    def end_rests(self, now: float) -> None:
+        """Hosts that have rested for long enough are looked at again."""
+        while self._rests and self._rests[0][0] <= now:
+            self._table.changed.add(heapq.heappop(self._rests)[1])
+
+    @property
+    def has_rests(self) -> bool:
+        """Does any queue let hosts rest between two starts?"""
+        return bool(self._rests_s)
+
+    @property
+    def rest_ends_at(self) -> float:
+        """When the next host has rested for long enough."""
+        return self._rests[0][0] if self._rests else UNLIMITED
 
     def is_active(self, rule: Rule, now: float) -> bool:
         """Is the limit in force at this time of the week?"""
@@ -290,6 +333,8 @@ def _of_queue(queue: Queue) -> Iterable[Rule]:
         yield Rule(LimitKind.QUEUE_PROCESSOR, SLOTS, amount, queues=mine, each_host=True, by_processor=True)
     if queue.host_slot_limit is not None:
         yield Rule(LimitKind.QUEUE_HOST, SLOTS, queue.host_slot_limit, queues=mine, each_host=True)
+    if queue.accept_interval:
+        yield Rule(LimitKind.QUEUE_REST, JOBS, 1, queues=mine, each_host=True, rest_s=queue.accept_interval)
 
 
 def _of_users(policy: Policy) -> Iterable[Rule]:

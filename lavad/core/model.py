@@ -130,7 +130,9 @@ class Request:
     same: str = ""  # of all roles together: a compound requirement's tail
     cu: str = ""
     alternatives: tuple[Alternative, ...] = ()
-    queue_hosts: QueueHosts | None = None  # of the queue it waits in; only the scheduler's own requests have it
+    # Only the scheduler's own requests have these: hosts of the queue, exclusive resources that it does not ask for.
+    queue_hosts: QueueHosts | None = None
+    avoids: frozenset[str] = frozenset()
     slots_min: int = field(init=False, compare=False, repr=False)
     is_plain: bool = field(init=False, compare=False, repr=False)  # any free slots will do, wherever they are
     is_simple: bool = field(init=False, compare=False, repr=False)  # slots, memory, whole devices of selected hosts
@@ -139,13 +141,14 @@ class Request:
     def __post_init__(self) -> None:
         object.__setattr__(self, "slots_min", self._least())
         is_plain = len(self.roles) == 1 and _is_plain(self.roles[0]) and not self.hosts and not self.exclusive
-        is_plain = is_plain and not (self.alternatives or self.same or self.cu or self.queue_hosts)
+        is_plain = is_plain and not (self.alternatives or self.same or self.cu)
+        is_plain = is_plain and not (self.queue_hosts or self.avoids)
         object.__setattr__(self, "is_plain", is_plain)
         is_special = any(role.is_special for role in self.roles)
         is_simple = not (is_special or self.exclusive or self.alternatives or self.same or self.cu)
         is_first = any("!" in word for word in self.hosts)
         object.__setattr__(self, "is_simple", is_simple and not is_first)
-        rest = (self.same, self.cu, self.alternatives, self.queue_hosts)
+        rest = (self.same, self.cu, self.alternatives, self.queue_hosts, self.avoids)
         object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive, rest)))
 
     def _least(self) -> int:
@@ -158,7 +161,7 @@ class Request:
     @property
     def is_particular(self) -> bool:
         """Are some hosts out of the question, or less welcome than others, whatever they have?"""
-        return bool(self.hosts) or self.queue_hosts is not None
+        return bool(self.hosts or self.avoids) or self.queue_hosts is not None
 
     @property
     def slots_max(self) -> int:
@@ -287,6 +290,7 @@ class HostFacts:
     swap_mib: int = 0
     tmp_mib: int = 0
     resources: frozenset[str] = frozenset()
+    exclusive_resources: frozenset[str] = frozenset()  # of these: only jobs that name them may run here
     boot_id: str = ""
     peer_address: str = ""
     gpu_model: str = ""

@@ -303,7 +303,6 @@ class Policy:
     default_project: str = "default"
     administrators: frozenset[str] = frozenset({"root"})
     max_array_size: int = 1_000_000
-    max_job_id: int = 2_147_483_646
     clean_period_s: float = 3600.0
     staging_timeout_s: float = 12.0
     silent_after_s: float = 15.0

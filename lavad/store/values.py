@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Row as SqlRow
 
 _LARGEST = 2**63 - 1
+# The fields that a row keeps; what the rules make of a request is made anew from the rules.
+_BY_RULES = frozenset({"queue_hosts", "avoids"})
+_STORED = {
+    kind: tuple(field.name for field in fields(kind) if field.init and field.name not in _BY_RULES)
+    for kind in (Shared, Request, RoleRequest, HostFacts, HostShare, Resizing)
+}
 _CACHED = 10_000  # distinct submissions whose text is kept; more than any site has at once
 _shared_texts: dict[Shared, str] = {}
 _hosts_texts: dict[Allocation, str] = {}  # of single hosts: elements of an array have it in common
@@ -297,7 +303,7 @@ def _as_dict(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _as_dict(part) for name, part in value.items()}
     if isinstance(value, Shared | Request | RoleRequest | HostFacts | HostShare | Resizing):
-        return {field.name: _as_dict(getattr(value, field.name)) for field in fields(value) if field.init}
+        return {name: _as_dict(getattr(value, name)) for name in _STORED[type(value)]}
     if isinstance(value, tuple | frozenset):
         return [_as_dict(part) for part in (sorted(value) if isinstance(value, frozenset) else value)]
     return value
@@ -326,7 +332,7 @@ def _alternative(values: dict[str, Any]) -> Alternative:
 
 
 def _known(kind: type[Shared | Request | RoleRequest | HostFacts | Resizing], values: dict[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind) if field.init}
+    names = _STORED[kind]
     return {name: value for name, value in values.items() if name in names}
 
 
@@ -342,4 +348,5 @@ def decode_facts(text: str) -> HostFacts:
     """What an agent once said of its host."""
     values = _known(HostFacts, json.loads(text))
     devices = tuple(Device(*one) for one in values.get("devices", ()))
-    return HostFacts(**{**values, "resources": frozenset(values.get("resources", ())), "devices": devices})
+    names = {name: frozenset(values.get(name, ())) for name in ("resources", "exclusive_resources")}
+    return HostFacts(**{**values, **names, "devices": devices})

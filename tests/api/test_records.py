@@ -81,7 +81,7 @@ def test_parameters_and_limits() -> None:
     cluster = a_site().cluster
     found = {one.name: one for one in parameters_reply(cluster.policy).parameters}
     assert (found["CLEAN_PERIOD"].value, found["CLEAN_PERIOD"].is_set) == ("7200", True)
-    assert (found["MAX_JOBID"].is_set, found["MAX_PEND_SLOTS"].value) == (False, "")
+    assert (found["JOB_DEP_LAST_SUB"].is_set, found["MAX_PEND_SLOTS"].value) == (False, "")
     limits = {one.name: dict(one.configured) for one in limits_reply(cluster).limits}
     assert limits["flow_on_thin"] == {
         "USERS": "ada bea cai", "QUEUES": "normal", "HOSTS": "c01 c02 c03", "SLOTS": "96", "MEM": "512000 M",

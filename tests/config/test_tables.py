@@ -112,7 +112,7 @@ PARAMETERS: dict[str, Case] = {
     "DEFAULT_QUEUE": ("q1 q2", {"default_queues": ("q1", "q2")}, ()), "DEFAULT_PROJECT": text("default_project"),
     "MBD_SLEEP_TIME": ("10", {"turn_s": 10.0}, ("0", "x")),
     "JOB_ACCEPT_INTERVAL": ("2", {"queue.accept_interval": 20.0}, ("x",)),
-    "CLEAN_PERIOD": ("60", {"clean_period_s": 60.0}, ("0", "x")), "MAX_JOBID": ("5000", {"max_job_id": 5000}, ("5",)),
+    "CLEAN_PERIOD": ("60", {"clean_period_s": 60.0}, ("0", "x")),
     "MAX_JOB_ARRAY_SIZE": number("max_array_size", "0"),
     "JOB_DEP_LAST_SUB": ("1", {"requires_last_dependency": True}, ("x",)),
     "MAX_USER_PRIORITY": number("user_priority_max", "0"),

@@ -41,6 +41,7 @@ def _rules(rng: Random, shared: Fairshare | None, with_backfill: bool) -> dict[s
         "user_slot_limit": some(2, 4),
         "host_slot_limit": some(1, 2),
         "processor_slot_limit": some(1.0, 2.0),
+        "accept_interval": some(61.0),
         "backfill_depth": rng.choice((0, 1, 2)) if with_backfill else 0,
         "hosts": some(HOSTS, Names(True, frozenset({"n2"}))) or Names(),
         "host_preference": some((("n3", 2), ("n1", -1))) or (),

@@ -1,10 +1,14 @@
 """A restart loses nothing: what was saved step by step restores to the same cluster."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lavad.core import invariants
+from lavad.core.model import Request, RoleRequest, Shared
+from lavad.core.policy import Names, QueueHosts
+from lavad.store import values
 from tests.store.fingerprint import fingerprint
 from tests.store.saved import saving
 
@@ -47,3 +51,17 @@ def test_postgresql_restores_the_same(postgres_url: str) -> None:
             saved.world.live(150)
             saved.world.tick()
             assert fingerprint(saved.restored()) == fingerprint(saved.world.cluster)
+
+
+def test_what_rules_make_of_a_request_is_in_no_row() -> None:
+    """It is made anew from the rules; a row that has it all the same is read without."""
+    request = Request(
+        (RoleRequest(),), queue_hosts=QueueHosts(Names(False, frozenset({"n1"}))), avoids=frozenset({"big"})
+    )
+    shared = Shared("ann", 1000, 1000, "normal", "default", request)
+    text = values.shared_text(shared)
+    assert "n1" not in text
+    assert values.decode_shared(text) == replace(shared, request=Request((RoleRequest(),)))
+    assert values.decode_shared(text.replace('"hosts"', '"avoids":["big"],"hosts"')).request == Request(
+        (RoleRequest(),)
+    )

@@ -2,6 +2,7 @@
 
 ``preempts.priority=short,normal+2`` lets a queue take from others, ``requeue`` ends victims instead of suspending them.
 ``without=short`` leaves a queue out, ``slots.n1=2`` is MXJ of a host.
+``rest.normal=60`` is JOB_ACCEPT_INTERVAL in seconds, ``exclusive.n1=big`` are exclusive resources of a host.
 ``only.normal=n1,n2+3`` are the hosts of a queue, with preferences.
 ``backfill.normal=1`` lets a queue backfill with so many reservations, ``strict.normal`` lets nobody pass its first job.
 ``pool.red=ann,own:4`` makes a capacity pool, ``load.normal=r1m:1/2`` and ``host_load=mem:500/100`` are load thresholds.
@@ -42,6 +43,11 @@ def policy(words: Iterable[str]) -> Policy:
             sharing.PARTS[name](values, *value.split(","))
         elif name == "pool":
             pools.append(_pool(queue, value))
+        elif name == "rest":
+            queues[queue] = replace(queues[queue], accept_interval=float(value))
+        elif name == "exclusive":
+            names = frozenset(value.split(","))
+            values.setdefault("host_rules", {})[queue] = HostRule(resources=names, exclusive_resources=names)
         elif name == "only":
             queues[queue] = replace(queues[queue], **_own_hosts(value))
         elif name in ("slot_reserve", "memory_reserve"):

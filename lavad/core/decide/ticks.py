@@ -24,9 +24,11 @@ from lavad.core.windows import NEVER
 def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
     """What is due of hosts and of waiting jobs; ``LATER`` is decided after it, in the state that it leaves.
 
-    Reservations that end with time are volatile, as load is: no event tells of them.
+    Reservations that end with time, and hosts that rest between two starts, are volatile, as load is: no event tells of
+    them.
     """
     cluster.easing.ease(cluster.table, now)
+    cluster.limits.end_rests(now)
     events = _overdue_staging(cluster, now)
     given_up = {event.key for event in events if isinstance(event, e.JobRequeued)}
     silent = _silent(cluster, now)
@@ -86,7 +88,7 @@ def wake_at(cluster: Cluster, now: float) -> float:
     if cluster.dependants.stirred:
         return now
     alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
-    return min(alarm, next_window_change(cluster, now))
+    return min(alarm, next_window_change(cluster, now), cluster.limits.rest_ends_at)
 
 
 def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:

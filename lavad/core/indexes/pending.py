@@ -5,6 +5,7 @@ then place in the queue. An array stands there as long as it has elements that m
 """
 
 import bisect
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -16,6 +17,8 @@ from lavad.core.policy import QueueHosts
 _LAST = float("inf")  # after all positions
 _COMPACT_AT = 1024  # dead entries at the front before the list is shortened
 _CONFINED_MAX = 100_000  # requests kept with their queue's hosts
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
 _NEWEST_KEPT = 10_000  # found without another look at what they were submitted with
 
@@ -30,6 +33,13 @@ class Kind(NamedTuple):
     run_limit_s: int = 0  # only where it matters when a job will have ended
     deadline: float = 0.0
     project: str = ""  # only where limits tell projects apart
+
+
+def names_in(request: Request) -> frozenset[str]:
+    """Every name in the select of any role, asked for or not: who names a resource knows of it."""
+    choices = (request.roles, *(one.roles for one in request.alternatives))
+    texts = {role.select for roles in choices for role in roles if role.select}
+    return frozenset(name for text in texts for name in _NAME.findall(_QUOTED.sub("", text)))
 
 
 class BucketKey:
@@ -123,6 +133,7 @@ class PendingIndex:
         eager_queues: frozenset[str] = frozenset(),
         by_project: bool = False,
         queue_hosts: Mapping[str, QueueHosts] = _NO_HOSTS,
+        exclusive: frozenset[str] = frozenset(),
     ) -> None:
         self.buckets: dict[BucketKey, Bucket] = {}
         self.fresh: set[BucketKey] = set()  # changed since the last pass: must be looked at
@@ -131,6 +142,7 @@ class PendingIndex:
         self._by_project = by_project
         self._eager_queues = eager_queues  # where a job matters to others as soon as it waits, wherever it stands
         self._queue_hosts = queue_hosts  # of the queues that may not use all hosts, or prefer some
+        self._exclusive = exclusive  # resources of hosts that are for jobs that name them alone
         self._confined: dict[tuple[str, Request], Request] = {}
         self._keys: dict[Kind, BucketKey] = {}
         self._newest: dict[Shared, BucketKey] = {}  # the last bucket of these, which may be gone
@@ -138,19 +150,25 @@ class PendingIndex:
 
     def is_like(self, other: "PendingIndex") -> bool:
         """Would both put the same jobs into the same buckets?"""
-        mine = (self._timed_queues, self._eager_queues, self._by_project, self._queue_hosts)
-        return mine == (other._timed_queues, other._eager_queues, other._by_project, other._queue_hosts)
+        return self._rules == other._rules
+
+    @property
+    def _rules(self) -> tuple[object, ...]:
+        return self._timed_queues, self._eager_queues, self._by_project, self._queue_hosts, self._exclusive
 
     def request_of(self, shared: Shared) -> Request:
-        """What is to be placed for such a job: its own request, kept to the hosts of the queue that it is in now."""
+        """What is to be placed for such a job: its own request, kept to hosts that the rules leave to it.
+
+        They are those of the queue that it is in now, without those that are exclusive for something else.
+        """
         hosts = self._queue_hosts.get(shared.queue)
-        if hosts is None:
+        if hosts is None and not self._exclusive:
             return shared.request
         found = self._confined.get((shared.queue, shared.request))
         if found is None:
             if len(self._confined) >= _CONFINED_MAX:
                 self._confined.clear()
-            found = replace(shared.request, queue_hosts=hosts)
+            found = replace(shared.request, queue_hosts=hosts, avoids=self._exclusive - names_in(shared.request))
             self._confined[shared.queue, shared.request] = found
         return found
 

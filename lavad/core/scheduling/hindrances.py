@@ -15,6 +15,7 @@ from lavad.core.scheduling.limit_reasons import LimitReasons
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Free, Room, chunk_of
 from lavad.core.scheduling.taking import gpus_for, room_for
+from lavad.core.scheduling.usable import is_avoided
 from lavad.core.scheduling.wants import Wants, amount_for, wants_of
 
 
@@ -157,9 +158,11 @@ def cause_on(cluster: Cluster, room: Room, request: Request, role: RoleRequest, 
 
 
 def _not_for_it(room: Room, request: Request, row: int) -> tuple[int, str] | None:
-    """Why the host is out of the question whatever it has: the queue does not use it, or -m leaves it out."""
+    """Why the host is out of the question whatever is free: a resource is not asked for, the queue or -m."""
     if not request.is_particular or room.usable(request).contains[row]:
         return None
+    if is_avoided(room.table, request, row):
+        return r.REQUIREMENT
     queue = request.queue_hosts
     if queue is None or room.table.names[row] in queue.names:
         return r.NOT_NAMED

@@ -55,7 +55,7 @@ def _all_free(table: HostTable, request: Request, queue: Queue) -> Allocation:
     left, found = request.slots_min, {}
     for role in request.roles:
         one_task = replace(role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0)
-        probe = Request((one_task,), request.hosts, queue_hosts=request.queue_hosts)
+        probe = Request((one_task,), request.hosts, queue_hosts=request.queue_hosts, avoids=request.avoids)
         rows = list(Room(table).candidates(probe, probe.roles, 0, 0).all_rows())
         if queue.reserves_memory:
             rows.sort(key=lambda row: -_keepable(table, row, role))

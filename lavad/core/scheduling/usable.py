@@ -1,5 +1,7 @@
 """Which hosts a request may use, and how welcome they are: those that -m names, among those of its queue's HOSTS.
 
+Hosts with an exclusive resource (``!name`` in lsf.cluster) are for jobs that name it in their select alone.
+
 As columns over all hosts, made once for as long as hosts and rules stay as they are.
 """
 
@@ -29,17 +31,26 @@ class Usable:
 
 def usable(table: HostTable, request: Request) -> Usable:
     """What -m and the queue mean among the hosts there are."""
-    return table.cached(("usable", request.hosts, request.queue_hosts), lambda: _usable(table, request))
+    key = ("usable", request.hosts, request.queue_hosts, request.avoids)
+    return table.cached(key, lambda: _usable(table, request))
 
 
 def _usable(table: HostTable, request: Request) -> Usable:
     found = named.chosen(request.hosts, table.names, table.groups)
     if request.queue_hosts is not None:
         found = named.confined(found, request.hosts, request.queue_hosts)
-    rows = np.array([table.rows[name] for name in found.ranks], np.intp)
-    ranks = np.array(list(found.ranks.values()), np.int64).reshape(-1, 2)
+    ranked = [(table.rows[name], rank) for name, rank in found.ranks.items()]
+    if request.avoids:
+        ranked = [(row, rank) for row, rank in ranked if not is_avoided(table, request, row)]
+    rows = np.array([row for row, _ in ranked], np.intp)
+    ranks = np.array([rank for _, rank in ranked], np.int64).reshape(-1, 2)
     contains = np.zeros(len(table), np.bool_)
     contains[rows] = True
     levels, places = np.zeros((2, len(table)), np.int64)
     levels[rows], places[rows] = ranks.T
     return Usable(rows, contains, levels, places, found.first)
+
+
+def is_avoided(table: HostTable, request: Request, row: int) -> bool:
+    """Has the host an exclusive resource that the request does not name?"""
+    return not request.avoids.isdisjoint(table.facts[row].exclusive_resources)
