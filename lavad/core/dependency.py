@@ -5,6 +5,7 @@ and errors name the character they were found at. What an expression says of a c
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -90,6 +91,18 @@ class Either:
 
 
 Expression = Clause | Not | Both | Either
+
+
+def clauses_of(expression: Expression) -> Iterator[Clause]:
+    """All conditions of an expression, from left to right."""
+    match expression:
+        case Clause():
+            yield expression
+        case Not(part):
+            yield from clauses_of(part)
+        case Both(parts) | Either(parts):
+            for part in parts:
+                yield from clauses_of(part)
 
 
 def parse(text: str) -> Expression:
