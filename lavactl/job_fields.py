@@ -24,7 +24,7 @@ WAITING = (messages.PEND, messages.PSUSP)
 # Fields of LSF that lava has nothing to say about: always "-".
 ABSENT = {
     "application": 13, "service_class": 13, "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
-    "licproject": 20, "resize_notification_command": 27, "interactive": 11, "host_file": 10, "ru_utime": 12,
+    "licproject": 20, "interactive": 11, "host_file": 10, "ru_utime": 12,
     "ru_stime": 12, "warning_action": 15, "action_warning_time": 19, "exception_status": 16, "swaplimit": 15,
     "hrusage": 50, "network_req": 15, "processlimit": 12, "block": 5, "cpu_peak": 10, "forward_cluster": 15,
     "forward_time": 15, "srcjobid": 8, "dstjobid": 8, "source_cluster": 15, "container_name": 20, "image": 20,
@@ -273,6 +273,7 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "max_req_proc": (12, lambda job: str(job.slots_max or job.slots_min or 1)),
     "effective_resreq": (17, lambda job: clean(job.effective_requirement)),
     "combined_resreq": (20, lambda job: clean(job.effective_requirement or job.spec.requirement_text)),
+    "resize_notification_command": (27, lambda job: clean(job.spec.resize_notify)),
     "filelimit": (10, lambda job: rlimit(job, "fsize")),
     "corelimit": (15, lambda job: rlimit(job, "core")),
     "stacklimit": (15, lambda job: rlimit(job, "stack")),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Job = messages.JobRecord
 
 SEPARATOR = "-" * 78
+LIMITS = {"cpu": "CPULIMIT", "fsize": "FILELIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "core": "CORELIMIT"}
 DETAIL = " " * 21
 ENDED = (messages.DONE, messages.EXIT)
 SUSPENDED = (messages.USUSP, messages.SSUSP)
@@ -76,11 +77,15 @@ def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = Fals
         f"CWD <{under_home(spec.cwd or spec.submit_cwd, home)}>",
         *(f"{title} <{clean(value)}>" for title, value in files(spec) if value),
         "Re-runnable" if spec.rerunnable else "",
+        f"Requeue Exit Values <{clean(spec.requeue_exit_values)}>" if spec.requeue_exit_values else "",
+        "Autoresizable" if spec.resizable else "",
+        f"Resize Notification Command <{clean(spec.resize_notify)}>" if spec.resize_notify else "",
         "Exclusive Execution" if spec.exclusive else "",
         slots(job, unformatted),
         f"Requested Resources <{clean(spec.requirement_text)}>" if spec.requirement_text else "",
         f"Requested GPU <{clean(gpu_text(spec))}>" if gpu_text(spec) else "",
         f"Dependency Condition <{clean(spec.dependency)}>" if spec.dependency else "",
+        "Orphan Termination" if spec.ends_orphan else "",
         "Specified Hosts " + ", ".join(f"<{clean(host)}>" for host in spec.hosts) if spec.hosts else "",
         f"Specified Start Time <{short_time(spec.begin_time)}>" if spec.begin_time else "",
         f"Specified Termination Time <{short_time(spec.terminate_time)}>" if spec.terminate_time else "",
@@ -162,11 +167,16 @@ def reason(job: "Job") -> str:
 
 
 def limits(job: "Job") -> list[str]:
-    """Blocks of run and memory limit."""
+    """Blocks of what the job may use, one for each limit it has."""
     spec = job.spec
     lines = []
     if spec.run_limit_s:
         lines += ["", " RUNLIMIT", f" {spec.run_limit_s / 60:.1f} min"]
+    if spec.runtime_estimate_s:
+        lines += ["", " RUNTIME", f" {spec.runtime_estimate_s / 60:.1f} min"]
+    for one in spec.rlimits:
+        text = f"{one.soft / 60:.1f} min" if one.name == "cpu" else f"{one.soft >> 10} K"
+        lines += ["", f" {LIMITS.get(one.name, one.name)}", f" {text}"]
     if spec.memory_limit_mib:
         lines += ["", " MEMLIMIT", f"    {memory_limit(spec.memory_limit_mib)}"]
     return [*lines, ""] if lines else []

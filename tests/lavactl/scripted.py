@@ -27,6 +27,10 @@ class ScriptedClient:
         self.missing: list[common_pb2.JobRef] = []
         self.submit_results: list[jobs_pb2.SubmitResult] = [jobs_pb2.SubmitResult(job=1201, queue="normal")]
         self.signal_reply = jobs_pb2.SignalReply()
+        self.modify_reply = jobs_pb2.ModifyReply()
+        self.move_reply = jobs_pb2.MoveReply()
+        self.force_reply = jobs_pb2.SignalResult()
+        self.resize_reply = jobs_pb2.ResizeReply()
         self.dependencies_reply = jobs_pb2.DependenciesReply()
         self.explain_reply = jobs_pb2.ExplainReply()
         self.changes: list[jobs_pb2.JobChange] = []
@@ -60,6 +64,22 @@ class ScriptedClient:
     def signal(self, request: jobs_pb2.SignalRequest) -> jobs_pb2.SignalReply:
         self.keep(jobs_pb2.SignalRequest, request)
         return self.signal_reply
+
+    def modify(self, request: jobs_pb2.ModifyRequest) -> jobs_pb2.ModifyReply:
+        self.keep(jobs_pb2.ModifyRequest, request)
+        return self.modify_reply
+
+    def move(self, request: jobs_pb2.MoveRequest) -> jobs_pb2.MoveReply:
+        self.keep(jobs_pb2.MoveRequest, request)
+        return self.move_reply
+
+    def force(self, request: jobs_pb2.ForceRequest) -> jobs_pb2.SignalResult:
+        self.keep(jobs_pb2.ForceRequest, request)
+        return self.force_reply
+
+    def resize(self, request: jobs_pb2.ResizeRequest) -> jobs_pb2.ResizeReply:
+        self.keep(jobs_pb2.ResizeRequest, request)
+        return self.resize_reply
 
     def dependencies(self, request: jobs_pb2.DependenciesRequest) -> jobs_pb2.DependenciesReply:
         self.keep(jobs_pb2.DependenciesRequest, request)

@@ -231,6 +231,25 @@ def test_unformatted_long_form_uses_lsf_words(desk: Desk) -> None:
     )
 
 
+def test_long_form_shows_what_was_asked_for(desk: Desk) -> None:
+    """lsf.md 1.3: limits as blocks, what happens after the end, and why it could start before its turn."""
+    spec = jobs_pb2.JobSpec(
+        command="./fit", cwd="/home/alice", requeue_exit_values="30 EXCLUDE(20)", resizable=True,
+        resize_notify="./grown", dependency="done(7)", ends_orphan=True, runtime_estimate_s=300,
+        rlimits=[jobs_pb2.Rlimit(name="cpu", soft=600), jobs_pb2.Rlimit(name="core", soft=2048)],
+    )  # fmt: skip
+    desk.client.jobs = [a_job(HOSTS, state=RUN, spec=spec, start_time=at("09:02:15"), start_reason="backfilled")]
+    text = desk.type("bjobs", "-UF", "1201").out
+    for piece in (
+        ", Requeue Exit Values <30 EXCLUDE(20)>, Autoresizable, Resize Notification Command <./grown>,",
+        ", Dependency Condition <done(7)>, Orphan Termination",
+        "\n RUNTIME\n 5.0 min\n\n CPULIMIT\n 10.0 min\n\n CORELIMIT\n 2 K\n",
+        ", Start Reason <backfilled>;",
+    ):
+        assert piece in text, text
+    assert desk.type("bjobs", "-noheader", "-o", "resize_cmd", "1201").out == "./grown\n"
+
+
 def test_long_forms_are_separated_by_dashes(desk: Desk) -> None:
     """lsf.md 1.3: 78 dashes between jobs, none before the first."""
     desk.client.jobs = [a_job(), a_job(job=1202)]

@@ -1,0 +1,126 @@
+"""Golden output of the commands that change jobs: bmod, bswitch, btop, bbot, brequeue, brun and bresize."""
+
+import pytest
+
+from protos import jobs_pb2
+from tests.lavactl.scripted import Desk
+
+
+def results(*told: tuple[int, int, str]) -> list[jobs_pb2.SignalResult]:
+    """What the master says of each job: (job, index, error)."""
+    return [jobs_pb2.SignalResult(job=job, index=index, error=error) for job, index, error in told]
+
+
+def test_bmod(desk: Desk) -> None:
+    """lsf.md 1.4: success on stdout; a failure names the job and ends with `Job not modified.`"""
+    desk.client.modify_reply.results.extend(results((7, 0, ""), (8, 0, "Job has already finished")))
+    result = desk.type("bmod", "-W", "10", "-wn", "7", "8")
+    assert result.code == 255
+    assert result.out == "Parameters of job <7> are being changed\n"
+    assert result.err == "Job <8>: Job has already finished. Job not modified.\n"
+    asked = desk.client.asked[-1]
+    assert (list(asked.fields), asked.spec.run_limit_s, asked.spec.dependency) == (
+        ["run_limit_s", "dependency"],
+        600,
+        "",
+    )
+
+
+def test_bmod_of_how_many_elements_run(desk: Desk) -> None:
+    """lsf.md 5.6: -J "%20"."""
+    desk.client.modify_reply.results.extend(results((7, 0, "")))
+    assert desk.type("bmod", "-J", "%20", "7").out == "Parameters of job <7> are being changed\n"
+    asked = desk.client.asked[-1]
+    assert (list(asked.fields), asked.spec.array_limit) == (["array_limit"], 20)
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["bmod", "-W", "1"], "bmod: Job ID must be specified"),
+        (["bmod", "7"], "bmod: no parameter to change is specified"),
+        (["bmod", "-J", "a[1-3]", "7"], "bmod -J: the index list of an array cannot be changed. Job not modified."),
+        (["bswitch"], "bswitch: The destination queue must be specified"),
+        (["bswitch", "night"], "bswitch: Job ID or one of '-m', '-u' '-q' and '-J' must be specified"),
+        (["btop"], "btop: a job id and at most one position are expected"),
+        (["btop", "7", "x"], "x: Illegal job position: it counts from 1."),
+        (["brun", "7"], "brun: -m: at least one host must be specified"),
+        (["brun", "-m", "n001#x", "7"], "-m n001#x: expected host or host#slots."),
+        (["bresize", "7"], "bresize: 7: release, request or cancel is expected"),
+        (["bresize", "request", "many", "7"], "bresize: many: a number of slots is expected"),
+    ],
+)
+def test_wrong_use(desk: Desk, argv: list[str], sentence: str) -> None:
+    """The first line says what was expected; nothing is asked of the master."""
+    result = desk.type(*argv)
+    assert (result.code, result.out) == (255, "")
+    assert result.err.splitlines()[0] == sentence
+    assert not desk.client.asked
+
+
+def test_bswitch(desk: Desk) -> None:
+    """lsf.md 1.4; without an id the newest job that matches is meant."""
+    desk.client.modify_reply.results.extend(results((7, 0, ""), (8, 2, "")))
+    result = desk.type("bswitch", "night", "7", "8[2]")
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "Job <7> is switched to queue <night>\nJob <8[2]> is switched to queue <night>\n"
+    desk.type("bswitch", "-q", "day", "night")
+    asked = desk.client.asked[-1]
+    assert (asked.filter.queue, list(asked.spec.queues), asked.newest_only, asked.is_switch) == (
+        "day", ["night"], True, True
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argv", "place", "line"),
+    [
+        (["btop", "7"], 1, "Job <7> has been moved to position 1 from top.\n"),
+        (["btop", "7[3]", "2"], 2, "Job <7[3]> has been moved to position 2 from top.\n"),
+        (["bbot", "7", "3"], -3, "Job <7> has been moved to position 3 from bottom.\n"),
+    ],
+)
+def test_moves(desk: Desk, argv: list[str], place: int, line: str) -> None:
+    """lsf.md 1.4: places count from the top, or from the bottom."""
+    desk.client.move_reply.place = place
+    result = desk.type(*argv)
+    assert (result.code, result.out, result.err) == (0, line, "")
+    assert desk.client.asked[-1].place == place
+
+
+def test_a_move_that_cannot_be(desk: Desk) -> None:
+    """The reason on stderr."""
+    desk.client.move_reply.error = "Job has already started"
+    result = desk.type("btop", "7")
+    assert (result.code, result.out, result.err) == (255, "", "Job <7>: Job has already started\n")
+
+
+def test_brequeue(desk: Desk) -> None:
+    """lsf.md 1.4: running and suspended ones unless -d, -e, -p or -r choose others; -H holds them."""
+    desk.client.signal_reply.results.extend(results((7, 0, "")))
+    assert desk.type("brequeue", "7").out == "Job <7> is being requeued\n"
+    assert desk.client.asked[-1].action == jobs_pb2.REQUEUE
+    desk.type("brequeue", "-d", "-H", "7")
+    asked = desk.client.asked[-1]
+    assert (list(asked.states), asked.hold) == ([7], True)
+
+
+def test_brun(desk: Desk) -> None:
+    """lsf.md 1.4 and 1.1: hosts with their slots."""
+    desk.client.force_reply.job = 7
+    assert desk.type("brun", "-f", "-m", "n001#2 n002", "7").out == "Job <7> is being forced to run.\n"
+    asked = desk.client.asked[-1]
+    assert [(share.host, share.slots) for share in asked.hosts] == [("n001", 2), ("n002", 0)]
+    assert asked.is_unconstrained
+
+
+def test_bresize(desk: Desk) -> None:
+    """lsf.md 1.9: release, request, cancel; what is refused is told."""
+    assert desk.type("bresize", "release", "all ^n001", "7").out == "Job <7>: release is being carried out\n"
+    assert desk.client.asked[-1].what == "all ^n001"
+    assert desk.type("bresize", "request", "2,8", "7").out == (
+        "Job <7>: it grows to 8 slots as soon as there is room\n"
+    )
+    assert desk.type("bresize", "cancel", "7").out == "Job <7>: it grows no further\n"
+    desk.client.resize_reply.error = "The job is not resizable"
+    result = desk.type("bresize", "request", "8", "7")
+    assert (result.code, result.err) == (255, "Job <7>: The job is not resizable\n")
