@@ -122,4 +122,6 @@ def _install(figures: Figures) -> bool:
 
 if __name__ == "__main__":
     named = [Path(word) for word in sys.argv[1:2]]
-    measure(Figures(), named[0] if named else None, int(sys.argv[2]) if len(sys.argv) > 2 else 128)
+    measured = Figures()
+    measure(measured, named[0] if named else None, int(sys.argv[2]) if len(sys.argv) > 2 else 128)
+    sys.stderr.write(f"kept in {measured.keep()}\n")

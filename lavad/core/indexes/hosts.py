@@ -184,8 +184,8 @@ class HostTable:
         """Rows of the hosts for which ``chosen`` is true, in natural order of names."""
         place = self.place
         if self._is_sorted:
-            return np.flatnonzero(chosen)
-        rows = np.flatnonzero(chosen)
+            return chosen.nonzero()[0]
+        rows = chosen.nonzero()[0]
         return rows[np.argsort(place[rows])]
 
     def _grow(self) -> None:

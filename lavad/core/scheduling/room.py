@@ -207,7 +207,10 @@ class Room:
         if self._free or candidates is not self._plain:
             return None
         if self._plain_slots is None and not self._slots_taken:
-            self._plain_slots = self.table.slots_free[candidates.rows].tolist()
+            column, rows = self.table.slots_free, self._with_slots.get(0)
+            self._plain_slots = (
+                column[rows].tolist() if rows is not None else [int(column[at]) for at in candidates.rows]
+            )
         return self._plain_slots
 
     def slots(self, row: int) -> int:
