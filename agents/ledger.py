@@ -19,6 +19,7 @@ from protos.agents_pb2 import (
     Held,
     JobSpecBlob,
     LaunchOrder,
+    Limits,
     Order,
     Refused,
     Released,
@@ -66,6 +67,7 @@ class Entry:
     before: list[HostShare] = field(default_factory=list)  # the allocation that the job was told of last
     notify: str = ""  # what the newest resize order wants to be run
     resized: Report | None = None  # the newest word on another allocation
+    limits: Limits | None = None  # in place of those it was staged with
 
     @property
     def is_told(self) -> bool:
@@ -116,6 +118,12 @@ class Adapt(NamedTuple):
     key: Key
 
 
+class Limit(NamedTuple):
+    """Other limits hold for a held attempt; its entry has them."""
+
+    key: Key
+
+
 class Say(NamedTuple):
     """Send a report."""
 
@@ -129,7 +137,11 @@ class Note(NamedTuple):
     sync: bool
 
 
-Action = Place | Launch | Signal | Release | Renew | Adapt | Say | Note
+Action = Place | Launch | Signal | Release | Renew | Adapt | Limit | Say | Note
+
+
+def _version(limits: Limits | None) -> int:
+    return 0 if limits is None else limits.version
 
 
 def key_of(message: AttemptKey) -> Key:
@@ -190,6 +202,8 @@ class Ledger:
                 return self._release(key, entry, order)
             case "resize":
                 return self._resize(entry, order)
+            case "limits":
+                return self._limit(entry, order)
         return []
 
     def _stage(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
@@ -220,6 +234,14 @@ class Ledger:
             return [] if entry.resized is None else [Say(entry.resized)]
         self._change(entry, order)
         return [Note(order, sync=True), Adapt(entry.key)]
+
+    @staticmethod
+    def _limit(entry: Entry | None, order: Order) -> list[Action]:
+        if entry is None or entry.state in (State.ENDED, State.OVER) or order.limits.version <= _version(entry.limits):
+            return []
+        entry.limits = Limits()
+        entry.limits.CopyFrom(order.limits)
+        return [Note(order, sync=True), Limit(entry.key)]
 
     @staticmethod
     def _change(entry: Entry, order: Order) -> None:
@@ -391,6 +413,7 @@ class Ledger:
                 key=AttemptKey(job=job, index=index, attempt=attempt),
                 allocation_version=entry.version,
                 launched=entry.launched,
+                limits_version=_version(entry.limits),
             )
             if entry.last is not None:
                 one.last.CopyFrom(entry.last)
@@ -419,6 +442,8 @@ class Ledger:
                 self._stage(key, self.entries.get(key), order, False)
             case "resize" if entry is not None:
                 self._change(entry, order)
+            case "limits" if entry is not None:
+                entry.limits = order.limits
             case "launch" if entry is not None:
                 entry.launched = True
             case "signal" if entry is not None:
@@ -439,6 +464,8 @@ class Ledger:
         if entry.launched and not entry.stage.launch_now:
             orders.append(Order(launch=LaunchOrder()))
         orders += [Order(signal=SignalOrder(serial=serial)) for serial in sorted(entry.serials)]
+        if entry.limits is not None:
+            orders.append(Order(limits=entry.limits))
         if entry.releasing:
             orders.append(Order(release=ReleaseOrder()))
         job, index, attempt = entry.key

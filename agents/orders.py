@@ -30,6 +30,7 @@ from agents.ledger import (
     Entry,
     Launch,
     Ledger,
+    Limit,
     Note,
     Place,
     Release,
@@ -214,6 +215,8 @@ class Keeper:
                 self.resizes.forget(key)
             case Adapt(key):
                 self._spawn(self.resizes.adapt(key))
+            case Limit(key):
+                self._limit(key)
             case Say(report):
                 self.say(report)
 
@@ -221,6 +224,14 @@ class Keeper:
         shepherd = self.pool.holder(key)
         if shepherd is not None:
             shepherd.send(pack(kind, *key, *fields))
+
+    def _limit(self, key: Key) -> None:
+        """Its shepherd is to keep other limits, if there are any; telling it again changes nothing."""
+        entry = self.ledger.entries.get(key)
+        if entry is not None and entry.limits is not None:
+            one = entry.limits
+            limits = (one.run_limit_s, one.deadline, one.memory_limit_mib)
+            self._to_shepherd(key, messages.LIMITS, one.version, *limits)
 
     # -- placing
 
@@ -335,6 +346,7 @@ class Keeper:
             self.ledger.started(key, started)
         elif not status.launched:
             self.ledger.staged(key)
+        self._limit(key)
         entry = self.ledger.entries.get(key)
         if entry is not None and not entry.is_told:
             self._spawn(self.resizes.adapt(key))
@@ -350,8 +362,10 @@ class Keeper:
             _, _, _, _, pid, moment, handle.output, handle.error = message
             home, cwd = self._places(key)
             self._tell(self.ledger.started(key, Started(pid=pid, time=moment, exec_home=home, exec_cwd=cwd)))
+            self._limit(key)  # they may have changed before it had a shepherd
         elif kind == messages.STAGED:
             self._tell(self.ledger.staged(key))
+            self._limit(key)
         elif kind == messages.USAGE:
             self._use(key, message[4:])
         elif kind in (messages.TASK_STARTED, messages.TASK_ENDED):

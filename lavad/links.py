@@ -15,7 +15,16 @@ from typing import Any
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key, Request, Shared
-from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
+from lavad.core.orders import (
+    ForgetOrder,
+    LaunchOrder,
+    LimitsOrder,
+    Order,
+    ReleaseOrder,
+    ResizeOrder,
+    SignalOrder,
+    StageOrder,
+)
 from lavad.core.policy import Queue
 from lavad.core.reasons import NotNow
 from lavad.core.requirements.affinity import Affinity
@@ -296,6 +305,16 @@ def _add_signal(message: pb.Orders, order: SignalOrder) -> None:
     message.orders.append(pb.Order(key=key_message(order.key), signal=signal))
 
 
+def _add_limits(message: pb.Orders, order: LimitsOrder) -> None:
+    limits = pb.Limits(
+        version=order.version,
+        run_limit_s=order.run_limit_s,
+        deadline=order.deadline,
+        memory_limit_mib=order.memory_limit_mib,
+    )
+    message.orders.append(pb.Order(key=key_message(order.key), limits=limits))
+
+
 def _add_release(message: pb.Orders, order: ReleaseOrder) -> None:
     message.orders.append(pb.Order(key=key_message(order.key), release=pb.Release(reason=order.reason)))
 
@@ -307,6 +326,7 @@ def _add_forget(message: pb.Orders, order: ForgetOrder) -> None:
 _ADDERS: dict[type, Callable[[pb.Orders, Any], None]] = {
     LaunchOrder: _add_launch,
     SignalOrder: _add_signal,
+    LimitsOrder: _add_limits,
     ReleaseOrder: _add_release,
     ForgetOrder: _add_forget,
 }

@@ -44,18 +44,20 @@ class Hello(_message.Message):
     def __init__(self, facts: _Optional[_Union[_cluster_pb2.HostFacts, _Mapping]] = ..., protocol: _Optional[int] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., highest_term: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Held(_message.Message):
-    __slots__ = ("key", "allocation_version", "last", "launched", "resized")
+    __slots__ = ("key", "allocation_version", "last", "launched", "resized", "limits_version")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
     LAUNCHED_FIELD_NUMBER: _ClassVar[int]
     RESIZED_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_VERSION_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
     last: Report
     launched: bool
     resized: Report
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ...) -> None: ...
+    limits_version: int
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ...) -> None: ...
 
 class Reports(_message.Message):
     __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic")
@@ -239,7 +241,7 @@ class JobSpecBlob(_message.Message):
     def __init__(self, job: _Optional[int] = ..., spec: _Optional[_Union[_jobs_pb2.JobSpec, _Mapping]] = ..., user: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., version: _Optional[int] = ..., submit_time: _Optional[float] = ..., queue: _Optional[str] = ..., cluster: _Optional[str] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("key", "allocation_version", "stage", "launch", "signal", "release", "resize")
+    __slots__ = ("key", "allocation_version", "stage", "launch", "signal", "release", "resize", "limits")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
@@ -247,6 +249,7 @@ class Order(_message.Message):
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     RESIZE_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
     stage: Stage
@@ -254,7 +257,8 @@ class Order(_message.Message):
     signal: SignalOrder
     release: Release
     resize: Resize
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ...) -> None: ...
+    limits: Limits
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls")
@@ -336,6 +340,18 @@ class Resize(_message.Message):
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     notify: str
     def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ("version", "run_limit_s", "deadline", "memory_limit_mib")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    RUN_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_LIMIT_MIB_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    run_limit_s: float
+    deadline: float
+    memory_limit_mib: int
+    def __init__(self, version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., memory_limit_mib: _Optional[int] = ...) -> None: ...
 
 class Release(_message.Message):
     __slots__ = ("reason",)

@@ -19,19 +19,28 @@ class RunClock:
     """
 
     def __init__(self, limit_s: float, deadline: float, now: float, wall: float) -> None:
-        self._limit_at = now + limit_s if limit_s else NEVER
+        self._began = now  # later by the time for which it was stopped
+        self._stopped_at = NEVER
+        self.change(limit_s, deadline, now, wall)
+
+    def change(self, limit_s: float, deadline: float, now: float, wall: float) -> None:
+        """Other limits hold from now on; the run limit counts from the start all the same."""
+        self._limit_s = limit_s or NEVER
         self._deadline_at = now + max(0.0, deadline - wall) if deadline else NEVER
-        self._left_s = NEVER
 
     def stop(self, now: float) -> None:
         """The job is stopped."""
-        if self._limit_at != NEVER:
-            self._left_s, self._limit_at = self._limit_at - now, NEVER
+        if self._stopped_at == NEVER:
+            self._stopped_at = now
 
     def resume(self, now: float) -> None:
         """It goes on."""
-        if self._left_s != NEVER:
-            self._limit_at, self._left_s = now + self._left_s, NEVER
+        if self._stopped_at != NEVER:
+            self._began, self._stopped_at = self._began + now - self._stopped_at, NEVER
+
+    @property
+    def _limit_at(self) -> float:
+        return self._began + self._limit_s if self._stopped_at == NEVER else NEVER
 
     @property
     def next_at(self) -> float:
@@ -41,7 +50,7 @@ class RunClock:
     def reached(self, now: float) -> str:
         """The termination reason that is due, once; empty when none is."""
         if now >= self._limit_at:
-            self._limit_at = NEVER
+            self._limit_s = NEVER
             return "TERM_RUNLIMIT"
         if now >= self._deadline_at:
             self._deadline_at = NEVER

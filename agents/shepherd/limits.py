@@ -162,7 +162,9 @@ class GroupV1:
     def limit_memory(self, mib: int) -> None:
         if mib != self._limit_mib:
             self._put_limit(str(mib * MIB + self._own_usage) if mib else self.NO_LIMIT)
-            self._limit_mib = mib
+            self._limit_mib, had_none = mib, not self._limit_mib
+            if mib and had_none:  # what was not looked up while there was no bound
+                self._oom_first = _value(self._oom.text(), b"oom_kill")
 
     def _put_limit(self, text: str) -> None:
         """The bound with swap may never be the lower one, so it is lifted first."""
@@ -264,7 +266,9 @@ class GroupV2:
     def limit_memory(self, mib: int) -> None:
         if mib != self._limit_mib:
             self._put_limit(str(mib * MIB + self._own_usage) if mib else self.NO_LIMIT)
-            self._limit_mib = mib
+            self._limit_mib, had_none = mib, not self._limit_mib
+            if mib and had_none:  # what was not looked up while there was no bound
+                self._oom_first = _value(self._events.text(), b"oom_kill")
 
     def _put_limit(self, text: str) -> None:
         write(f"{self._path}/memory.max", text)

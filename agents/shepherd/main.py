@@ -234,6 +234,8 @@ class Shepherd:
             work.task(serial, argv, cwd, environment, descriptors)
         elif kind == messages.SIGNAL:
             work.signal(*fields)
+        elif kind == messages.LIMITS:
+            work.limit(*fields)
         elif kind == messages.RELEASE:
             work.release()
 

@@ -31,6 +31,7 @@ SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the wh
 RELEASE = 5  # reason
 BY_FILE = 6  # the message is in the descriptor that comes with it
 RETIRE = 7  # exit when idle
+LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB
 
 # Shepherd to agent. STATUS opens each connection and bears a key, or None when idle.
 STATUS = 16  # the fields of a Status

@@ -300,3 +300,12 @@ def _prefer_for_oom(pid: int) -> None:
     except PermissionError:
         # What has ended already, or runs a set-user-id program, belongs to root there: a user's own agent can't write.
         print(f"event=oom_preference_not_set pid={pid}", file=sys.stderr)
+
+
+def find(name: str, path: bytes) -> str:
+    """Where a program without a slash in its name is; the name itself when nowhere, and starting it will say so."""
+    for directory in os.fsdecode(path).split(":"):
+        candidate = f"{directory}/{name}"
+        if directory and os.access(candidate, os.X_OK):
+            return candidate
+    return name

@@ -40,7 +40,7 @@ ABORT_EXIT = 99  # of a pre-execution command: the job must not be tried again
 # How Python refuses what no system call would take: a NUL character, a number out of range.
 UNUSABLE = (ValueError, OverflowError)
 
-NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that has none: it never changes
+NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that does not run: it never reaches anything
 
 STAGING, HELD, PRE, RUNNING, ENDING, POST, OVER = "staging", "held", "pre", "running", "ending", "post", "over"
 
@@ -87,6 +87,7 @@ class Work:
         self._denied_forks = False
         self._kill_pause_s = KILL_AGAIN_S
         self._releasing = False
+        self._limits_version = 0
         self._clock = NO_LIMITS
         self._termination = Termination(setup.terminate_interval_s)
         self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
@@ -182,6 +183,19 @@ class Work:
             self._end(KILLED)
         elif self._commands:
             self._kill_at = time.monotonic()
+
+    def limit(self, version: int, run_limit_s: float, deadline: float, memory_limit_mib: int) -> None:
+        """Keep other limits from now on, unless they are older than those that are kept."""
+        if version <= self._limits_version or self.phase not in (STAGING, HELD, PRE, RUNNING):
+            return
+        self._limits_version = version
+        self.setup = self.setup._replace(run_limit_s=run_limit_s, deadline=deadline, memory_limit_mib=memory_limit_mib)
+        try:
+            self._tools.confinement.limit_memory(memory_limit_mib)
+        except OSError as error:  # more is in use: the next sample ends the job
+            print(f"event=memory_limit_not_set key={self.key} error={error.strerror!r}", file=sys.stderr)
+        if self.phase == RUNNING:
+            self._clock.change(run_limit_s, deadline, time.monotonic(), time.time())
 
     def terminate(self, signals: tuple[int, ...], reason: str) -> None:
         """Begin to end the job with these signals, the terminate interval between them."""
@@ -358,8 +372,7 @@ class Work:
     def _running(self, pid: int) -> None:
         now, self.started = time.monotonic(), time.time()
         self.phase, self.pid = RUNNING, pid
-        if self.setup.run_limit_s or self.setup.deadline:
-            self._clock = RunClock(self.setup.run_limit_s, self.setup.deadline, now, self.started)
+        self._clock = RunClock(self.setup.run_limit_s, self.setup.deadline, now, self.started)
         self._announce_at = now + GRACE_S
         self._sample_at = now + FIRST_SAMPLE_S
 
@@ -368,7 +381,7 @@ class Work:
     ) -> int:
         words = tuple(os.fsdecode(word) for word in argv)
         environment = {**self._environment(), **overlay, b"LAVA_TASK_SERIAL": b"%d" % serial}
-        path = words[0] if "/" in words[0] else _find(words[0], environment.get(b"PATH", b""))
+        path = words[0] if "/" in words[0] else start.find(words[0], environment.get(b"PATH", b""))
         apart = start.set_apart(descriptors)
         try:
             return self._spawn(
@@ -584,12 +597,3 @@ class Work:
             self._streams.close()
             if not self._streams.output_path:
                 self._tools.output.clear()
-
-
-def _find(name: str, path: bytes) -> str:
-    """Where a program without a slash in its name is; the name itself when nowhere, and starting it will say so."""
-    for directory in os.fsdecode(path).split(":"):
-        candidate = f"{directory}/{name}"
-        if directory and os.access(candidate, os.X_OK):
-            return candidate
-    return name

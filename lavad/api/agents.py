@@ -178,7 +178,7 @@ def _held(host: str, one: pb.Held) -> c.HeldAttempt:
     kind = one.last.WhichOneof("what")
     last = _REPORTS[kind](host, key, one.last) if kind else None
     resized = _resized(host, key, one.resized) if one.HasField("resized") else None
-    return c.HeldAttempt(key, last, one.launched, one.allocation_version, resized)
+    return c.HeldAttempt(key, last, one.launched, one.allocation_version, resized, one.limits_version)
 
 
 def _report(host: str, report: pb.Report) -> Any:

@@ -6,13 +6,24 @@ Every change of a job's state passes ``lifecycle.check``; every host share is ta
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from lavad.core import apply_hosts, apply_terms, charges, lifecycle, resizing, terms
+from lavad.core import apply_claims, apply_hosts, apply_terms, charges, lifecycle, resizing, terms
 from lavad.core import events as e
 from lavad.core.allocations import are_slots
 from lavad.core.listed import entry, list_array, list_job
-from lavad.core.model import BY_USER, FINAL, PREEMPTION, Allocation, HostShare, JobState, Key, serial_of
+from lavad.core.model import (
+    BY_USER,
+    FINAL,
+    PREEMPTION,
+    Allocation,
+    HostShare,
+    JobState,
+    Key,
+    Shared,
+    limits_of,
+    serial_of,
+)
 from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Attempt, Claim, Job, JobEnd, exit_code
+from lavad.core.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -189,6 +200,7 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
     cluster.names.remove(record.shared.uid, record.text, record.id)
     if isinstance(record, Job):
         charges.recharge(cluster, record, shared)
+        _change_limits(cluster, record, shared)
     record.shared, record.text, record.priority = shared, event.job.text, event.job.priority
     cluster.names.add(shared.uid, record.text, record.id)
     terms.change(cluster, record, event.job, event.at)
@@ -198,6 +210,7 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
             cluster.tally.add(job.shared, job.state, -1)
             cluster.tally.add(shared, job.state)
             charges.recharge(cluster, job, shared)
+            _change_limits(cluster, job, shared)
             job.shared = shared
             _change_runner(cluster, job)
         list_array(cluster, record)
@@ -205,6 +218,13 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
         list_job(cluster, record)
     else:
         _change_runner(cluster, record)
+
+
+def _change_limits(cluster: "Cluster", job: Job, shared: Shared) -> None:
+    """What holds hosts gets other limits, and may be expected to end at another time."""
+    if job.attempt is not None and limits_of(job.shared) != limits_of(shared):
+        job.attempt.limits_version += 1
+        cluster.touched.add(job.attempt.key)
 
 
 def _change_runner(cluster: "Cluster", job: Job) -> None:
@@ -290,7 +310,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
         cluster.pending.remove(job.shared, entry(cluster, job))
         terms.force(cluster, job, 0)
     if cluster.claims:
-        drop_claim(cluster, key.job, key.index)
+        apply_claims.drop_claim(cluster, key.job, key.index)
     _move(cluster, job, event, S.STAGING)
     job.attempts = key.attempt
     job.postponed_reason = ""
@@ -454,41 +474,6 @@ def note_running(cluster: "Cluster", job: Job) -> None:
         cluster.runners.discard(attempt)
 
 
-def _room_claimed(cluster: "Cluster", event: e.RoomClaimed) -> None:
-    drop_claim(cluster, event.job, event.index)
-    rest = (event.victims, event.until, event.reason, event.is_partial)
-    book_claim(cluster, Claim(event.job, event.index, event.allocation, *rest))
-
-
-def book_claim(cluster: "Cluster", claim: Claim) -> None:
-    """Keep the claim's room from everybody else."""
-    cluster.claims[claim.job, claim.index] = claim
-    for share in claim.allocation:
-        host = cluster.hosts[share.host]
-        host.claims[claim.job, claim.index] = share
-        cluster.table.take(host.row, share, False)
-
-
-def drop_claim(cluster: "Cluster", job: int, index: int) -> None:
-    """Whatever was kept for this job is for anybody."""
-    claim = cluster.claims.pop((job, index), None)
-    for share in claim.allocation if claim is not None else ():
-        host = cluster.hosts[share.host]
-        del host.claims[job, index]
-        cluster.table.give_back(host.row, share, False)
-
-
-def _claim_dropped(cluster: "Cluster", event: e.ClaimDropped) -> None:
-    claim = cluster.claims.get((event.job, event.index))
-    if claim is not None and claim.is_partial:
-        cluster.rest(event.job, event.index, event.at)
-    drop_claim(cluster, event.job, event.index)
-    record = cluster.jobs.get(event.job)
-    key = cluster.pending.key_of(record.shared) if record is not None else None
-    if key is not None:
-        cluster.pending.fresh.add(key)
-
-
 def _job_signalled(cluster: "Cluster", event: e.JobSignalled) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, job.state)
@@ -584,12 +569,11 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.JobResumed: _job_resumed,
     e.JobSignalled: _job_signalled,
     e.JobDoomed: _job_doomed,
-    e.RoomClaimed: _room_claimed,
-    e.ClaimDropped: _claim_dropped,
     e.JobLost: _job_lost,
     e.JobFound: _job_found,
     e.JobAbandoned: _job_abandoned,
     e.FinishedForgotten: _finished_forgotten,
+    **apply_claims.HANDLERS,
     **apply_hosts.HANDLERS,
     **apply_terms.HANDLERS,
 }

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lavad.core import apply, charges, listed, resizing, terms
+from lavad.core import apply, apply_claims, charges, listed, resizing, terms
 from lavad.core.configured import as_configured
 from lavad.core.easing import Easing
 from lavad.core.events import Event
@@ -211,7 +211,7 @@ class Cluster:
 
     def adopt_claim(self, claim: Claim) -> None:
         """Room that was being cleared for a job. Its hosts are known: attempts have been adopted."""
-        apply.book_claim(self, claim)
+        apply_claims.book_claim(self, claim)
 
     def begin(self, now: float) -> None:
         """Restored: from now on hosts that stay away count as silent after the usual time, and terms are looked at."""
@@ -286,6 +286,12 @@ class Cluster:
         if attempt is None or attempt.over:
             return None
         return self.element(key.job, key.index)
+
+    def attempts_of(self, job_id: int) -> list[Attempt]:
+        """What a job, or the elements of an array, hold hosts with."""
+        record = self.jobs.get(job_id)
+        jobs = record.live.values() if isinstance(record, ArrayRecord) else (record,)
+        return [job.attempt for job in jobs if job is not None and job.attempt is not None]
 
     def live_jobs(self) -> Iterator[Job]:
         """Jobs and elements that hold an allocation."""

@@ -156,7 +156,8 @@ class WishSize:
 class HeldAttempt:
     """One attempt an agent says it knows: ``last`` is its newest report, or None.
 
-    ``version`` is that of the allocation it has, ``resized`` its newest word on one that changed.
+    ``version`` is that of the allocation it has, ``resized`` its newest word on one that changed; ``limits`` is the
+    version of the newest limits that it keeps.
     """
 
     key: Key
@@ -164,6 +165,7 @@ class HeldAttempt:
     launched: bool = False
     version: int = 1
     resized: "ReportResized | None" = None
+    limits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,6 +196,11 @@ class Shared:
         return self._hash  # of what tells jobs apart; asked for at every submission, start and end
 
 
+def limits_of(shared: Shared) -> tuple[int, float, int]:
+    """What hosts keep a job to: run limit in seconds, deadline, memory limit in MiB; 0 is none."""
+    return shared.run_limit_s, shared.terminate_at, shared.memory_limit_mib
+
+
 TEXT_FIELDS = ("name", "command", "cwd", "submit_cwd", "input", "output", "error", "description")
 
 

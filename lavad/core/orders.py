@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lavad.core import events as e
 from lavad.core.allocations import grown
-from lavad.core.model import Allocation, JobState, Key, Launch, serial_of
+from lavad.core.model import Allocation, JobState, Key, Launch, limits_of, serial_of
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -71,6 +71,18 @@ class ResizeOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitsOrder:
+    """Other limits hold for the attempt from now on; 0 is none. The run limit counts from the start."""
+
+    host: str
+    key: Key
+    version: int
+    run_limit_s: int
+    deadline: float
+    memory_limit_mib: int
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetOrder:
     """The last report of the attempt is durable: the agent may drop its record."""
 
@@ -78,7 +90,7 @@ class ForgetOrder:
     key: Key
 
 
-Order = StageOrder | LaunchOrder | SignalOrder | ReleaseOrder | ResizeOrder | ForgetOrder
+Order = StageOrder | LaunchOrder | SignalOrder | ReleaseOrder | ResizeOrder | LimitsOrder | ForgetOrder
 
 
 def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
@@ -104,6 +116,10 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
                 yield from _resize_orders(attempt, event)
+        case e.JobModified():
+            for attempt in cluster.attempts_of(event.job.id):
+                for host in attempt.unreleased:
+                    yield from limits_orders(cluster, attempt, host)
         case e.JobFinished() | e.JobRequeued():
             yield from _release_orders(cluster, event)
         case e.HostReleased(assumed=True):
@@ -148,6 +164,13 @@ def resize_order(attempt: "Attempt", host: str) -> ResizeOrder:
     """The attempt's present allocation, for one of its hosts."""
     change = attempt.resizing
     return ResizeOrder(host, attempt.key, change.version, attempt.allocation, change.notify)
+
+
+def limits_orders(cluster: "Cluster", attempt: "Attempt", host: str) -> Iterator[LimitsOrder]:
+    """The attempt's present limits for one of its hosts, if they are not those that it was staged with."""
+    job = cluster.holder(attempt.key)
+    if attempt.limits_version and job is not None and attempt.share_on(host) is not None:
+        yield LimitsOrder(host, attempt.key, attempt.limits_version, *limits_of(job.shared))
 
 
 def launch_orders(cluster: "Cluster", attempt: "Attempt") -> Iterator[LaunchOrder]:

@@ -115,6 +115,7 @@ class Attempt:
         "launch_due",
         "launched",
         "lends",
+        "limits_version",
         "over",
         "pid",
         "preemptions",
@@ -159,6 +160,7 @@ class Attempt:
         self.holds_slots_only = True  # on all its hosts
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.resizing = NEVER_RESIZED
+        self.limits_version = 0  # raised whenever its limits are changed; 0: those that it was staged with
         self.usage: dict[str, HostUsage] = {}
 
     @property

@@ -12,7 +12,16 @@ from typing import Protocol
 
 from lavad.core import commands as c
 from lavad.core.model import Allocation, HostFacts, HostShare, Key
-from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
+from lavad.core.orders import (
+    ForgetOrder,
+    LaunchOrder,
+    LimitsOrder,
+    Order,
+    ReleaseOrder,
+    ResizeOrder,
+    SignalOrder,
+    StageOrder,
+)
 from lavad.simulator.checkers import History, Process, Violation
 
 SIGINT, SIGKILL, SIGCONT, SIGSTOP = 2, 9, 18, 19
@@ -90,6 +99,7 @@ class Entry:
     age_s: float = 0.0  # of the order that lets it start, when it came
     version: int = 1
     resized: c.ReportResized | None = None  # the newest word on another allocation
+    limits: int = 0  # version of the newest limits that it keeps
 
 
 class SimulatedHost:
@@ -214,7 +224,7 @@ class SimulatedHost:
     def hello(self) -> c.AgentHello:
         """The first message of a session."""
         held = tuple(
-            c.HeldAttempt(key, entry.last, entry.is_launched, entry.version, entry.resized)
+            c.HeldAttempt(key, entry.last, entry.is_launched, entry.version, entry.resized, entry.limits)
             for key, entry in self.journal.items()
         )
         return c.AgentHello(self.facts, self.incarnation, held)
@@ -265,6 +275,9 @@ class SimulatedHost:
                 self._release(order, entry)
             case ResizeOrder():
                 self._resize(order, entry)
+            case LimitsOrder():
+                if entry is not None:
+                    entry.limits = max(entry.limits, order.version)
             case ForgetOrder():
                 if entry is not None and entry.state == "over":
                     self._forget(order.key)

@@ -26,6 +26,7 @@ ATTEMPT_FIELDS = (
     "preemptions",
     "is_unconstrained",
     "resizing",
+    "limits_version",
 )
 
 

@@ -216,6 +216,8 @@ def _job_modified(turn: _Turn, event: e.JobModified) -> None:
     new = event.job
     turn.batch.specs[new.id] = _spec_row(turn.cluster, new)
     _touch_record(turn, new.id)
+    for attempt in turn.cluster.attempts_of(new.id):  # other limits may hold for it
+        turn.attempts[attempt.key] = None
     kind = "switched" if event.switched_to else "modified"
     detail = v.detail(by=event.by, changes=event.changes, queue=event.switched_to)
     turn.tell(event.at, Key(new.id, 0, 0), kind, detail)

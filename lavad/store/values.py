@@ -151,6 +151,7 @@ def allocation_row(attempt: Attempt) -> Row:
 
 def _attempt_words(attempt: Attempt) -> str:
     is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
+    is_special = is_special or attempt.limits_version
     more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
     if attempt.resizing is not NEVER_RESIZED:
         more += f',"size":{_resizing_text(attempt.resizing)}'
@@ -161,11 +162,21 @@ def _attempt_words(attempt: Attempt) -> str:
     )
 
 
-_SELDOM = ("again", "held_again", "excludes", "suspended", "suspended_at", "lends", "preemptions", "is_unconstrained")
+_SELDOM = (
+    "again",
+    "held_again",
+    "excludes",
+    "suspended",
+    "suspended_at",
+    "lends",
+    "preemptions",
+    "is_unconstrained",
+    "limits_version",
+)
 
 
 def _seldom(attempt: Attempt) -> dict[str, Any]:
-    """What only attempts have that were suspended, forced, or are to run again."""
+    """What only attempts have that were suspended, forced, got other limits, or are to run again."""
     return {name: value for name in _SELDOM if (value := getattr(attempt, name))}
 
 

@@ -27,6 +27,14 @@ submission = read_submission(sys.argv[2:], Io())
 submission.spec.run_limit_s = int(sys.argv[1])
 print(bsub.submit(submission, Io()).job)
 """
+MODIFY = """
+import sys
+from lavactl import messages
+from lavactl.io import Io
+refs = [messages.JobRef(job=int(sys.argv[1]))]
+request = messages.ModifyRequest(refs=refs, spec=messages.JobSpec(run_limit_s=int(sys.argv[2])), fields=["run_limit_s"])
+sys.exit(Io().client().modify(request).results[0].error or 0)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -95,14 +103,48 @@ def test_limits_are_kept_and_ends_recorded_while_nobody_watches(fragile: Cluster
     assert -2 <= apart_s % 86400 < 15 or apart_s % 86400 >= 86398  # when it ended, not when that became known
 
 
-def _submit_limited(cluster: Cluster, *words: str) -> int:
+def test_other_limits_hold_for_a_running_job_whatever_is_killed(fragile: Cluster, tmp_path: Path) -> None:
+    """Extended it outlives its old limit; shortened, while its agent is dead, it ends by the new one."""
+    path = tmp_path / "marks"
+    old_s = 2 * RUN_LIMIT_S
+    longer = _submit_limited(fragile, "-o", "/dev/null", markers.script(path, "600", "0"), limit_s=old_s)
+    shorter = fragile.submit("-o", "/dev/null", markers.script(path, "600", "0"))
+    wait_for(lambda: _started(path, 2), 30, "the jobs to run")
+    began = next(mark.at for mark in markers.read(path) if mark.job == longer)
+    _limit(fragile, longer, 600)
+    daemons = ["lavad", *(f"agent-{host}" for host in fragile.hosts())]
+    for daemon in daemons[1:]:
+        fragile.kill(daemon)
+    _limit(fragile, shorter, 1)
+    fragile.kill("lavad")
+    wait_for(lambda: not any(fragile.is_running(daemon) for daemon in daemons), 20, "the daemons to die")
+    fragile.up()
+    wait_for(lambda: _state(fragile, shorter) == "EXIT", 30, "the shorter limit to be kept")
+    assert "TERM_RUNLIMIT" in fragile.history(shorter)
+    wait_for(lambda: time.time() > began + old_s + 2, old_s + 5, "the old limit to be over")
+    assert _state(fragile, longer) == "RUN"
+    assert _processes_of(longer)
+    assert "Parameters of Job are changed: run_limit_s" in fragile.history(longer)
+    assert fragile.run("bkill", str(longer)).returncode == 0
+
+
+def _limit(cluster: Cluster, job: int, limit_s: int) -> None:
+    """bmod -W of so many seconds."""
+    _python(cluster, MODIFY, str(job), str(limit_s))
+
+
+def _submit_limited(cluster: Cluster, *words: str, limit_s: int = RUN_LIMIT_S) -> int:
     """bsub with a run limit of so many seconds."""
+    return int(_python(cluster, SUBMIT, str(limit_s), *words))
+
+
+def _python(cluster: Cluster, program: str, *words: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", SUBMIT, str(RUN_LIMIT_S), *words],
+        [sys.executable, "-c", program, *words],
         env=cluster.environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    return done.stdout
 
 
 def _processes_of(job: int) -> list[str]:

@@ -1,6 +1,7 @@
 """The ledger alone: what follows from orders and facts, whatever their order and however often they come."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from agents.ledger import (
     Action,
     Launch,
     Ledger,
+    Limit,
     Note,
     Place,
     Release,
@@ -21,7 +23,7 @@ from agents.ledger import (
     State,
 )
 from agents.shepherd.messages import Finish, Key
-from protos.agents_pb2 import JobSpecBlob, LaunchOrder, Order, Report, SignalOrder, Stage, Started
+from protos.agents_pb2 import JobSpecBlob, LaunchOrder, Limits, Order, Report, SignalOrder, Stage, Started
 from protos.agents_pb2 import Release as ReleaseOrder
 from protos.common_pb2 import AttemptKey, HostShare
 
@@ -444,3 +446,21 @@ def test_a_torn_journal_is_read_up_to_the_tear(tmp_path_factory: pytest.TempPath
     ledger, _ = Journal(path).load()
     assert list(ledger.entries) == [KEY]
     assert Journal(path).load()[0].entries.keys() == {KEY}
+
+
+def test_only_newer_limits_are_kept_and_a_restart_forgets_none_of_them(tmp_path: Path) -> None:
+    """Journal first; the same ones again, or older ones, change nothing; those of an attempt that is over neither."""
+    ledger = a_ledger()
+    ledger.order(stage_order())
+    ledger.placed(KEY)
+    newer, older = (order(limits=Limits(version=version, run_limit_s=60 * version)) for version in (2, 1))
+    assert ledger.order(newer) == [Note(newer, sync=True), Limit(KEY)]
+    assert ledger.order(newer) == ledger.order(older) == []
+    assert [held.limits_version for held in ledger.held()] == [2]
+    journal = Journal(tmp_path / "journal")
+    journal.rewrite(ledger, "boot")
+    again, _ = journal.load()
+    assert again.entries[KEY].limits == newer.limits
+    assert again.order(older) == []
+    ledger.finished(finish(), "", "")
+    assert ledger.order(order(limits=Limits(version=3))) == []

@@ -15,7 +15,7 @@ from agents.journal import order_record, spec_record
 from agents.ledger import SUPERVISOR_LOST
 from agents.shepherd.hierarchy import Base
 from agents.shutdown import shut_down
-from protos.agents_pb2 import Order
+from protos.agents_pb2 import Limits, Order
 from protos.common_pb2 import HostShare
 from tests.agents.hosts import NAME, Host, Place, alive, blob, key_message, shepherd_pids, stage, until
 
@@ -103,6 +103,26 @@ def test_the_run_limit_holds_without_an_agent(place: Place) -> None:
             last = host.last(KEY)
             assert last is not None
             assert last.finished.reason == "TERM_RUNLIMIT"
+
+    run(story())
+
+
+def test_other_limits_reach_the_shepherd_also_by_the_next_agent(place: Place) -> None:
+    """Extended, the job outlives its old limit and the agent that extended it; shortened, it ends, and says why."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            await host.run(blob(place, 1, "trap '' USR2 INT; sleep 60"), stage(run_limit_s=2.0))
+            began = (await host.report(KEY, "started")).started.time
+            longer = Order(key=key_message(KEY), limits=Limits(version=1, run_limit_s=600.0))
+            await host.order(longer)
+            await host.replace()
+            await until(lambda: time.time() > began + 2.5)
+            assert host.last(KEY) is not None
+            assert alive(host.shepherd_of(KEY))
+            await host.order(Order(key=key_message(KEY), limits=Limits(version=2, run_limit_s=0.1)))
+            await host.order(longer)
+            assert (await host.report(KEY, "finished")).finished.reason == "TERM_RUNLIMIT"
 
     run(story())
 

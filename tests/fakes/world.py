@@ -156,9 +156,10 @@ class World:
         target = c.Target(job, indices)
         record = self.cluster.jobs[job]
         limit = record.limit if isinstance(record, ArrayRecord) else 0
-        fields = frozenset(self.random.choice([("name",), ("dependency",)]))
+        fields = frozenset(self.random.choice([("name",), ("dependency",), ("run_limit_s",)]))
         condition = self.a_condition()
         changed = new_job(name="changed", user=record.shared.user, slots=2, limit=limit, dependency=condition)
+        changed = changed._replace(shared=replace(changed.shared, run_limit_s=self.random.choice((0, 60, 600))))
         states = frozenset(self.random.choice([RUNNING, ENDED, RUNNING | ENDED]))
         anything = c.Target(self.random.choice(list(self.cluster.jobs)))  # also jobs that have ended
         deed = self.random.choice(["kill", "stop", "stop", "resume", "resume", "remove", "signal", "modify", "requeue"])

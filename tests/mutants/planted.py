@@ -195,7 +195,7 @@ MUTANTS = (
     ),
     Mutant(
         "what victims leave is for anybody",
-        f"{CORE}/apply.py",
+        f"{CORE}/apply_claims.py",
         "        host.claims[claim.job, claim.index] = share\n        cluster.table.take(host.row, share, False)",
         "        host.claims[claim.job, claim.index] = share",
     ),
@@ -276,5 +276,17 @@ MUTANTS = (
         f"{CORE}/decide/hosts.py",
         "    lost = [share.host for share in attempt.allocation if share.host in silent]",
         "    lost = [name]",
+    ),
+    Mutant(
+        "a host that was away never hears of other limits",
+        f"{CORE}/decide/hosts.py",
+        "        decision.orders.extend(_limits_again(cluster, name, one))\n",
+        "",
+    ),
+    Mutant(
+        "an agent takes older limits for newer ones",
+        "agents/ledger.py",
+        "or order.limits.version <= _version(entry.limits)",
+        "or order.limits.version == _version(entry.limits)",
     ),
 )

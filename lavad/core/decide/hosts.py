@@ -24,6 +24,7 @@ from lavad.core.orders import (
     doom_order,
     growth_orders,
     launch_hosts,
+    limits_orders,
     resize_order,
     signal_again,
     stage_orders,
@@ -55,11 +56,20 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
     held = {one.key: one for one in command.held}  # an agent that names one twice is heard once
     for one in held.values():
         _merge(decision, _compare_held(cluster, name, one, now))
+        decision.orders.extend(_limits_again(cluster, name, one))
     if host is not None:
         for key in host.attempts:
             if key not in held:
                 _merge(decision, _compare_missing(cluster, name, cluster.attempts[key], now))
     return decision
+
+
+def _limits_again(cluster: Cluster, name: str, one: c.HeldAttempt) -> list[Order]:
+    """Limits that the host does not know yet: they were changed while it was away."""
+    attempt = cluster.attempts.get(one.key)
+    if attempt is None or name not in attempt.unreleased or one.limits >= attempt.limits_version:
+        return []
+    return list(limits_orders(cluster, attempt, name))
 
 
 def _merge(decision: Decision, more: Decision) -> None:

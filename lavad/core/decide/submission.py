@@ -14,6 +14,7 @@ from lavad.core.decide.admission import (
     check_user,
     check_waiting,
     fitted,
+    with_queue_limits,
 )
 from lavad.core.decide.clockwork import may_run, run_window_events
 from lavad.core.decide.decision import Decision
@@ -189,7 +190,10 @@ def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.Mo
     return queue
 
 
-_WHILE_RUNNING = frozenset({"queues", "rerunnable", "not_rerunnable", "description", "name"})
+_LIMITS = {"run_limit_s": "run_limit_s", "terminate_time": "terminate_at", "memory_limit_mib": "memory_limit_mib"}
+_WHILE_RUNNING = frozenset(
+    {"queues", "rerunnable", "not_rerunnable", "description", "name", "runtime_estimate_s", *_LIMITS}
+)
 
 
 def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
@@ -202,14 +206,19 @@ def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
     if is_over:
         raise Refused("Job has already finished")
     if isinstance(record, Job) and record.attempt is not None and not command.fields <= _WHILE_RUNNING:
-        raise Refused("Job has already started")
+        raise Refused(
+            "Job has already started: of a running job only -W, -We, -M, -t, -q, -r, -J and -Jd can be changed"
+        )
 
 
 def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float) -> Decision:
-    """What can still be changed of a job that holds hosts; it keeps its size and the limits it was started with."""
+    """What can still be changed of a job that holds hosts: its limits, not its size."""
     wanted = command.job.shared
     queue = _queue_of_changed(cluster, job, command)
     shared = replace(job.shared, queue=queue.name, rerunnable=wanted.rerunnable)
+    limits = {name: getattr(wanted, name) for field, name in _LIMITS.items() if field in command.fields}
+    if limits:
+        shared = with_queue_limits(replace(shared, **limits), queue)
     check_share(cluster, shared)
     new = command.job._replace(id=job.id, shared=shared, dependency=None, priority=job.priority)
     return _modified(cluster, job, new, command, now)
