@@ -34,10 +34,12 @@ class _Room:
     def fits(self, start: Start, exclusive: bool) -> bool:
         """Is every host of the start open and wide enough? Nothing is taken."""
         rows = [self.table.rows.get(share.host, -1) for share in start.allocation]
-        if -1 in rows or not self.table.are_open(rows):
+        if -1 in rows:
             return False
         slots = self._slots_on(rows)
-        if not all([share.slots <= left for share, left in zip(start.allocation, slots, strict=True)]):
+        if not self.table.are_open(rows) or not all(
+            [share.slots <= left for share, left in zip(start.allocation, slots, strict=True)]
+        ):
             return False
         if exclusive and any(row in self.slots or self.table.attempts[row] for row in rows):
             return False
