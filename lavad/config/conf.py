@@ -60,6 +60,7 @@ CONF: Table = {
     "LSB_SIGSTOP": Ignored("jobs are stopped by SIGSTOP"),
     "LSB_SET_TMPDIR": Ignored("TMPDIR is the user's"),
     "LSB_UTMP": Ignored("jobs are not entered into utmp"),
+    **dict.fromkeys(("LSF_BIND_JOB", "LSB_BIND_JOB"), Ignored("a job is bound if it says so: affinity[...]")),
     "LSB_PTILE_PACK": Ignored("no such policy"),
     "LSB_STDOUT_DIRECT": Ignored("output always goes directly to its file: as Y"),
     "LSB_ARRAY_SCHED_ORDER": Ignored("elements start in order of their indices"),

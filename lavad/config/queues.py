@@ -255,6 +255,8 @@ QUEUE: Table = {
     **dict.fromkeys(("JOB_OVERRUN", "JOB_IDLE", "JOB_UNDERRUN", "ELIGIBLE_PEND_TIME_LIMIT", "PEND_TIME_LIMIT"),
                     Ignored("no exceptions are raised")),
     "INTERRUPTIBLE_BACKFILL": Ignored("backfilled jobs are not killed"),
+    "RESIZABLE_JOBS": Ignored("a job is resizable if it says so: bsub -ar"),
+    "RESIZE_NOTIFY_CMD": Ignored("a resizable job says what is to be run: bsub -rnc"),
     "SUCCESS_EXIT_VALUES": Ignored("only exit code 0 is success"),
     **dict.fromkeys(("RC_HOSTS", "RC_ACCOUNT", "RC_DEMAND_POLICY"), Ignored("no hosts from clouds")),
     **dict.fromkeys(("NQS_QUEUES", "SNDJOBS_TO", "RCVJOBS_FROM"), Ignored("one cluster only")),
