@@ -170,17 +170,21 @@ class Replay:
         """A step, and what agents answer to its orders at once; the reply to the command itself."""
         outcome = step(self.cluster, command, now, has_agents=not self._is_brief)
         if self._is_brief:
-            for event in outcome.events:
-                if type(event) is e.AttemptDispatched:
-                    self._start(event.key, now)
-                    if len(event.allocation) > 1:
-                        self.cluster.apply(e.AttemptLaunched(now, event.key))
+            if type(command) is c.ApplyPlan:
+                self._start_all(outcome.events, now)
             return outcome.reply
         reply, answers = outcome.reply, deque(self._answers(outcome.events, outcome.orders, now))
         while answers:
             outcome = step(self.cluster, answers.popleft(), now)
             answers.extend(self._answers(outcome.events, outcome.orders, now))
         return reply
+
+    def _start_all(self, events: Iterable[e.Event], now: float) -> None:
+        for event in events:
+            if type(event) is e.AttemptDispatched:
+                self._start(event.key, now)
+                if len(event.allocation) > 1:
+                    self.cluster.apply(e.AttemptLaunched(now, event.key))
 
     # -- the agents ---------------------------------------------------------------------------------------------------
 

@@ -83,15 +83,19 @@ class PoolProfile:
 
     def _grow(self) -> bool:
         """One more step, where the next slots come back; False when none do."""
-        time = min(self._next[0] if self._next else NEVER, self._later[0][0] if self._later else NEVER)
+        following, later = self._next, self._later
+        time = following[0] if following is not None else NEVER
+        if later and later[0][0] < time:
+            time = later[0][0]
         if time == NEVER:
             return False
         free = self._frees[-1]
-        while self._next is not None and self._next[0] <= time:
-            free += self._next[1]
-            self._next = next(self._ends, None)
-        while self._later and self._later[0][0] <= time:
-            free += heapq.heappop(self._later)[1]
+        while following is not None and following[0] <= time:
+            free += following[1]
+            following = next(self._ends, None)
+        self._next = following
+        while later and later[0][0] <= time:
+            free += heapq.heappop(later)[1]
         self._times.append(time)
         self._frees.append(free)
         return True
