@@ -136,6 +136,8 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
             return "closed_Busy"
         if table.taken_whole[host.row]:
             return "closed_Excl"
+        if host.row in table.kept:
+            return "closed_cu_excl"
         if host.facts.server and table.slots_free[host.row] <= 0:
             return "closed_Full"
         return "ok"

@@ -6,6 +6,7 @@ from lavad.config import queues
 from lavad.config import values as v
 from lavad.config.grammar import Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, sets
+from lavad.config.values import Wrong
 
 
 def _priority_over_time(text: str) -> Fields:
@@ -14,8 +15,15 @@ def _priority_over_time(text: str) -> Fields:
 
 
 def _unit_types(text: str) -> tuple[str, ...]:
-    """A ``!`` marks LSF's default type; here it is the first one."""
     return tuple(word.removesuffix("!") for word in text.split())
+
+
+def _default_unit_type(text: str) -> str:
+    """The one that ``!`` marks, else the first."""
+    marked = [word.removesuffix("!") for word in text.split() if word.endswith("!")]
+    if len(marked) > 1:
+        raise Wrong("expected one type with !")
+    return next(iter((*marked, *_unit_types(text))), "")
 
 
 _INTERNALS = "how LSF's own daemons work inside"
@@ -40,7 +48,9 @@ PARAMETERS: Table = {
     "RESOURCE_RESERVE_PER_TASK": sets("reserves_per_task", v.switch, "Y: `rusage` is for each task"),
     "RESOURCE_RESERVE_PER_SLOT": sets("reserves_per_task", v.switch, "the older name of it"),
     "SLOT_RESOURCE_RESERVE": sets("reserves_per_task", v.switch, "OpenLava's name of it"),
-    "COMPUTE_UNIT_TYPES": sets("compute_unit_types", _unit_types, "kinds of compute units, the smallest first"),
+    "COMPUTE_UNIT_TYPES": Honoured(
+        lambda text, site: {"compute_unit_types": _unit_types(text), "compute_unit_type": _default_unit_type(text)},
+        "kinds of compute units, the smallest first; `!` marks the one that `cu[...]` means without `type`"),
     "MAX_PEND_JOBS": sets("pending_jobs", v.integer, "waiting jobs of the cluster"),
     "MAX_PEND_SLOTS": sets("pending_slots", v.integer, "slots that waiting jobs ask for"),
     "SUB_TRY_INTERVAL": sets("retry_submit_s", lambda text: float(v.integer(text, 1)),

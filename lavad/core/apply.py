@@ -6,7 +6,7 @@ Every change of a job's state passes ``lifecycle.check``; every host share is ta
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from lavad.core import apply_claims, apply_hosts, apply_terms, charges, lifecycle, resizing, terms
+from lavad.core import apply_claims, apply_hosts, apply_terms, charges, keeping, lifecycle, resizing, terms
 from lavad.core import events as e
 from lavad.core.allocations import are_slots
 from lavad.core.listed import entry, list_array, list_job
@@ -63,6 +63,7 @@ def _take_shares(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> No
         rows.append(host.row)
     attempt.holds_slots_only = attempt.holds_slots_only and are_slots(shares)
     cluster.table.take_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
+    keeping.keep(cluster.table, attempt, rows, record.shared.request if record is not None else None)
     cluster.easing.note(attempt, record.shared.request if record is not None else None)
     if cluster.pools:
         enter_in_pool(cluster, attempt, shares)
@@ -89,6 +90,7 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
     shares = tuple([host.attempts.pop(key) for host in hosts])
     rows = [host.row for host in hosts]
     cluster.table.give_back_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
+    keeping.let_go(cluster.table, attempt, rows)
     if cluster.pools:
         cluster.pools.give_back(key, shares, True)
     if attempt.over:
@@ -106,6 +108,7 @@ def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str, at: float)
     share = host.attempts.pop(attempt.key, None) if host else None
     if host is not None and share is not None:
         cluster.table.give_back(host.row, share, attempt.takes_whole_hosts)
+        keeping.let_go(cluster.table, attempt, (host.row,))
         if cluster.pools:
             cluster.pools.give_back(attempt.key, (share,), not attempt.unreleased)
     resizing.host_left(cluster, attempt, name, at)

@@ -325,6 +325,7 @@ class Policy:
     resource_map: tuple[ResourceInstance, ...] = ()
     compute_units: tuple[ComputeUnit, ...] = ()  # in the order of the file
     compute_unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
+    compute_unit_type: str = ""  # the one marked with !, else the first: what cu[...] means that names none
     pools: tuple[Pool, ...] = ()
     pending_jobs: int | None = None  # MAX_PEND_JOBS of the cluster
     pending_slots: int | None = None

@@ -109,6 +109,7 @@ class Attempt:
         "held_again",
         "holds_slots_only",
         "is_unconstrained",
+        "keeps_units",
         "key",
         "kill_reason",
         "last_signal",
@@ -158,6 +159,7 @@ class Attempt:
         self.is_unconstrained = False  # forced with brun -f: windows do not suspend it
         self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
         self.holds_slots_only = True  # on all its hosts
+        self.keeps_units: str | None = None  # the type of the compute units that are kept from others; None: none
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.resizing = NEVER_RESIZED
         self.limits_version = 0  # raised whenever its limits are changed; 0: those that it was staged with

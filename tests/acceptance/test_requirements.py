@@ -175,3 +175,23 @@ def test_tasks_are_bound_and_told_their_devices(site: Cluster) -> None:
     wanted = "Not enough free processors for the job's affinity requirement"
     wait_for(lambda: wanted in site.run("bjobs", "-l", str(waiting)).stdout, 30, "the reason to be told")
     _empty(site)
+
+
+def test_a_job_keeps_its_compute_unit_for_itself(site: Cluster) -> None:
+    """Others start elsewhere or wait and say why, until it is over."""
+    first, second = site.hosts()
+    units = f"Begin ComputeUnit\nNAME MEMBER TYPE\nr1 ({first}) rack\nr2 ({second}) rack\nEnd ComputeUnit\n"
+    params = "Begin Parameters\nCOMPUTE_UNIT_TYPES = rack\nEnd Parameters\n"
+    site.reconfigure({"lsb.params": params, "lsb.hosts": units})
+    alone = site.submit("-R", "cu[excl]", "-m", first, "sleep 300")
+    wait_for(lambda: _runs(site, alone), 30, "the job in its unit to run")
+    assert re.search(rf"^{first} +closed_cu_excl", site.run("bhosts", "-w").stdout, re.MULTILINE)
+    other = site.submit("sleep 300")
+    wait_for(lambda: _runs(site, other), 30, "another job to run")
+    assert _where(site, other) == second
+    kept_out = site.submit("-m", first, "sleep 300")
+    reason = "A job has the host's compute unit for itself"
+    wait_for(lambda: reason in site.run("bjobs", "-l", str(kept_out)).stdout, 30, "the reason to be told")
+    site.run("bkill", str(alone))
+    wait_for(lambda: _runs(site, kept_out), 30, "the unit to be open again")
+    _empty(site)

@@ -77,6 +77,7 @@ def test_kinds_of_jobs() -> None:
     """Exclusive ones where EXCLUSIVE allows it; a queue for interactive jobs takes no others."""
     story = a_story(Queue("q", is_exclusive_allowed=False), Queue("term", interactive="only"))
     assert refusal(story, a_job(queue="q", exclusive=True)) == "q: Queue does not accept EXCLUSIVE jobs"
+    assert refusal(story, a_job(queue="q", cu="excl")) == "q: Queue does not accept EXCLUSIVE jobs"
     assert refusal(story, a_job(queue="term")) == "term: Queue only accepts interactive jobs"
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Asked, Caller
 from lavad.core.events import NewJob
+from lavad.core.keeping import kept_type
 from lavad.core.model import Request, Shared
 from lavad.core.policy import ALL, Queue
 from lavad.core.reasons import NotNow, Refused
@@ -107,7 +108,7 @@ def _check_kind(queue: Queue, request: Request) -> None:
     """There are no interactive jobs yet, so a queue for them alone takes none."""
     if queue.interactive == "only":
         raise Refused(f"{queue.name}: Queue only accepts interactive jobs")
-    if request.exclusive and not queue.is_exclusive_allowed:
+    if (request.exclusive or kept_type(request) is not None) and not queue.is_exclusive_allowed:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
 
 

@@ -12,6 +12,7 @@ from lavad.core.decide.decision import Decision
 from lavad.core.decide.takeovers import dispatch
 from lavad.core.headroom import Headroom
 from lavad.core.indexes.sharing import Sharing, joined
+from lavad.core.keeping import kept_type, unit_mates
 from lavad.core.model import HostShare, ResourceShare
 from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
@@ -30,6 +31,7 @@ class _Room:
         self.gpu_shared: dict[tuple[int, int], Sharing] = {}
         self.cpus: dict[int, int] = {}
         self.amounts: dict[tuple[int, str], int] = {}  # taken of a store, by its first host and name
+        self.kept: set[int] = set()  # hosts of compute units that a start has for itself
 
     def fits(self, start: Start, exclusive: bool) -> bool:
         """Is every host of the start open and wide enough? Nothing is taken."""
@@ -40,6 +42,8 @@ class _Room:
         if not self.table.are_open(rows) or not all(
             [share.slots <= left for share, left in zip(start.allocation, slots, strict=True)]
         ):
+            return False
+        if not self.kept.isdisjoint(rows):
             return False
         if exclusive and any(row in self.slots or self.table.attempts[row] for row in rows):
             return False
@@ -101,6 +105,18 @@ class _Room:
     def _gpus_on(self, row: int) -> int:
         return self.gpus.get(row, self.table.gpu_free[row])
 
+    def can_keep(self, start: Start, kind: str) -> bool:
+        """Does nothing run in the compute units of its hosts?"""
+        mates = self._mates(start, kind)
+        return not any(row in self.slots or self.table.attempts[row] for row in mates)
+
+    def keep(self, start: Start, kind: str) -> None:
+        """Shut the compute units of its hosts for later starts."""
+        self.kept |= self._mates(start, kind)
+
+    def _mates(self, start: Start, kind: str) -> set[int]:
+        return unit_mates(self.table, [self.table.rows[share.host] for share in start.allocation], kind)
+
     def take(self, start: Start, exclusive: bool) -> None:
         """Book the start."""
         rows = [self.table.rows[share.host] for share in start.allocation]
@@ -135,7 +151,7 @@ def _fit_together(cluster: Cluster, starts: Sequence[Start]) -> bool:
     gpus: dict[int, int] = {}
     for start in starts:
         record = jobs.get(start.job)
-        if record is None or record.shared.request.exclusive:
+        if record is None or record.shared.request.exclusive or kept_type(record.shared.request) is not None:
             return False
         for share in start.allocation:
             row = table.rows.get(share.host, -1)
@@ -192,11 +208,17 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
         if exclusive is None or (room is not None and not room.fits(start, exclusive)):
             decision.reply += 1
             continue
+        kind = kept_type(cluster.jobs[start.job].shared.request)
+        if kind is not None and room is not None and not room.can_keep(start, kind):
+            decision.reply += 1
+            continue
         if headroom is not None and not _is_within(cluster, headroom, start):
             decision.reply += 1
             continue
         if room is not None and start is not starts[-1]:
             room.take(start, exclusive)
+            if kind is not None:
+                room.keep(start, kind)
         taken.setdefault(start.job, set()).add(start.index)
         decision.events.append(dispatch(cluster, start, now))
     return decision

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lavad.core.indexes.kept import Kept
 from lavad.core.indexes.sharing import Sharing, joined, left_by
 from lavad.core.indexes.site import PARTS, Site
-from lavad.core.model import Allocation, HostFacts, HostShare, ResourceShare
+from lavad.core.model import Allocation, HostFacts, HostShare, Key, ResourceShare
 from lavad.core.policy import ComputeUnit, Names, Policy, ResourceKind
 
 _GROWTH = 64
@@ -58,7 +59,8 @@ class HostTable:
         self._cpus_held: dict[int, int] = {}  # row -> a bit for each processor that is bound to a job
         self.groups: Mapping[str, Names] = {}
         self.units: tuple[ComputeUnit, ...] = ()
-        self.unit_types: tuple[str, ...] = ()
+        self.unit_type = ""  # of cu[...] that names none
+        self.kept = Kept()
         self.watched: Mapping[str, object] = {}  # values that some blocked requirement waits for
         self.moved: set[str] = set()  # those of them that have changed since the last pass
         self._cache: dict[object, Any] = {}
@@ -67,7 +69,8 @@ class HostTable:
     def configure(self, policy: Policy) -> None:
         """Take over the cluster's rules. Site resources that are held have to be taken again by the caller."""
         self.groups = policy.host_groups
-        self.units, self.unit_types = policy.compute_units, policy.compute_unit_types
+        self.units = policy.compute_units
+        self.unit_type = policy.compute_unit_type or next(iter(policy.compute_unit_types), "")
         self.facts_version += 1
         self.site.configure(policy.resources, policy.resource_map)
 
@@ -225,11 +228,22 @@ class HostTable:
         self._set_open(row)
 
     def _set_open(self, row: int) -> None:
-        is_open = bool(self.usable[row]) and not self.taken_whole[row]
+        is_open = bool(self.usable[row]) and not self.taken_whole[row] and row not in self.kept
         if is_open is not self._is_open[row]:
             self._is_open[row] = self._open[row] = is_open
             free = max(0, int(self.slots_free[row]))
             self.slots_open += free if is_open else -free
+
+    def keep(self, key: Key, row: int, members: list[int]) -> None:
+        """These hosts are for nobody else as long as the attempt has a share on ``row``."""
+        for one in self.kept.keep(key, row, members):
+            self._set_open(one)
+
+    def keep_no_more(self, key: Key, row: int) -> None:
+        """The attempt has released its share there."""
+        for one in self.kept.let_go(key, row):
+            self.changed.add(one)
+            self._set_open(one)
 
     def set_load(self, row: int, load: Sequence[float]) -> None:
         """Newest load indices of a host, in the order of ``LOAD_INDICES``; sizes in MiB."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core.indexes.hosts import HostTable
+from lavad.core.keeping import kept_type, unit_mates
 from lavad.core.model import Allocation, HostShare, Request, ResourceShare, RoleRequest
 from lavad.core.requirements import cu
 from lavad.core.requirements.cu import Units
@@ -16,7 +17,7 @@ from lavad.core.scheduling import devices
 from lavad.core.scheduling.room import Candidates, Room, chunk_of
 from lavad.core.scheduling.spreading import Filler, live_rows
 from lavad.core.scheduling.taking import Part
-from lavad.core.scheduling.units import Capacity, alike, within
+from lavad.core.scheduling.units import Capacity, Reach, alike, within
 from lavad.core.scheduling.wants import wants_of
 
 
@@ -179,7 +180,7 @@ class _Trial:
         )
         total = [sum(role.tasks_min for role in self.roles), sum(role.tasks_max for role in self.roles)]
         for some in self._sets(rows, names, units, self._slots_on, *total):
-            parts = self._place_roles(set(some))
+            parts = self._place_roles(set(some.rows))
             if parts is not None:
                 return self._done(parts)
         return None
@@ -188,6 +189,10 @@ class _Trial:
         if self.request.exclusive:
             for part in parts:
                 self.room.free(part.row).slots = 0
+        kind = kept_type(self.request)
+        if kind is not None:
+            for row in unit_mates(self.room.table, [part.row for part in parts], kind):
+                self.room.free(row).slots = 0
         return _merged(self.room.table, parts, len(self.roles))
 
     def _slots_on(self, row: int) -> int:
@@ -228,7 +233,8 @@ class _Trial:
             role.tasks_min,
             role.tasks_max,
         ):
-            if filler.fill(live_rows(filler, some)) and self._has_first(filler, first):
+            filler.allow(some.parts)
+            if filler.fill(live_rows(filler, some.rows)) and self._has_first(filler, first):
                 return True
         return False
 
@@ -248,10 +254,10 @@ class _Trial:
 
     def _sets(
         self, rows: list[int], same: tuple[str, ...], units: Units | None, capacity: Capacity, least: int, most: int
-    ) -> Iterator[list[int]]:
+    ) -> Iterator[Reach]:
         for some in alike(self.room, rows, same, capacity, most) if same else [rows]:
             if units is None:
-                yield some
+                yield Reach(some)
             else:
                 yield from within(self.room, some, units, capacity, least, most)
 

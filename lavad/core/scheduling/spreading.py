@@ -25,6 +25,14 @@ class Filler:
         self.mine = mine
         self.chosen: list[Part] = []
         self.chunk = chunk_of(role)
+        self._part_of: dict[int, int] = {}  # host -> which of the parts below it belongs to
+        self._left_of: list[int] = []  # how many tasks each part may still have
+
+    def allow(self, parts: Iterable[tuple[list[int], int]]) -> None:
+        """Of these groups of hosts each may have so many tasks; hosts in none of them as many as fit."""
+        groups = list(parts)
+        self._part_of = {row: at for at, (rows, _) in enumerate(groups) for row in rows}
+        self._left_of = [most for _, most in groups]
 
     def fill(self, rows: Iterable[int]) -> bool:
         """As many tasks as the role may have; False, and nothing taken, when that are fewer than it must have."""
@@ -38,6 +46,7 @@ class Filler:
         """Put everything back."""
         for part in reversed(self.chosen):
             undo(self.room, part)
+            self._note(part.row, -part.tasks)
         self.chosen.clear()
 
     def _way(self) -> Callable[[Iterable[int]], int]:
@@ -58,7 +67,13 @@ class Filler:
         self.room.work += 1
         if self.exclusive and free.attempts and row not in self.mine:
             return 0
+        if row in self._part_of:
+            tasks_max = min(tasks_max, self._left_of[self._part_of[row]])
         return room_for(self.room, row, self.role, self.wants, tasks_max, self._is_first)
+
+    def _note(self, row: int, tasks: int) -> None:
+        if row in self._part_of:
+            self._left_of[self._part_of[row]] -= tasks
 
     @property
     def _is_first(self) -> bool:
@@ -67,6 +82,7 @@ class Filler:
     def _take(self, row: int, tasks: int) -> None:
         self.chosen.append(take(self.room, self.role, self.wants, self.number, row, tasks, self._is_first))
         self.mine.add(row)
+        self._note(row, tasks)
 
     def _packed(self, rows: Iterable[int]) -> int:
         """As many on each host as fit; returns how many found no host."""

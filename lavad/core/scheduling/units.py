@@ -1,10 +1,19 @@
 """Into which sets of hosts a role may go: hosts that are the same in something, and compute units."""
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from lavad.core.indexes.hosts import HostTable
+from lavad.core.keeping import unit_rows
 from lavad.core.requirements.cu import Units
 from lavad.core.scheduling.room import Room
+
+
+class Reach(NamedTuple):
+    """Hosts (by row), the best first; ``parts`` are those of a unit together with the most tasks that they may have."""
+
+    rows: list[int]
+    parts: tuple[tuple[list[int], int], ...] = ()
+
 
 Capacity = Callable[[int], int]  # how many tasks a host (by row) has room for
 
@@ -28,24 +37,7 @@ def alike(room: Room, rows: list[int], names: tuple[str, ...], capacity: Capacit
     yield from (part for _, _, part in sorted(ranked))
 
 
-def unit_rows(table: HostTable, kind: str) -> list[list[int]]:
-    """Rows of each compute unit of a type, in the order of the configuration; a host belongs to the first."""
-    kind = kind or (table.unit_types[0] if table.unit_types else "")
-    units = [unit for unit in table.units if not kind or unit.type == kind]
-
-    def make() -> list[list[int]]:
-        seen: set[int] = set()
-        found = []
-        for unit in units:
-            mine = [row for row, name in enumerate(table.names) if row not in seen and name in unit.hosts]
-            seen.update(mine)
-            found.append(mine)
-        return found
-
-    return table.cached(("units", kind), make)
-
-
-def within(room: Room, rows: list[int], units: Units, capacity: Capacity, least: int, most: int) -> Iterator[list[int]]:
+def within(room: Room, rows: list[int], units: Units, capacity: Capacity, least: int, most: int) -> Iterator[Reach]:
     """Sets of rows that keep to cu[...], the best first; ``least`` and ``most`` are the tasks wanted."""
     place = {row: at for at, row in enumerate(rows)}
     offers = []
@@ -61,9 +53,9 @@ def within(room: Room, rows: list[int], units: Units, capacity: Capacity, least:
         yield from _balanced(offers, units.most or len(offers), least, most, capacity)
         return
     if not units.most:
-        yield [row for _, _, mine in offers for row in mine]
+        yield Reach([row for _, _, mine in offers for row in mine])
         return
-    yield from _few(offers, units.most, most)
+    yield from map(Reach, _few(offers, units.most, most))
 
 
 def _is_used(room: Room, members: list[int]) -> bool:
@@ -82,14 +74,15 @@ def _few(offers: list[tuple[int, int, list[int]]], allowed: int, most: int) -> I
 
 def _balanced(
     offers: list[tuple[int, int, list[int]]], allowed: int, least: int, most: int, capacity: Capacity
-) -> Iterator[list[int]]:
-    """As few units as can take equal parts: of each only as many hosts as its part needs."""
+) -> Iterator[Reach]:
+    """As few units as can take equal parts: of each only as many hosts as its part needs, and no more tasks."""
     for wanted in dict.fromkeys((most, least)):
         for count in range(1, min(allowed, len(offers)) + 1):
             each = -(-wanted // count)
             fitting = [offer for offer in offers if offer[0] >= each][:count]
             if len(fitting) == count:
-                yield [row for _, _, mine in fitting for row in _enough(mine, each, capacity)]
+                parts = tuple([(_enough(mine, each, capacity), each) for _, _, mine in fitting])
+                yield Reach([row for mine, _ in parts for row in mine], parts)
                 break
 
 

@@ -1,0 +1,38 @@
+"""Hosts that attempts keep from all others: the compute units of jobs with cu[excl]."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from lavad.core.model import Key
+
+
+class Kept:
+    """By row. A host may be kept for several shares of one attempt, and is free when the last of them is released."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Key, dict[int, list[int]]] = {}
+        self._rows: Counter[int] = Counter()
+
+    def __contains__(self, row: int) -> bool:
+        return row in self._rows
+
+    def keep(self, key: Key, row: int, members: list[int]) -> Iterable[int]:
+        """Keep these hosts as long as the attempt has a share on ``row``; the same ones, unless that is known."""
+        held = self._by_key.setdefault(key, {})
+        if row in held:
+            return ()
+        held[row] = members
+        self._rows.update(members)
+        return members
+
+    def let_go(self, key: Key, row: int) -> list[int]:
+        """The share on ``row`` is released; which hosts nothing keeps any more."""
+        held = self._by_key.get(key, {})
+        members = held.pop(row, [])
+        if not held:
+            self._by_key.pop(key, None)
+        self._rows.subtract(members)
+        free = [one for one in members if not self._rows[one]]
+        for one in free:
+            del self._rows[one]
+        return free
