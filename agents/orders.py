@@ -165,7 +165,7 @@ class Keeper:
                 entry = self.ledger.entries[action.key]
                 owner = self._users.cached(entry.blob.user, entry.blob.uid, entry.blob.gid)
                 if owner is not None:
-                    with contextlib.suppress(OSError):  # it comes again when the attempt is placed, and is told then
+                    with contextlib.suppress(Exception):  # it comes again when the attempt is placed, and is told then
                         self.prepare(entry, owner)
 
     def compact(self) -> None:
@@ -257,6 +257,8 @@ class Keeper:
             self._cannot_start(key, str(error))
         except OSError as error:
             self._refuse(key, f"user {blob.user} cannot be looked up: {error.strerror}")
+        except Exception:
+            self._refuse_for_a_defect(key)
         else:
             self._hold(key, owner, echo)
 
@@ -269,6 +271,9 @@ class Keeper:
         except OSError as error:
             self._refuse(key, f"the job cannot be prepared: {error.strerror}")
             return
+        except Exception:
+            self._refuse_for_a_defect(key)
+            return
         waiting = Waiting(key, prepared.setup, functools.partial(self._wanted, key, echo, prepared))
         if self._devices.concern(entry):
             self._spawn(self._make_ready_and_hold(entry, owner, waiting))
@@ -280,6 +285,8 @@ class Keeper:
             await self._devices.make_ready(entry, owner)
         except NotReady as error:
             self._refuse(entry.key, str(error))
+        except Exception:
+            self._refuse_for_a_defect(entry.key)
         if entry.state is State.ACCEPTED:
             self.pool.hold(waiting)
         else:  # refused, or released meanwhile
@@ -308,6 +315,11 @@ class Keeper:
 
     def _refuse(self, key: Key, reason: str, host_fault: bool = True) -> None:
         self._settle(self.ledger.refuse(key, reason, host_fault))
+
+    def _refuse_for_a_defect(self, key: Key) -> None:
+        """Called in an exception of ours that is not foreseen: the job must not wait for ever for what it broke."""
+        LOG.exception("event=not_placed key=%s", key)
+        self._refuse(key, "this host's agent met an error of its own; its log has the details")
 
     def _cannot_start(self, key: Key, sentence: str) -> None:
         """The job would not start here or anywhere else: it ends, with a shell's status for what it cannot run."""

@@ -52,6 +52,28 @@ def test_what_cannot_start_ends_with_a_sentence(
     run(story())
 
 
+def test_what_breaks_while_a_job_is_prepared_refuses_it_and_no_other(place: Place) -> None:
+    """An error of ours, here in the first job's preparation, is told; the job does not wait for ever."""
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            preparation = host.local.preparation
+            whole, preparation.prepare = preparation.prepare, _broken  # type: ignore[method-assign]
+            refused = (await host.report(await host.run(blob(place, 1, "/bin/true")), "refused")).refused
+            assert (refused.reason, refused.host_fault) == (OWN_ERROR, True)
+            preparation.prepare = whole  # type: ignore[method-assign]
+            assert (await host.finish(blob(place, 2, "/bin/true"))).finished.status == 0
+
+    run(story())
+
+
+OWN_ERROR = "this host's agent met an error of its own; its log has the details"
+
+
+def _broken(*_: object) -> Any:
+    raise ZeroDivisionError
+
+
 def test_commands_that_do_not_exist_end_as_in_a_shell(place: Place) -> None:
     """127 for what is not there, 126 for what may not be executed, and the shell's own message in the output."""
 
