@@ -5,7 +5,6 @@ devices and the like belong to a host's part as a whole: they come with its firs
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import zip_longest
 
 from lavad.core.model import Allocation, HostShare, RoleRequest
@@ -35,7 +34,7 @@ def plus(one: HostShare, more: HostShare) -> HostShare:
     """Two shares of one host as one; only one of them has more than slots."""
     whole, rest = (more, one) if is_whole(more) else (one, more)
     tasks = tuple(a + b for a, b in zip_longest(one.tasks_by_role, more.tasks_by_role, fillvalue=0))
-    return replace(whole, slots=whole.slots + rest.slots, tasks_by_role=tasks)
+    return whole._replace(slots=whole.slots + rest.slots, tasks_by_role=tasks)
 
 
 def minus(one: HostShare, less: HostShare) -> HostShare:
@@ -43,7 +42,7 @@ def minus(one: HostShare, less: HostShare) -> HostShare:
     tasks = tuple(a - b for a, b in zip_longest(one.tasks_by_role, less.tasks_by_role, fillvalue=0))
     if is_whole(one) and is_whole(less):
         return HostShare(one.host, one.slots - less.slots, 0, (), tasks)
-    return replace(one, slots=one.slots - less.slots, tasks_by_role=tasks)
+    return one._replace(slots=one.slots - less.slots, tasks_by_role=tasks)
 
 
 def grown(allocation: Allocation, additions: Allocation) -> Allocation:

@@ -308,7 +308,7 @@ def _shift_waiting(cluster: "Cluster", event: e.PendingHeld | e.PendingFreed, ol
 def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     key = event.key
     record = cluster.jobs[key.job]
-    job = _element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
+    job = element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
     if job.array is None:
         cluster.pending.remove(job.shared, entry(cluster, job))
         terms.force(cluster, job, 0)
@@ -326,7 +326,8 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     charges.charge(cluster, attempt, job.shared)
 
 
-def _element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> Job:
+def element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> Job:
+    """The element as a job of its own, no longer counted among those that wait in the array."""
     job = Job(array.id, index, array.shared, array.text, array.submitted_at, S.PEND)
     job.array, job.priority, job.position, job.aged_from = array, array.priority, array.position, array.aged_from
     array.counts[S.PEND] += 1

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lavad.core import apply, apply_claims, charges, listed, resizing, terms
+from lavad.core import apply, apply_claims, apply_starts, charges, listed, resizing, terms
 from lavad.core.configured import as_configured
 from lavad.core.easing import Easing
 from lavad.core.events import Event
@@ -87,6 +87,15 @@ class Cluster:
         """
         apply.HANDLERS[type(event)](self, event)
 
+    def apply_all(self, events: Sequence[Event]) -> None:
+        """Let facts take effect one after the other. Many dispatches together cost less than each by itself."""
+        starts = apply_starts.all_starts(self, events) if len(events) >= apply_starts.MANY else None
+        if starts is not None:
+            apply_starts.dispatch_all(self, starts)
+            return
+        for event in events:
+            self.apply(event)
+
     def intern(self, shared: Shared) -> Shared:
         """The one object that stands for all equal ones."""
         known = self._interned.get(shared)
@@ -128,7 +137,7 @@ class Cluster:
             for bucket in self.pending.buckets.values():
                 for entry in bucket:
                     record = self.jobs[entry.job]
-                    pending.add(record.shared, listed.entry(self, record))
+                    pending.add(record.shared, listed.entry(self, record), isinstance(record, ArrayRecord))
             self.pending = pending
 
     def take_queue_states(self) -> None:

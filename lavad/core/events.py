@@ -34,9 +34,8 @@ class JobSubmitted(NamedTuple):
     job: NewJob
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptDispatched:
-    """An allocation was made; ``launch_now`` when one order stages and launches."""
+class AttemptDispatched(NamedTuple):
+    """An allocation was made; ``launch_now``: one order stages and launches. A tuple, because a pass makes many."""
 
     at: float
     key: Key

@@ -22,7 +22,7 @@ def entry(cluster: "Cluster", record: Job | ArrayRecord) -> Entry:
 def list_array(cluster: "Cluster", array: ArrayRecord) -> None:
     """Put the array into its bucket while elements of it may start, else take it out."""
     if array.room() > 0:
-        cluster.pending.add(array.shared, entry(cluster, array))
+        cluster.pending.add(array.shared, entry(cluster, array), True)
     else:
         cluster.pending.remove(array.shared, entry(cluster, array))
 

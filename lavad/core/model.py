@@ -120,6 +120,11 @@ def _is_plain(role: RoleRequest) -> bool:
     return role.slots_per_task == 1 and not (asks or role.is_special)
 
 
+def _is_even(role: RoleRequest) -> bool:
+    is_whole = role.ptile > 0 and role.tasks_min == role.tasks_max and role.tasks_max % role.ptile == 0
+    return is_whole and not (role.gpus or role.one_host)
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """All that placement looks at. Equal requests are one object (interned), so that buckets are few."""
@@ -136,6 +141,7 @@ class Request:
     slots_min: int = field(init=False, compare=False, repr=False)
     is_plain: bool = field(init=False, compare=False, repr=False)  # any free slots will do, wherever they are
     is_simple: bool = field(init=False, compare=False, repr=False)  # slots, memory, whole devices of selected hosts
+    is_even: bool = field(init=False, compare=False, repr=False)  # so many equal parts on as many hosts, no devices
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -148,6 +154,7 @@ class Request:
         is_simple = not (is_special or self.exclusive or self.alternatives or self.same or self.cu)
         is_first = any("!" in word for word in self.hosts)
         object.__setattr__(self, "is_simple", is_simple and not is_first)
+        object.__setattr__(self, "is_even", self.is_simple and len(self.roles) == 1 and _is_even(self.roles[0]))
         rest = (self.same, self.cu, self.alternatives, self.queue_hosts, self.avoids)
         object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive, rest)))
 
@@ -162,6 +169,14 @@ class Request:
     def is_particular(self) -> bool:
         """Are some hosts out of the question, or less welcome than others, whatever they have?"""
         return bool(self.hosts or self.avoids) or self.queue_hosts is not None
+
+    @property
+    def chunk(self) -> tuple[int, int, int] | None:
+        """Slots, memory and GPUs of the one task of a request that has no more to say; None of all others."""
+        role = self.roles[0]
+        if not self.is_simple or len(self.roles) > 1 or role.tasks_max > 1 or role.select or self.is_particular:
+            return None
+        return role.slots_per_task, role.memory_mib, role.gpus
 
     @property
     def slots_max(self) -> int:
@@ -233,9 +248,8 @@ class ResourceShare(NamedTuple):
     devices: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HostShare:
-    """One host's part in an allocation.
+class HostShare(NamedTuple):
+    """One host's part in an allocation. A tuple, because each start makes some.
 
     ``gpu_memory_mib``: of each device, how much; empty where the devices are for this job alone.
     """

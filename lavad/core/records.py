@@ -145,7 +145,7 @@ class Attempt:
         self.exec_home = ""
         self.exec_cwd = ""
         self.start_reason = start_reason
-        self.unreleased = {share.host for share in allocation}
+        self.unreleased = {share.host for share in allocation} if len(allocation) > 1 else {allocation[0].host}
         self.kill_reason = ""  # a kill was asked for: TERM_ word
         self.last_signal: tuple[int, str, int] | None = None  # (signal, reason, serial): sent again at each hello
         self.doomed = ""  # the attempt has failed as a whole: why; it is ended as soon as its lead host can be reached

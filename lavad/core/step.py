@@ -54,8 +54,7 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
     """
     decision = DECIDERS[type(command)](cluster, command, now)
     outcome = Outcome(decision.events, decision.orders, decision.reply)
-    for event in decision.events:
-        cluster.apply(event)
+    cluster.apply_all(decision.events)
     for decide in AFTERWARDS.get(type(command), ()):
         _add(cluster, outcome, list(decide(cluster, now)))
     if cluster.dependants.stirred:

@@ -36,7 +36,7 @@ _LARGEST = 2**63 - 1
 _BY_RULES = frozenset({"queue_hosts", "avoids"})
 _STORED = {
     kind: tuple(field.name for field in fields(kind) if field.init and field.name not in _BY_RULES)
-    for kind in (Shared, Request, RoleRequest, HostFacts, HostShare, Resizing)
+    for kind in (Shared, Request, RoleRequest, HostFacts, Resizing)
 }
 _CACHED = 10_000  # distinct submissions whose text is kept; more than any site has at once
 _shared_texts: dict[Shared, str] = {}
@@ -309,11 +309,11 @@ def shared_text(shared: Shared) -> str:
 
 
 def _as_dict(value: Any) -> Any:
-    if isinstance(value, Alternative):
+    if isinstance(value, Alternative | HostShare):
         return _as_dict(value._asdict())
     if isinstance(value, dict):
         return {name: _as_dict(part) for name, part in value.items()}
-    if isinstance(value, Shared | Request | RoleRequest | HostFacts | HostShare | Resizing):
+    if isinstance(value, Shared | Request | RoleRequest | HostFacts | Resizing):
         return {name: _as_dict(getattr(value, name)) for name in _STORED[type(value)]}
     if isinstance(value, tuple | frozenset):
         return [_as_dict(part) for part in (sorted(value) if isinstance(value, frozenset) else value)]

@@ -5,7 +5,7 @@ Everything goes through ``step``, as in the master; the seed decides everything.
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
@@ -216,7 +216,7 @@ class World:
         if rng.random() < 0.6:
             mine = {share.host for share in attempt.booked}
             more = self._place(rng.randint(1, 3))
-            more = tuple(replace(one, memory_mib=0) if one.host in mine else one for one in more)
+            more = tuple(one._replace(memory_mib=0) if one.host in mine else one for one in more)
             self.do(c.ApplyPlan(Plan(grows=(Grow(key, more, "there was room"),))))
         elif rng.random() < 0.7:
             last = attempt.allocation[-1].host

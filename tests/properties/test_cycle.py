@@ -9,8 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lavad.core import apply_starts, invariants
 from lavad.core import commands as c
-from lavad.core import invariants
+from lavad.core.cluster import Cluster
+from lavad.core.decide import plans
 from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.model import Launch
 from lavad.core.plan import Start
@@ -18,8 +20,10 @@ from lavad.core.policy import Policy, Resource, ResourceInstance, ResourceKind
 from lavad.core.reasons import Refused
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.scheduling.straight import StraightStarts
 from tests.builders import ANN, BOB, ROOT, WITH_PRIORITIES, Story, a_host, a_job
 from tests.properties import rules
+from tests.properties.test_fold import state_of
 
 SLICES_MAX = 2000
 RULES = replace(
@@ -116,6 +120,23 @@ class Player:
             )
         )
 
+    def submit_many(self) -> None:
+        """Some jobs, most of them of one task or of equal parts."""
+        rng = self.rng
+        for _ in range(rng.randrange(1, 12)):
+            tasks = rng.choice((1, 1, 1, 1, 2, 4))
+            self.story.submit(
+                a_job(
+                    caller=rng.choice(CALLERS),
+                    queue=rng.choice(("normal", "normal", "short")),
+                    tasks_min=tasks,
+                    tasks_max=tasks,
+                    memory_mib=rng.choice((0, 500, 1500)),
+                    gpus=rng.choice((0, 0, 0, 1)),
+                    ptile=rng.choice((1, 2)) if tasks > 1 else 0,
+                )
+            )
+
     def begin(self) -> None:
         """One that was dispatched runs; only then may it be asked for room."""
         staging = list(self.story.cluster.staging.values())
@@ -203,6 +224,35 @@ def test_so_it_is_with_reservations(seed: int) -> None:
 def test_a_pass_over_changes_is_a_pass_over_everything(seed: int, steps: int) -> None:
     """After each change both start the same jobs on the same hosts, however the pass is sliced."""
     compare(Player(seed), steps)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1, 30, 100_000]), st.booleans())
+def test_the_short_ways_lead_where_the_long_ones_do(seed: int, steps: int, with_rules: bool) -> None:
+    """Jobs that go straight to a host, plans verified as a whole, starts applied together: all is as one by one."""
+    player = Player(seed, with_rules)
+    player.actions += [player.submit_many] * 5
+    for _ in range(12):
+        player.play()
+        twin = copy.deepcopy(player.story)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(plans, "_MANY_STARTS", 2)
+            patched.setattr(apply_starts, "MANY", 2)
+            short = whole_pass(player.story, player.story.agenda, steps)
+            patched.setattr(StraightStarts, "may_run", False)
+            patched.setattr(plans, "_MANY_STARTS", 10**9)
+            patched.setattr(apply_starts, "MANY", 10**9)
+            assert short == whole_pass(twin, twin.agenda, 100_000)
+        assert state_of(player.story.cluster) == state_of(twin.cluster)
+        assert free_of(player.story.cluster) == free_of(twin.cluster)
+
+
+def free_of(cluster: Cluster) -> list[list[int]]:
+    """What the host table says is free."""
+    table = cluster.table
+    columns = (table.slots_free, table.memory_free_mib, table.gpus_free, table.attempts)
+    return [[table.slots_open], *(column[: len(table)].tolist() for column in columns)]
 
 
 def compare(player: Player, steps: int) -> None:

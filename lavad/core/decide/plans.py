@@ -13,10 +13,11 @@ from lavad.core.decide.takeovers import dispatch
 from lavad.core.headroom import Headroom
 from lavad.core.indexes.sharing import Sharing, joined
 from lavad.core.keeping import kept_type, unit_mates
-from lavad.core.model import HostShare, ResourceShare
+from lavad.core.model import Allocation, HostShare, Key, ResourceShare
 from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
 
+_new = tuple.__new__  # two tuples for each start, in half the time that their own constructors take
 _MANY_STARTS = 32  # from so many on a plan is first looked at as a whole
 
 
@@ -139,39 +140,71 @@ def _bits(share: HostShare) -> int:
     return sum(1 << gpu for gpu in share.gpus)
 
 
-def _fit_together(cluster: Cluster, starts: Sequence[Start]) -> bool:
-    """Do all starts of a plan hold together? One look at all of them is much cheaper than one at each.
+class _Sum:
+    """What many starts take together, and on which hosts."""
 
-    False may also mean that one look does not tell.
-    """
-    table, jobs = cluster.table, cluster.jobs
-    rows: list[int] = []
-    slots: list[int] = []
-    memory_mib: list[int] = []
-    gpus: dict[int, int] = {}
-    for start in starts:
-        record = jobs.get(start.job)
-        if record is None or record.shared.request.exclusive or kept_type(record.shared.request) is not None:
-            return False
-        for share in start.allocation:
-            row = table.rows.get(share.host, -1)
-            rows.append(row)
-            slots.append(share.slots)
-            memory_mib.append(share.memory_mib)
-            if share.resources or share.cpus or share.gpu_memory_mib:
+    def __init__(self, cluster: Cluster) -> None:
+        self._table = cluster.table
+        self._row_of = cluster.table.rows
+        self._rows: list[int] = []
+        self._slots: list[int] = []
+        self._memory_mib: list[int] = []
+        self._gpus: dict[int, int] = {}
+
+    def add(self, allocation: Allocation) -> bool:
+        """Add what one start takes; False: only a look at each of them tells whether there is room."""
+        for host, slots, memory_mib, gpus, _, resources, gpu_memory_mib, cpus, _ in allocation:
+            row = self._row_of.get(host, -1)
+            if row < 0 or resources or cpus or gpu_memory_mib or (gpus and not self._add_gpus(row, gpus)):
                 return False
-            if share.gpus:
-                bits, taken = _bits(share), gpus.get(row, 0)
-                if bits & taken or bits & ~table.gpu_free[row]:
-                    return False
-                gpus[row] = taken | bits
-    hosts = len(table)
-    return bool(
-        -1 not in rows
-        and table.open_rows()[rows].all()
-        and (np.bincount(rows, slots, hosts) <= table.slots_free[:hosts]).all()
-        and (np.bincount(rows, memory_mib, hosts) <= table.memory_free_mib[:hosts]).all()
-    )
+            self._rows.append(row)
+            self._slots.append(slots)
+            self._memory_mib.append(memory_mib)
+        return True
+
+    def _add_gpus(self, row: int, gpus: tuple[int, ...]) -> bool:
+        bits, taken = sum([1 << gpu for gpu in gpus]), self._gpus.get(row, 0)
+        self._gpus[row] = taken | bits
+        return not bits & (taken | ~self._table.gpu_free[row])
+
+    def fits(self) -> bool:
+        """Is there room for all of it?"""
+        table = self._table
+        at, places = np.unique(self._rows, return_inverse=True)
+        return bool(
+            table.open_rows()[at].all()
+            and (np.bincount(places, self._slots) <= table.slots_free[at]).all()
+            and (np.bincount(places, self._memory_mib) <= table.memory_free_mib[at]).all()
+        )
+
+
+def _all_together(cluster: Cluster, starts: Sequence[Start], now: float) -> list[e.Event] | None:
+    """All starts of a plan as events. One look at all of them is much cheaper than one at each.
+
+    None: not all of them hold, or one look does not tell.
+    """
+    jobs, total, taken = cluster.jobs, _Sum(cluster), dict[int, set[int]]()
+    singles: set[int] = set()
+    events: list[e.Event] = []
+    for start in starts:
+        number, index, allocation, reason = start
+        record = jobs.get(number)
+        if isinstance(record, ArrayRecord):
+            if _is_waiting(cluster, start, taken) is not False:
+                return None
+            taken.setdefault(number, set()).add(index)
+            before = record.attempts.get(index, 0)
+        elif record is None or index or not record.may_start or record.shared.request.exclusive:
+            return None
+        else:
+            singles.add(number)
+            before = record.attempts
+        if kept_type(record.shared.request) is not None or not total.add(allocation):
+            return None
+        key = _new(Key, (number, index, before + 1))
+        events.append(_new(e.AttemptDispatched, (now, key, allocation, len(allocation) == 1, reason, False)))
+    is_twice = len(singles) + sum(map(len, taken.values())) < len(events)
+    return events if total.fits() and not is_twice else None
 
 
 def _cpus(share: HostShare) -> int:
@@ -199,13 +232,17 @@ def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
 def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
     """Dispatch every start that still holds."""
     starts = plan.starts
-    room = None if len(starts) >= _MANY_STARTS and _fit_together(cluster, starts) else _Room(cluster)
+    if len(starts) >= _MANY_STARTS and not cluster.limits:
+        events = _all_together(cluster, starts, now)
+        if events is not None:
+            return Decision(events, reply=0)
+    room = _Room(cluster)
     taken: dict[int, set[int]] = {}
     headroom = Headroom(cluster.limits, cluster.table, now) if cluster.limits else None
     decision = Decision(reply=0)
     for start in starts:
         exclusive = _is_waiting(cluster, start, taken)
-        if exclusive is None or (room is not None and not room.fits(start, exclusive)):
+        if exclusive is None or not room.fits(start, exclusive):
             decision.reply += 1
             continue
         kind = kept_type(cluster.jobs[start.job].shared.request)
@@ -215,7 +252,7 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
         if headroom is not None and not _is_within(cluster, headroom, start):
             decision.reply += 1
             continue
-        if room is not None and start is not starts[-1]:
+        if start is not starts[-1]:
             room.take(start, exclusive)
             if kind is not None:
                 room.keep(start, kind)

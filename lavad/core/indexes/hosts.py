@@ -276,15 +276,36 @@ class HostTable:
         self.attempts[row] += 1
         if share.memory_mib:
             self.memory_free_mib[row] -= share.memory_mib
+        self._hold_rest(row, share)
+        if whole:
+            self.taken_whole[row] = True
+            self._set_open(row)
+
+    def _hold_rest(self, row: int, share: HostShare) -> None:
+        """What is not simply an amount in a column."""
         if share.gpus:
             self._hold_gpus(row, share)
         if share.cpus:
             self._cpus_held[row] = self._cpus_held.get(row, 0) | _cpus_of(share)
         if share.resources:
             self.move_resources(row, share.resources, 1)
-        if whole:
-            self.taken_whole[row] = True
-            self._set_open(row)
+
+    def take_many(self, rows: list[int], shares: list[HostShare]) -> None:
+        """Book shares of many attempts, each on its row; a host may be among them several times."""
+        self._note_moved("slots")
+        at, places = np.unique(rows, return_inverse=True)
+        slots = np.bincount(places, [share.slots for share in shares]).astype(np.int64)
+        self.attempts[at] += np.bincount(places)
+        self.memory_free_mib[at] -= np.bincount(places, [share.memory_mib for share in shares]).astype(np.int64)
+        free = self.slots_free[at] = self.slots_free[at] - slots
+        if free.min() < 0:  # below none, what is booked twice is no one's to use
+            used = len(self.names)
+            self.slots_open = int(self.slots_free[:used][self._open[:used]].clip(0).sum())
+        else:
+            self.slots_open -= int(slots[self._open[at]].sum())
+        for row, share in zip(rows, shares, strict=True):
+            if share.gpus or share.cpus or share.resources:
+                self._hold_rest(row, share)
 
     def ease(self, row: int, name: str, amount: int) -> None:
         """So many thousandths of what is booked may be had by others from now on; below nothing: no longer."""

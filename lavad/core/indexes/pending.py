@@ -15,6 +15,7 @@ from lavad.core.model import Request, Shared
 from lavad.core.policy import QueueHosts
 
 _LAST = float("inf")  # after all positions
+_NO_ARRAYS: frozenset[int] = frozenset()
 _COMPACT_AT = 1024  # dead entries at the front before the list is shortened
 _CONFINED_MAX = 100_000  # requests kept with their queue's hosts
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -43,14 +44,18 @@ def names_in(request: Request) -> frozenset[str]:
 
 
 class BucketKey:
-    """Names a bucket for as long as it lives. One object each, compared by identity: the scheduler asks that often."""
+    """Names a bucket for as long as it lives. One object each, compared by identity: the scheduler asks that often.
 
-    __slots__ = ("deadline", "kind", "number", "queue", "request", "run_limit_s")
+    ``chunk``: slots, memory and GPUs of a job that is one simple task and may run on any host; None of all others.
+    """
+
+    __slots__ = ("chunk", "deadline", "kind", "number", "queue", "request", "run_limit_s")
 
     def __init__(self, kind: Kind, number: int) -> None:
         self.kind = kind
         self.queue = kind.queue
         self.request = kind.request
+        self.chunk = kind.request.chunk
         self.run_limit_s = kind.run_limit_s
         self.deadline = kind.deadline
         self.number = number
@@ -73,10 +78,11 @@ class Entry(NamedTuple):
 class Bucket:
     """Entries in scheduling order. Taking the head is O(1); anything else is a binary search and a move of memory."""
 
-    __slots__ = ("_entries", "_head", "key")
+    __slots__ = ("_entries", "_head", "arrays", "key")
 
     def __init__(self, key: BucketKey) -> None:
         self.key = key
+        self.arrays: set[int] | frozenset[int] = _NO_ARRAYS  # those of its jobs that are arrays
         self._entries: list[Entry] = []
         self._head = 0
 
@@ -104,7 +110,10 @@ class Bucket:
         """The entry with that number, from 0, in scheduling order."""
         return self._entries[self._head + number]
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Entry, is_array: bool = False) -> None:
+        if is_array:
+            self.arrays = {*self.arrays, entry.job} if isinstance(self.arrays, frozenset) else self.arrays
+            self.arrays.add(entry.job)
         if not self._entries or entry > self._entries[-1]:
             self._entries.append(entry)
             return
@@ -113,15 +122,30 @@ class Bucket:
             self._entries.insert(at, entry)
 
     def remove(self, entry: Entry) -> None:
+        if entry.job in self.arrays and isinstance(self.arrays, set):
+            self.arrays.discard(entry.job)
         if self._head < len(self._entries) and self._entries[self._head] == entry:
             self._head += 1
-            if self._head >= _COMPACT_AT and self._head * 2 >= len(self._entries):
-                del self._entries[: self._head]
-                self._head = 0
+            if self._head >= _COMPACT_AT:
+                self._compact()
             return
         at = bisect.bisect_left(self._entries, entry, lo=self._head)
         if at < len(self._entries) and self._entries[at] == entry:
             del self._entries[at]
+
+    def remove_head(self, job: int) -> bool:
+        """Remove the first entry, if it is this job and no array; else nothing."""
+        if self.arrays or self._entries[self._head].job != job:
+            return False
+        self._head += 1
+        if self._head >= _COMPACT_AT:
+            self._compact()
+        return True
+
+    def _compact(self) -> None:
+        if self._head * 2 >= len(self._entries):
+            del self._entries[: self._head]
+            self._head = 0
 
 
 class PendingIndex:
@@ -191,18 +215,18 @@ class PendingIndex:
             newest = self._keys.get(newest.kind)
         return newest
 
-    def add(self, shared: Shared, entry: Entry) -> None:
+    def add(self, shared: Shared, entry: Entry, is_array: bool = False) -> None:
         """A job or array may start from now on."""
         key = self.key_of(shared)
         if key is None:
             key = self._new_key(shared)
             self.buckets[key] = Bucket(key)
-            self.buckets[key].add(entry)
+            self.buckets[key].add(entry, is_array)
             self.fresh.add(key)
             return
         bucket = self.buckets[key]
         was_head = bucket.head()
-        bucket.add(entry)
+        bucket.add(entry, is_array)
         # Behind a head that waits for room there is nothing new to look at, unless it is to hold a reservation.
         if bucket.head() != was_head or shared.queue in self._eager_queues:
             self.fresh.add(key)
@@ -223,12 +247,21 @@ class PendingIndex:
     def remove(self, shared: Shared, entry: Entry) -> None:
         """A job or array may no longer start."""
         key = self.key_of(shared)
-        if key is None:
-            return
-        bucket = self.buckets[key]
+        if key is not None:
+            self.buckets[key].remove(entry)
+            self._note_removed(key)
+
+    def remove_head(self, shared: Shared, job: int) -> bool:
+        """A job may no longer start; False, and nothing is done, if it does not stand first where it waits."""
+        key = self.key_of(shared)
+        if key is None or not self.buckets[key].remove_head(job):
+            return False
+        self._note_removed(key)
+        return True
+
+    def _note_removed(self, key: BucketKey) -> None:
         self.left.add(key)
-        bucket.remove(entry)
-        if not len(bucket):
+        if not len(self.buckets[key]):
             del self.buckets[key], self._keys[key.kind]
             self.fresh.discard(key)
 

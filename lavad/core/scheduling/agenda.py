@@ -15,9 +15,9 @@ from lavad.core.model import Request
 from lavad.core.scheduling.backfill import Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.elastic import Growers
-from lavad.core.scheduling.lanes import Contest, Lane, Turn
+from lavad.core.scheduling.lanes import Contest, Lane
 from lavad.core.scheduling.limited import LimitedBuckets
-from lavad.core.scheduling.ordering import Rank, Ranking
+from lavad.core.scheduling.ordering import Rank, Ranking, Turn
 from lavad.core.scheduling.placement import Need, smallest_need
 from lavad.core.scheduling.reclaim import Tenants
 from lavad.core.scheduling.reservation import Book

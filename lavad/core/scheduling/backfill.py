@@ -17,6 +17,7 @@ from lavad.core.headroom import Headroom
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.limits import Consumer, Counter
 from lavad.core.model import Allocation
+from lavad.core.plan import Start
 from lavad.core.policy import Queue
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.capped import Placer, is_checked
@@ -70,13 +71,18 @@ class Gate:
         self._next_blocked: list[tuple[Rank, Cursor]] | None = None
         self._barred: set[str] = set()  # queues in order whose head is blocked
         self.slots_open = cluster.table.slots_open
-        self._planned: list[tuple[float, int]] = []  # ends and slots of what this slice starts
+        self._planned: list[tuple[int, int]] = []  # jobs and slots of what this slice starts
         self._profile: PoolProfile | None = None
 
     @property
     def reason(self) -> str:
         """Why the job that was placed last could start."""
         return "backfilled" if self._made else "in order"
+
+    @property
+    def is_open(self) -> bool:
+        """May every job start for which there is room?"""
+        return not (self._carried or self._book.full or self._headroom or self._made or self._barred)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -89,17 +95,23 @@ class Gate:
         if self._headroom is not None and self._is_limited(candidate.key):
             self.refusal = Refusal.LIMITED
             return None
-        queue = self._queues[candidate.key.queue]
-        request = candidate.key.request
-        allocation = None
         self.refusal = Refusal.NO_ROOM
-        if queue.name in self._barred:
+        key = candidate.key
+        if self._barred and key.queue in self._barred:
             self.refusal = Refusal.OUT_OF_TURN
-        elif request.slots_min <= self.slots_open:
-            allocation = self._place(candidate.key, candidate.run_limit_s, self._waited_s(candidate))
-        if allocation is None and self.refusal is not Refusal.LIMITED_THERE and self._makes_more(queue):
+        elif key.request.slots_min <= self.slots_open:
+            allocation = self._place(candidate)
+            if allocation is not None:
+                return allocation
+        if self.refusal is not Refusal.LIMITED_THERE:
+            self._reserve_for(candidate)
+        return None
+
+    def _reserve_for(self, candidate: Cursor) -> None:
+        """Nothing fits: the job gets a reservation if its queue makes one more."""
+        queue = self._queues[candidate.key.queue]
+        if self._makes_more(queue):
             self._reserve(queue, Reservation(self._noted_place(queue, candidate), candidate.key, candidate.job))
-        return allocation
 
     def _is_limited(self, key: BucketKey) -> bool:
         """Does a limit leave too little for any job of this bucket? ``counter`` is that limit."""
@@ -195,42 +207,45 @@ class Gate:
     # -- starting ----------------------------------------------------------------------------------------------------
 
     def _waited_s(self, candidate: Cursor) -> float:
-        """How long the job has waited, where that matters: alternatives may hold only after a while."""
-        if not candidate.key.request.alternatives:
-            return 0.0
+        """How long the job has waited: alternatives may hold only after a while."""
         return self._now - self._cluster.jobs[candidate.job].submitted_at
 
-    def _place(self, key: BucketKey, run_limit_s: int, waited_s: float) -> Allocation | None:
-        request = key.request
-        if not self._made:
-            allocation = self._fit(key, waited_s)
-        else:
-            profile = self._future()
-            if profile.free_until(self._now + run_limit_s if run_limit_s else NEVER) < request.slots_min:
+    def _place(self, candidate: Cursor) -> Allocation | None:
+        key = candidate.key
+        if self._made:
+            run_limit_s = candidate.run_limit_s
+            until = self._now + run_limit_s if run_limit_s else NEVER
+            if self._future().free_until(until) < key.request.slots_min:
                 self.refusal = Refusal.PROMISED
                 return None
-            allocation = self._fit(key, waited_s)
+        waited_s = self._waited_s(candidate) if key.request.alternatives else 0.0
+        if self._placer is None:
+            allocation = place(self._room, key.request, waited_s)
+        else:
+            allocation = self._place_within(self._placer, key, waited_s)
         if allocation is not None:
             slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
-            self._take(slots, run_limit_s)
+            self._take(slots, candidate)
         return allocation
 
-    def _fit(self, key: BucketKey, waited_s: float) -> Allocation | None:
+    def _place_within(self, placer: Placer, key: BucketKey, waited_s: float) -> Allocation | None:
         """Where there is room for a job of the bucket, and limits allow it."""
-        if self._placer is None:
-            return place(self._room, key.request, waited_s)
-        allocation = self._placer.place(self._consumer(key), key.request, waited_s)
-        if allocation is None and self._placer.counter is not None:
-            self.refusal, self.counter = Refusal.LIMITED_THERE, self._placer.counter
+        allocation = placer.place(self._consumer(key), key.request, waited_s)
+        if allocation is None and placer.counter is not None:
+            self.refusal, self.counter = Refusal.LIMITED_THERE, placer.counter
         return allocation
 
-    def _take(self, slots: int, run_limit_s: int) -> None:
+    def _take(self, slots: int, candidate: Cursor) -> None:
         self.slots_open -= slots
-        duration = run_limit_s or NEVER
         if self._profile is None:
-            self._planned.append((self._now + duration, slots))
+            self._planned.append((candidate.job, slots))
         else:
-            self._profile.take(self._now, duration, slots)
+            self._profile.take(self._now, candidate.run_limit_s or NEVER, slots)
+
+    def note_starts(self, starts: list[Start], slots_open: int) -> None:
+        """Jobs start that did not have to ask, because the gate ``is_open``; so many slots are left."""
+        self.slots_open = slots_open
+        self._planned += [(start.job, start.allocation[0].slots) for start in starts]
 
     def _future(self) -> PoolProfile:
         """The profile with every reservation so far in its place."""
@@ -246,7 +261,9 @@ class Gate:
         return profile
 
     def _ends(self) -> Iterator[tuple[float, int]]:
-        return heapq.merge(self._running(), sorted(self._planned)) if self._planned else self._running()
+        jobs = self._cluster.jobs
+        planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in self._planned]
+        return heapq.merge(self._running(), sorted(planned)) if planned else self._running()
 
     def _running(self) -> Iterator[tuple[float, int]]:
         """What runs gives its slots back at its expected end; what has outrun it, at the next moment."""

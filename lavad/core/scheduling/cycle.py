@@ -14,16 +14,17 @@ from lavad.core.model import Allocation
 from lavad.core.plan import Plan, Saving, Start, Takeover
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.backfill import Gate, Refusal
-from lavad.core.scheduling.lanes import First, Lane, Turn
+from lavad.core.scheduling.lanes import First, Lane
+from lavad.core.scheduling.ordering import Turn
 from lavad.core.scheduling.placement import is_single_host
 from lavad.core.scheduling.reclaim import Tenants
 from lavad.core.scheduling.room import Room
+from lavad.core.scheduling.straight import WORK_OF_A_START, StraightStarts
 from lavad.core.scheduling.takeover import Attempted
 from lavad.core.scheduling.walk import Cursor
 
 _ITS_TURN_IS_OVER: First = (float("-inf"),)
 _NOTHING = Plan()
-_WORK_OF_A_START = 8  # hosts that could be looked at in the time that a start takes besides
 
 
 class _Slice:
@@ -52,6 +53,7 @@ class _Slice:
         self.now = now
         self.tenants = agenda.tenants
         self.is_shared = bool(agenda.lanes)
+        self.straight = StraightStarts(cluster, agenda, self.room, self.gate, self.starts)
         self._deal_out(woken)
 
     def _deal_out(self, woken: list[int]) -> None:
@@ -73,7 +75,9 @@ class _Slice:
 
     def run(self) -> Plan:
         """Until so many hosts were looked at, or nothing is due."""
-        while self.room.work < self.steps and not self.is_cut:
+        while not self._is_over():
+            if self.straight.may_run:
+                self.left = self.straight.run(self.left, self.begun, self.steps)
             found = self._next()
             if found is None:
                 break
@@ -92,6 +96,9 @@ class _Slice:
         is_complete = not (self.agenda.due or has_woken or self.agenda.is_unfinished(self.cluster))
         self.agenda.is_under_way = not is_complete
         return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving)
+
+    def _is_over(self) -> bool:
+        return self.is_cut or self.room.work >= self.steps
 
     def _put_limited_aside(self) -> None:
         """Buckets that had to give up a reservation wait for a limit now, if they were waiting for room before."""
@@ -192,13 +199,21 @@ class _Slice:
     def _begin(self, turn: Turn) -> tuple[BucketKey, Cursor] | None:
         """The due bucket, with its cursor where it was noted; None when that has changed, or was served already."""
         key = turn[4]
-        cursor = self.begun.get(key)
+        cursor = self.begun.get(key) or self._taken_over(key)
         if cursor is not None:
             return (key, cursor) if cursor.rank == turn[:4] and key in self.agenda.due else None
         if key in self.agenda.reached:
             return self._resume(key)
         bucket = self.agenda.due_bucket(self.cluster, turn)
         return self._begin_bucket(bucket) if bucket is not None else None
+
+    def _taken_over(self, key: BucketKey) -> Cursor | None:
+        """The bucket's first jobs have started the straight way."""
+        cursor = self.straight.cursor(key)
+        if cursor is not None and cursor.advance():
+            self.begun[key] = cursor
+            return cursor
+        return None
 
     def _resume(self, key: BucketKey) -> tuple[BucketKey, Cursor] | None:
         """A blocked bucket whose first jobs got their reservations in an earlier slice: go on with the next ones."""
@@ -236,7 +251,7 @@ class _Slice:
         limit = self._next_rank()
         room, gate, account = self.room, self.gate, self.lane.account
         while True:
-            room.work += _WORK_OF_A_START
+            room.work += WORK_OF_A_START
             allocation = gate.place(cursor) if self.tenants is None else self._place_in_pool(self.tenants, cursor)
             if allocation is None:
                 if self._takes(key) and self._takes_over(key, cursor):

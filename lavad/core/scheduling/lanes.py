@@ -9,12 +9,10 @@ in a heap is never too far behind, and it is enough to look again at whoever com
 
 import heapq
 
-from lavad.core.indexes.pending import BucketKey
 from lavad.core.scheduling.blocked import BlockedBuckets
-from lavad.core.scheduling.ordering import Ranking
+from lavad.core.scheduling.ordering import Ranking, Turn
 from lavad.core.shares import Account, Tree
 
-Turn = tuple[int, float, float, int, BucketKey]  # a rank and whose it is; flat, because heaps compare so often
 First = tuple[float, ...]  # queue, job priority, position of the first job
 NOBODY: First = (2.0**62, 0.0, 0.0)
 

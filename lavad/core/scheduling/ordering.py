@@ -34,6 +34,9 @@ class Rank(NamedTuple):
     job: int
 
 
+Turn = tuple[int, float, float, int, BucketKey]  # a rank and whose it is; flat, because heaps compare so often
+
+
 class Adviser(Protocol):
     """Whoever lets some buckets go before others, whatever their queues are."""
 
@@ -52,7 +55,24 @@ class Ranking:
         self._promoted: dict[str, int] = {}  # queue -> the job that has waited too long, or 0
         self._trees = cluster.shares.trees
         self._priorities: dict[Account, float] = {}
+        self._steady: dict[str, int | None] = {}
         self._taken: dict[Account, list[int]] = {}  # slots and committed slot-seconds of what has been decided since
+
+    def steady_queue(self, key: BucketKey) -> int | None:
+        """The queue's part of the bucket's ranks, if nothing else than their entries decides about the rest of them.
+
+        None: each has to be asked for.
+        """
+        if key.deadline:
+            return None
+        name = key.queue
+        if name not in self._steady:
+            queue = self._queues.get(name)
+            is_steady = queue is not None and queue.active and not queue.has_windows
+            is_steady = is_steady and queue is not None and queue.order is not JobOrder.SLOWDOWN
+            is_alone = name not in self._trees and self._adviser is None
+            self._steady[name] = -queue.priority if queue is not None and is_steady and is_alone else None
+        return self._steady[name]
 
     def of(self, key: BucketKey, entry: Entry) -> Rank | None:
         """Rank of a bucket's entry; None when its queue does not start jobs."""

@@ -14,11 +14,13 @@ from lavad.core.model import Allocation, HostShare, Request, ResourceShare, Role
 from lavad.core.requirements import cu
 from lavad.core.requirements.cu import Units
 from lavad.core.scheduling import devices
-from lavad.core.scheduling.room import Candidates, Room, chunk_of
+from lavad.core.scheduling.room import Candidates, Free, Room, chunk_of
 from lavad.core.scheduling.spreading import Filler, live_rows
 from lavad.core.scheduling.taking import Part
 from lavad.core.scheduling.units import Capacity, Reach, alike, within
 from lavad.core.scheduling.wants import wants_of
+
+_ONE_TASK = (1,)
 
 
 class Need(NamedTuple):
@@ -80,6 +82,8 @@ def place(room: Room, request: Request, waited_s: float = 0.0) -> Allocation | N
     role = request.roles[0]
     if role.tasks_max == 1 and len(request.roles) == 1 and request.is_simple:
         return _place_one(room, request, role)
+    if request.is_even:
+        return _place_evenly(room, request, role)
     found = _Trial(room, request, request.roles, 0).place(request.same, request.cu)
     for number, one in enumerate(request.alternatives, 1):
         if found is not None:
@@ -139,24 +143,59 @@ def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_n
 
 def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
     """One task: the first host with room for it. Most jobs have only one, so it goes a short way, too."""
-    candidates = room.candidates(request, request.roles, 0, 0)
     slots, memory, gpus = role.slots_per_task, role.memory_mib, role.gpus
+    found = None
+    if not (role.select or request.is_particular or room.is_narrowed(request)):
+        found = room.front(slots, gpus).first_with(memory)
+    if found is None:
+        found = _first_of(room, room.candidates(request, request.roles, 0, 0), slots, memory, gpus)
+    if found is None:
+        return None
+    row, free = found
+    chosen = devices.of_any_kind(room.table.facts[row], free, gpus) if gpus else ()
+    room.version += 1
+    free.take(slots, memory, chosen)
+    return (HostShare(room.table.names[row], slots, memory, chosen, _ONE_TASK),)
+
+
+def _first_of(room: Room, candidates: Candidates, slots: int, memory: int, gpus: int) -> tuple[int, Free] | None:
+    """The first of the candidates that has so much, with the cursor on it; None when there is none."""
     rows, first = candidates.rows, candidates.start
-    at = first
+    at, found = first, None
     while at < len(rows) or candidates.grow():
         free = room.free(rows[at])
         if free.slots >= slots and free.memory_mib >= memory and (not gpus or free.gpus.bit_count() >= gpus):
+            found = rows[at], free
             break
         at += 1
     candidates.start = at
     room.work += 1 + at - first
-    if at == len(rows):
+    return found
+
+
+def _place_evenly(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
+    """Equal parts of slots and memory on as many hosts as it takes: the first that have room for a part."""
+    candidates = room.candidates(request, request.roles, 0, 0)
+    tasks, memory = role.ptile, role.memory_mib
+    slots = tasks * role.slots_per_task
+    rows, wanted = candidates.rows, role.tasks_max // tasks
+    at = first = candidates.start
+    chosen: list[tuple[int, Free]] = []
+    while len(chosen) < wanted and (at < len(rows) or candidates.grow()):
+        free = room.free(rows[at])
+        if free.slots >= slots and free.memory_mib >= memory:
+            chosen.append((rows[at], free))
+        at += 1
+        if not chosen:
+            candidates.start = at
+    room.work += 1 + at - first
+    if len(chosen) < wanted:
         return None
-    row = rows[at]
-    chosen = devices.of_any_kind(room.table.facts[row], free, gpus) if gpus else ()
+    for _, free in chosen:
+        free.take(slots, memory, ())
     room.version += 1
-    free.take(slots, memory, chosen)
-    return (HostShare(room.table.names[row], slots, memory, chosen, (1,)),)
+    names, by_role = room.table.names, (tasks,)
+    return tuple([HostShare(names[row], slots, memory, (), by_role) for row, _ in chosen])
 
 
 class _Trial:

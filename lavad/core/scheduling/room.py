@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lavad.core.indexes.sharing import Sharing
 
 _FIRST_BLOCK = 8  # candidates looked for at first
+_FRONT = 8  # hosts that are looked at before all others
 
 
 class Free:
@@ -89,6 +90,49 @@ class Candidates:
         return self.rows
 
 
+class Front:
+    """The first few hosts, in natural order of names, that have so many slots and GPUs free: where most jobs go.
+
+    A host that has become too full leaves, and the next one comes in its place.
+    """
+
+    __slots__ = ("_coming", "_gpus", "_hosts", "_room", "_slots")
+
+    def __init__(self, room: "Room", slots: int, gpus: int, rows: Iterable[int]) -> None:
+        self._room = room
+        self._slots = slots
+        self._gpus = gpus
+        self._coming = iter(rows)
+        self._hosts: list[tuple[int, Free]] = []
+        self._fill()
+
+    def first_with(self, memory_mib: int) -> tuple[int, Free] | None:
+        """The first of these hosts that has so much memory, too; None when none of them has."""
+        slots, gpus = self._slots, self._gpus
+        while True:
+            hosts = self._hosts
+            self._room.work += 1
+            for one in hosts:
+                free = one[1]
+                if free.slots < slots or (gpus and free.gpus.bit_count() < gpus):
+                    break
+                if free.memory_mib >= memory_mib:
+                    return one
+            else:
+                return None
+            self._fill()
+
+    def _fill(self) -> None:
+        room, slots, gpus = self._room, self._slots, self._gpus
+        kept = [one for one in self._hosts if one[1].slots >= slots and one[1].gpus.bit_count() >= gpus]
+        while len(kept) < _FRONT and (row := next(self._coming, -1)) >= 0:
+            free = room.free(row)
+            room.work += 1
+            if free.slots >= slots and free.gpus.bit_count() >= gpus:
+                kept.append((row, free))
+        self._hosts = kept
+
+
 def chunk_of(role: RoleRequest) -> tuple[int, int, int]:
     """(slots, memory, gpus) of the smallest useful part on one host. The last host of a ptile may have fewer tasks."""
     tasks = role.tasks_min if role.one_host else 1
@@ -123,7 +167,8 @@ class Room:
         self._candidates: dict[tuple[Request, int, int], Candidates] = {}
         self._usable: dict[Request, Usable] = {}
         self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
-        self._first: dict[int, list[int]] = {}  # the first few of these
+        self._fronts: dict[tuple[int, int], Front] = {}  # by the slots and GPUs that are free on each host at least
+        self._narrowed: set[Request] = set()
         self._masks: dict[str, tuple[int, NDArray[np.bool_]]] = {}
 
     def __len__(self) -> int:
@@ -257,8 +302,6 @@ class Room:
 
     def _find(self, request: Request, role: RoleRequest) -> Candidates:
         """All at once where they have to be sorted, else as far as somebody walks."""
-        if request.is_simple and role.tasks_max == 1 and not role.select and not request.is_particular:
-            return Candidates(self._first_with(role.gpus), self._blocks(request, role, _FIRST_BLOCK))
         wants = wants_of(role)
         is_particular = request.is_particular
         if wants.order or is_particular or self._is_moving(role):
@@ -276,6 +319,11 @@ class Room:
             return
         fitting = np.array([row for row in rows if self._fits_now(request, role, row)], np.intp)
         self._candidates[request, 0, 0] = Candidates(self._sorted(fitting, request, wants_of(role)))
+        self._narrowed.add(request)
+
+    def is_narrowed(self, request: Request) -> bool:
+        """Are only some hosts worth a look for this request?"""
+        return bool(self._narrowed) and request in self._narrowed
 
     def _is_moving(self, role: RoleRequest) -> bool:
         """Must hosts be selected and sorted anew whenever something was taken?"""
@@ -305,21 +353,30 @@ class Room:
             and (not role.select or self.mask(role.select)[row])
         )
 
-    def _first_with(self, gpus: int) -> list[int]:
-        """The first few open hosts with free slots and so many GPUs, which are soon looked at one by one."""
-        found = self._first.get(gpus)
+    def front(self, slots: int, gpus: int) -> Front:
+        """The first hosts with so many free slots and GPUs."""
+        found = self._fronts.get((slots, gpus))
         if found is None:
-            found = self._first[gpus] = self._rows_with(gpus)[:_FIRST_BLOCK].tolist()
-        return found.copy()
+            found = self._fronts[slots, gpus] = Front(self, slots, gpus, self._rows_from(slots, gpus))
+        return found
 
-    def _blocks(self, request: Request, role: RoleRequest, start: int = 0) -> Iterator[list[int]]:
-        """Rows from that place on that may be candidates, a few at first and then more and more at a time."""
+    def _rows_from(self, slots: int, gpus: int) -> Iterator[int]:
+        """Rows that had so many slots when the slice began, a few at first and then more and more at a time."""
+        rows, start, size = self._rows_with(gpus), 0, _FIRST_BLOCK
+        while start < len(rows):
+            some = rows[start : start + size]
+            self.work += 1 + len(some) // 64
+            yield from some[self.table.slots_free[some] >= slots].tolist()
+            start, size = start + size, size * 4
+
+    def _blocks(self, request: Request, role: RoleRequest) -> Iterator[list[int]]:
+        """Rows that may be candidates, a few at first and then more and more at a time."""
         rows = self._rows_with(chunk_of(role)[2])
         if role.tasks_min > 1 and not role.one_host:
             rows = self._fitting(rows, request, role)
             if not self._is_enough(rows, role):
                 return
-        size = _FIRST_BLOCK
+        start, size = 0, _FIRST_BLOCK
         while start < len(rows):
             yield self._fitting(rows[start : start + size], request, role).tolist()
             start, size = start + size, size * 4

@@ -54,7 +54,10 @@ def _all_free(table: HostTable, request: Request, queue: Queue) -> Allocation:
     """Free slots on hosts that could take part of the job, as many as it needs; first where its memory is free."""
     left, found = request.slots_min, {}
     for role in request.roles:
-        one_task = replace(role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0)
+        memory_mib = 0 if queue.reserves_memory else role.memory_mib  # what is not free yet may be kept when it is
+        one_task = replace(
+            role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0, memory_mib=memory_mib
+        )
         probe = Request((one_task,), request.hosts, queue_hosts=request.queue_hosts, avoids=request.avoids)
         rows = list(Room(table).candidates(probe, probe.roles, 0, 0).all_rows())
         if queue.reserves_memory:

@@ -1,0 +1,110 @@
+"""Many dispatches at once: what their events do one after the other, with what buckets and hosts lose summed up."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lavad.core import charges, keeping, lifecycle, terms
+from lavad.core.allocations import is_whole
+from lavad.core.apply import element_for_dispatch, enter_in_pool
+from lavad.core.events import AttemptDispatched, Event
+from lavad.core.listed import entry
+from lavad.core.model import HostShare, JobState
+from lavad.core.records import ArrayRecord, Attempt, Job
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+    from lavad.core.model import Shared
+
+_PEND, _STAGING = JobState.PEND, JobState.STAGING
+MANY = 16  # from so many on it pays
+
+
+def all_starts(cluster: "Cluster", events: Sequence[Event]) -> list[AttemptDispatched] | None:
+    """The same events, if they are dispatches and nothing else, and nobody starts in room that was kept for him."""
+    starts = [event for event in events if isinstance(event, AttemptDispatched)]
+    return starts if len(starts) == len(events) and not cluster.claims else None
+
+
+def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> None:
+    """Let these dispatches take effect."""
+    jobs, pending, tally, booking = cluster.jobs, cluster.pending, cluster.tally, _Booking(cluster)
+    has_dependants = bool(cluster.dependants)
+    for event in events:
+        record = jobs[event.key.job]
+        shared = record.shared
+        if isinstance(record, ArrayRecord):
+            job = _element(cluster, record, event)
+        else:
+            job = record
+            if not pending.remove_head(shared, job.id):
+                pending.remove(shared, entry(cluster, job))
+            if job.terms is not None:
+                terms.force(cluster, job, 0)
+        tally.move(shared, _PEND, _STAGING)
+        if has_dependants:
+            cluster.dependants.note(job.id, job.index, _PEND, _STAGING)
+        booking.book(_begin_attempt(cluster, job, event), shared)
+    booking.close()
+
+
+def _element(cluster: "Cluster", array: ArrayRecord, event: AttemptDispatched) -> Job:
+    job = element_for_dispatch(cluster, array, event.key.index)
+    array.counts[_PEND] -= 1
+    array.counts[_STAGING] += 1
+    return job
+
+
+def _begin_attempt(cluster: "Cluster", job: Job, event: AttemptDispatched) -> Attempt:
+    at, key, allocation, launch_now, reason, is_unconstrained = event
+    if job.state is not _PEND:
+        lifecycle.check(job.state, event, _STAGING)
+    job.state = _STAGING
+    job.attempts = key.attempt
+    job.postponed_reason = ""
+    attempt = Attempt(key, allocation, at, launch_now, reason)
+    attempt.launch_due = at + cluster.policy.staging_timeout_s
+    attempt.is_unconstrained = is_unconstrained
+    job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
+    cluster.touched.add(key)
+    return attempt
+
+
+class _Booking:
+    """What these attempts hold on all hosts: noted with each host at once, and booked in the host table together."""
+
+    def __init__(self, cluster: "Cluster") -> None:
+        self._cluster = cluster
+        self._hosts = cluster.hosts
+        self._is_charged = bool(cluster.limits or cluster.shares)
+        self._is_pooled = bool(cluster.pools)
+        self._rows: list[int] = []
+        self._shares: list[HostShare] = []
+
+    def book(self, attempt: Attempt, shared: "Shared") -> None:
+        """Take the shares of an attempt."""
+        key, hosts, request = attempt.key, self._hosts, shared.request
+        attempt.takes_whole_hosts = request.exclusive
+        for share in attempt.allocation:
+            host = hosts[share.host]
+            host.attempts[key] = share
+            if is_whole(share):
+                attempt.holds_slots_only = False
+            if request.exclusive:
+                self._cluster.table.take(host.row, share, True)
+            else:
+                self._rows.append(host.row)
+                self._shares.append(share)
+        if not request.is_simple:
+            rows = [hosts[share.host].row for share in attempt.allocation]
+            keeping.keep(self._cluster.table, attempt, rows, request)
+        if request.roles[0].rusage:
+            self._cluster.easing.note(attempt, request)
+        if self._is_pooled:
+            enter_in_pool(self._cluster, attempt, attempt.allocation)
+        if self._is_charged:
+            charges.charge(self._cluster, attempt, shared)
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        if self._rows:
+            self._cluster.table.take_many(self._rows, self._shares)
