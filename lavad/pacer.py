@@ -8,6 +8,7 @@ import logging
 import time
 
 from lavad.core.commands import ApplyPlan
+from lavad.core.plan import Plan
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.engine import Engine
@@ -16,7 +17,24 @@ log = logging.getLogger(__name__)
 
 DEBOUNCE_S = 0.002  # under load a pass waits this long after the last one, so that what ends meanwhile shares it
 SLICE_S = 0.004  # a slice should take about so long: what a reply may have to wait for
-STEPS_MIN, STEPS_MAX = 16, 4096
+STEPS_MIN, STEPS_FIRST, STEPS_MAX = 64, 512, 16_384
+_LEARNING = 0.25  # weight of the newest slice, where steps were cheaper than before; a dear one counts at once
+
+
+class Tempo:
+    """How many steps of a pass take ``SLICE_S``: learnt from the slices that were run, planned and applied."""
+
+    def __init__(self) -> None:
+        self.steps = STEPS_FIRST
+        self._step_s = SLICE_S / STEPS_FIRST
+
+    def note(self, steps: int, took_s: float) -> None:
+        """A slice of so many steps took so long."""
+        step_s = min(took_s / max(steps, STEPS_MIN), 2 * self._step_s)  # one slice that was held up says little
+        more_s = step_s - self._step_s
+        self._step_s += more_s if more_s > 0 else _LEARNING * more_s
+        self._step_s = max(self._step_s, SLICE_S / STEPS_MAX)
+        self.steps = max(STEPS_MIN, int(SLICE_S / self._step_s))
 
 
 class Pacer:
@@ -25,7 +43,7 @@ class Pacer:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.agenda = Agenda()
-        self.steps = 256
+        self.tempo = Tempo()
         self.passes = 0
         self._is_due = False
         self._last_end = 0.0
@@ -45,20 +63,20 @@ class Pacer:
         self._is_due = False
         started = time.monotonic()
         try:
-            complete = self._slice()
+            plan = self._slice()
         finally:
             self._last_end = time.monotonic()
-            self._tune(self._last_end - started)
-        if not complete:
+        self.tempo.note(plan.steps, self._last_end - started)
+        if not plan.is_complete:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._run)
 
-    def _slice(self) -> bool:
-        plan = slice_pass(self.engine.cluster, self.agenda, self.steps, self.engine.clock())
+    def _slice(self) -> Plan:
+        plan = slice_pass(self.engine.cluster, self.agenda, self.tempo.steps, self.engine.clock())
         self.passes += plan.is_complete
         if not plan.is_empty:
             self.engine.post_replying([ApplyPlan(plan)], self._check_applied)
-        return plan.is_complete
+        return plan
 
     def _check_applied(self, replies: list[int]) -> None:
         """Starts that did not hold any more leave their buckets unlooked at: look at all of them again."""
@@ -66,9 +84,3 @@ class Pacer:
             log.info("plan=stale dropped=%d", replies[0])
             self.agenda.look_at_everything(self.engine.cluster)
             self.wake()
-
-    def _tune(self, took_s: float) -> None:
-        if took_s > 2 * SLICE_S and self.steps > STEPS_MIN:
-            self.steps //= 2
-        elif took_s < SLICE_S / 2 and self.steps < STEPS_MAX:
-            self.steps *= 2

@@ -5,7 +5,7 @@ Everything goes through ``step``, as in the master; the seed decides everything.
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster

@@ -37,6 +37,18 @@ MUTANTS = (
         "history",
     ),
     Mutant(
+        "a plan of many starts is not added up",
+        f"{CORE}/decide/plans.py",
+        "    return events if total.fits() and not is_twice else None",
+        "    return events if not is_twice else None",
+    ),
+    Mutant(
+        "the short way forgets a job's memory",
+        f"{CORE}/scheduling/straight.py",
+        "            free.take(slots, memory_mib, chosen)",
+        "            free.take(slots, 0, chosen)",
+    ),
+    Mutant(
         "a start is not looked at again",
         f"{CORE}/decide/plans.py",
         "        if start.index not in record.pending or record.room() <= len(before):",

@@ -244,15 +244,18 @@ def test_the_short_ways_lead_where_the_long_ones_do(seed: int, steps: int, with_
             patched.setattr(plans, "_MANY_STARTS", 10**9)
             patched.setattr(apply_starts, "MANY", 10**9)
             assert short == whole_pass(twin, twin.agenda, 100_000)
-        assert state_of(player.story.cluster) == state_of(twin.cluster)
-        assert free_of(player.story.cluster) == free_of(twin.cluster)
+        assert all_of(player.story.cluster) == all_of(twin.cluster)
 
 
-def free_of(cluster: Cluster) -> list[list[int]]:
-    """What the host table says is free."""
+def all_of(cluster: Cluster) -> dict[str, Any]:
+    """Its state, what is free on its hosts and what is in use of its limits."""
     table = cluster.table
     columns = (table.slots_free, table.memory_free_mib, table.gpus_free, table.attempts)
-    return [[table.slots_open], *(column[: len(table)].tolist() for column in columns)]
+    counters = [counter for counter in cluster.limits.counters if counter.used or counter.used_on.any()]
+    return state_of(cluster) | {
+        "free": [[table.slots_open], *(column[: len(table)].tolist() for column in columns)],
+        "limits": sorted([(one.rule.what, one.members, one.used, float(one.used_on.sum())) for one in counters]),
+    }
 
 
 def compare(player: Player, steps: int) -> None:

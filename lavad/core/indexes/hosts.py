@@ -6,6 +6,7 @@ held by an attempt, and ``usable`` says whether the host may take anything now.
 
 import copy
 import re
+from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -46,6 +47,7 @@ class HostTable:
         self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
         self.facts: list[HostFacts] = []
         self.facts_version = 0  # raised when any host's facts change: cached select masks are made anew
+        self._in_order: list[tuple[list[tuple[int, str]], int]] = []  # natural names and rows, as hosts are taken
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
         self._is_sorted = True  # rows happen to be in natural order of names
         self._plain_shares: dict[tuple[int, int], HostShare] = {}
@@ -86,6 +88,7 @@ class HostTable:
         self.facts.append(facts)
         self.facts_version += 1
         self.rows[facts.name] = row
+        insort(self._in_order, (natural(facts.name), row))
         self.gpu_free.append((1 << facts.gpus) - 1)
         self._gpu_held.append(0)
         self.slots_max[row] = self.slots_free[row] = facts.slots
@@ -177,10 +180,10 @@ class HostTable:
         Which host joined first is chance and must not decide where jobs run.
         """
         if len(self._place) != len(self.names):
-            order = sorted(range(len(self.names)), key=lambda row: natural(self.names[row]))
+            order = np.array([row for _, row in self._in_order])
             self._place = np.empty(len(order), np.int64)
             self._place[order] = np.arange(len(order))
-            self._is_sorted = order == list(range(len(order)))
+            self._is_sorted = bool((self._place[order] == order).all())
         return self._place
 
     def sorted_rows(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lavad.core.shares import Account, Tree
 
 _NEEDS_KEPT = 10_000
+_WORK_OF_LISTING = 4  # hosts that could be looked at while one bucket is entered in its lane
 
 
 class Agenda:
@@ -43,6 +44,7 @@ class Agenda:
 
     def __init__(self) -> None:
         self.due: set[BucketKey] = set()
+        self._unlisted: list[BucketKey] = []  # due ones that do not stand in their lanes yet, the newest first
         self.plain = Lane(0)
         self.lanes: dict[tuple[Account, int], Lane] = {}
         self.contests: dict[tuple[Tree, int], Contest] = {}  # of the slice under way
@@ -69,6 +71,7 @@ class Agenda:
         """Take over what has changed since the last look. Under other rules all that was known means nothing."""
         if cluster.policy is not self.policy:
             self.look_at_everything(cluster, now)
+            cluster.pending.fresh = set()
         self.contests = {}
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
@@ -281,8 +284,20 @@ class Agenda:
         self.is_under_way, self.reached = False, {}
         self.ranking = Ranking(cluster, now)
         self._reordered = {queue.name for queue in cluster.policy.queues if self.ranking.is_reordered(queue)}
-        for key in cluster.pending.buckets:
-            self._add(cluster, key)
+        self._unlisted = list(reversed(cluster.pending.buckets))
+
+    def list_some(self, cluster: Cluster, steps: int) -> bool:
+        """Enter due buckets in their lanes after ``look_at_everything``; True when some are left for the next slice.
+
+        Nothing may start before all are there: who goes first is not known before.
+        """
+        for _ in range(max(1, steps // _WORK_OF_LISTING)):
+            if not self._unlisted:
+                return False
+            key = self._unlisted.pop()
+            if key not in self.due:
+                self._add(cluster, key)
+        return bool(self._unlisted)
 
     def due_bucket(self, cluster: Cluster, turn: Turn) -> Bucket | None:
         """The bucket that was taken off the heap; None when it has no turn now: then it is noted anew if it is due."""
@@ -310,6 +325,7 @@ class Agenda:
         has_room = bool(cluster.table.changed or self.grown)
         return bool(
             self.due
+            or self._unlisted
             or cluster.policy is not self.policy
             or cluster.pending.fresh
             or (has_room and (len(self.blocked) or self.book.held))

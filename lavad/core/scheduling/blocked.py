@@ -17,6 +17,7 @@ from lavad.core.scheduling.wants import watched_by
 
 _GROWTH = 256
 _FEW = 32  # so many are compared one by one: arrays would take longer
+_STALE_MAX = 1024  # entered in the columns together, so that nobody has to wait for all of a pass
 _NEVER = int(np.iinfo(np.int64).max)
 _FIELDS = len(Need._fields)
 _NO_NEED = Need(*[_NEVER] * _FIELDS)
@@ -56,6 +57,8 @@ class BlockedBuckets:
         self._ranks[place] = rank[:3]
         self._lanes[place] = lane
         self._stale.add(place)
+        if len(self._stale) >= _STALE_MAX:
+            self._columns()
 
     def _new_place(self) -> int:
         self._needs.append(_NO_NEED)

@@ -341,6 +341,8 @@ class _Slice:
 def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan:
     """Say which jobs to start, as far as ``steps`` hosts looked at. The plan must be applied before the next slice."""
     agenda.gather(cluster, now)
+    if agenda.list_some(cluster, steps):
+        return Plan((), False, steps)
     ahead = agenda.takers.ahead(cluster)
     if ahead is not None:
         return ahead

@@ -17,7 +17,7 @@ from lavad.core.scheduling.ordering import Turn
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
 
-WORK_OF_A_START = 8  # hosts that could be looked at in the time that a start takes besides
+WORK_OF_A_START = 16  # hosts that could be looked at in the time that a start takes besides
 _IN_ORDER = "in order"
 _ONE_TASK = (1,)
 _new = tuple.__new__  # two tuples for each start: their own constructors take longer than finding the host

@@ -1,0 +1,66 @@
+"""A plan of many starts is looked at as a whole, and one by one where the whole does not hold."""
+
+from lavad.core import commands as c
+from lavad.core.plan import Plan, Start
+from lavad.core.scheduling.cycle import slice_pass
+from tests.builders import ROOT, Story, a_host, a_job
+
+JOBS = 40
+
+
+def a_plan(story: Story, **job: int) -> Plan:
+    """Starts of many jobs, not applied yet."""
+    for _ in range(JOBS):
+        story.submit(a_job(**job))
+    plan = slice_pass(story.cluster, story.agenda, 100_000, story.now)
+    assert len(plan.starts) == JOBS
+    return plan
+
+
+def test_all_that_holds_starts() -> None:
+    """Nothing has changed since the plan was made, so every job starts."""
+    story = Story(a_host("n1", JOBS))
+    assert story.do(c.ApplyPlan(a_plan(story))).reply == 0
+    assert len(story.cluster.attempts) == JOBS
+
+
+def test_a_job_that_was_killed_meanwhile_does_not_start() -> None:
+    """All others do."""
+    story = Story(a_host("n1", JOBS))
+    plan = a_plan(story)
+    story.do(c.KillJob(c.Target(plan.starts[7].job), ROOT))
+    assert story.do(c.ApplyPlan(plan)).reply == 1
+    assert len(story.cluster.attempts) == JOBS - 1
+
+
+def test_what_does_not_fit_any_more_does_not_start() -> None:
+    """Slots, memory and devices that others have taken since, and hosts that were closed, are seen in many starts."""
+    for job in ({}, {"memory_mib": 100}, {"gpus": 1}):
+        story = Story(a_host("n1", JOBS, 100 * JOBS, JOBS), a_host("n2", JOBS, 100 * JOBS, JOBS))
+        plan = a_plan(story, **job)
+        ahead = plan.starts[0].allocation
+        other = story.submit(a_job(slots=JOBS, **({"memory_mib": 100 * JOBS} if job else {})))
+        whole = ahead[0]._replace(slots=JOBS, tasks_by_role=(JOBS,))
+        story.do(c.ApplyPlan(Plan((Start(other, 0, (whole,)),))))
+        assert story.do(c.ApplyPlan(plan)).reply == JOBS, job
+    story = Story(a_host("n1", JOBS))
+    plan = a_plan(story)
+    story.do(c.CloseHost("n1", ROOT))
+    assert story.do(c.ApplyPlan(plan)).reply == JOBS
+
+
+def test_no_job_starts_twice() -> None:
+    """Nor does one that a plan names two times."""
+    story = Story(a_host("n1", 2 * JOBS))
+    plan = a_plan(story)
+    assert story.do(c.ApplyPlan(Plan((*plan.starts, *plan.starts)))).reply == JOBS
+    assert len(story.cluster.attempts) == JOBS
+
+
+def test_no_device_is_given_twice() -> None:
+    """Two starts of one plan that name the same device."""
+    story = Story(a_host("n1", JOBS, 1000, JOBS))
+    plan = a_plan(story, gpus=1)
+    first, second = plan.starts[:2]
+    same = second._replace(allocation=(second.allocation[0]._replace(gpus=first.allocation[0].gpus),))
+    assert story.do(c.ApplyPlan(Plan((first, same, *plan.starts[2:])))).reply == 1
