@@ -325,7 +325,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         packed = self.shelf.pack(spec, record.shared.user)
         cluster = self.engine.cluster
         new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
-        changes = ", ".join(dict.fromkeys(request.fields))
+        changes = ", ".join(dict.fromkeys(map(_in_words, request.fields)))
         fields = frozenset(request.fields)
         asked = translate.asked_of(spec, cluster.policy)
         done = self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked))
@@ -464,3 +464,8 @@ def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c
 def register(server: grpc.aio.Server, service: JobService) -> None:
     """Serve users on this server."""
     jobs_pb2_grpc.add_JobServiceServicer_to_server(service, server)
+
+
+def _in_words(field: str) -> str:
+    """A field of a job's spec as people read it: ``run_limit_s`` is the run limit."""
+    return field.removesuffix("_s").removesuffix("_mib").replace("_", " ")

@@ -124,7 +124,7 @@ def test_other_limits_hold_for_a_running_job_whatever_is_killed(fragile: Cluster
     wait_for(lambda: time.time() > began + old_s + 2, old_s + 5, "the old limit to be over")
     assert _state(fragile, longer) == "RUN"
     assert _processes_of(longer)
-    assert "Parameters of Job are changed: run_limit_s" in fragile.history(longer)
+    assert "Parameters of Job are changed: run limit" in fragile.history(longer)
     assert fragile.run("bkill", str(longer)).returncode == 0
 
 
