@@ -64,3 +64,12 @@ def test_no_device_is_given_twice() -> None:
     first, second = plan.starts[:2]
     same = second._replace(allocation=(second.allocation[0]._replace(gpus=first.allocation[0].gpus),))
     assert story.do(c.ApplyPlan(Plan((first, same, *plan.starts[2:])))).reply == 1
+
+
+def test_a_slice_counts_what_its_own_starts_take() -> None:
+    """Of slots, memory and devices no more is planned in one slice than there is."""
+    for job, starts in (({}, 20), ({"memory_mib": 100}, 10), ({"gpus": 1}, 5)):
+        story = Story(a_host("n1", 20, 1000, 5))
+        for _ in range(JOBS):
+            story.submit(a_job(**job))
+        assert len(slice_pass(story.cluster, story.agenda, 100_000, story.now).starts) == starts, job
