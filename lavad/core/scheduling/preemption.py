@@ -117,7 +117,9 @@ class _Search:
 
     def with_shrinks(self, elastic: Sequence[Key], victims: Iterable[Victim]) -> list[Victim]:
         """Only jobs that shrink, if they are enough; else the fewest that make room as a whole, with or without."""
-        anywhere = givers(self.cluster, elastic, self._within_reach(elastic), self.may_go_together)
+        first, victims = tee(victims)
+        within_reach = self._within_reach(elastic, islice(first, CANDIDATES_MAX))
+        anywhere = givers(self.cluster, elastic, within_reach, self.may_go_together)
         just_there = givers(self.cluster, elastic, self._ideal(elastic), self.may_go_together)
         found = [chosen for some in (anywhere, just_there) if (chosen := self.fewest_of(some))]
         if found:
@@ -128,13 +130,17 @@ class _Search:
         whole = sum(one.way is not Way.SHRINK for one in mixed)
         return self._sparing(mixed) if mixed and not 0 < len(alone) <= whole else alone
 
-    def _within_reach(self, elastic: Iterable[Key]) -> dict[str, int]:
-        """Hosts of these jobs where the request could run, with all their slots."""
+    def _within_reach(self, elastic: Sequence[Key], victims: Iterable[Victim]) -> dict[str, int]:
+        """Hosts where the request could run if all these made room there, with all their slots."""
         table = self.table.copy()
         for key in elastic:
             _give_back(table, shares_of(self.cluster, key))
-        numbers = range(len(self.request.roles))
-        rows = {row for number in numbers for row in _rows_for(table, self.request, number)}
+        keys = set(elastic)
+        for one in victims:
+            if one.key not in keys:
+                _give_back(table, one.gives)
+        room = Room(table)
+        rows = {row for role in self.request.roles for row in room.rows_for(self.request, role)}
         return {table.names[row]: table.facts[row].slots for row in rows}
 
     def _ideal(self, elastic: Iterable[Key]) -> dict[str, int]:

@@ -312,6 +312,12 @@ class Room:
             return Candidates(self._sorted(fitting, request, wants) if enough else [], version=version)
         return Candidates([], self._blocks(request, role))
 
+    def rows_for(self, request: Request, role: RoleRequest) -> list[int]:
+        """Every host that could take a chunk of the role, be they enough for all of it or not."""
+        rows = self.usable(request).rows if request.is_particular else self._rows_with(chunk_of(role)[2])
+        found: list[int] = self._fitting(rows, request, role).tolist()
+        return found
+
     def narrow(self, request: Request, rows: Iterable[int]) -> None:
         """Only these hosts are worth a look for the request: none of the others had room before, or has more now."""
         role = request.roles[0]
