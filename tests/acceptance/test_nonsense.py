@@ -39,7 +39,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "lsid": (),
     "blaunch": (["true"], ["nohost", "true"], []),
     "lavarun": (["true"], ["-n", "x", "true"], []),
-    "badmin": (["nonsense"], ["qopen", "nowhere"], ["hclose", "nohost"], ["reconfig", "x"], ["mbdrestart", "x"], ["perfmon"], []),
+    "badmin": (["nonsense"], ["qopen", "nowhere"], ["hclose", "nohost"], ["reconfig", "x"], ["mbdrestart", "x"], []),
     "busers": (["nobody-here"],),
     "bugroup": (["nowhere"],),
     "bmgroup": (["nowhere"],),
