@@ -203,6 +203,20 @@ class Client:
 
         return cluster_pb2.ControlReply.FromString(self._one(CLUSTER + "Control", request.SerializeToString()))
 
+    def reserve(self, request: "cluster_pb2.ReserveRequest") -> "cluster_pb2.ReserveReply":
+        """Make, change or delete an advance reservation; not sent twice: after a lost connection it fails."""
+        from protos import cluster_pb2
+
+        payload = self._one(CLUSTER + "Reserve", request.SerializeToString(), BEFORE_SENT)
+        return cluster_pb2.ReserveReply.FromString(payload)
+
+    def reservations(self, request: "cluster_pb2.ReservationsRequest") -> "cluster_pb2.ReservationsReply":
+        """Advance reservations."""
+        from protos import cluster_pb2
+
+        payload = self._one(CLUSTER + "Reservations", request.SerializeToString())
+        return cluster_pb2.ReservationsReply.FromString(payload)
+
     # How a call is made.
 
     def _one(self, method: str, message: bytes, repeat: int = ALWAYS) -> bytes:

@@ -61,6 +61,7 @@ def head(job: "Job", *, state: bool = True) -> str:
         f"Job Group <{clean(spec.job_group)}>" if spec.job_group else "",
         f"Status <{STATES[job.state]}>" if state else "",
         f"Queue <{job.queue}>" if state else "",
+        f"Reservation <{clean(spec.reservation)}>" if spec.reservation else "",
         f"Job Priority <{job.priority}>" if job.priority else "",
         f"Command <{clean_script(spec.command)}>",
         f"Job Description <{clean(spec.description)}>" if spec.description else "",

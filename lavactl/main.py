@@ -23,6 +23,7 @@ COMMANDS = (
     "lsload", "lshosts", "lsid", "blaunch", "lavarun", "badmin",
     "busers", "bugroup", "bmgroup", "bparams", "blimits", "lsclusters", "lsadmin", "bresize",
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
+    "brsvadd", "brsvmod", "brsvdel", "brsvs",
 )  # fmt: skip
 SUBCOMMANDS = ("up", "down", "env", "init", "simulate")
 
@@ -281,3 +282,23 @@ def brun() -> None:
 def bjdepinfo() -> None:
     """Entry point."""
     enter("bjdepinfo")
+
+
+def brsvadd() -> None:
+    """Entry point."""
+    enter("brsvadd")
+
+
+def brsvmod() -> None:
+    """Entry point."""
+    enter("brsvmod")
+
+
+def brsvdel() -> None:
+    """Entry point."""
+    enter("brsvdel")
+
+
+def brsvs() -> None:
+    """Entry point."""
+    enter("brsvs")

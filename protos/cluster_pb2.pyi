@@ -16,6 +16,15 @@ class ControlAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CLOSE_QUEUE: _ClassVar[ControlAction]
     ACTIVATE_QUEUE: _ClassVar[ControlAction]
     INACTIVATE_QUEUE: _ClassVar[ControlAction]
+
+class ReservationAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ADD_RESERVATION: _ClassVar[ReservationAction]
+    CHANGE_RESERVATION: _ClassVar[ReservationAction]
+    ADD_HOSTS: _ClassVar[ReservationAction]
+    TAKE_HOSTS: _ClassVar[ReservationAction]
+    SKIP_OCCURRENCES: _ClassVar[ReservationAction]
+    REMOVE_RESERVATION: _ClassVar[ReservationAction]
 CONTROL_ACTION_UNSPECIFIED: ControlAction
 OPEN_HOST: ControlAction
 CLOSE_HOST: ControlAction
@@ -23,6 +32,12 @@ OPEN_QUEUE: ControlAction
 CLOSE_QUEUE: ControlAction
 ACTIVATE_QUEUE: ControlAction
 INACTIVATE_QUEUE: ControlAction
+ADD_RESERVATION: ReservationAction
+CHANGE_RESERVATION: ReservationAction
+ADD_HOSTS: ReservationAction
+TAKE_HOSTS: ReservationAction
+SKIP_OCCURRENCES: ReservationAction
+REMOVE_RESERVATION: ReservationAction
 
 class InfoRequest(_message.Message):
     __slots__ = ()
@@ -648,3 +663,127 @@ class StatusReply(_message.Message):
     running_users: int
     user_groups: int
     def __init__(self, pid: _Optional[int] = ..., started: _Optional[float] = ..., reconfigured: _Optional[float] = ..., running: _Optional[int] = ..., suspended: _Optional[int] = ..., pending: _Optional[int] = ..., finished: _Optional[int] = ..., users: _Optional[int] = ..., running_users: _Optional[int] = ..., user_groups: _Optional[int] = ...) -> None: ...
+
+class ReserveRequest(_message.Message):
+    __slots__ = ("action", "name", "holders", "for_group", "for_system", "begins_at", "ends_at", "windows", "units", "whole_hosts", "hosts", "requirement", "is_open", "description", "queues", "leaves_others", "is_forced", "fields")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    FOR_GROUP_FIELD_NUMBER: _ClassVar[int]
+    FOR_SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDS_AT_FIELD_NUMBER: _ClassVar[int]
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    UNITS_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_HOSTS_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    REQUIREMENT_FIELD_NUMBER: _ClassVar[int]
+    IS_OPEN_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    LEAVES_OTHERS_FIELD_NUMBER: _ClassVar[int]
+    IS_FORCED_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    action: ReservationAction
+    name: str
+    holders: _containers.RepeatedScalarFieldContainer[str]
+    for_group: bool
+    for_system: bool
+    begins_at: float
+    ends_at: float
+    windows: str
+    units: int
+    whole_hosts: bool
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    requirement: str
+    is_open: bool
+    description: str
+    queues: _containers.RepeatedScalarFieldContainer[str]
+    leaves_others: bool
+    is_forced: bool
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, action: _Optional[_Union[ReservationAction, str]] = ..., name: _Optional[str] = ..., holders: _Optional[_Iterable[str]] = ..., for_group: _Optional[bool] = ..., for_system: _Optional[bool] = ..., begins_at: _Optional[float] = ..., ends_at: _Optional[float] = ..., windows: _Optional[str] = ..., units: _Optional[int] = ..., whole_hosts: _Optional[bool] = ..., hosts: _Optional[_Iterable[str]] = ..., requirement: _Optional[str] = ..., is_open: _Optional[bool] = ..., description: _Optional[str] = ..., queues: _Optional[_Iterable[str]] = ..., leaves_others: _Optional[bool] = ..., is_forced: _Optional[bool] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReserveReply(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ReservationsRequest(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReservationHost(_message.Message):
+    __slots__ = ("host", "slots", "used", "slots_max")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_MAX_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    slots: int
+    used: int
+    slots_max: int
+    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., used: _Optional[int] = ..., slots_max: _Optional[int] = ...) -> None: ...
+
+class ReservationRecord(_message.Message):
+    __slots__ = ("name", "kind", "holders", "hosts", "begins_at", "ends_at", "windows", "is_active", "is_open", "whole_hosts", "queues", "description", "creator", "leaves_others", "waiting", "running", "stretches")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDS_AT_FIELD_NUMBER: _ClassVar[int]
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    IS_ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    IS_OPEN_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_HOSTS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    CREATOR_FIELD_NUMBER: _ClassVar[int]
+    LEAVES_OTHERS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    STRETCHES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: str
+    holders: _containers.RepeatedScalarFieldContainer[str]
+    hosts: _containers.RepeatedCompositeFieldContainer[ReservationHost]
+    begins_at: float
+    ends_at: float
+    windows: str
+    is_active: bool
+    is_open: bool
+    whole_hosts: bool
+    queues: _containers.RepeatedScalarFieldContainer[str]
+    description: str
+    creator: str
+    leaves_others: bool
+    waiting: _containers.RepeatedScalarFieldContainer[int]
+    running: _containers.RepeatedScalarFieldContainer[int]
+    stretches: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., holders: _Optional[_Iterable[str]] = ..., hosts: _Optional[_Iterable[_Union[ReservationHost, _Mapping]]] = ..., begins_at: _Optional[float] = ..., ends_at: _Optional[float] = ..., windows: _Optional[str] = ..., is_active: _Optional[bool] = ..., is_open: _Optional[bool] = ..., whole_hosts: _Optional[bool] = ..., queues: _Optional[_Iterable[str]] = ..., description: _Optional[str] = ..., creator: _Optional[str] = ..., leaves_others: _Optional[bool] = ..., waiting: _Optional[_Iterable[int]] = ..., running: _Optional[_Iterable[int]] = ..., stretches: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class ReservationRule(_message.Message):
+    __slots__ = ("name", "users", "hosts", "windows")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    users: str
+    hosts: str
+    windows: str
+    def __init__(self, name: _Optional[str] = ..., users: _Optional[str] = ..., hosts: _Optional[str] = ..., windows: _Optional[str] = ...) -> None: ...
+
+class ReservationsReply(_message.Message):
+    __slots__ = ("reservations", "missing", "rules")
+    RESERVATIONS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    reservations: _containers.RepeatedCompositeFieldContainer[ReservationRecord]
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    rules: _containers.RepeatedCompositeFieldContainer[ReservationRule]
+    def __init__(self, reservations: _Optional[_Iterable[_Union[ReservationRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ..., rules: _Optional[_Iterable[_Union[ReservationRule, _Mapping]]] = ...) -> None: ...

@@ -89,6 +89,16 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.StatusRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.StatusReply.FromString,
                 _registered_method=True)
+        self.Reserve = channel.unary_unary(
+                '/lava.v1.ClusterService/Reserve',
+                request_serializer=protos_dot_cluster__pb2.ReserveRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.ReserveReply.FromString,
+                _registered_method=True)
+        self.Reservations = channel.unary_unary(
+                '/lava.v1.ClusterService/Reservations',
+                request_serializer=protos_dot_cluster__pb2.ReservationsRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.ReservationsReply.FromString,
+                _registered_method=True)
 
 
 class ClusterServiceServicer:
@@ -160,6 +170,18 @@ class ClusterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Reserve(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Reservations(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClusterServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -217,6 +239,16 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=protos_dot_cluster__pb2.StatusRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.StatusReply.SerializeToString,
+            ),
+            'Reserve': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reserve,
+                    request_deserializer=protos_dot_cluster__pb2.ReserveRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.ReserveReply.SerializeToString,
+            ),
+            'Reservations': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reservations,
+                    request_deserializer=protos_dot_cluster__pb2.ReservationsRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.ReservationsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -516,6 +548,60 @@ class ClusterService:
             '/lava.v1.ClusterService/Status',
             protos_dot_cluster__pb2.StatusRequest.SerializeToString,
             protos_dot_cluster__pb2.StatusReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Reserve(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Reserve',
+            protos_dot_cluster__pb2.ReserveRequest.SerializeToString,
+            protos_dot_cluster__pb2.ReserveReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Reservations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Reservations',
+            protos_dot_cluster__pb2.ReservationsRequest.SerializeToString,
+            protos_dot_cluster__pb2.ReservationsReply.FromString,
             options,
             channel_credentials,
             insecure,

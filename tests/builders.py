@@ -19,6 +19,7 @@ from lavad.core.orders import Order
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Job
+from lavad.core.reservations import AdvanceReservation, Kind, Times
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import Outcome, step
@@ -73,6 +74,7 @@ def a_job(
     requeue: str = "",
     project: str = "default",
     request: Request | None = None,
+    reservation: str = "",
     **role: Any,
 ) -> NewJob:
     """A submission. ``array`` is an index list such as "1-10"; other words are those of its only role."""
@@ -80,6 +82,8 @@ def a_job(
         request = Request(roles or (a_role(slots, **role),), hosts, exclusive)
     elif hosts or exclusive:
         request = replace(request, hosts=hosts, exclusive=exclusive)
+    if reservation:
+        request = replace(request, reservation=reservation)
     shared = Shared(caller.user, caller.uid, caller.uid, queue, project, request, rerunnable=rerunnable)
     shared = replace(shared, run_limit_s=run_limit_s, terminate_at=terminate_at)
     indices = Ranges.parse(array).parts()
@@ -133,6 +137,26 @@ class Story:
     def kill(self, job: int, indices: str = "", caller: c.Caller = ANN, remove: bool = False) -> Outcome:
         """bkill."""
         return self.do(c.KillJob(self.target(job, indices), caller, remove))
+
+    def reserve(
+        self,
+        slots: int = 0,
+        begin: float = 0.0,
+        end: float = 3600.0,
+        hosts: tuple[str, ...] = (),
+        users: tuple[str, ...] = ("ann",),
+        caller: c.Caller = ROOT,
+        select: str = "",
+        **words: Any,
+    ) -> AdvanceReservation:
+        """brsvadd, with times in seconds from now; ``windows`` make it a recurring one."""
+        windows = words.pop("windows", ())
+        times = Times(windows=windows) if windows else Times(self.now + begin, self.now + end)
+        kind = words.pop("kind", Kind.USER)
+        wanted = AdvanceReservation(words.pop("name", ""), kind, users, (), times, **words)
+        reply = self.do(c.AddReservation(wanted, slots, hosts, select, caller)).reply
+        assert isinstance(reply, AdvanceReservation)
+        return reply
 
     def move(self, job: int, place: int, caller: c.Caller = ANN) -> int:
         """btop or, with a negative place, bbot; the place reached."""

@@ -15,7 +15,8 @@ Usage: bmod [bsub options | -optionn] [-Z "command"] job_id ...
        bmod -h | -V
   -q "queue ..."  -n min[,max]  -R "requirement"  -gpu "num=N:..."  -m "host ..."  -x  -W [h:]m  -We [h:]m  -M memory
   -J name  -Jd text  -P project  -G group  -sp priority  -b date  -t date  -w "dependency"  -ti  -Q "exit codes"
-  -r | -rn  -i file  -o file | -oo file  -e file | -eo file  -cwd dir  -outdir dir  -L shell  -c -F -D -S -C limit
+  -U reservation  -r | -rn  -i file  -o file | -oo file  -e file | -eo file  -cwd dir  -outdir dir  -L shell
+  -c -F -D -S -C limit
 """
 # Which parameters of a job an option is about; parts of its only role are named one by one.
 FIELDS = {
@@ -26,7 +27,8 @@ FIELDS = {
     "Q": ("requeue_exit_values",), "r": ("rerunnable", "not_rerunnable"), "rn": ("rerunnable", "not_rerunnable"),
     "i": ("input",), "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
-    "L": ("shell",), **dict.fromkeys(("c", "F", "D", "S", "C"), ("rlimits",)), "Z": ("command", "is_script"),
+    "L": ("shell",), "U": ("reservation",),
+    **dict.fromkeys(("c", "F", "D", "S", "C"), ("rlimits",)), "Z": ("command", "is_script"),
 }  # fmt: skip
 NO_RESET = ("r", "rn", "n", "Z")
 KINDS: dict[str, int | str] = {
@@ -34,7 +36,7 @@ KINDS: dict[str, int | str] = {
     **{name: kind for name, kind in submission.KINDS.items() if isinstance(kind, str)},
     **{f"{name}n": FLAG for name in FIELDS if name not in NO_RESET},
     "Z": VALUE,
-    **dict.fromkeys(("H", "K", "N", "B", "Ne", "u", "notify", "env", "nnodes", "E", "Ep", "U"),
+    **dict.fromkeys(("H", "K", "N", "B", "Ne", "u", "notify", "env", "nnodes", "E", "Ep"),
                     "this cannot be changed after the submission."),
 }  # fmt: skip
 GRAMMAR = Grammar("bmod", USAGE, KINDS)

@@ -68,7 +68,13 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
             raise Refused(f"-gpu: more than {GPUS_MAX} GPUs were requested")
 
 
-def check_texts(message: jobs_pb2.JobSpec | jobs_pb2.JobFilter | jobs_pb2.ResizeRequest | common_pb2.Role) -> None:
+def check_texts(
+    message: jobs_pb2.JobSpec
+    | jobs_pb2.JobFilter
+    | jobs_pb2.ResizeRequest
+    | common_pb2.Role
+    | cluster_pb2.ReserveRequest,
+) -> None:
     """Refuse texts with NUL characters, which end a text for everything below, and endless ones.
 
     Raises:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import grpc
 
-from lavad.api import identity, resource_records, rule_records, user_records
+from lavad.api import identity, reserving, resource_records, rule_records, user_records
 from lavad.api.agents import AgentService
 from lavad.api.configuration import Configurator
 from lavad.api.control import control
@@ -209,6 +209,16 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         """badmin hopen, hclose, qopen, qclose, qact, qinact. The core says who may."""
         caller = await identity.caller(context, self.settings)
         return await control(self.engine, request, caller)
+
+    async def Reserve(self, request: pb.ReserveRequest, context: identity.Context) -> pb.ReserveReply:
+        """brsvadd, brsvmod, brsvdel. The core says who may."""
+        caller = await identity.caller(context, self.settings)
+        return await reserving.reserve(self.engine, request, caller)
+
+    async def Reservations(self, request: pb.ReservationsRequest, context: identity.Context) -> pb.ReservationsReply:
+        """brsvs."""
+        await identity.caller(context, self.settings)
+        return reserving.reservations_reply(self.engine.cluster, request, self.engine.clock())
 
 
 def _as_configured(told: pb.HostFacts, facts: HostFacts) -> None:

@@ -1,5 +1,6 @@
 """Messages to core values, and back. The -R text is parsed here, by the core's own parser; nothing is decided."""
 
+from dataclasses import replace
 from typing import cast
 
 from lavad.api import checks
@@ -88,8 +89,6 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
         raise Refused("Start time is later than termination time")
     if spec.requeue_exit_values:
         requeue.parse(spec.requeue_exit_values)
-    if spec.reservation:
-        raise Refused("-U: advance reservations are not honoured by this version")
     if spec.pre_exec or spec.post_exec:
         raise Refused("-E, -Ep: pre- and post-execution commands are not honoured by this version")
 
@@ -117,9 +116,10 @@ def request_of(
         Refused: bad -R, -n, -m or -gpu.
     """
     roles = tuple([role_of(role, spec.resizable) for role in spec.roles])
-    return requesting.known_request(
+    request, text = requesting.known_request(
         roles, tuple(spec.hosts), spec.exclusive, policy, table, policy.queue(queue), from_host
     )
+    return (replace(request, reservation=spec.reservation) if spec.reservation else request), text
 
 
 def role_of(role: common_pb2.Role, resizable: bool = False) -> RoleAsked:

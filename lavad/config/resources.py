@@ -1,4 +1,4 @@
-"""lsb.resources: Limit sections and capacity pools."""
+"""lsb.resources: Limit sections, capacity pools, and who may make advance reservations."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from lavad.config import values as v
 from lavad.config.grammar import Document, Row, Section
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, check_sections, required, sets
 from lavad.config.values import Wrong
-from lavad.core.policy import ALL, Limit, Names, Pool
+from lavad.core.policy import ALL, Limit, Names, Pool, ReservationRule
 
 _PAIR = re.compile(r"\s*\[\s*([^\[\],\s]+)\s*,\s*([^\[\],\s]+)\s*\]")
 _AMOUNT = re.compile(r"(slots|mem|gpus)\s*=\s*(\S+)\Z", re.IGNORECASE)
@@ -118,6 +118,12 @@ POOL: Table = {
     "DESCRIPTION": Ignored("not shown"),
     **dict.fromkeys(("RES_SELECT", "SLOTS_PER_HOST", "ADMINISTRATORS", "RETAIN", "ADMIN"), Ignored("no such policy")),
 }
+RESERVATION: Table = {
+    "NAME": sets("name", str, "the policy's name; required"),
+    "USERS": _users("users", "who may make advance reservations, besides administrators; all"),
+    "HOSTS": _hosts("hosts", "of which hosts; all"),
+    "TIME_WINDOW": sets("windows", v.windows, "in which windows a reservation must begin and end; always"),
+}
 # LSF's own words for what service classes get: without those classes they mean nothing.
 _OF_CLASSES = ("DISTRIBUTION", "LOAN_POLICIES")
 SECTIONS: Mapping[str, Table | Ignored] = {
@@ -126,12 +132,12 @@ SECTIONS: Mapping[str, Table | Ignored] = {
     "ReservationUsage": Ignored("RESOURCE_RESERVE_PER_TASK, or a rusage with /job, /task or /host"),
     "HostExport": Ignored("one cluster only"),
     "SharedResourceExport": Ignored("one cluster only"),
-    "ResourceReservation": Ignored("only administrators make advance reservations"),
+    "ResourceReservation": RESERVATION,
 }
 
 
 def read_resources(document: Document, site: Site) -> Fields:
-    """The policy's limits and pools."""
+    """The policy's limits, pools, and who may make advance reservations."""
     check_sections(document, SECTIONS, site)
     limits = [
         limit
@@ -147,7 +153,14 @@ def read_resources(document: Document, site: Site) -> Fields:
         if (pool := _pool(row, section, site)) is not None
     ]
     _check_names([pool.name for pool in pools], document, "GuaranteedResourcePool", site)
-    return {"limits": tuple(limits), "pools": tuple(pools)}
+    rules = [
+        rule
+        for section in document.of("ResourceReservation")
+        for row in section.rows
+        if (rule := _reservation_rule(row, section, site)) is not None
+    ]
+    _check_names([rule.name for rule in rules], document, "ResourceReservation", site)
+    return {"limits": tuple(limits), "pools": tuple(pools), "reservation_rules": tuple(rules)}
 
 
 def _check_names(found: list[str], document: Document, section: str, site: Site) -> None:
@@ -182,6 +195,13 @@ def row_counts(limit: Limit) -> bool:
     """Does it limit anything?"""
     amounts = (limit.slots, limit.jobs, limit.memory_mib, limit.slots_per_processor)
     return any(amount is not None for amount in amounts) or bool(limit.resources)
+
+
+def _reservation_rule(row: Row, section: Section, site: Site) -> ReservationRule | None:
+    name = required(row, "NAME", section, site)
+    fields = site.read(row, RESERVATION)
+    written = tuple((key, cell.text) for key, cell in row.items())
+    return ReservationRule(**{"users": ALL, **fields}, written=written) if name else None
 
 
 def _pool(row: Row, section: Section, site: Site) -> Pool | None:

@@ -6,7 +6,17 @@ Every change of a job's state passes ``lifecycle.check``; every host share is ta
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from lavad.core import apply_claims, apply_hosts, apply_terms, charges, keeping, lifecycle, resizing, terms
+from lavad.core import (
+    apply_claims,
+    apply_hosts,
+    apply_reservations,
+    apply_terms,
+    charges,
+    keeping,
+    lifecycle,
+    resizing,
+    terms,
+)
 from lavad.core import events as e
 from lavad.core.allocations import are_slots
 from lavad.core.listed import entry, list_array, list_job
@@ -169,6 +179,8 @@ def _job_submitted(cluster: "Cluster", event: e.JobSubmitted) -> None:
         cluster.request_ids[new.request_id] = new.id
         if len(cluster.request_ids) > REQUEST_IDS_KEPT:
             cluster.request_ids.popitem(last=False)
+    if shared.request.reservation:
+        cluster.reserved.enter(shared.request.reservation, new.id)
     if new.indices:
         _array_submitted(cluster, event, shared)
         return
@@ -193,8 +205,9 @@ def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> 
 
 def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
     record = cluster.jobs[event.job.id]
-    shared = cluster.intern(event.job.shared)
-    shared = terms.without_barred(cluster, shared, terms.barred_of(cluster.jobs[event.job.id]))
+    shared = terms.adapted(cluster, cluster.intern(event.job.shared), record.terms)
+    if shared.request.reservation != record.shared.request.reservation:
+        apply_reservations.move(cluster, record, shared.request.reservation)
     waiting = isinstance(record, ArrayRecord) or record.state is S.PEND
     cluster.pending.remove(record.shared, entry(cluster, record))
     for state, count in _waiting_counts(record):
@@ -579,5 +592,6 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.FinishedForgotten: _finished_forgotten,
     **apply_claims.HANDLERS,
     **apply_hosts.HANDLERS,
+    **apply_reservations.HANDLERS,
     **apply_terms.HANDLERS,
 }

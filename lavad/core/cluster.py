@@ -22,6 +22,8 @@ from lavad.core.model import FINAL, HOLDING, LOAD, HostFacts, JobState, Key, Que
 from lavad.core.policy import Policy, Queue
 from lavad.core.pools import Pools
 from lavad.core.records import ArrayRecord, Attempt, Claim, Host, HostUsage, Job, QueueState
+from lavad.core.reservations import AdvanceReservation
+from lavad.core.reserved import Reserved
 from lavad.core.rights import Rights
 from lavad.core.shares import Account, Shares
 from lavad.core.tally import Tally
@@ -63,7 +65,8 @@ class Cluster:
         self.load_rules = LoadRules(policy)
         self.rests: dict[tuple[int, int], float] = {}  # jobs that save no slots until then
         self.unsettled: set[str] = set()  # hosts whose load may stop jobs, or lets some go on that it has stopped
-        self.pending = _pending_index(policy, self.rights, self.limits.by_project)
+        self.reserved = Reserved()
+        self.pending = self._pending_index()
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
         self.request_ids: OrderedDict[bytes, int] = OrderedDict()
@@ -85,6 +88,8 @@ class Cluster:
         Raises:
             IllegalTransition: the event can't meet the state the job is in.
         """
+        if self.reserved.by_name:
+            self.reserved.note(self, event)
         apply.HANDLERS[type(event)](self, event)
 
     def apply_all(self, events: Sequence[Event]) -> None:
@@ -132,13 +137,28 @@ class Cluster:
         for attempt in self.attempts.values():
             held = [share for share in attempt.booked if share.host in attempt.unreleased]
             apply.enter_in_pool(self, attempt, held)
-        pending = _pending_index(policy, self.rights, self.limits.by_project)
-        if not pending.is_like(self.pending) or had_growth != self.policy.priority_growth:
+        self.sort_pending(had_growth != self.policy.priority_growth)
+
+    def sort_pending(self, is_reordered: bool = False) -> None:
+        """Put waiting jobs into buckets anew where other things make them alike than before."""
+        pending = self._pending_index()
+        if is_reordered or not pending.is_like(self.pending):
             for bucket in self.pending.buckets.values():
                 for entry in bucket:
                     record = self.jobs[entry.job]
                     pending.add(record.shared, listed.entry(self, record), isinstance(record, ArrayRecord))
             self.pending = pending
+
+    def _pending_index(self) -> PendingIndex:
+        """Empty. Where slots are set apart for later, each job's run limit says whether it may use them until then."""
+        queues = self.policy.queues
+        return PendingIndex(
+            frozenset(queue.name for queue in queues if queue.is_timed or self.reserved),
+            frozenset(queue.name for queue in queues if queue.backfill_depth > 1) | self.rights.takers,
+            self.limits.by_project,
+            {queue.name: hosts for queue in queues if (hosts := queue.own_hosts) is not None},
+            frozenset(name for rule in self.policy.host_rules.values() for name in rule.exclusive_resources),
+        )
 
     def take_queue_states(self) -> None:
         """What administrators did to queues holds whatever the files say. A new object tells others to look again."""
@@ -159,8 +179,9 @@ class Cluster:
 
     def adopt_job(self, job: Job) -> None:
         """A plain job as its row has it. Its attempt, if it has one, comes by ``adopt_attempt``."""
-        job.shared = terms.without_barred(self, self.intern(job.shared), terms.barred_of(job))
+        job.shared = terms.adapted(self, self.intern(job.shared), job.terms)
         self.jobs[job.id] = job
+        self._note_reservation(job)
         self.next_job = max(self.next_job, job.id + 1)
         self.tally.add(job.shared, job.state)
         if job.state in FINAL:
@@ -172,8 +193,9 @@ class Cluster:
 
     def adopt_array(self, array: ArrayRecord) -> None:
         """An array as its rows have it: pending and held sets, ended elements, live elements in ``live``."""
-        array.shared = terms.without_barred(self, self.intern(array.shared), terms.barred_of(array))
+        array.shared = terms.adapted(self, self.intern(array.shared), array.terms)
         self.jobs[array.id] = array
+        self._note_reservation(array)
         self.next_job = max(self.next_job, array.id + 1)
         array.divide()
         self.tally.add(array.shared, JobState.PEND, len(array.pending) + len(array.blocked))
@@ -217,6 +239,16 @@ class Cluster:
                 apply.take_share(self, attempt, share)
         if not attempt.over and job is not None:
             charges.charge(self, attempt, job.shared)
+
+    def _note_reservation(self, record: Job | ArrayRecord) -> None:
+        name = record.shared.request.reservation
+        if name:
+            self.reserved.enter(name, record.id)
+
+    def adopt_reservation(self, one: AdvanceReservation) -> None:
+        """An advance reservation; before jobs are, which are sorted by its being there."""
+        self.reserved.put(one)
+        self.sort_pending()
 
     def adopt_claim(self, claim: Claim) -> None:
         """Room that was being cleared for a job. Its hosts are known: attempts have been adopted."""
@@ -287,6 +319,7 @@ class Cluster:
 
     def adopt_remembered(self, record: Job | ArrayRecord) -> None:
         """A job that was forgotten long ago, for those who wait for what became of it."""
+        record.shared = terms.adapted(self, record.shared, record.terms)
         self.remembered[record.id] = record
 
     def holder(self, key: Key) -> Job | None:
@@ -316,16 +349,6 @@ class Cluster:
         if isinstance(job, ArrayRecord):
             return job.state_of(index)
         return job.state if job is not None and index == 0 else None
-
-
-def _pending_index(policy: Policy, rights: Rights, by_project: bool) -> PendingIndex:
-    return PendingIndex(
-        frozenset(queue.name for queue in policy.queues if queue.is_timed),
-        frozenset(queue.name for queue in policy.queues if queue.backfill_depth > 1) | rights.takers,
-        by_project,
-        {queue.name: hosts for queue in policy.queues if (hosts := queue.own_hosts) is not None},
-        frozenset(name for rule in policy.host_rules.values() for name in rule.exclusive_resources),
-    )
 
 
 def _with_request(shared: Shared, request: Request) -> Shared:

@@ -9,6 +9,7 @@ from lavad.core.model import HostFacts, JobState, Key, RoleAsked
 from lavad.core.plan import Plan
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
+from lavad.core.reservations import AdvanceReservation, Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +282,49 @@ class OpenHost:
 
 
 @dataclass(frozen=True, slots=True)
+class AddReservation:
+    """brsvadd. ``wanted`` has no hosts yet, and no name where none was given; they are found here.
+
+    Of the hosts in ``named`` (host names and groups, in order; none: all servers) that satisfy ``select``, so many
+    ``units``: slots or, with ``wanted.is_whole``, hosts; 0: all of them.
+    """
+
+    wanted: AdvanceReservation
+    units: int
+    named: tuple[str, ...]
+    select: str
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReservation:
+    """brsvmod: what is None stays. Of hosts some are added, or taken away, as for a new reservation."""
+
+    name: str
+    caller: Caller
+    times: Times | None = None
+    holders: tuple[str, ...] | None = None
+    is_open: bool | None = None
+    description: str | None = None
+    queues: tuple[str, ...] | None = None
+    adds: bool = False
+    takes: bool = False
+    units: int = 0
+    named: tuple[str, ...] = ()
+    select: str = ""
+    skips: tuple[float, float] | None = None  # a recurring one does not hold from then until then
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveReservation:
+    """brsvdel. ``is_forced``: even while jobs run in it; they go on as any others."""
+
+    name: str
+    caller: Caller
+    is_forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reconfigure:
     """badmin reconfig, after the files were read: the driver vouches for who asked."""
 
@@ -332,5 +376,8 @@ Command = (
     | OpenHost
     | Reconfigure
     | RuleQueue
+    | AddReservation
+    | ChangeReservation
+    | RemoveReservation
     | Tick
 )

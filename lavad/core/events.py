@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
+from lavad.core.reservations import AdvanceReservation
 
 
 class NewJob(NamedTuple):
@@ -433,6 +434,44 @@ class QueueRuled:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservationSet:
+    """Slots are set apart from now on as this says; ``number`` counts those of its first holder from 0."""
+
+    at: float
+    reservation: AdvanceReservation
+    holder: str
+    number: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRemoved:
+    """An advance reservation was deleted, or its time is over."""
+
+    at: float
+    name: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationsTurned:
+    """These hold from now on, and no others. Not kept: a master that starts again looks at the clock."""
+
+    at: float
+    holding: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetached:
+    """The job is like any other from now on: its advance reservation is no more."""
+
+    at: float
+    job: int
+    reservation: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class FinishedForgotten:
     """Ended jobs older than the clean period left memory; the store still has them."""
 
@@ -482,5 +521,9 @@ Event = (
     | HostOpened
     | PolicyChanged
     | QueueRuled
+    | ReservationSet
+    | ReservationRemoved
+    | ReservationsTurned
+    | JobDetached
     | FinishedForgotten
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from math import floor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,7 @@ class Headroom:
 
     def ceilings(self, consumer: Consumer) -> "Ceilings":
         """What one more job may take on each host. Limits of some hosts together are held against each of them."""
-        found = Ceilings(len(self._table))
+        found = Ceilings(np.full(len(self._table), np.inf))
         for counter in consumer.on_hosts:
             found.lower(counter.rule.what, self.left_on(counter))
         for counter in consumer.among_hosts:
@@ -132,12 +133,12 @@ class Headroom:
 class Ceilings:
     """Slots, memory and devices that one job may have at most on each host."""
 
-    def __init__(self, hosts: int) -> None:
-        self.slots: NDArray[np.float64] = np.full(hosts, np.inf)
+    def __init__(self, slots: NDArray[Any]) -> None:
+        self.slots = slots
         self.memory_mib: NDArray[np.float64] | None = None
         self.gpus: NDArray[np.float64] | None = None
 
-    def lower(self, what: str, left: NDArray[np.float64]) -> None:
+    def lower(self, what: str, left: NDArray[Any]) -> None:
         """No more than this of something."""
         if what == SLOTS:
             self.slots = np.minimum(self.slots, left)

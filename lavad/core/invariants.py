@@ -272,3 +272,20 @@ def check_within_limits(cluster: Cluster, now: float) -> None:
         assert headroom.left(counter) > -1e-6 or counter.rule.each_host, f"{counter} is exceeded"
         if counter.rule.each_host:
             assert (headroom.left_on(counter) > -1e-6).all(), f"{counter} is exceeded on some host"
+
+
+def check_reserved(cluster: Cluster, now: float) -> None:
+    """No more is set apart of a host than it has, now and later; and nobody's jobs have more than their reservation.
+
+    Only for a cluster whose hosts have not shrunk since reservations were made, and where no job was forced.
+    """
+    reserved, hosts = cluster.reserved, len(cluster.table)
+    if not reserved:
+        return
+    timeline = reserved.timeline(cluster, now)
+    for names in (timeline.now, *(moment.names for moment in timeline.moments)):
+        total = sum((reserved.slots(cluster, name) for name in names), start=np.zeros(hosts, np.int64))
+        assert (total <= cluster.table.slots_max[:hosts]).all(), f"{sorted(names)} have more than there is: {total}"
+    for name in timeline.now:
+        own, most = reserved.own(cluster, name, now), reserved.slots(cluster, name)
+        assert (own <= most).all(), f"jobs of {name} have {own} of {most}"

@@ -135,6 +135,7 @@ class Request:
     same: str = ""  # of all roles together: a compound requirement's tail
     cu: str = ""
     alternatives: tuple[Alternative, ...] = ()
+    reservation: str = ""  # -U: only in slots of this advance reservation, and only while it holds
     # Only the scheduler's own requests have these: hosts of the queue, exclusive resources that it does not ask for.
     queue_hosts: QueueHosts | None = None
     avoids: frozenset[str] = frozenset()
@@ -155,7 +156,7 @@ class Request:
         is_first = any("!" in word for word in self.hosts)
         object.__setattr__(self, "is_simple", is_simple and not is_first)
         object.__setattr__(self, "is_even", self.is_simple and len(self.roles) == 1 and _is_even(self.roles[0]))
-        rest = (self.same, self.cu, self.alternatives, self.queue_hosts, self.avoids)
+        rest = (self.same, self.cu, self.alternatives, self.queue_hosts, self.avoids, self.reservation)
         object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive, rest)))
 
     def _least(self) -> int:
@@ -174,7 +175,8 @@ class Request:
     def chunk(self) -> tuple[int, int, int] | None:
         """Slots, memory and GPUs of the one task of a request that has no more to say; None of all others."""
         role = self.roles[0]
-        if not self.is_simple or len(self.roles) > 1 or role.tasks_max > 1 or role.select or self.is_particular:
+        is_single = self.is_simple and len(self.roles) == 1 and role.tasks_max == 1
+        if not is_single or role.select or self.is_particular or self.reservation:
             return None
         return role.slots_per_task, role.memory_mib, role.gpus
 

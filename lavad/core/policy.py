@@ -289,6 +289,17 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservationRule:
+    """A ResourceReservation section: these users may set slots of these hosts apart, for times in these windows."""
+
+    name: str
+    users: Names
+    hosts: Names = ALL
+    windows: tuple[Window, ...] = ()
+    written: tuple[tuple[str, str], ...] = ()  # its lines, for people
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """The cluster's rules; the default is what runs when there is no file."""
 
@@ -321,6 +332,7 @@ class Policy:
     each_user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # group -> what ``group@`` says
     limits: tuple[Limit, ...] = ()
     gpu_requirement: str = ""  # LSB_GPU_REQ
+    reservation_rules: tuple[ReservationRule, ...] = ()
     resources: Mapping[str, Resource] = field(default_factory=dict)
     resource_map: tuple[ResourceInstance, ...] = ()
     compute_units: tuple[ComputeUnit, ...] = ()  # in the order of the file

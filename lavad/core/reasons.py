@@ -79,6 +79,11 @@ NAMED_NOT_OF_QUEUE = (1326, "Host or host group is not used by the queue")
 AFFINITY = (1332, "Not enough free processors for the job's affinity requirement")
 NO_TOPOLOGY = (1333, "The host has not reported its processors")
 
+RESERVATION_INACTIVE = (340, "The job's advance reservation is inactive")
+RESERVATION_GONE = (341, "The job's advance reservation has expired or was deleted")
+RESERVED = (1340, "Job slots reserved by an advance reservation")
+NOT_RESERVED = (1341, "Not a host of the job's advance reservation")
+
 TERM_OWNER = "TERM_OWNER: job killed by owner."
 TERM_ADMIN = "TERM_ADMIN: job killed by root or LSF administrator."
 TERM_FORCE_OWNER = "TERM_FORCE_OWNER: job killed by owner without time for cleanup."

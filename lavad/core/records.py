@@ -45,6 +45,7 @@ class Terms:
     is_early: bool = False
     ends_orphan: bool = False  # -ti: end the job when its condition can't be met any more
     barred: tuple[str, ...] = ()  # hosts it was sent away from by its exit code
+    detached: str = ""  # an advance reservation that it was submitted to and that is no more
 
     @property
     def is_closed(self) -> bool:

@@ -51,8 +51,8 @@ def _set(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: floa
 
 
 def _terms(old: Terms | None, condition: Expression | None, new: "NewJob", now: float) -> Terms | None:
-    barred = old.barred if old is not None else ()
-    made = Terms(condition, new.begin_at, new.begin_at > now, new.ends_orphan, barred)
+    barred, detached = (old.barred, old.detached) if old is not None else ((), "")
+    made = Terms(condition, new.begin_at, new.begin_at > now, new.ends_orphan, barred, detached)
     return None if made == Terms() else made
 
 
@@ -61,16 +61,26 @@ def bar(cluster: "Cluster", record: Job | ArrayRecord, host: str) -> None:
     terms = record.terms or Terms()
     if host not in terms.barred:
         record.terms = replace(terms, barred=(*terms.barred, host))
-        record.shared = without_barred(cluster, record.shared, (host,))
+        record.shared = adapted(cluster, record.shared, record.terms)
 
 
-def without_barred(cluster: "Cluster", shared: Shared, barred: tuple[str, ...]) -> Shared:
-    """The same submission, kept from these hosts."""
-    words = tuple(f"~{host}" for host in barred if f"~{host}" not in shared.request.hosts)
-    if not words:
+def detach(cluster: "Cluster", record: Job | ArrayRecord, reservation: str) -> None:
+    """The job is not to wait for that advance reservation any more."""
+    record.terms = replace(record.terms or Terms(), detached=reservation)
+    record.shared = adapted(cluster, record.shared, record.terms)
+
+
+def adapted(cluster: "Cluster", shared: Shared, terms: Terms | None) -> Shared:
+    """The same submission, kept from hosts that it must not come back to, and out of a reservation that is no more."""
+    if terms is None:
         return shared
-    request = replace(shared.request, hosts=(*shared.request.hosts, *words))
-    return cluster.intern(replace(shared, request=request))
+    before = request = shared.request
+    words = tuple(f"~{host}" for host in terms.barred if f"~{host}" not in request.hosts)
+    if words:
+        request = replace(request, hosts=(*request.hosts, *words))
+    if terms.detached and request.reservation == terms.detached:
+        request = replace(request, reservation="")
+    return shared if request is before else cluster.intern(replace(shared, request=request))
 
 
 def adopt(cluster: "Cluster", record: Job | ArrayRecord) -> None:
@@ -78,11 +88,6 @@ def adopt(cluster: "Cluster", record: Job | ArrayRecord) -> None:
     if record.terms is not None and record.terms.condition is not None:
         cluster.dependants.add(record.id, record.terms.condition)
     _set_alarms(cluster, record)
-
-
-def barred_of(record: Job | ArrayRecord) -> tuple[str, ...]:
-    """Hosts the job must not come back to."""
-    return record.terms.barred if record.terms is not None else ()
 
 
 def force(cluster: "Cluster", record: Job | ArrayRecord, index: int) -> None:
@@ -149,6 +154,8 @@ def forget(cluster: "Cluster", job: int) -> None:
     if record is None:
         return
     cluster.names.remove(record.shared.uid, record.text, job)
+    if record.shared.request.reservation:
+        cluster.reserved.leave(record.shared.request.reservation, job)
     if cluster.dependants.is_parent(job):
         cluster.remembered[job] = record
 

@@ -3,7 +3,7 @@
 ``restore(save(cluster))`` equals the cluster in job and attempt state; load, plans and sessions are found out anew.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
@@ -20,6 +20,7 @@ from lavad.store import values as v
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
+Adopt = Callable[["Cluster", str, str], None]
 _NAMED_AT_ONCE = 500  # jobs in one query
 _FETCH = 10_000  # rows taken from the database at a time
 _END_COLUMNS = ("ended_at", "status", "reason", "cpu_s", "memory_mib_max", "started_at", "pid", "hosts")
@@ -89,6 +90,8 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
     cluster.take_queue_states()
     for row in connection.execute(select(schema.hosts)):
         cluster.adopt_host(v.decode_facts(row.facts), row.closed_by, row.comment)
+    standing = connection.execute(select(schema.standing)).all()
+    _adopt_standing(cluster, standing, _BEFORE_JOBS)
     found = _arrays(connection, since, texts)
     plain = _place_unfinished(connection, found, texts)
     for job in sorted(plain, key=lambda job: job.id):
@@ -101,17 +104,34 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
     for row in connection.execute(select(schema.allocations)):
         cluster.adopt_attempt(v.decode_attempt(row))
     _remember_parents(connection, cluster, texts)
-    for row in connection.execute(select(schema.standing)):
-        _STANDING[row.kind](cluster, row.content)
+    _adopt_standing(cluster, standing, _AFTER_JOBS)
     next_job = connection.scalar(select(schema.cluster.c.next_job))
     cluster.next_job = max(cluster.next_job, next_job or 1)
 
 
-def _adopt_claim(cluster: "Cluster", content: str) -> None:
+def _adopt_standing(cluster: "Cluster", rows: Iterable[Row[Any]], kinds: Mapping[str, Adopt]) -> None:
+    for row in rows:
+        if row.kind in kinds:
+            kinds[row.kind](cluster, row.name, row.content)
+
+
+def _adopt_claim(cluster: "Cluster", name: str, content: str) -> None:
     cluster.adopt_claim(v.decode_claim(content))
 
 
-_STANDING = {v.CLAIM: _adopt_claim}
+def _adopt_reservation(cluster: "Cluster", name: str, content: str) -> None:
+    cluster.adopt_reservation(v.decode_reservation(content))
+
+
+def _adopt_reservation_number(cluster: "Cluster", name: str, content: str) -> None:
+    cluster.reserved.numbers[name] = int(content)
+
+
+_BEFORE_JOBS: dict[str, Adopt] = {
+    v.RESERVATION: _adopt_reservation,
+    v.RESERVATION_NUMBER: _adopt_reservation_number,
+}
+_AFTER_JOBS: dict[str, Adopt] = {v.CLAIM: _adopt_claim}
 
 
 def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:

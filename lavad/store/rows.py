@@ -469,6 +469,23 @@ def _queue_ruled(turn: _Turn, event: e.QueueRuled) -> None:
     )
 
 
+def _reservation_set(turn: _Turn, event: e.ReservationSet) -> None:
+    standing, name = turn.batch.standing, event.reservation.name
+    standing[v.RESERVATION, name] = v.reservation_row(event.reservation)
+    if event.number >= 0:
+        row = (v.RESERVATION_NUMBER, event.holder, str(event.number))
+        standing[v.RESERVATION_NUMBER, event.holder] = row
+
+
+def _reservation_removed(turn: _Turn, event: e.ReservationRemoved) -> None:
+    turn.batch.standing[v.RESERVATION, event.name] = None
+
+
+def _job_detached(turn: _Turn, event: e.JobDetached) -> None:
+    _touch_record(turn, event.job)
+    turn.tell(event.at, Key(event.job, 0, 0), "detached", v.detail(reservation=event.reservation, by=event.by))
+
+
 # Silence, hearing, forgetting and new rules are not here: they are found out anew after a restart.
 _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobSubmitted: _job_submitted,
@@ -505,4 +522,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.HostClosed: _host_worded,
     e.HostOpened: _host_worded,
     e.QueueRuled: _queue_ruled,
+    e.ReservationSet: _reservation_set,
+    e.ReservationRemoved: _reservation_removed,
+    e.JobDetached: _job_detached,
 }

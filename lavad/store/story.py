@@ -257,5 +257,6 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "resized": _resized,
     "wished": lambda detail: [f"Size of {detail['tasks']} tasks requested by <{detail.get('by', '')}>"],
     "met": lambda _: ["Dependency condition satisfied"],
+    "detached": lambda detail: [f"Detached from advance reservation <{detail.get('reservation', '')}>"],
     "modified": lambda detail: [f"Parameters of Job are changed: {detail.get('changes', '')}"],
 }

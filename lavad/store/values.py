@@ -24,8 +24,10 @@ from lavad.core.model import (
     RoleRequest,
     Shared,
 )
+from lavad.core.policy import Window
 from lavad.core.ranges import Ranges
 from lavad.core.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, Terms
+from lavad.core.reservations import AdvanceReservation, Kind, Times
 from lavad.store.batch import Row
 
 if TYPE_CHECKING:
@@ -245,6 +247,30 @@ def decode_claim(content: str) -> Claim:
     return Claim(values["job"], values["index"], allocation, *rest)
 
 
+RESERVATION = "reservation"
+RESERVATION_NUMBER = "reservation number"
+
+
+def reservation_row(one: AdvanceReservation) -> Row:
+    """Slots that are set apart."""
+    values = {field.name: getattr(one, field.name) for field in fields(one)}
+    times = {field.name: getattr(one.times, field.name) for field in fields(one.times)}
+    times["windows"] = [(window.start, window.end) for window in one.times.windows]
+    return (RESERVATION, clean(one.name), _encode({**values, "kind": one.kind.value, "times": times}))
+
+
+def decode_reservation(content: str) -> AdvanceReservation:
+    """What ``reservation_row`` wrote."""
+    values = json.loads(content)
+    times = values["times"]
+    times["windows"] = tuple(Window(start, end) for start, end in times["windows"])
+    times["skipped"] = tuple((begin, end) for begin, end in times["skipped"])
+    values |= {name: tuple(values[name]) for name in ("holders", "queues")}
+    values["hosts"] = tuple((host, slots) for host, slots in values["hosts"])
+    values |= {"kind": Kind(values["kind"]), "times": Times(**times)}
+    return AdvanceReservation(**values)
+
+
 def _names_text(names: set[str]) -> str:
     return "[" + ",".join([quote(name) for name in sorted(names)]) + "]"
 
@@ -280,6 +306,7 @@ def terms_text(terms: Terms, unmet: Ranges | None = None) -> str:
         "early": terms.is_early,
         "orphan": terms.ends_orphan,
         "barred": terms.barred,
+        "detached": terms.detached,
     }
     return _encode({name: value for name, value in values.items() if value})
 
@@ -291,8 +318,9 @@ def decode_terms(text: str) -> tuple[Terms | None, Ranges]:
     values = json.loads(text)
     condition = parse(values["if"]) if "if" in values else None
     early, orphan = bool(values.get("early")), bool(values.get("orphan"))
-    barred = tuple(values.get("barred", ()))
-    return Terms(condition, values.get("begin", 0.0), early, orphan, barred), Ranges.parse(values.get("unmet", ""))
+    barred, detached = tuple(values.get("barred", ())), values.get("detached", "")
+    terms = Terms(condition, values.get("begin", 0.0), early, orphan, barred, detached)
+    return terms, Ranges.parse(values.get("unmet", ""))
 
 
 # -- what a submit brought ---------------------------------------------------------------------------------------------

@@ -12,10 +12,11 @@ from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, HostShare, JobState, Key, Request, RoleRequest, Shared, pack_text
 from lavad.core.plan import Grow, Plan, Start
-from lavad.core.policy import Policy
+from lavad.core.policy import Policy, Window
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.reservations import AdvanceReservation, Kind, Times
 from lavad.core.step import step
 
 ROOT = c.Caller("root", 0, True)
@@ -37,10 +38,11 @@ def new_job(
     dependency: str = "",
     begin_at: float = 0.0,
     tasks_more: int = 0,
+    reservation: str = "",
 ) -> NewJob:
     """A submit with only what matters spelled out."""
     role = RoleRequest(tasks_min=slots, tasks_max=slots + tasks_more, resizable=tasks_more > 0)
-    request = Request((role,))
+    request = Request((role,), reservation=reservation)
     shared = Shared(user, 1000, 1000, queue, "default", request, from_host="login1", rerunnable=rerunnable)
     text = pack_text(name=name, command="sleep 1", submit_cwd="$HOME/run", output="out.%J")
     return NewJob(0, shared, text, spec, request_id, hold, indices, limit, 0, dependency, begin_at)
@@ -98,6 +100,7 @@ class World:
             + [self.resize] * 8
             + [self.trouble] * 3
             + [self.return_] * 3
+            + [self.reserve] * 2
             + [self.administer, self.pass_time]
         )
         for _ in range(steps):
@@ -123,6 +126,7 @@ class World:
             dependency=self.a_condition(),
             begin_at=self.now + rng.choice([-5.0, 20.0, 200.0]) if rng.random() < 0.1 else 0.0,
             tasks_more=0 if indices else rng.choice([0, 6]),
+            reservation=rng.choice(["", *self.cluster.reserved.by_name]),
         )
         self.do(c.SubmitJob(job, c.Caller(job.shared.user, 1000)))
 
@@ -142,6 +146,22 @@ class World:
             "done({}[2])",
         ]
         return rng.choice(["{}", "{} || done(a)", "!({})"]).format(rng.choice(told).format(job))
+
+    def reserve(self) -> None:
+        """An advance reservation is made, changed, or deleted although jobs may run in it."""
+        rng, names = self.random, sorted(self.cluster.reserved.by_name)
+        begin = self.now + rng.choice([0, 30, 300])
+        if not names or rng.random() < 0.5:
+            times = Times(begin, begin + rng.choice([20, 200]))
+            if rng.random() < 0.2:
+                times = Times(windows=(Window(0, 5000),), skipped=((begin, begin + 60),))
+            kind = rng.choice([Kind.USER, Kind.USER, Kind.SYSTEM])
+            wanted = AdvanceReservation("", kind, ("alice", "bob"), (), times, is_open=rng.random() < 0.5)
+            self.do(c.AddReservation(wanted, rng.choice([1, 4]), (), "", ROOT))
+        elif rng.random() < 0.5:
+            self.do(c.RemoveReservation(rng.choice(names), ROOT, is_forced=rng.random() < 0.7))
+        else:
+            self.do(c.ChangeReservation(rng.choice(names), ROOT, is_open=rng.random() < 0.5, description="träum"))
 
     def control(self) -> None:
         """bkill, bstop, bresume, bmod of something."""

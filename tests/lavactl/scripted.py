@@ -47,11 +47,21 @@ class ScriptedClient:
         self.resources_reply = cluster_pb2.ResourcesReply()
         self.configure_reply = cluster_pb2.ConfigureReply()
         self.control_reply = cluster_pb2.ControlReply()
+        self.reserve_reply = cluster_pb2.ReserveReply(name="ann#0")
+        self.reservations_reply = cluster_pb2.ReservationsReply()
         self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
 
     def keep(self, kind: Any, request: Any) -> None:
         """Remember a request as the master would read it: the library decodes what the command encoded."""
         self.asked.append(kind.FromString(request.SerializeToString()))
+
+    def reserve(self, request: cluster_pb2.ReserveRequest) -> cluster_pb2.ReserveReply:
+        self.keep(cluster_pb2.ReserveRequest, request)
+        return self.reserve_reply
+
+    def reservations(self, request: cluster_pb2.ReservationsRequest) -> cluster_pb2.ReservationsReply:
+        self.keep(cluster_pb2.ReservationsRequest, request)
+        return self.reservations_reply
 
     def submit(self, item: jobs_pb2.SubmitItem) -> jobs_pb2.SubmitResult:
         self.keep(jobs_pb2.SubmitItem, item)

@@ -129,6 +129,18 @@ class Player:
         rules_ = rules_for(cluster.policy, cluster.table, cluster.policy.queue(options.get("queue", "normal")))
         return {"request": request_of([one], (), False, rules_)[0]}
 
+    def do_reserve(self, slots: str, *words: str) -> Iterator[str]:
+        """reserve 2 begin=60 end=120 hosts=n1,n2 users=ann is_open queues=idle: brsvadd."""
+        options: dict[str, Any] = {}
+        for word in words:
+            name, is_given, value = word.partition("=")
+            options[name] = True if not is_given else float(value) if name in ("begin", "end") else value
+        for name in ("hosts", "users", "queues"):
+            if name in options:
+                options[name] = tuple(options[name].split(","))
+        one = self.story.reserve(int(slots), **options)
+        yield f"{one.name}: " + " ".join(f"{host}({number})" for host, number in one.hosts)
+
     def do_pass(self) -> Iterator[str]:
         """The scheduler looks at what has changed."""
         before = len(self.story.events)
@@ -307,6 +319,10 @@ class Player:
                 parts.append(next(letter for letter, number in self.numbers.items() if number == value))
             elif name == "additions":
                 parts.append(f"by {_shares(value)}")
+            elif name == "holding":
+                parts.append(" ".join(sorted(value)) or "none")
+            elif name == "name" or (name == "reservation" and isinstance(value, str)):
+                parts.append(value)
             elif name in ("tasks", "version"):
                 parts.append(f"{name}={value}")
             elif name in ("host", "status", "signal", "assumed", "avoid_host", "indices", "state"):

@@ -15,6 +15,7 @@ from lavad.core.decide import (
     plans,
     reports,
     requeueing,
+    reservations,
     resizes,
     rules,
     submission,
@@ -49,6 +50,9 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.OpenHost: hosts.reopen,
     c.Reconfigure: rules.reconfigure,
     c.RuleQueue: rules.rule_queue,
+    c.AddReservation: reservations.add,
+    c.ChangeReservation: reservations.change,
+    c.RemoveReservation: reservations.remove,
     c.Tick: ticks.tick,
 }
 

@@ -15,6 +15,7 @@ from lavad.core.policy import ALL, Queue
 from lavad.core.reasons import NotNow, Refused
 from lavad.core.requesting import known_request
 from lavad.core.requirements import named
+from lavad.core.reservations import Kind
 
 HARD_LIMIT = "Cannot exceed queue's hard limit(s)"
 
@@ -120,6 +121,7 @@ def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
     request, text = known_request(
         asked.roles, before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
     )
+    request = replace(request, reservation=before.reservation) if before.reservation else request
     return replace(shared, queue=queue.name, request=request, requirement=text)
 
 
@@ -130,6 +132,20 @@ def check_hosts(cluster: Cluster, queue: Queue, request: Request) -> None:
     chosen = named.chosen(request.hosts, [*cluster.policy.known_hosts, *cluster.hosts], cluster.policy.host_groups)
     if not any(host in queue.hosts for host in chosen.ranks):
         raise Refused(f"{request.hosts[0]}: Host or host group is not used by the queue")
+
+
+def check_reservation(cluster: Cluster, request: Request, user: str) -> None:
+    """Refuse an advance reservation that is not there, or that is for others."""
+    name = request.reservation
+    if not name:
+        return
+    one = cluster.reserved.by_name.get(name)
+    if one is None:
+        raise Refused(f"{name}: No such reservation")
+    if one.kind is Kind.SYSTEM:
+        raise Refused(f"{name}: the reservation is for the system; no job can use it")
+    if not one.admits(user, cluster.policy.user_groups):
+        raise Refused(f"{name}: the reservation is not for {user}")
 
 
 def _check_process_limits(queue: Queue, given: Mapping[str, int]) -> None:

@@ -16,6 +16,7 @@ from lavad.core.keeping import kept_type, unit_mates
 from lavad.core.model import Allocation, HostShare, Key, ResourceShare
 from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
+from lavad.core.scheduling.reserved import Withheld
 
 _new = tuple.__new__  # two tuples for each start, in half the time that their own constructors take
 _MANY_STARTS = 32  # from so many on a plan is first looked at as a whole
@@ -232,13 +233,14 @@ def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
 def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
     """Dispatch every start that still holds."""
     starts = plan.starts
-    if len(starts) >= _MANY_STARTS and not cluster.limits:
+    if len(starts) >= _MANY_STARTS and not (cluster.limits or cluster.reserved):
         events = _all_together(cluster, starts, now)
         if events is not None:
             return Decision(events, reply=0)
     room = _Room(cluster)
     taken: dict[int, set[int]] = {}
     headroom = Headroom(cluster.limits, cluster.table, now) if cluster.limits else None
+    withheld = Withheld(cluster, now) if cluster.reserved else None
     decision = Decision(reply=0)
     for start in starts:
         exclusive = _is_waiting(cluster, start, taken)
@@ -250,6 +252,9 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
             decision.reply += 1
             continue
         if headroom is not None and not _is_within(cluster, headroom, start):
+            decision.reply += 1
+            continue
+        if withheld is not None and not _leaves_enough(cluster, withheld, start):
             decision.reply += 1
             continue
         if start is not starts[-1]:
@@ -268,6 +273,15 @@ def _is_within(cluster: Cluster, headroom: Headroom, start: Start) -> bool:
     if headroom.refusing(consumer, start.allocation) is not None:
         return False
     headroom.take(consumer, start.allocation)
+    return True
+
+
+def _leaves_enough(cluster: Cluster, withheld: Withheld, start: Start) -> bool:
+    """Does the start take nothing that is set apart for others? Then it counts from here on."""
+    shared = cluster.jobs[start.job].shared
+    if withheld.refuses(shared.request, shared.queue, shared.run_limit_s, start.allocation):
+        return False
+    withheld.take(shared.request, shared.run_limit_s, start.allocation)
     return True
 
 

@@ -10,6 +10,7 @@ from lavad.core.decide.admission import (
     admitted,
     check_hosts,
     check_queue,
+    check_reservation,
     check_share,
     check_user,
     check_waiting,
@@ -48,6 +49,7 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
         return Decision(reply=Submitted(known, record.shared.queue if record else "", True))
     new = command.job
     check_request(cluster, new.shared.request)
+    check_reservation(cluster, new.shared.request, new.shared.user)
     check_array(cluster, new)
     priority = priority_of(cluster, new, command.caller)
     shared = admitted(cluster, new, command.caller, command.asked)
@@ -162,6 +164,8 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
         return _modify_running(cluster, record, command, now)
     check_request(cluster, command.job.shared.request)
     _check_resizable_is_single(command.job)
+    if "reservation" in command.fields:
+        check_reservation(cluster, command.job.shared.request, record.shared.user)
     queue = _queue_of_changed(cluster, record, command)
     if command.fields & {"queues", "hosts"}:
         check_hosts(cluster, queue, command.job.shared.request)
@@ -192,7 +196,7 @@ def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.Mo
 
 _LIMITS = {"run_limit_s": "run_limit_s", "terminate_time": "terminate_at", "memory_limit_mib": "memory_limit_mib"}
 _WHILE_RUNNING = frozenset(
-    {"queues", "rerunnable", "not_rerunnable", "description", "name", "runtime_estimate_s", *_LIMITS}
+    {"queues", "rerunnable", "not_rerunnable", "description", "name", "runtime_estimate_s", "reservation", *_LIMITS}
 )
 
 
@@ -219,9 +223,20 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
     limits = {name: getattr(wanted, name) for field, name in _LIMITS.items() if field in command.fields}
     if limits:
         shared = with_queue_limits(replace(shared, **limits), queue)
+    if "reservation" in command.fields:
+        _check_leaving(cluster, job, wanted.request.reservation, now)
+        shared = replace(shared, request=replace(shared.request, reservation=""))
     check_share(cluster, shared)
     new = command.job._replace(id=job.id, shared=shared, dependency=None, priority=job.priority)
     return _modified(cluster, job, new, command, now)
+
+
+def _check_leaving(cluster: Cluster, job: Job, wanted: str, now: float) -> None:
+    """A running job can leave its reservation when that does not hold: till then it has the reservation's slots."""
+    if wanted:
+        raise Refused("Job has already started")
+    if cluster.reserved.holds(cluster, job.shared.request.reservation, now):
+        raise Refused(f"Reservation <{job.shared.request.reservation}> is active; the job runs in it")
 
 
 def _modified(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, command: c.ModifyJob, now: float) -> Decision:

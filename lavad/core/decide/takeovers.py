@@ -13,7 +13,8 @@ from lavad.core.decide.suspension import SYSTEM, resumed
 from lavad.core.model import PREEMPTION, Allocation, JobState, Key
 from lavad.core.plan import Saving, Start, Takeover
 from lavad.core.records import ArrayRecord, Claim
-from lavad.core.scheduling.takeover import fits_again, is_cleared, lends, may_start, why_void
+from lavad.core.scheduling.takeover import fits_again, is_cleared, may_start, why_void
+from lavad.core.scheduling.victims import lends
 from lavad.core.standing import Ground, is_within_reach, leaving, on_their_way_out, shares_of
 
 SAVING = "free slots are reserved for it"
@@ -118,7 +119,7 @@ def resume(cluster: Cluster, keys: Iterable[Key], now: float) -> Decision:
         job = cluster.holder(key)
         if job is None or job.state is not JobState.SSUSP or key not in cluster.lenders:
             decision.reply += 1
-        elif fits_again(cluster, ground, key):
+        elif fits_again(cluster, ground, key, now):
             decision.events += resumed(job, PREEMPTION, SYSTEM, now, "its room is free again")
         else:
             decision.reply += 1

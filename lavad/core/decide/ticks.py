@@ -14,6 +14,7 @@ from lavad.core.decide.hosts import give_up_staging, silence
 from lavad.core.decide.load import load_events
 from lavad.core.decide.resizes import overdue
 from lavad.core.decide.takeovers import overdue_claims
+from lavad.core.decide.turns import next_turn, turn_events
 from lavad.core.model import Key
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord
@@ -88,7 +89,8 @@ def wake_at(cluster: Cluster, now: float) -> float:
     if cluster.dependants.stirred:
         return now
     alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
-    return min(alarm, next_window_change(cluster, now), cluster.limits.rest_ends_at)
+    window = next_window_change(cluster, now)
+    return min(alarm, window, next_turn(cluster, now), cluster.limits.rest_ends_at)
 
 
 def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:
@@ -125,4 +127,4 @@ def _end_of_nth(cluster: Cluster, count: int) -> float:
 
 
 # A job that a silent host has just lost, or that waits again, is no longer one that a window or a load could stop.
-LATER = (overdue_claims, overdue, window_events, load_events, _forget_finished)
+LATER = (overdue_claims, overdue, window_events, load_events, turn_events, _forget_finished)

@@ -49,13 +49,14 @@ class BucketKey:
     ``chunk``: slots, memory and GPUs of a job that is one simple task and may run on any host; None of all others.
     """
 
-    __slots__ = ("chunk", "deadline", "kind", "number", "queue", "request", "run_limit_s")
+    __slots__ = ("chunk", "deadline", "kind", "number", "queue", "request", "reservation", "run_limit_s")
 
     def __init__(self, kind: Kind, number: int) -> None:
         self.kind = kind
         self.queue = kind.queue
         self.request = kind.request
         self.chunk = kind.request.chunk
+        self.reservation = kind.request.reservation
         self.run_limit_s = kind.run_limit_s
         self.deadline = kind.deadline
         self.number = number

@@ -21,6 +21,7 @@ from lavad.core.scheduling.ordering import Rank, Ranking, Turn
 from lavad.core.scheduling.placement import Need, smallest_need
 from lavad.core.scheduling.reclaim import Tenants
 from lavad.core.scheduling.reservation import Book
+from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.takeover import Takers
 from lavad.core.windows import next_change
 
@@ -61,6 +62,8 @@ class Agenda:
         self.is_under_way = False
         self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones whose jobs are still to get reservations
         self.headroom: Headroom | None = None
+        self.withheld: Withheld | None = None  # of this slice, where there are advance reservations
+        self._reserved_version = 0
         self._windows_change_at = 0.0
         self._needs: dict[Request, Need] = {}
         self._reordered: set[str] = set()  # queues whose order changes with time while reservations depend on it
@@ -69,9 +72,10 @@ class Agenda:
 
     def gather(self, cluster: Cluster, now: float) -> None:
         """Take over what has changed since the last look. Under other rules all that was known means nothing."""
-        if cluster.policy is not self.policy:
+        if cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version:
             self.look_at_everything(cluster, now)
             cluster.pending.fresh = set()
+        self.withheld = Withheld(cluster, now) if cluster.reserved else None
         self.contests = {}
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
@@ -240,7 +244,8 @@ class Agenda:
             rank = self.ranking.of(key, cluster.pending.buckets[key].head())
             queue = cluster.policy.by_name[key.queue]
             is_behind = queue.name in self._reordered or (rank is not None and self.book.is_behind(queue, rank))
-            if rank is not None and is_behind and key.queue not in cluster.rights.takers:
+            may_take = key.queue in cluster.rights.takers or key.reservation
+            if rank is not None and is_behind and not may_take:
                 self.book.held.discard(key)
                 self.limited.discard(key)
                 self.blocked.add(key, self._need_of(key.request), rank, self.lane_of(key).number)
@@ -277,6 +282,7 @@ class Agenda:
     def look_at_everything(self, cluster: Cluster, now: float = 0.0) -> None:
         """Forget what is known to be blocked: every bucket is due. ``now`` hardly matters: ranks are checked later."""
         self.policy = cluster.policy
+        self._reserved_version = cluster.reserved.version
         self.due, self.barred, self.limited = set(), {}, LimitedBuckets()
         self.plain, self.lanes, self.contests = Lane(0), {}, {}
         self.blocked, self.book = BlockedBuckets(), Book()
@@ -327,6 +333,7 @@ class Agenda:
             self.due
             or self._unlisted
             or cluster.policy is not self.policy
+            or cluster.reserved.version != self._reserved_version
             or cluster.pending.fresh
             or (has_room and (len(self.blocked) or self.book.held))
             or cluster.table.moved

@@ -13,18 +13,20 @@ import heapq
 from collections.abc import Iterator
 from enum import Enum
 
-from lavad.core.headroom import Headroom
+from lavad.core.headroom import Ceilings, Headroom
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.limits import Consumer, Counter
 from lavad.core.model import Allocation
 from lavad.core.plan import Start
 from lavad.core.policy import Queue
+from lavad.core.reserved import Slots
 from lavad.core.scheduling.blocked import BlockedBuckets
-from lavad.core.scheduling.capped import Placer, is_checked
+from lavad.core.scheduling.capped import Placer, is_checked, place_capped
 from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.profile import NEVER, PoolProfile
 from lavad.core.scheduling.reservation import Book, Reservation
+from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
 
@@ -50,13 +52,20 @@ class Gate:
     """
 
     def __init__(
-        self, ranking: Ranking, book: Book, blocked: BlockedBuckets, room: Room, headroom: Headroom | None = None
+        self,
+        ranking: Ranking,
+        book: Book,
+        blocked: BlockedBuckets,
+        room: Room,
+        headroom: Headroom | None = None,
+        withheld: Withheld | None = None,
     ) -> None:
         self.refusal = Refusal.NO_ROOM
         self.counter: Counter | None = None  # the limit that refused the last job
         self.limited: list[tuple[BucketKey, Counter]] = []
         self._headroom = headroom
         self._placer = Placer(room, headroom) if headroom is not None else None
+        self._withheld = withheld
         self._ranking = ranking
         self._cluster = cluster = ranking.cluster
         self._book = book
@@ -82,7 +91,8 @@ class Gate:
     @property
     def is_open(self) -> bool:
         """May every job start for which there is room?"""
-        return not (self._carried or self._book.full or self._headroom or self._made or self._barred)
+        is_bound = self._headroom or self._withheld is not None
+        return not (self._carried or self._book.full or is_bound or self._made or self._barred)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -97,13 +107,13 @@ class Gate:
             return None
         self.refusal = Refusal.NO_ROOM
         key = candidate.key
-        if self._barred and key.queue in self._barred:
+        if self._barred and key.queue in self._barred and not key.reservation:
             self.refusal = Refusal.OUT_OF_TURN
         elif key.request.slots_min <= self.slots_open:
             allocation = self._place(candidate)
             if allocation is not None:
                 return allocation
-        if self.refusal is not Refusal.LIMITED_THERE:
+        if self.refusal is not Refusal.LIMITED_THERE and not key.reservation:
             self._reserve_for(candidate)
         return None
 
@@ -212,25 +222,36 @@ class Gate:
 
     def _place(self, candidate: Cursor) -> Allocation | None:
         key = candidate.key
-        if self._made:
+        if self._made and not key.reservation:  # what is set apart for it was promised to nobody else
             run_limit_s = candidate.run_limit_s
             until = self._now + run_limit_s if run_limit_s else NEVER
             if self._future().free_until(until) < key.request.slots_min:
                 self.refusal = Refusal.PROMISED
                 return None
-        waited_s = self._waited_s(candidate) if key.request.alternatives else 0.0
-        if self._placer is None:
-            allocation = place(self._room, key.request, waited_s)
-        else:
-            allocation = self._place_within(self._placer, key, waited_s)
+        allocation = self._fit(candidate, self._waited_s(candidate) if key.request.alternatives else 0.0)
         if allocation is not None:
             slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
-            self._take(slots, candidate)
+            if self._withheld is not None:
+                self._withheld.take(key.request, candidate.run_limit_s, allocation)
+            if key.reservation:
+                self.slots_open -= slots
+            else:
+                self._take(slots, candidate)
         return allocation
 
-    def _place_within(self, placer: Placer, key: BucketKey, waited_s: float) -> Allocation | None:
-        """Where there is room for a job of the bucket, and limits allow it."""
-        allocation = placer.place(self._consumer(key), key.request, waited_s)
+    def _fit(self, candidate: Cursor, waited_s: float) -> Allocation | None:
+        """Where there is room for the job, and limits and advance reservations allow it."""
+        key, most = candidate.key, None
+        if self._withheld is not None:
+            most = self._withheld.most(key.request, key.queue, candidate.run_limit_s)
+        if self._placer is not None:
+            return self._fit_within(self._placer, key, waited_s, most)
+        if most is None:
+            return place(self._room, key.request, waited_s)
+        return place_capped(self._room, Ceilings(most), key.request, waited_s)
+
+    def _fit_within(self, placer: Placer, key: BucketKey, waited_s: float, most: Slots | None) -> Allocation | None:
+        allocation = placer.place(self._consumer(key), key.request, waited_s, most)
         if allocation is None and placer.counter is not None:
             self.refusal, self.counter = Refusal.LIMITED_THERE, placer.counter
         return allocation
@@ -252,6 +273,8 @@ class Gate:
         profile = self._profile
         if profile is None:
             profile = self._profile = PoolProfile(self._now, self.slots_open, self._ends())
+            for begin, end, slots in self._withheld.spans() if self._withheld is not None else ():
+                profile.take(begin, end - begin, slots)
         for one in self._made[self._computed :]:
             slots, duration = one.key.request.slots_min, one.key.run_limit_s or NEVER
             one.start_at = profile.earliest(slots, duration)

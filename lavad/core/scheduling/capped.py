@@ -9,11 +9,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.headroom import Ceilings, Headroom
 from lavad.core.limits import JOBS, SLOTS, Consumer, Counter
 from lavad.core.model import Allocation, Request, RoleRequest
+from lavad.core.reserved import Slots
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Candidates, Free, Left, Room
 
@@ -60,6 +62,11 @@ class CappedRoom(Room):
     def slots(self, row: int) -> int:
         """The host's free slots as of now."""
         return self.free(row).slots
+
+    def _rows_with(self, gpus: int) -> NDArray[np.intp]:
+        """Without those on which nothing may be had: they may be most of a large cluster."""
+        rows = super()._rows_with(gpus)
+        return rows[self._ceilings.slots[rows] >= 1]
 
     def slots_of(self, candidates: Candidates) -> list[int] | None:
         """Each host has to be asked."""
@@ -109,6 +116,18 @@ def is_checked(consumer: Consumer, request: Request) -> bool:
     return any(counter.rule.what not in (SLOTS, JOBS) for counter in consumer.overall)
 
 
+def place_capped(room: Room, ceilings: Ceilings, request: Request, waited_s: float = 0.0) -> Allocation | None:
+    """An allocation within the ceilings, taken from the room; or None, with the room as it was."""
+    capped = CappedRoom(room, ceilings)
+    allocation = place(capped, request, waited_s)
+    room.work += capped.work
+    if allocation is None:
+        capped.roll_back()
+    else:
+        capped.commit(allocation, request.exclusive)
+    return allocation
+
+
 class Placer:
     """Places jobs of one slice within limits; ``counter`` is the limit that refused the last one, if one did."""
 
@@ -117,23 +136,32 @@ class Placer:
         self._room = room
         self._headroom = headroom
 
-    def place(self, consumer: Consumer, request: Request, waited_s: float = 0.0) -> Allocation | None:
-        """An allocation, taken from the room and from the limits; or None, with both as they were."""
+    def place(
+        self, consumer: Consumer, request: Request, waited_s: float = 0.0, slots: Slots | None = None
+    ) -> Allocation | None:
+        """An allocation, taken from the room and from the limits; or None, with both as they were.
+
+        ``slots``: no more of each host, whatever limits say.
+        """
         self.counter = None
         slots_max = self._headroom.slots_max(consumer)
         if slots_max < request.slots_max:
             request = with_at_most(request, int(slots_max + 1e-9))
-        if is_checked(consumer, request):
-            allocation = self._place_checked(consumer, request, waited_s)
+        if is_checked(consumer, request) or slots is not None:
+            allocation = self._place_checked(consumer, request, waited_s, slots)
         else:
             allocation = place(self._room, request, waited_s)
         if allocation is not None:
             self._headroom.take(consumer, allocation)
         return allocation
 
-    def _place_checked(self, consumer: Consumer, request: Request, waited_s: float) -> Allocation | None:
+    def _place_checked(
+        self, consumer: Consumer, request: Request, waited_s: float, slots: Slots | None
+    ) -> Allocation | None:
         """With ceilings for each host; with fewer tasks, or hosts of a group by turns, where it would be too much."""
         ceilings = self._headroom.ceilings(consumer)
+        if slots is not None:
+            ceilings.lower(SLOTS, slots)
         allocation, refusing = self._try(consumer, request, ceilings, waited_s)
         if refusing is not None and request.slots_max > request.slots_min:
             request = with_at_most(request, request.slots_min)

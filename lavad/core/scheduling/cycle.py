@@ -41,7 +41,7 @@ class _Slice:
         self.agenda = agenda
         self.steps = steps
         self.room = Room(cluster.table)
-        self.gate = Gate(agenda.ranking, agenda.book, agenda.blocked, self.room, agenda.headroom)
+        self.gate = Gate(agenda.ranking, agenda.book, agenda.blocked, self.room, agenda.headroom, agenda.withheld)
         self.starts: list[Start] = []
         self.lane = agenda.plain  # whose turn it is
         self.left: Turn | None = None  # of that lane
@@ -291,7 +291,8 @@ class _Slice:
         return allocation
 
     def _takes(self, key: BucketKey) -> bool:
-        return key.queue in self.cluster.rights.takers and self.gate.refusal is Refusal.NO_ROOM
+        is_taker = key.queue in self.cluster.rights.takers or key.reservation
+        return bool(is_taker) and self.gate.refusal is Refusal.NO_ROOM
 
     def _takes_over(self, key: BucketKey, cursor: Cursor) -> bool:
         """Let the job take room from others, in a slice that has decided nothing else; True: its bucket is served."""
@@ -353,5 +354,5 @@ def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan
         agenda.grown.clear()
         agenda.vain.clear()
         agenda.is_under_way = False
-        return agenda.takers.behind(cluster) or agenda.growers.behind(cluster, agenda.book, now) or _NOTHING
+        return agenda.takers.behind(cluster, now) or agenda.growers.behind(cluster, agenda.book, now) or _NOTHING
     return _Slice(cluster, agenda, woken, steps, now).run()

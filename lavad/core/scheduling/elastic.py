@@ -10,14 +10,16 @@ from dataclasses import replace
 
 from lavad.core.allocations import could_give, is_divisible, tasks_of
 from lavad.core.cluster import Cluster
-from lavad.core.headroom import Headroom
+from lavad.core.headroom import Ceilings, Headroom
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
 from lavad.core.plan import Grow, Plan
 from lavad.core.records import Attempt
 from lavad.core.resizing import may_change
+from lavad.core.scheduling.capped import CappedRoom
 from lavad.core.scheduling.placement import share_of
 from lavad.core.scheduling.reclaim import Tenants
 from lavad.core.scheduling.reservation import Book
+from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.spreading import Filler, live_rows
 from lavad.core.scheduling.wants import wants_of
@@ -52,7 +54,7 @@ class Growers:
         self.is_due, self.retry_at = False, _NEVER
         if not cluster.resizable or not cluster.table.slots_open or book.reservations:
             return None
-        if cluster.pools or cluster.limits:
+        if cluster.pools or cluster.limits or cluster.reserved:
             return self._behind_others(cluster, now)
         room, grows = Room(cluster.table), []
         for attempt, more in self._candidates(cluster, now):
@@ -62,12 +64,12 @@ class Growers:
         return Plan((), False, grows=tuple(grows)) if grows else None
 
     def _behind_others(self, cluster: Cluster, now: float) -> Plan | None:
-        """Where there are pools or limits one job at a time grows, by half as much if it may not have it all."""
+        """Where there are pools, limits or reservations one job at a time grows, by half as much if need be."""
         tenants = Tenants(cluster) if cluster.pools else None
         headroom = Headroom(cluster.limits, cluster.table, now)
         for attempt, more in self._candidates(cluster, now):
             while more:
-                additions = _additions(cluster, Room(cluster.table), attempt, more)
+                additions = _additions(cluster, _room_of(cluster, attempt, now), attempt, more)
                 if additions and _is_allowed(cluster, attempt, additions, tenants, headroom):
                     return Plan((), False, grows=(Grow(attempt.key, additions, _REASON),))
                 more = more // 2 if additions else 0
@@ -83,6 +85,17 @@ class Growers:
                 self.retry_at = min(self.retry_at, attempt.resizing.retry_at)
             else:
                 yield attempt, more
+
+
+def _room_of(cluster: Cluster, attempt: Attempt, now: float) -> Room:
+    """Free room as advance reservations leave it to a running job until its run limit."""
+    room, shared = Room(cluster.table), cluster.jobs[attempt.key.job].shared
+    if not cluster.reserved:
+        return room
+    end = attempt.started_at + shared.run_limit_s
+    left_s = max(1, round(end - now)) if shared.run_limit_s else 0
+    most = Withheld(cluster, now).most(shared.request, shared.queue, left_s)
+    return room if most is None else CappedRoom(room, Ceilings(most))
 
 
 def _is_allowed(

@@ -10,6 +10,7 @@ from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.core.scheduling.hindrances import host_reasons
 from lavad.core.scheduling.limit_reasons import limit_reasons
+from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.share_tree import turn
 
 
@@ -25,7 +26,12 @@ def explain(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float)
         return terms
     limits = limit_reasons(cluster, record.shared, now)
     own = [*_own_reasons(cluster, record, index, now), *(limits.overall() if limits is not None else ())]
-    found = [*own, *host_reasons(cluster, cluster.pending.request_of(record.shared), limits=limits)]
+    if any(one.code in (r.RESERVATION_GONE[0], r.RESERVATION_INACTIVE[0]) for one in own):
+        return own  # no host matters until then
+    request, most = cluster.pending.request_of(record.shared), None
+    if cluster.reserved:
+        most = Withheld(cluster, now).most(request, record.shared.queue, record.shared.run_limit_s)
+    found = [*own, *host_reasons(cluster, request, limits=limits, most=most)]
     return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
 
 
@@ -57,6 +63,11 @@ def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: f
     kept_back = obstacle(cluster, queue, shared.run_limit_s, shared.terminate_at, now)
     if kept_back is not None:
         found.append(PendingReason(*kept_back))
+    reservation = shared.request.reservation
+    if reservation and reservation not in cluster.reserved.by_name:
+        found.append(PendingReason(*r.RESERVATION_GONE, advice="take it out of the reservation with bmod -Un"))
+    elif reservation and not cluster.reserved.holds(cluster, reservation, now):
+        found.append(PendingReason(*r.RESERVATION_INACTIVE))
     if shared.queue in cluster.shares.trees and _has_no_share(cluster, record):
         found.append(PendingReason(*r.NO_SHARE))
     postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason

@@ -4,11 +4,13 @@ from dataclasses import dataclass, field, replace
 
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
+from lavad.core.headroom import Ceilings
 from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.model import Request, RoleRequest
 from lavad.core.reasons import PendingReason
 from lavad.core.requirements import named
 from lavad.core.requirements.rusage import PARTS, Reserve
+from lavad.core.reserved import Slots
 from lavad.core.scheduling import devices, processors
 from lavad.core.scheduling.capped import CappedRoom
 from lavad.core.scheduling.limit_reasons import LimitReasons
@@ -39,12 +41,20 @@ class _Found:
 
 
 def host_reasons(
-    cluster: Cluster, request: Request, waited_s: float = 0.0, limits: LimitReasons | None = None
+    cluster: Cluster,
+    request: Request,
+    waited_s: float = 0.0,
+    limits: LimitReasons | None = None,
+    most: Slots | None = None,
 ) -> list[PendingReason]:
-    """One reason for each cause, with the hosts it rules out; none when enough hosts have room."""
+    """One reason for each cause, with the hosts it rules out; none when enough hosts have room.
+
+    Args:
+        most: slots that advance reservations leave to the job on each host; None: all.
+    """
     if not any(host.facts.server for host in cluster.hosts.values()):
         return [PendingReason(r.NO_SLOTS[0], "No host has joined the cluster yet")]
-    if place(_room_for(cluster, limits), request, waited_s) is not None:
+    if place(_room_for(cluster, limits, most), request, waited_s) is not None:
         return []
     room = Room(cluster.table)
     by_cause: dict[tuple[int, str], _Found] = {}
@@ -54,18 +64,34 @@ def host_reasons(
             if not host.facts.server:
                 continue
             cause = cause_on(cluster, room, request, role, name) or _limit_on(limits, role, host.row)
+            if most is not None and (cause is None or cause.code == r.NO_SLOTS[0]):
+                cause = _reserved_on(cluster, most, request, role, host.row) or cause
             if cause is not None:
                 _note(by_cause, name, cause)
             else:
-                free_slots += int(cluster.table.slots_free[host.row])
+                free = int(cluster.table.slots_free[host.row])
+                free_slots += free if most is None else min(free, int(most[host.row]))
                 free_hosts += 1
     return _told(by_cause, request, free_slots, free_hosts)
 
 
-def _room_for(cluster: Cluster, limits: LimitReasons | None) -> Room:
-    """Hosts as limits about hosts leave them to this job."""
-    room = Room(cluster.table)
-    return room if limits is None or limits.ceilings is None else CappedRoom(room, limits.ceilings)
+def _room_for(cluster: Cluster, limits: LimitReasons | None, most: Slots | None) -> Room:
+    """Hosts as limits about hosts and advance reservations leave them to this job."""
+    room: Room = Room(cluster.table)
+    if limits is not None and limits.ceilings is not None:
+        room = CappedRoom(room, limits.ceilings)
+    return room if most is None else CappedRoom(room, Ceilings(most))
+
+
+def _reserved_on(cluster: Cluster, most: Slots, request: Request, role: RoleRequest, row: int) -> Cause | None:
+    """What reservations have to do with a host that has the slots, or that has them for jobs of this reservation."""
+    if most[row] >= chunk_of(role)[0]:
+        return None
+    if not request.reservation:
+        return Cause(*r.RESERVED)
+    is_there = request.reservation in cluster.reserved.by_name
+    is_of_it = is_there and cluster.reserved.slots(cluster, request.reservation)[row] > 0
+    return Cause(*(r.NO_SLOTS if is_of_it else r.NOT_RESERVED))
 
 
 def _limit_on(limits: LimitReasons | None, role: RoleRequest, row: int) -> Cause | None:

@@ -86,8 +86,10 @@ class Ranking:
         return rank if self._adviser is None else self._adviser.ranked(key, rank)
 
     def _is_kept_back(self, queue: Queue, key: BucketKey) -> bool:
-        if not key.deadline and not queue.has_windows:
+        if not key.deadline and not queue.has_windows and not key.reservation:
             return False
+        if key.reservation and not self.cluster.reserved.holds(self.cluster, key.reservation, self.now):
+            return True
         return obstacle(self.cluster, queue, key.run_limit_s, key.deadline, self.now) is not None
 
     # -- fairshare ---------------------------------------------------------------------------------------------------

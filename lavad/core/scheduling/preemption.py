@@ -17,8 +17,11 @@ from itertools import combinations, islice, tee
 
 from lavad.core.allocations import shrunk
 from lavad.core.cluster import Cluster
+from lavad.core.headroom import Ceilings
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Allocation, HostShare, Key, Request
+from lavad.core.reserved import Slots
+from lavad.core.scheduling.capped import place_capped
 from lavad.core.scheduling.giving import all_but_one, givers, in_part, lacking
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room, chunk_of
@@ -48,6 +51,7 @@ def clear(
     victims: Iterable[Victim],
     may_go_together: Together = lambda victims: True,
     elastic: Sequence[Key] = (),
+    most: Slots | None = None,
 ) -> Clearing | None:
     """The fewest victims that let the request be placed; None if all of them together don't.
 
@@ -56,13 +60,14 @@ def clear(
         victims: in the order in which they should be taken.
         may_go_together: which sets may be taken; what holds for a set holds for each part of it.
         elastic: attempts that may be asked to shrink, in order. They are, before anybody is suspended or ended.
+        most: so many slots of each host may the job have, whatever is free; None: all.
     """
     table = cluster.table.copy()
     for key in lenders:
         what = cluster.attempts[key].lends
         _give_back(table, [lent_part(share, what) for share in shares_of(cluster, key)])
     _give_back(table, [share for _, share in leaving(cluster)])
-    search = _Search(cluster, table, request, may_go_together)
+    search = _Search(cluster, table, request, may_go_together, most)
     if (allocation := search.try_with(())) is not None:
         return Clearing(allocation, ())
     chosen = search.with_shrinks(elastic, victims) if elastic else search.fewest_of(victims)
@@ -78,22 +83,30 @@ def _give_back(table: HostTable, shares: Iterable[HostShare]) -> None:
 class _Search:
     """Of victims for one request, on a table of its own."""
 
-    def __init__(self, cluster: Cluster, table: HostTable, request: Request, may_go_together: Together) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        table: HostTable,
+        request: Request,
+        may_go_together: Together,
+        most: Slots | None = None,
+    ) -> None:
         self.cluster = cluster
         self.table = table
+        self.most = most
         self.request = request
         self.may_go_together = may_go_together
         self.trials_left = self._trials = _TRIALS_SMALL if len(table) <= _LARGE else _TRIALS_LARGE
 
     def besides(self, taken: Sequence[Victim]) -> "_Search":
         """A search for others, where these make room."""
-        return _Search(
-            self.cluster, self._freed(taken), self.request, lambda more: self.may_go_together([*taken, *more])
-        )
+        together: Together = lambda more: self.may_go_together([*taken, *more])  # noqa: E731
+        return _Search(self.cluster, self._freed(taken), self.request, together, self.most)
 
     def try_with(self, victims: Sequence[Victim]) -> Allocation | None:
         """Where the job would start if these made room."""
-        return place(Room(self._freed(victims)), self.request)
+        room = Room(self._freed(victims))
+        return place(room, self.request) if self.most is None else place_capped(room, Ceilings(self.most), self.request)
 
     def _freed(self, victims: Sequence[Victim]) -> HostTable:
         if not victims:

@@ -8,12 +8,16 @@ job saves nothing for as long again, so that others have their turn.
 from dataclasses import replace
 
 from lavad.core.cluster import Cluster
+from lavad.core.headroom import Ceilings
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.model import Allocation, HostShare, Request, RoleRequest
 from lavad.core.plan import Saving, Start
 from lavad.core.policy import Queue
+from lavad.core.reserved import Slots
+from lavad.core.scheduling.capped import place_capped
 from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
 
@@ -36,10 +40,15 @@ def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
     table = cluster.table.copy()
     for share in saved.allocation if saved is not None else ():
         table.give_back(table.rows[share.host], share, False)
-    allocation = place(Room(table), key.request)
+    most = None
+    if cluster.reserved:
+        mine = saved.allocation if saved is not None else ()
+        most = Withheld(cluster, now).most(key.request, key.queue, cursor.run_limit_s, mine)
+    room = Room(table)
+    allocation = place(room, key.request) if most is None else place_capped(room, Ceilings(most), key.request)
     if allocation is not None:
         return Start(*job, allocation, FROM_SAVINGS)
-    more = _all_free(table, key.request, queue)
+    more = _all_free(table, key.request, queue, most)
     if _size(more) <= (_size(saved.allocation) if saved is not None else (0, 0)):
         return None
     return Saving(*job, more, saved.until if saved is not None else now + queue.slot_reserve_s)
@@ -50,7 +59,7 @@ def _size(allocation: Allocation) -> tuple[int, int]:
     return sum(share.slots for share in allocation), sum(share.memory_mib for share in allocation)
 
 
-def _all_free(table: HostTable, request: Request, queue: Queue) -> Allocation:
+def _all_free(table: HostTable, request: Request, queue: Queue, most: Slots | None) -> Allocation:
     """Free slots on hosts that could take part of the job, as many as it needs; first where its memory is free."""
     left, found = request.slots_min, {}
     for role in request.roles:
@@ -63,7 +72,8 @@ def _all_free(table: HostTable, request: Request, queue: Queue) -> Allocation:
         if queue.reserves_memory:
             rows.sort(key=lambda row: -_keepable(table, row, role))
         for row in rows:
-            slots = min(left, _usable(int(table.slots_free[row]), role))
+            free = int(table.slots_free[row])
+            slots = min(left, _usable(free if most is None else min(free, int(most[row])), role))
             if slots > 0 and table.is_open(row) and row not in found:
                 memory = _keepable(table, row, role) if queue.reserves_memory else 0
                 found[row] = HostShare(table.names[row], slots, memory)

@@ -17,10 +17,12 @@ from lavad.core.model import Allocation, JobState, Key
 from lavad.core.plan import Drop, Plan, Saving, Shrink, Start, Takeover
 from lavad.core.records import ArrayRecord, Attempt, Claim, Job
 from lavad.core.rights import Source
+from lavad.core.scheduling.ousting import is_needed, oust
 from lavad.core.scheduling.preemption import Clearing, clear
 from lavad.core.scheduling.reclaim import Tenants
+from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.saving import may_save, save
-from lavad.core.scheduling.victims import Victim, Way, lent_part
+from lavad.core.scheduling.victims import Victim, Way, lends, lent_part
 from lavad.core.scheduling.walk import Cursor
 from lavad.core.standing import Ground, is_within_reach, shares_of
 
@@ -85,7 +87,7 @@ class Takers:
 
     # -- after all others --------------------------------------------------------------------------------------------
 
-    def behind(self, cluster: Cluster) -> Plan | None:
+    def behind(self, cluster: Cluster, now: float) -> Plan | None:
         """Suspended jobs whose room is free again go on, first those of the highest queue, then the earliest start."""
         if not self.grown:
             return None
@@ -99,7 +101,7 @@ class Takers:
                     found[key] = job
         ground = Ground(cluster)
         in_order = sorted(found, key=lambda key: _resume_order(cluster, found[key]))
-        resumes = tuple([key for key in in_order if fits_again(cluster, ground, key)])
+        resumes = tuple([key for key in in_order if fits_again(cluster, ground, key, now)])
         return Plan((), False, resumes=resumes) if resumes else None
 
     # -- in its turn -------------------------------------------------------------------------------------------------
@@ -111,17 +113,30 @@ class Takers:
             return Attempted.WAITING
         if key.request.exclusive or key in self.waiting:
             return Attempted.NOTHING
-        self.takeover = self._preempt(cluster, cursor, now)
-        if self.takeover is None and tenants is not None:
-            self.takeover = _reclaim(cluster, cursor, tenants)
-        if self.takeover is None and may_save(cluster, key) and self._save(cluster, cursor, now):
-            return Attempted.FOUND
+        if key.reservation:
+            clearing = oust(cluster, cursor, now)
+            words = _Words("suspending", f"suspended for advance reservation {key.reservation},", "")
+            self.takeover = _takeover(cursor, clearing, words) if clearing is not None else None
+        else:
+            self.takeover = self._takeover_from_others(cluster, cursor, now, tenants)
+            if self.takeover is None and may_save(cluster, key) and self._save(cluster, cursor, now):
+                return Attempted.FOUND
         planned, self._planned = self._planned, (self.takeover, cluster.runners.version)
         if self.takeover is None or planned == self._planned:  # nobody helps; or it was planned before and did not hold
             self.takeover = None
             self.waiting.add(key)
             return Attempted.NOTHING
         return Attempted.FOUND
+
+    def _takeover_from_others(
+        self, cluster: Cluster, cursor: Cursor, now: float, tenants: Tenants | None
+    ) -> Takeover | None:
+        found = self._preempt(cluster, cursor, now)
+        if found is None and tenants is not None:
+            found = _reclaim(cluster, cursor, tenants)
+        if found is not None and cluster.reserved and _is_set_apart(cluster, cursor, found, now):
+            return None
+        return found
 
     @staticmethod
     def is_being_cleared(cluster: Cluster, cursor: Cursor) -> bool:
@@ -199,6 +214,16 @@ def _reclaim(cluster: Cluster, cursor: Cursor, tenants: Tenants) -> Takeover | N
     return _takeover(cursor, clearing, _Words("reclaiming", for_pool, for_pool))
 
 
+def _is_set_apart(cluster: Cluster, cursor: Cursor, plan: Takeover, now: float) -> bool:
+    """Would the job's new room be needed by an advance reservation before the job ends?"""
+    leaving = (*plan.suspends, *plan.requeues, *cluster.lenders)
+    given = tuple(share for key in leaving for share in shares_of(cluster, key))
+    given += tuple(share for one in plan.shrinks for share in one.gives)
+    key = cursor.key
+    withheld = Withheld(cluster, now)
+    return withheld.refuses(key.request, key.queue, cursor.run_limit_s, plan.start.allocation, given)
+
+
 class _Words(NamedTuple):
     """What people read: why the job starts, why others were ended or suspended, why others are smaller."""
 
@@ -245,15 +270,6 @@ def candidates(cluster: Cluster, sources: dict[str, Source], now: float) -> Iter
             shares = shares_of(cluster, key)
             gives = shares if source.requeues else tuple(lent_part(share, lent) for share in shares)
             yield Victim(key, Way.REQUEUE if source.requeues else Way.SUSPEND, gives)
-
-
-def lends(cluster: Cluster) -> tuple[str, ...]:
-    """What suspended jobs lend here: their slots, and what is listed as preemptable."""
-    listed = cluster.policy.preemptable_resources
-    return ("slots", *(name for name, words in _LENT.items() if listed & words))
-
-
-_LENT = {"mem": frozenset({"mem"}), "gpus": frozenset({"ngpus_physical", "gpus"})}
 
 
 def to_be_shrunk(cluster: Cluster, sources: dict[str, Source], now: float) -> list[Key]:
@@ -310,11 +326,13 @@ def may_start(cluster: Cluster, job: int, index: int) -> bool:
     return record is not None and not index and record.may_start
 
 
-def fits_again(cluster: Cluster, ground: Ground, key: Key) -> bool:
+def fits_again(cluster: Cluster, ground: Ground, key: Key, now: float) -> bool:
     """Is the room that a suspended job lends free of borrowers on all its hosts? If so it is taken from the ground."""
     lends = cluster.attempts[key].lends
     wanted = tuple(lent_part(share, lends) for share in shares_of(cluster, key))
     if not ground.holds(wanted):
+        return False
+    if cluster.reserved and is_needed(cluster, ground, key, wanted, now):
         return False
     ground.take(wanted)
     return True

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from lavad.core.cluster import Cluster
 from lavad.core.model import HostShare, Key
 
 
@@ -32,3 +33,12 @@ def lent_part(share: HostShare, what: tuple[str, ...]) -> HostShare:
     slots = share.slots if "slots" in what else 0
     memory = share.memory_mib if "mem" in what else 0
     return HostShare(share.host, slots, memory, share.gpus if "gpus" in what else ())
+
+
+def lends(cluster: Cluster) -> tuple[str, ...]:
+    """What suspended jobs lend here: their slots, and what is listed as preemptable."""
+    listed = cluster.policy.preemptable_resources
+    return ("slots", *(name for name, words in _LENT.items() if listed & words))
+
+
+_LENT = {"mem": frozenset({"mem"}), "gpus": frozenset({"ngpus_physical", "gpus"})}

@@ -1,0 +1,69 @@
+"""What brsvadd and brsvmod have in common: their options as a request. Times are local, minutes the smallest part."""
+
+import time
+
+from lavactl import units
+from lavactl.errors import CommandError
+from lavactl.options import Options, printable
+from protos import cluster_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+SYNTAX = "expected [[[year:]month:]day:]hour:minute"
+
+
+def moment(option: str, text: str, after: float) -> float:
+    """The next such moment after that time.
+
+    Raises:
+        CommandError: it is no time.
+    """
+    try:
+        return units.read_date(text, after)
+    except (ValueError, OverflowError):
+        raise CommandError(f"{option}: {printable(text)}: {SYNTAX}.") from None
+
+
+def read_times(request: cluster_pb2.ReserveRequest, options: Options, io: "Io") -> bool:
+    """Enter -b, -e and -t; False when none was given. The minute that goes on counts as to come."""
+    begin, end, windows = options.last("b"), options.last("e"), options.last("t")
+    if windows is not None and (begin is not None or end is not None):
+        raise CommandError("-t: a recurring reservation has neither -b nor -e.")
+    request.windows = windows or ""
+    now = io.now()
+    if begin is not None:
+        request.begins_at = moment("-b", begin, now - 60)
+    if end is not None:
+        request.ends_at = moment("-e", end, max(now, request.begins_at))
+    return any(one is not None for one in (begin, end, windows))
+
+
+def read_hosts(request: cluster_pb2.ReserveRequest, options: Options) -> None:
+    """Enter -n, -m and -R."""
+    number = options.last("n")
+    if number is not None:
+        try:
+            request.units = units.read_count(number)
+        except ValueError:
+            raise CommandError(f"-n: {printable(number)}: expected a number, 1 or more.") from None
+    request.hosts.extend((options.last("m") or "").split())
+    request.requirement = options.last("R") or ""
+
+
+def day_range(text: str) -> tuple[float, float]:
+    """``year:month:day`` or two of them with a dash between: from the first midnight to the last."""
+    begin, _, end = text.partition("-")
+    return _midnight(text, begin, 0), _midnight(text, end or begin, 1)
+
+
+def _midnight(text: str, day: str, later: int) -> float:
+    try:
+        year, month, number = (units.read_count(part) for part in day.split(":"))
+        found = time.mktime((year, month, number + later, 0, 0, 0, 0, 0, -1))
+        if time.strptime(day, "%Y:%m:%d"):
+            return found
+    except (ValueError, OverflowError):
+        pass
+    raise CommandError(f"-td: {printable(text)}: expected year:month:day[-year:month:day].")

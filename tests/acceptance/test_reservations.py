@@ -1,0 +1,68 @@
+"""An advance reservation with real processes: it keeps others off, runs its own jobs, outlives the master, and ends."""
+
+import contextlib
+import os
+import pwd
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from lavactl.io import Io
+from protos import cluster_pb2 as pb
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One host of two slots."""
+    with a_cluster(
+        tmp_path_factory.mktemp("reserve") / "D", 1, 2, LAVA_TERMINATE_INTERVAL="1", LAVA_HEARTBEAT="1"
+    ) as made:
+        yield made
+
+
+def _state(cluster: Cluster, job: int) -> str:
+    return cluster.states(job).get(0, ("", 0))[0]
+
+
+def _becomes(cluster: Cluster, job: int, state: str) -> None:
+    wait_for(lambda: _state(cluster, job) == state, 30, f"job {job} to be {state}")
+
+
+def _end_in(cluster: Cluster, name: str, seconds: float) -> None:
+    """As brsvmod -e does, which counts in minutes."""
+    end = time.time() + seconds
+    request = pb.ReserveRequest(action=pb.CHANGE_RESERVATION, name=name, fields=["times"], ends_at=end)
+    entries = [f"{key}={value}".encode() for key, value in cluster.environment.items()]
+    with contextlib.closing(Io(raw_environ=entries).client()) as client:
+        client.reserve(request)
+
+
+def test_a_reservation_from_its_beginning_to_its_end(cluster: Cluster) -> None:
+    """Two slots, all of them reserved from this minute on."""
+    (host,) = cluster.hosts()
+    user = pwd.getpwuid(os.getuid()).pw_name
+    begin, end = (time.strftime("%H:%M", time.localtime(time.time() + later)) for later in (0, 3600))
+    made = cluster.run("brsvadd", "-n", "2", "-m", host, "-u", user, "-N", "course", "-b", begin, "-e", end)
+    assert made.stdout == 'Reservation "course" is created\n', made.stderr
+    other = cluster.submit("sleep", "1000")
+    inside = cluster.submit("-U", "course", "sleep", "1000")
+    _becomes(cluster, inside, "RUN")
+    assert _state(cluster, other) == "PEND"
+    assert "Job slots reserved by an advance reservation" in cluster.run("bjobs", "-p", str(other)).stdout
+    assert "Reservation <course>" in cluster.run("bjobs", "-l", str(inside)).stdout.replace("\n" + " " * 21, "")
+    assert "1/2" in cluster.run("brsvs").stdout
+
+    cluster.kill("lavad")
+    cluster.up()
+    assert "course" in cluster.run("brsvs").stdout
+    assert (_state(cluster, inside), _state(cluster, other)) == ("RUN", "PEND")
+
+    _end_in(cluster, "course", 2)
+    _becomes(cluster, inside, "EXIT")
+    _becomes(cluster, other, "RUN")
+    assert "TERM_DEADLINE" in cluster.run("bhist", "-l", str(inside)).stdout
+    assert cluster.run("brsvs").stderr == "No reservation found\n"
