@@ -184,8 +184,8 @@ MUTANTS = (
     Mutant(
         "new rules wake nobody",
         f"{CORE}/scheduling/agenda.py",
-        "        if cluster.policy is not self.policy:\n            self.look_at_everything(cluster, now)\n",
-        "",
+        "if cluster.policy is not self.policy or cluster.reserved.version",
+        "if cluster.reserved.version",
     ),
     Mutant(
         "a queue that the files have no more is forgotten with its jobs",
