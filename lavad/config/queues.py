@@ -47,11 +47,11 @@ def _task_limit(text: str, site: Site) -> Fields:
     return {"defaults.tasks_min": least, "defaults.tasks_default": default, "defaults.tasks_max": most}
 
 
-def _size_limit(name: str) -> Honoured:
+def _size_limit(name: str, least: int = 1) -> Honoured:
     """A limit of each process, kept in bytes."""
 
     def read(text: str, site: Site) -> Fields:
-        default, most = v.default_and_most_kib(text, site.unit)
+        default, most = v.default_and_most_kib(text, site.unit, least)
         return {f"rlimit.{name}": (default << 10, most << 10)}
 
     return Honoured(read, "`[default] maximum`, in LSF_UNIT_FOR_LIMITS or with a unit")
@@ -191,7 +191,7 @@ QUEUE: Table = {
     "DATALIMIT": _size_limit("data"),
     "STACKLIMIT": _size_limit("stack"),
     "FILELIMIT": _size_limit("fsize"),
-    "CORELIMIT": _size_limit("core"),
+    "CORELIMIT": _size_limit("core", least=0),
     "PROCESSLIMIT": Honoured(lambda text, site: {"rlimit.nproc": v.counts(text)}, f"{_LIMIT} of processes"),
     "RES_REQ": sets("defaults.requirement", _requirement, "joined with each job's `-R`"),
     "GPU_REQ": sets("defaults.gpu_requirement", v.gpu_requirement, "for jobs without `-gpu`, and what `-gpu -` means"),

@@ -76,13 +76,13 @@ def _ordered(numbers: list[int]) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def size_kib(text: str, unit: str) -> int:
-    """KiB of a size, rounded up; ``unit`` is the letter meant where there is none."""
+def size_kib(text: str, unit: str, least: int = 1) -> int:
+    """KiB of a size, rounded up, ``least`` of them or more; ``unit`` is the letter meant where there is none."""
     found = _SIZE.match(text)
     if not found:
         raise Wrong("expected a size: a number, or one with K, M, G or T after it")
     kib = -int(-Fraction(found[1]) * _UNITS_KIB[(found[2] or unit).upper()] // 1)
-    if not 0 < kib <= MEMORY_MAX_MIB << 10:
+    if not least <= kib <= MEMORY_MAX_MIB << 10:
         raise Wrong("expected a size above 0 that a host could have")
     return kib
 
@@ -92,12 +92,12 @@ def size_mib(text: str, unit: str) -> int:
     return -(-size_kib(text, unit) // 1024)
 
 
-def default_and_most_kib(text: str, unit: str) -> tuple[int, int]:
+def default_and_most_kib(text: str, unit: str, least: int = 1) -> tuple[int, int]:
     """``[default] maximum`` of a size limit, in KiB; a default of 0 means that none was given."""
     words = text.split()
     if not 1 <= len(words) <= 2:
         raise Wrong("expected [default] maximum, each a size")
-    return _ordered([size_kib(word, unit) for word in words])
+    return _ordered([size_kib(word, unit, least) for word in words])
 
 
 def counts(text: str) -> tuple[int, int]:

@@ -76,7 +76,8 @@ QUEUE: dict[str, Case] = {
     "RUNLIMIT": ("10 1:00", {"run_limit_s": 3600, "defaults.run_limit_default_s": 600}, ("60 10", "x", "0")),
     "MEMLIMIT": ("100 1G", {"defaults.memory_limit_mib": 1024, "defaults.memory_limit_default_mib": 100}, SIZE_BAD),
     **{name: ("1 2", {f"rlimit.{field}": (MIB, 2 * MIB)}, SIZE_BAD) for name, field in (
-        ("DATALIMIT", "data"), ("STACKLIMIT", "stack"), ("FILELIMIT", "fsize"), ("CORELIMIT", "core"))},
+        ("DATALIMIT", "data"), ("STACKLIMIT", "stack"), ("FILELIMIT", "fsize"))},
+    "CORELIMIT": ("0", {"rlimit.core": (0, 0)}, ("x", "-1", "2 1")),
     "PROCESSLIMIT": ("50", {"rlimit.nproc": (0, 50)}, ("x", "0", "9 5")),
     "RES_REQ": ("select[mem>5]", {"defaults.requirement": "select[mem>5]"}, ("span[", "rusage[mem=x]")),
     "GPU_REQ": ("num=1", {"defaults.gpu_requirement": "num=1"}, ("num=x", "mps=maybe")),

@@ -4,7 +4,7 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.events import NewJob
-from lavad.core.policy import Policy, Queue
+from lavad.core.policy import HostRule, Policy, Queue
 from lavad.core.scheduling.remedies import Remedies, remedies
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job, in_one_go
 
@@ -67,3 +67,11 @@ def test_full_hosts_have_no_remedy_but_time(story: Story) -> None:
     """Nothing to type."""
     story.run(a_job(8))
     assert ask(story, a_job(2)) == Remedies()
+
+
+def test_what_a_limit_of_the_host_forbids_is_no_advice() -> None:
+    """One slot of each host for a user: no smaller size lets her second job start, and the reason names no span."""
+    story = a_cluster(a_host("n1", 4), policy=Policy(host_rules={"n1": HostRule(user_slots=1)}))
+    story.run(a_job(1))
+    found = ask(story, a_job(2))
+    assert not [one for one in found.commands if "-n" in one]

@@ -69,7 +69,7 @@ def host_reasons(
             if cause is not None:
                 _note(by_cause, name, cause)
             else:
-                free = int(cluster.table.slots_free[host.row])
+                free = _free_on(cluster, limits, host.row)
                 free_slots += free if most is None else min(free, int(most[host.row]))
                 free_hosts += 1
     return _told(by_cause, request, free_slots, free_hosts)
@@ -92,6 +92,12 @@ def _reserved_on(cluster: Cluster, most: Slots, request: Request, role: RoleRequ
     is_there = request.reservation in cluster.reserved.by_name
     is_of_it = is_there and cluster.reserved.slots(cluster, request.reservation)[row] > 0
     return Cause(*(r.NO_SLOTS if is_of_it else r.NOT_RESERVED))
+
+
+def _free_on(cluster: Cluster, limits: LimitReasons | None, row: int) -> int:
+    """Free slots of a host, as far as limits allow the job to have them."""
+    free = int(cluster.table.slots_free[row])
+    return free if limits is None or limits.ceilings is None else limits.ceilings.slots_on(row, free)
 
 
 def _limit_on(limits: LimitReasons | None, role: RoleRequest, row: int) -> Cause | None:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
+from lavad.core.headroom import Headroom
 from lavad.core.model import Request, Shared
 from lavad.core.policy import Queue
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Job
 from lavad.core.scheduling.advice import counsel, options
+from lavad.core.scheduling.capped import Placer
 from lavad.core.scheduling.explain import explain
 from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
 
 if TYPE_CHECKING:
@@ -45,8 +48,20 @@ def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float
     reopened = _reopening(cluster, request, found)
     said = yield from counsel(cluster, request)
     elsewhere = _to_another_queue(cluster, record) if request.queue_hosts is not None else []
-    commands = [*reopened, *elsewhere, *(f"bmod {options(one)} {{}}" for one in said.changes)]
+    changes = [one for one in said.changes if said.is_for_later or _may_start(cluster, record.shared, one.request, now)]
+    commands = [*reopened, *elsewhere, *(f"bmod {options(one)} {{}}" for one in changes)]
     return Remedies(tuple(commands), said.is_hopeless, said.is_for_later and not reopened)
+
+
+def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -> bool:
+    """Would a job start now that asks for this, within limits and beside advance reservations?"""
+    headroom = Headroom(cluster.limits, cluster.table, now)
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+    if headroom.blocking(consumer, request) is not None:
+        return False
+    withheld = Withheld(cluster, now) if cluster.reserved else None
+    most = withheld.most(request, shared.queue, shared.run_limit_s) if withheld is not None else None
+    return Placer(Room(cluster.table), headroom).place(consumer, request, 0.0, most) is not None
 
 
 def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
