@@ -60,6 +60,7 @@ KINDS: dict[str, int | str] = {
 
 GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True)
 MAIL = ("u", "N", "Ne", "B", "notify")
+NEVER_EMPTY = ("n", "q", "w", "m", "R", "P", "G", "U", "Q", "L")
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core"}
 SCRIPT_MAX = 7 << 20
 
@@ -115,6 +116,7 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
         for number in directives.indented_directives(script_text)
     ]
     choices = Choices(line, script_options(script_text))
+    refuse_empty(choices)
     spec = messages.JobSpec(command=command, is_script=is_script)
     place(spec, choices, io)
     describe(spec, choices)
@@ -213,6 +215,13 @@ def script_options(script: str) -> Options:
             raise CommandError(f"Line {number} of the job script: {word} is no option; quote a value that has blanks.")
         options.items += found.items
     return options
+
+
+def refuse_empty(choices: Choices) -> None:
+    """A script's variable that is not set must not turn four slots into one, or a dependency into none."""
+    for option in NEVER_EMPTY:
+        if option in choices and not all(value.strip() for value in choices.all(option)):
+            raise CommandError(f"-{option}: expected a value, found an empty one.")
 
 
 def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:

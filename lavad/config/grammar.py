@@ -155,7 +155,7 @@ def _conditional(document: Document, line: Line, depth: int) -> int:
                 document,
                 line,
                 "#if: lava does not change its configuration by the clock; expected the lines for all times "
-                "(RUN_WINDOW, DISPATCH_WINDOW and the WINDOW of a limit depend on the time)",
+                "(RUN_WINDOW, DISPATCH_WINDOW and the LAVA_WINDOW of a limit depend on the time)",
             )
         return depth + 1
     if not depth:

@@ -229,6 +229,8 @@ class TestScriptFile:
     ("argv", "sentence"),
     [
         (["-n", "0", "x"], "-n 0: expected min[,max], such as 4 or 2,8. Job not submitted."),
+        (["-n", "", "x"], "-n: expected a value, found an empty one. Job not submitted."),
+        (["-w", " ", "x"], "-w: expected a value, found an empty one. Job not submitted."),
         (["-n", "8,2", "x"], "-n 8,2: expected min[,max], such as 4 or 2,8. Job not submitted."),
         (["-W", "abc", "x"], "-W abc: expected [hours:]minutes, such as 90 or 1:30. Job not submitted."),
         (["-M", "lots", "x"],
