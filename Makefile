@@ -33,8 +33,8 @@ $(READY): requirements.lock setup.cfg pyproject.toml packaging/setup.sh
 demo: $(READY)
 	@$(BIN)/python -m examples.demo
 
-# Most of a run is waiting for real processes, so that three at a time keep two processors busy.
-WORKERS ?= 3
+# Most of a run is waiting for real processes, so that four at a time keep two processors busy.
+WORKERS ?= 4
 test: $(READY)
 	@packaging/test-prerequisites.sh
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
