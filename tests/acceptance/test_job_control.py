@@ -222,6 +222,7 @@ def test_a_job_that_would_outlast_the_run_window_waits(cluster: Cluster) -> None
     _becomes(cluster, short, "RUN")
     reason = "Job will not finish before queue's run window is closed"
     wait_for(lambda: reason in _says(cluster, "bjobs", "-p", str(long)), 10, reason)
+    assert (_state(cluster, long), _state(cluster, short)) == ("PEND", "RUN")
     cluster.reconfigure({"lsb.queues": QUEUES.format(window=f"{open_now}\n    IGNORE_DEADLINE = Y")})
     _becomes(cluster, long, "RUN")
     cluster.reconfigure({"lsb.queues": QUEUES.format(window="")})

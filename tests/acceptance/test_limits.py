@@ -181,8 +181,10 @@ def test_a_limit_holds_in_its_window_only(cluster: Cluster) -> None:
     jobs = [cluster.submit("sleep 300") for _ in range(2)]
     cluster.becomes(jobs[0], "RUN")
     _waits_for(cluster, jobs[1], _named("jobs", 1))
+    assert _running(cluster, jobs) == 1
     cluster.reconfigure(_limit("QUEUES = normal", "JOBS = 1", later))
     cluster.becomes(jobs[1], "RUN")
+    assert _running(cluster, jobs) == 2
 
 
 PENDING = {

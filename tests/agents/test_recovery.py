@@ -127,8 +127,14 @@ def test_other_limits_reach_the_shepherd_also_by_the_next_agent(place: Place) ->
     run(story())
 
 
-def test_a_killed_shepherd_takes_its_job_along(place: Place) -> None:
-    """The job and its daemons die, it counts as lost and never as done, and the place serves again."""
+@pytest.mark.parametrize("known_by", ["control groups", "marks alone"])
+def test_a_killed_shepherd_takes_its_job_along(place: Place, request: pytest.FixtureRequest, known_by: str) -> None:
+    """The job and its daemons die, it counts as lost and never as done, and the place serves again.
+
+    Also where only marks in the environment tell whose the processes are.
+    """
+    if known_by == "marks alone":
+        request.getfixturevalue("without_groups")
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
@@ -143,12 +149,6 @@ def test_a_killed_shepherd_takes_its_job_along(place: Place) -> None:
             assert (await host.finish(blob(place, 2, "/bin/true"))).finished.status == 0
 
     run(story())
-
-
-@pytest.mark.usefixtures("without_groups")
-def test_a_killed_shepherd_takes_its_job_along_without_groups(place: Place) -> None:
-    """The same where only the environment's marks tell whose the processes are."""
-    test_a_killed_shepherd_takes_its_job_along(place)
 
 
 @pytest.mark.usefixtures("without_groups")

@@ -192,7 +192,7 @@ def test_cancelling_a_call_reaches_the_master(site: Site) -> None:
     connection.cancel(call)
     number, kind, payload = connection.receive(TIMEOUT_S)
     assert (number, kind, frames.unpack_end(payload)[0]) == (call, frames.END, frames.CANCELLED)
-    site.call(asyncio.wait_for(gone.wait(), TIMEOUT_S))
+    assert site.call(asyncio.wait_for(gone.wait(), TIMEOUT_S))
 
 
 def test_a_call_cancelled_before_its_first_step_still_ends(site: Site) -> None:
@@ -232,7 +232,7 @@ def test_a_vanished_command_cancels_its_calls(site: Site) -> None:
     connection.start(LIST, b"")
     connection.receive(TIMEOUT_S)
     connection.close()
-    site.call(asyncio.wait_for(gone.wait(), TIMEOUT_S))
+    assert site.call(asyncio.wait_for(gone.wait(), TIMEOUT_S))
 
 
 def test_an_error_of_the_master_comes_as_it_said_it(site: Site) -> None:

@@ -156,6 +156,7 @@ def test_what_a_task_leaves_behind_dies_with_the_job(cluster: PersonalCluster) -
     pid = int(note.read_text())
     cluster.finish(job, "escape")
     until("the escapee to be gone", lambda: not is_alive(pid), 5)
+    assert cluster.state(job) == "DONE"
 
 
 @pytest.mark.parametrize("where", ["${LSB_HOSTS%% *}", "${LSB_HOSTS##* }"], ids=["own host", "other host"])
