@@ -10,9 +10,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from resource import struct_rusage
-from types import MappingProxyType
 from typing import NamedTuple
 
 from agents.shepherd import controls, messages, mps, processes, start
@@ -21,8 +20,9 @@ from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.identity import Identity
 from agents.shepherd.limits import Confinement
 from agents.shepherd.memory_policy import LOCAL_ONLY
-from agents.shepherd.messages import Finish, JobSetup, Key, Program, Status, pack
+from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
 from agents.shepherd.report import Ending, render
+from agents.shepherd.spawner import Spawner
 from agents.shepherd.spool import ExitLog, OutputFile
 from agents.shepherd.start import HostFailure, StartFailure, Streams
 from agents.shepherd.usage import Meter
@@ -68,6 +68,7 @@ class Work:
         self.pid = 0  # of the first process, for people
         self.started = 0.0
         self._tools = tools
+        self._spawner = Spawner(key, setup, tools.identity, tools.null)
         self._has_command = setup.program is not None or bool(setup.companions)
         self._meter = Meter(tools.confinement)
         self._logged = False
@@ -106,10 +107,10 @@ class Work:
             self._staged()
 
     def _start_mps(self) -> None:
-        environment = {**self._environment(), b"CUDA_VISIBLE_DEVICES": os.fsencode(self.setup.mps[2])}
+        environment = {**self._spawner.environment(), b"CUDA_VISIBLE_DEVICES": os.fsencode(self.setup.mps[2])}
         null = self._tools.null
         try:
-            self._helper = self._spawn(mps.program(self.setup), environment, (null, null, null), "/")
+            self._helper = self._spawner.spawn(mps.program(self.setup), environment, (null, null, null), "/")
         except StartFailure as failure:
             raise HostFailure(str(failure)) from None
         self._helper_until = time.monotonic() + mps.START_S
@@ -154,7 +155,7 @@ class Work:
         try:
             if self.phase in (HELD, RUNNING):
                 self._note_start()
-                pid, error = self._start_task(serial, argv, cwd, overlay, fds), ""
+                pid, error = self._spawner.task(serial, argv, cwd, overlay, fds), ""
                 self._tasks[pid] = serial
                 if self._sample_at == NEVER:  # on a host where only tasks run they are all there is to count
                     self._sample_at = time.monotonic() + FIRST_SAMPLE_S
@@ -308,50 +309,11 @@ class Work:
         self._tools.send(message)
         self._close()
 
-    def _environment(self) -> dict[bytes, bytes]:
-        job, index, attempt = self.key
-        setup = self.setup
-        label = b"%d[%d]" % (job, index) if index else b"%d" % job
-        environment = {
-            **setup.environment,
-            **mps.variables(setup, self.key),
-            b"LSB_JOBINDEX": b"%d" % index,
-            b"LSB_BATCH_JID": label,
-            b"LAVA_JOB_KEY": b"%d.%d.%d" % self.key,
-            b"LS_JOBPID": b"%d" % os.getpid(),
-        }
-        if index:
-            environment[b"LSB_JOBNAME"] = f"{setup.name}[{index}]".encode("utf-8", "surrogateescape")
-        if attempt > 1:
-            environment[b"LSB_RESTART"] = b"Y"
-        if setup.output:
-            environment[b"LSB_OUTPUTFILE"] = os.fsencode(start.expand(setup.output, self.key))
-        if setup.error:
-            environment[b"LSB_ERRORFILE"] = os.fsencode(start.expand(setup.error, self.key))
-        return environment
-
-    def _as_user(self) -> None:
-        self._tools.identity.open_files_as(self.setup.uid, self.setup.gid, self.setup.groups)
-
-    def _spawn(self, program: Program, environment: dict[bytes, bytes], descriptors: tuple[int, ...], cwd: str) -> int:
-        """Start one process in a directory of the user's."""
-        self._as_user()
-        try:
-            try:
-                os.chdir(cwd)
-            except OSError as error:
-                raise StartFailure(2, f"The directory {cwd} cannot be entered: {error.strerror}.") from None
-            os.umask(self.setup.umask)
-            return start.spawn(self._tools.identity, self.setup, program, environment, descriptors)
-        finally:
-            self._tools.identity.back()
-            os.chdir("/")  # never hold a user's directory: it could not be unmounted
-
     def _start_processes(self) -> None:
         setup, tools = self.setup, self._tools
         spooled = -1 if setup.output else tools.output.fresh(setup.uid, setup.gid)
-        environment = self._environment()
-        self._as_user()
+        environment = self._spawner.environment()
+        self._spawner.as_user()
         try:
             self._cwd = start.enter(setup, self.key)
             self._streams = streams = start.open_streams(setup, self.key, tools.null, spooled)
@@ -365,7 +327,7 @@ class Work:
         decide_themselves = setup.program is None
         for companion in setup.companions:
             environment_here = {**environment, **companion.environment}
-            pid = self._spawn(companion.program, environment_here, streams[:3], self._cwd)
+            pid = self._spawner.spawn(companion.program, environment_here, streams[:3], self._cwd)
             (self._deciding if decide_themselves else self._others).add(pid)
         self._running(min(self._deciding))
 
@@ -376,29 +338,8 @@ class Work:
         self._announce_at = now + GRACE_S
         self._sample_at = now + FIRST_SAMPLE_S
 
-    def _start_task(
-        self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], descriptors: list[int]
-    ) -> int:
-        words = tuple(os.fsdecode(word) for word in argv)
-        environment = {**self._environment(), **overlay, b"LAVA_TASK_SERIAL": b"%d" % serial}
-        path = words[0] if "/" in words[0] else start.find(words[0], environment.get(b"PATH", b""))
-        apart = start.set_apart(descriptors)
-        try:
-            return self._spawn(
-                Program(path, words), environment, tuple(apart), cwd or start.expand(self.setup.cwd, self.key)
-            )
-        finally:
-            for descriptor in apart:
-                os.close(descriptor)
-
-    def _shell(self, command: str, variables: Mapping[bytes, bytes] = MappingProxyType({})) -> int:
-        null = self._tools.null
-        program = Program("/bin/sh", ("/bin/sh", "-c", command))
-        cwd = start.expand(self.setup.cwd, self.key) or self.setup.home or "/"
-        return self._spawn(program, {**self._environment(), **variables}, (null, null, null), cwd)
-
     def _start_pre_exec(self) -> None:
-        self._helper = self._shell(self.setup.pre_exec)
+        self._helper = self._spawner.shell(self.setup.pre_exec)
         self.phase = PRE
 
     def _post_exec_is_due(self) -> bool:
@@ -411,7 +352,7 @@ class Work:
         self.phase = POST
         self._kill_at = self._give_up_at = NEVER
         self._helper_until = time.monotonic() + POST_EXEC_MAX_S
-        self._helper = self._shell(self.setup.post_exec)
+        self._helper = self._spawner.shell(self.setup.post_exec)
 
     def _helper_ended(self, status: int) -> None:
         self._helper, self._helper_until = 0, NEVER
@@ -481,7 +422,7 @@ class Work:
             processes.send(members, control.signal)
         elif control.command:
             try:
-                pid = self._shell(control.command, controls.variables(members, causes))
+                pid = self._spawner.shell(control.command, controls.variables(members, causes))
             except (StartFailure, HostFailure, OSError, *UNUSABLE) as error:
                 print(f"event=control_not_started job={self.key} control={kind} error={error}", file=sys.stderr)
                 return False
