@@ -195,16 +195,6 @@ shares = _table(
     _seconds("as_of"),
 )
 
-# Capacity set apart by an administrator.
-reservations = _table(
-    "reservations",
-    Column("name", Text, primary_key=True),
-    _words("holder"),
-    _seconds("begins_at"),
-    _seconds("ends_at"),
-    _words("hosts"),
-)
-
 # What stands besides jobs and hosts, by kind and name: claims on room. The content is JSON.
 standing = _table(
     "standing",
