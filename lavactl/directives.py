@@ -27,6 +27,11 @@ def directive_words(script: str) -> list[tuple[int, list[str]]]:
     return found
 
 
+def has_windows_ends(script: str) -> bool:
+    """Whether the lines of a script end in CR LF: its first one does."""
+    return script.partition("\n")[0].endswith("\r")
+
+
 def is_directive(line: str) -> bool:
     """Whether a line is a directive."""
     return line.startswith(MARK) and line[len(MARK) : len(MARK) + 1] in ("", " ", "\t", "\r")

@@ -111,7 +111,12 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
     """
     line = GRAMMAR.parse(argv)
     command, is_script, script_text = find_command(line.words, io)
-    notes = [
+    notes = []
+    if directives.has_windows_ends(script_text):
+        script_text = script_text.replace("\r\n", "\n")
+        command = script_text if is_script else command
+        notes.append("The lines of the job script end in CR LF, as on Windows: they are taken without the CR.")
+    notes += [
         f'Line {number} of the job script: "{directives.MARK}" is not at the start of the line and is ignored.'
         for number in directives.indented_directives(script_text)
     ]
@@ -188,6 +193,8 @@ def script_file(words: list[str], always: bool, io: "Io") -> str:
     path = io.path(words[0])
     if not os.path.isfile(path):
         return ""
+    if os.access(path, os.X_OK):
+        refuse_windows_program(path)
     if not always and (len(words) > 1 or os.access(path, os.X_OK)):
         return ""
     try:
@@ -198,6 +205,19 @@ def script_file(words: list[str], always: bool, io: "Io") -> str:
     if b"\0" in data[:4096] or not (data.startswith(b"#!") or directives.MARK.encode() in data):
         return ""
     return decode_script(data)
+
+
+def refuse_windows_program(path: str) -> None:
+    """An executable script is started from its file: with a CR behind ``#!/bin/sh`` no kernel finds its interpreter."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(4096) if file.read(2) == b"#!" else b""
+    except OSError:
+        return
+    if first.endswith(b"\r\n"):
+        raise CommandError(
+            f"{printable(path)}: its first line ends in CR LF, so nothing could start it; sed -i 's/\\r$//' mends that."
+        )
 
 
 def script_options(script: str) -> Options:

@@ -28,7 +28,7 @@ Settings of lava's daemons are in [lava.conf](ports-and-files.md).
 There `LSF_CONFDIR` and `LSB_CONFDIR` of `lsf.conf` may send on to others:
 `lsf.shared` and `lsf.cluster.NAME` are looked for in `LSF_CONFDIR`, the `lsb` files in
 `LSB_CONFDIR/NAME/configdir`, then `LSB_CONFDIR`, then `LSF_CONFDIR/lsbatch/NAME/configdir`, and all of them beside
-`lsf.conf` in the end.
+`lsf.conf` in the end. A directory named there that does not exist is worth a warning.
 NAME is `LAVA_CLUSTER_NAME`; where there is no `lsf.cluster` file of that name, the first cluster of `lsf.shared`
 that has one.
 
@@ -39,13 +39,17 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
 
 - All errors are told at once, each with file, line and what was expected. With an error nothing changes: a running
   master keeps its rules, a starting one ends.
+- A section without its `Begin` or `End` is one error, and is read all the same; lines may end in CR LF.
 - A parameter or section that lava does not know is a warning, with the name that may have been meant.
 - One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason, and so those
   that are read and checked but that nothing obeys yet.
-- `#INCLUDE "file"` is followed. `#if time(...)` is an error: lava does not change its rules by the clock.
+- `#INCLUDE "file"` is followed. `#if time(...)` is an error, one for each block: lava does not change its rules by
+  the clock. A comment may begin with `# If`.
 - A user group is looked for in `lsb.users`, then among users, then among the Unix groups of the master's host;
   `name/` is always a group. `(!)` asks `egroup` in `LSF_SERVERDIR`, for at most 10 seconds, when the files are read
   and never else.
+- A name that is neither a user of the master's host nor a group is worth a warning, with the known one that is near to
+  it: accounts may come later.
 - A host need not have joined to be named. If `lsf.cluster` lists hosts, other names are worth a warning.
 - Windows are in the time zone of the master's host.
 - `badmin reconfig` lets the files take effect at once. Running jobs go on, whatever the new rules say; a queue that

@@ -10,7 +10,7 @@ from pathlib import Path
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, Options, answer_standard
-from lavactl.personal import census, daemons, life, making, record, toolbox
+from lavactl.personal import census, daemons, life, making, record, site_files, toolbox
 from lavactl.personal import directory as files
 from lavactl.personal.network import HOSTS_MAX
 from lavactl.personal.options import cluster_directory, number, parse, value
@@ -52,6 +52,9 @@ def main(argv: list[str], io: Io) -> int:
         cluster = making.make(directory, wishes, io.user_name()) if is_new else record.existing(directory)
         if not is_new:
             _say_what_is_ignored(options, cluster, io)
+        elif wishes.lsf_files is not None:
+            for note in wishes.lsf_files.notes:
+                io.error(note)
         cluster = _start(directory, cluster)
     _describe(directory, cluster, io)
     return 0
@@ -64,7 +67,7 @@ def _wishes(options: Options, io: Io) -> making.Wishes:
         slots=number(options, "slots", 1, SLOTS_MAX) or os.cpu_count() or 1,
         gpus=number(options, "simulate-gpus", 0, GPUS_MAX) or 0,
         database=value(options, "db"),
-        lsf_files=None if source is None else named_directory(source, io),
+        lsf_files=None if source is None else site_files.find(named_directory(source, io)),
     )
 
 
@@ -128,5 +131,5 @@ def _describe(directory: Path, cluster: record.Cluster, io: Io) -> None:
             "Namespaces are closed here: its hosts are loopback addresses, and MPI over several hosts is left out."
         )
     if os.geteuid() == 0 and (closed := toolbox.closed_to_others(cluster.commands / "bsub", Path(sys.executable))):
-        io.print(f"Only root can use it: {closed} is closed to other users.")
+        io.print(f"Other users than root cannot use it: lava's programs are below {closed}, which is closed to them.")
     io.print(f'To use it in this shell:  eval "$(lavactl env --dir {toolbox.shell_word(str(directory))})"')

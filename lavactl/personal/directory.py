@@ -31,7 +31,6 @@ _LSF_CONF_TEXT = """\
 LSF_UNIT_FOR_LIMITS=MB
 LSB_BSUB_PARSE_SCRIPT=Y
 """
-LSF_FILES = ("lsf.conf", "lsf.shared", "lsf.cluster.*", "lsb.*")
 OWN_FILES = ("lava.conf", "lsf.conf", "ca", "master.key", "master.pem", "ticket", "tickets", "database")
 
 _COMMENTS = {
@@ -130,18 +129,6 @@ def create(directory: Path, settings: Settings, ticket_days: float = TICKET_DAYS
         write_public(directory / conffile.FILE_NAME, text)
     except OSError as error:
         raise CommandError(f"The cluster directory {directory} cannot be made: {error.strerror}.") from error
-
-
-def copy_lsf_files(source: Path, directory: Path) -> None:
-    """LSF's own files from a site's directory, so that they can be tried out here; CommandError when there are none."""
-    try:
-        found = sorted(path for pattern in LSF_FILES for path in source.glob(pattern) if path.is_file())
-        if not found:
-            raise CommandError(f"{source} holds none of LSF's files (lsb.queues, lsb.params, lsf.conf, ...).")
-        for path in found:
-            write_public(directory / path.name, path.read_text(encoding="utf-8", errors="replace"))
-    except OSError as error:
-        raise CommandError(f"The files of {source} cannot be copied: {error.strerror}.") from error
 
 
 def _write_authority(directory: Path, cluster: str) -> None:

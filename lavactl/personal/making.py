@@ -13,8 +13,9 @@ from pathlib import Path
 
 from lavactl.errors import CommandError
 from lavactl.personal import directory as files
-from lavactl.personal import ground, network
+from lavactl.personal import ground, network, site_files
 from lavactl.personal.record import Cluster, Mode, save
+from lavactl.personal.site_files import SiteFiles
 from lavactl.personal.toolbox import closed_to_others
 from protos.tls import TrustError, check_host_name, join_address
 
@@ -31,7 +32,7 @@ class Wishes:
     slots: int
     gpus: int
     database: str | None
-    lsf_files: Path | None = None  # a directory whose LSF configuration is copied
+    lsf_files: SiteFiles | None = None  # a site's own configuration, to be copied
 
 
 def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
@@ -69,7 +70,7 @@ def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
     )
     files.create(directory, settings)
     if wishes.lsf_files is not None:
-        files.copy_lsf_files(wishes.lsf_files, directory)
+        site_files.copy(wishes.lsf_files, directory)
     for name, mode_bits in (("log", 0o755), ("hosts", 0o755)):
         files.make_directory(directory / name, mode_bits)
     save(directory, cluster)

@@ -29,6 +29,10 @@ class Accounts:
             self._users[name] = _is_user(name)
         return self._users[name]
 
+    def known_users(self) -> list[str]:
+        """Those that can be listed; a directory service may not tell all of its own."""
+        return [account.pw_name for account in pwd.getpwall()]
+
     def group(self, name: str) -> frozenset[str] | None:
         """Members of a Unix group, those for whom it is the first one among them; None when there is none."""
         if name not in self._groups:

@@ -179,6 +179,7 @@ def read_administrators(document: Document, site: Site) -> frozenset[str]:
                 found |= users.names
             except Wrong as error:
                 site.wrong(cell, f"ADMINISTRATORS = {cell.text}: {error}")
+            site.warn_of_strangers(cell)
     return found
 
 
@@ -195,6 +196,7 @@ def _resource_map(document: Document, site: Site) -> list[ResourceInstance]:
                 instances += instances_of(name, location, site)
             except Wrong as error:
                 site.wrong(row["LOCATION"], f"{name}: LOCATION = {location}: {error}")
+            site.warn_of_strangers(row["LOCATION"])
     return instances
 
 

@@ -2,22 +2,20 @@
 
 ``Begin Name`` ... ``End Name`` hold either KEY = value lines (vertical) or a line of keywords with one row an item
 (horizontal; a cell with blanks stands in parentheses). ``#`` begins a comment, ``\\`` at the end of a line continues
-it. lsf.conf is NAME=VALUE lines without sections. ``#INCLUDE "file"`` reads another file in its place; blocks that
-depend on the time (``#if time(...)``) are refused, not guessed at. Nothing is interpreted here; complaints carry file
-and line.
+it. lsf.conf is NAME=VALUE lines without sections. A mistake is told once and where it is: a section whose Begin or End
+is missing is read all the same. Nothing is interpreted here; complaints carry file and line.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+
+from lavad.config.lines import Line, logical_lines, text_of, unquoted
 
 _BEGIN = re.compile(r"begin\s+(\w+)\s*$", re.IGNORECASE)
 _END = re.compile(r"end\s+(\w+)\s*$", re.IGNORECASE)
 _SETTING = re.compile(r"([A-Za-z_][\w/]*)\s*=\s*(.*)$", re.DOTALL)
-_DIRECTIVE = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif|include)\b\s*(.*)$", re.IGNORECASE)
-_INCLUDES_MAX = 8  # files that include files; more is a circle
 _CELL = re.compile(r"\s*(?:\(((?:[^()]|\([^()]*\))*)\)|\"([^\"]*)\"|(\S+))")
 
 
@@ -41,14 +39,6 @@ class Cell:
     text: str
     line: int
     file: str = ""
-
-
-class Line(NamedTuple):
-    """A line of meaning: comments gone, continued ones joined; where its first physical line stands."""
-
-    file: str
-    number: int
-    text: str
 
 
 Row = dict[str, Cell]
@@ -78,37 +68,43 @@ class Document:
         return (section for section in self.sections if section.name.lower() == name.lower())
 
 
-def read(path: Path) -> Document:
+def read(path: Path, *, has_sections: bool = True) -> Document:
     """A file's document. A file that can't be read is a complaint, not an exception."""
     try:
-        text = _text_of(path)
+        text = text_of(path)
     except OSError as error:
         return Document(str(path), complaints=[Complaint(str(path), 0, f"{error.strerror}")])
-    return parse(text, str(path))
+    return parse(text, str(path), has_sections=has_sections)
 
 
-def _text_of(path: Path) -> str:
-    """Names are ASCII; an odd byte in a comment or description is no reason to refuse a file. No system call takes a
-    NUL."""
-    return path.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+def parse(text: str, file: str, *, has_sections: bool = True) -> Document:
+    """The document in a text; ``file`` is what complaints call it.
 
-
-def parse(text: str, file: str) -> Document:
-    """The document in a text; ``file`` is what complaints call it."""
+    Args:
+        has_sections: lines outside any section are a mistake, told once for those that stand together.
+    """
     document = Document(file)
-    lines = list(_logical_lines(document, text, file, 0))
-    at = 0
+    lines = list(logical_lines(text, file, lambda line, about: _complain(document, line, about)))
+    at, stray = 0, list[Line]()
     while at < len(lines):
         line = lines[at]
-        begin = _BEGIN.match(line.text)
+        begin, end = _BEGIN.match(line.text), _END.match(line.text)
         if begin:
+            _astray(document, stray)
+            stray = []
             at = _section(document, lines, at, begin[1])
             continue
-        if _END.match(line.text):
+        if end and stray:
+            _without_begin(document, stray, line, end[1])
+            stray = []
+        elif end:
             _complain(document, line, f"{line.text!r} has no Begin before it")
+        elif has_sections:
+            stray.append(line)
         else:
             _outside(document, line)
         at += 1
+    _astray(document, stray)
     return document
 
 
@@ -116,67 +112,34 @@ def _complain(document: Document, line: Line, text: str) -> None:
     document.complaints.append(Complaint(line.file, line.number, text))
 
 
-def _logical_lines(document: Document, text: str, file: str, depth: int) -> Iterator[Line]:
-    """Lines without comments and blanks, continued ones joined; included files in the place of their line."""
-    pending, first, conditions = "", 0, 0
-    for number, raw in enumerate(text.splitlines(), start=1):
-        directive = _DIRECTIVE.match(raw.strip())
-        if directive:
-            word = directive[1].lower()
-            if word == "include":
-                yield from _included(document, Line(file, number, directive[2].strip()), depth)
-            else:
-                conditions = _conditional(document, Line(file, number, word), conditions)
-            continue
-        line = raw.split("#", 1)[0].rstrip()
-        if conditions:
-            continue
-        if not pending:
-            first = number
-        if line.endswith("\\"):
-            pending += line[:-1].strip() + " "
-            continue
-        whole = (pending + line.strip()).strip()
-        pending = ""
-        if whole:
-            yield Line(file, first, whole)
-    if pending.strip():
-        yield Line(file, first, pending.strip())
-    if conditions:
-        _complain(document, Line(file, 0, ""), "an #if has no #endif")
+def _astray(document: Document, lines: list[Line]) -> None:
+    """Say of lines that stand together outside any section where they begin."""
+    if lines:
+        more = len(lines) - 1
+        others = f" and {more} more line{'s' if more > 1 else ''} stand" if more else " stands"
+        what = f"{lines[0].text[:40]!r}{others} outside any section"
+        _complain(document, lines[0], f"{what}; expected 'Begin SECTION' before")
 
 
-def _conditional(document: Document, line: Line, depth: int) -> int:
-    """How deep in conditions the next line is. What depends on the time is refused: it would have to change by
-    itself."""
-    if line.text.startswith("if"):
-        if not depth:
-            _complain(
-                document,
-                line,
-                "#if: lava does not change its configuration by the clock; expected the lines for all times "
-                "(RUN_WINDOW, DISPATCH_WINDOW and the LAVA_WINDOW of a limit depend on the time)",
-            )
-        return depth + 1
-    if not depth:
-        _complain(document, line, f"#{line.text} has no #if before it")
-        return 0
-    return depth - (line.text == "endif")
+def _without_begin(document: Document, body: list[Line], end: Line, name: str) -> None:
+    """A section whose Begin is missing or misspelt is read all the same, so that nothing else misses it."""
+    if _names_alone(body[0], name):
+        _complain(document, body[0], f"expected 'Begin {name}', found {body[0].text!r}")
+        body = body[1:]
+    else:
+        _complain(document, body[0], f"expected 'Begin {name}' before this line: {end.text!r} is on line {end.number}")
+    _keep(document, Section(name, end.number, end.file), body)
 
 
-def _included(document: Document, line: Line, depth: int) -> Iterator[Line]:
-    name = _unquoted(line.text)
-    path = Path(line.file).parent / name
-    if not name or depth >= _INCLUDES_MAX:
-        problem = "expected a file's name" if not name else f"more than {_INCLUDES_MAX} files include one another"
-        _complain(document, line, f"#INCLUDE: {problem}")
-        return
-    try:
-        text = _text_of(path)
-    except OSError as error:
-        _complain(document, line, f"#INCLUDE: {path}: {error.strerror}")
-        return
-    yield from _logical_lines(document, text, str(path), depth + 1)
+def _names_alone(line: Line, name: str) -> bool:
+    """Is it one word and the name of a section: a misspelt Begin or End?"""
+    words = line.text.lower().split()
+    return len(words) == 2 and words[1] == name.lower()
+
+
+def _keep(document: Document, section: Section, body: list[Line]) -> None:
+    _fill(document, section, body)
+    document.sections.append(section)
 
 
 def _outside(document: Document, line: Line) -> None:
@@ -184,11 +147,7 @@ def _outside(document: Document, line: Line) -> None:
     if found is None:
         _complain(document, line, f"expected 'Begin SECTION' or NAME=VALUE, found {line.text[:40]!r}")
         return
-    document.settings[found[1].upper()] = Cell(_unquoted(found[2].strip()), line.number, line.file)
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+    document.settings[found[1].upper()] = Cell(unquoted(found[2].strip()), line.number, line.file)
 
 
 def _section(document: Document, lines: list[Line], at: int, name: str) -> int:
@@ -203,15 +162,27 @@ def _section(document: Document, lines: list[Line], at: int, name: str) -> int:
         if end:
             if end[1].lower() != name.lower():
                 _complain(document, line, f"'End {end[1]}' closes 'Begin {name}' of line {section.line}")
-            _fill(document, section, body)
-            document.sections.append(section)
+            _keep(document, section, body)
             return at + 1
         if _BEGIN.match(line.text):
             break
         body.append(line)
         at += 1
-    _complain(document, begin, f"'Begin {name}' has no 'End {name}'")
+    _without_end(document, section, body, lines[at] if at < len(lines) else None)
     return at
+
+
+def _without_end(document: Document, section: Section, body: list[Line], following: Line | None) -> None:
+    """A section whose End is missing or misspelt is read all the same."""
+    name = section.name
+    if body and _names_alone(body[-1], name):
+        _complain(document, body[-1], f"expected 'End {name}', found {body[-1].text!r}")
+        body = body[:-1]
+    else:
+        where = "" if following is None else f" before {following.text!r} on line {following.number}"
+        begin = Line(section.file, section.line, "")
+        _complain(document, begin, f"'Begin {name}' has no 'End {name}'{where}")
+    _keep(document, section, body)
 
 
 def _fill(document: Document, section: Section, body: list[Line]) -> None:
@@ -229,11 +200,13 @@ def _vertical(document: Document, body: list[Line]) -> Row:
         found = _SETTING.match(line.text)
         if found is None:
             _complain(document, line, f"expected KEY = value, found {line.text[:40]!r}")
+        elif found[1].upper() in row and line.is_conditional:
+            continue  # the value for all times counts
         elif found[1].upper() in row:
             before = row[found[1].upper()].line
             _complain(document, line, f"{found[1]} is set a second time; it was set on line {before}")
         else:
-            value = _unquoted(found[2].strip())
+            value = unquoted(found[2].strip())
             row[found[1].upper()] = Cell("" if value in ("-", "()") else value, line.number, line.file)
     return row
 

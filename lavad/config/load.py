@@ -98,18 +98,27 @@ class _Reader:
 
     def open_conf(self) -> None:
         """lsf.conf, which says where the rest is."""
-        document = self._read(self.directory / "lsf.conf")
+        document = self._read(self.directory / "lsf.conf", has_sections=False)
         if document is None:
             return
         fields = conf.read_conf(document, self.site)
-        self.confdir = self.directory / fields.get("confdir", "")
-        self.lsb_confdir = self.directory / fields.get("lsb_confdir", "")
+        self.confdir = self._place("LSF_CONFDIR", fields.get("confdir", ""), document)
+        self.lsb_confdir = self._place("LSB_CONFDIR", fields.get("lsb_confdir", ""), document)
         self.gpu_requirement = fields.get("gpu_requirement", "")
 
-    def _read(self, path: Path) -> Document | None:
+    def _place(self, name: str, named: str, document: Document) -> Path:
+        """A directory that lsf.conf names; its own where that one is not there, as in a copy made elsewhere."""
+        path = self.directory / named
+        if path.is_dir() or not self.directory.is_dir():
+            return path
+        cell = document.settings[name]
+        self.site.warn(cell, f"{name} = {named}: there is no such directory; files beside lsf.conf count")
+        return self.directory
+
+    def _read(self, path: Path, *, has_sections: bool = True) -> Document | None:
         if not path.is_file():
             return None
-        document = read(path)
+        document = read(path, has_sections=has_sections)
         self.files.append(str(path))
         self.site.complaints += document.complaints
         return document

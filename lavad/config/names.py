@@ -110,7 +110,8 @@ def user_word(word: str, site: Site) -> Names:
         raise Wrong(f"{word}: there is no such user group")
     if not _NAME.match(name):
         raise Wrong(f"{word}: expected the name of a user or group")
-    return Names(False, frozenset((name,)))  # accounts may exist on other hosts only
+    site.nobodies.append(name)  # accounts may exist on other hosts only, and groups elsewhere: worth a warning
+    return Names(False, frozenset((name,)))
 
 
 def hosts(text: str, site: Site) -> Names:
@@ -190,10 +191,14 @@ def resolve_groups(
             raise Wrong(f"{' contains '.join([*under_way[under_way.index(name) :], name])}: a circle")
         if name not in known:
             under_way.append(name)
+            outer = site.strangers, site.nobodies
+            site.strangers, site.nobodies = [], []
             try:
                 known[name] = _members(name, members[name].text, word, external, site)
             finally:
                 under_way.pop()
+                site.warn_of_strangers(members[name])
+                site.strangers, site.nobodies = outer
         return known[name]
 
     def word(text: str) -> Names:
@@ -206,7 +211,6 @@ def resolve_groups(
         except Wrong as error:
             known[name] = NOBODY
             site.wrong(cell, f"group {name}: {error}")
-        site.warn_of_strangers(cell)
 
 
 def _members(name: str, text: str, word: Callable[[str], Names], external: str, site: Site) -> Names:

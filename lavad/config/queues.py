@@ -69,6 +69,12 @@ def _administrators(text: str, site: Site) -> Fields:
     return {"administrators": found.names}
 
 
+def _default_group(text: str, site: Site) -> Fields:
+    name = text.strip()
+    names.user_word(name, site)
+    return {"user_group_default": name}
+
+
 def _interactive(text: str) -> str:
     word = text.strip().lower()
     if word in ("only", "yes", "no", "y", "n"):
@@ -238,7 +244,7 @@ QUEUE: Table = {
     "JOB_ACCEPT_INTERVAL": Honoured(
         lambda text, site: {"accept_interval": v.integer(text) * site.turn_s}, "turns between two starts on one host",
     ),
-    "DEFAULT_USER_GROUP": sets("user_group_default", str.strip, "for jobs without `-G`"),
+    "DEFAULT_USER_GROUP": Honoured(_default_group, "for jobs without `-G`"),
     **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT"), Ignored("not enforced")),
     "DEFAULT_HOST_SPEC": Ignored("limits are never scaled by CPU factors"),
     "NEW_JOB_SCHED_DELAY": Ignored("a new job is looked at at once"),

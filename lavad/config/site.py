@@ -16,6 +16,8 @@ from lavad.config.values import Wrong
 from lavad.core.policy import HostRule, Names, Resource, Share
 
 Fields = dict[str, Any]
+NEAR = 0.75  # how alike a name must be to be what was meant: one letter of four
+NAMED_MAX = 5  # so many unknown names are told of one line
 
 
 class Fate(Enum):
@@ -79,6 +81,7 @@ class Site:
     queue_names: frozenset[str] = frozenset()
     unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
     strangers: list[str] = field(default_factory=list)  # hosts named just now that lsf.cluster does not list
+    nobodies: list[str] = field(default_factory=list)  # users or groups named just now that are neither
 
     def wrong(self, cell: Cell, text: str) -> None:
         """An error: this configuration can't be used."""
@@ -89,12 +92,28 @@ class Site:
         self.complaints.append(Complaint(cell.file, cell.line, text, is_fatal=False))
 
     def warn_of_strangers(self, cell: Cell) -> None:
-        """Say which hosts the last list named that are in no Host section, where there is one."""
+        """Say which hosts the last list named that are in no Host section, where there is one, and which users and
+        groups that nobody knows."""
         if self.strangers:
             first, *others = dict.fromkeys(self.strangers)
             more = f" and {len(others)} more" if others else ""
             self.warn(cell, f"{first}{more}: no host of lsf.cluster; counts once such a host has joined")
             self.strangers = []
+        if self.nobodies:
+            self._warn_of_nobodies(cell, list(dict.fromkeys(self.nobodies)))
+            self.nobodies = []
+
+    def _warn_of_nobodies(self, cell: Cell, names: list[str]) -> None:
+        """Names near to a known one have a line each; of others the first few are named."""
+        known = [*self.user_groups, *self.accounts.known_users()]
+        near = {name: close[0] for name in names if (close := difflib.get_close_matches(name, known, 1, NEAR))}
+        what = "no user of this host and no user group; counts once there is such a user"
+        for name, meant in near.items():
+            self.warn(cell, f"{name}: {what}; did you mean {meant}?")
+        far = [name for name in names if name not in near]
+        if far:
+            more = f" and {len(far) - NAMED_MAX} more" if len(far) > NAMED_MAX else ""
+            self.warn(cell, f"{' '.join(far[:NAMED_MAX])}{more}: {what}")
 
     def note(self, cell: Cell, name: str, fate: Fate, text: str = "") -> None:
         """What became of a setting."""
@@ -133,7 +152,8 @@ class Site:
         except Wrong as error:
             self.wrong(cell, f"{name} = {_short(cell.text)}: {error}")
             return
-        self.warn_of_strangers(cell)
+        finally:
+            self.warn_of_strangers(cell)
         for field_name, value in found.items():
             before = fields.get(field_name)
             fields[field_name] = before + value if isinstance(before, tuple) and field_name == "thresholds" else value
@@ -163,7 +183,7 @@ def required(row: Row, name: str, section: Section, site: Site) -> str:
 
 
 def check_sections(document: Document, known: Mapping[str, Table | Ignored], site: Site) -> None:
-    """Complain about sections that a file does not have in LSF, and about settings outside any section."""
+    """Complain about sections that a file does not have in LSF."""
     names = {name.lower(): name for name in known}
     for section in document.sections:
         name = names.get(section.name.lower())
@@ -174,5 +194,3 @@ def check_sections(document: Document, known: Mapping[str, Table | Ignored], sit
         meaning = known[name]
         if isinstance(meaning, Ignored):
             site.note(cell, f"section {name}", Fate.IGNORED, meaning.reason)
-    for name, cell in document.settings.items():
-        site.wrong(cell, f"{name} stands outside any section; expected 'Begin SECTION' before it")

@@ -108,6 +108,7 @@ def _resolve_shares(cells: Mapping[str, Cell], site: Site) -> None:
             resolve(name, ())
         except Wrong as error:
             site.wrong(cell, f"group {name}: USER_SHARES: {error}")
+        site.warn_of_strangers(cell)
 
 
 def _rules(document: Document, site: Site) -> Fields:
@@ -139,4 +140,5 @@ def _is_known(name: str, must_be_group: bool, cell: Cell, site: Site) -> bool:
     except Wrong as error:
         site.wrong(cell, f"USER_NAME = {cell.text}: {error}")
         return False
+    site.warn_of_strangers(cell)
     return True

@@ -27,6 +27,16 @@ class MadeUp(Accounts):
         return ["ivy", "jan"] if kind == "-u" else ["h1", "h2"]
 
 
+class Few(MadeUp):
+    """Of all the world only these have accounts."""
+
+    def is_user(self, name: str) -> bool:
+        return name in self.known_users()
+
+    def known_users(self) -> list[str]:
+        return ["alice", "bob", "carol"]
+
+
 def write(directory: Path, files: Mapping[str, str]) -> Path:
     """Files of these texts in a directory."""
     for name, text in files.items():
@@ -36,9 +46,14 @@ def write(directory: Path, files: Mapping[str, str]) -> Path:
     return directory
 
 
-def loaded(directory: Path, files: Mapping[str, str] | None = None, base: Policy | None = None) -> Loaded:
+def loaded(
+    directory: Path,
+    files: Mapping[str, str] | None = None,
+    base: Policy | None = None,
+    accounts: Accounts | None = None,
+) -> Loaded:
     """What these files come to."""
-    return load(write(directory, files or {}), base or Policy(), "c1", MadeUp())
+    return load(write(directory, files or {}), base or Policy(), "c1", accounts or MadeUp())
 
 
 def policy_of(directory: Path, files: Mapping[str, str]) -> Policy:

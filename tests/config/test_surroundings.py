@@ -1,17 +1,14 @@
 """What the files are read with: directories, accounts of this machine, egroup, the time zone."""
 
-import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from lavactl.errors import CommandError
-from lavactl.personal.directory import copy_lsf_files
 from lavad.config import accounts, load
 from lavad.config.accounts import Accounts
 from lavad.config.values import Wrong
-from tests.config.files import SITE, write
+from tests.config.files import loaded, said, write
 
 
 def test_where_the_files_are(tmp_path: Path) -> None:
@@ -76,9 +73,17 @@ def test_the_local_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     load.local_zone.cache_clear()
 
 
-def test_a_sites_files_are_copied(tmp_path: Path) -> None:
-    """For a personal cluster; a directory without any is refused."""
-    copy_lsf_files(SITE, tmp_path)
-    assert sorted(os.listdir(tmp_path)) == sorted(os.listdir(SITE))
-    with pytest.raises(CommandError, match="holds none of LSF's files"):
-        copy_lsf_files(tmp_path / "nothing", tmp_path)
+def test_a_tree_copied_from_elsewhere(tmp_path: Path) -> None:
+    """Directories that lsf.conf names and that are not here: the files beside it count, with a warning."""
+    found = loaded(tmp_path, {
+        "lsf.conf": "LSF_CONFDIR=/no/such/conf\nLSB_CONFDIR=/no/such/lsbatch\n",
+        "lsf.shared": "Begin Cluster\nClusterName\nmill\nEnd Cluster\n",
+        "lsf.cluster.mill": "Begin Host\nHOSTNAME model type server RESOURCES\nh1 ! ! 1 ()\nEnd Host\n",
+        "lsbatch/mill/configdir/lsb.queues": "Begin Queue\nQUEUE_NAME = night\nEnd Queue\n",
+    })  # fmt: skip
+    assert said(found) == [
+        "lsf.conf:1: LSF_CONFDIR = /no/such/conf: there is no such directory; files beside lsf.conf count",
+        "lsf.conf:2: LSB_CONFDIR = /no/such/lsbatch: there is no such directory; files beside lsf.conf count",
+    ]
+    assert found.policy.known_hosts == {"h1"}
+    assert "night" in [queue.name for queue in found.policy.queues]

@@ -103,6 +103,26 @@ def test_indented_directives_are_reported_and_ignored(desk: Desk) -> None:
     ]
 
 
+def test_a_script_written_on_windows(desk: Desk) -> None:
+    """Its lines are taken without their CR: directives, interpreter and commands; a note says so."""
+    script = "#!/bin/sh\r\n#BSUB -J wave -n 2\r\n./wave\r\n"
+    result = desk.type("bsub", stdin=script.encode())
+    assert desk.spec.command == "#!/bin/sh\n#BSUB -J wave -n 2\n./wave\n"
+    assert desk.spec.name == "wave"
+    assert "The lines of the job script end in CR LF, as on Windows: they are taken without the CR.\n" in result.err
+
+
+def test_a_program_written_on_windows(desk: Desk, tmp_path: Path) -> None:
+    """It would start from its file, where nothing can be taken away: refused, with what mends it."""
+    path = tmp_path / "job.sh"
+    path.write_bytes(b"#!/bin/sh\r\n./wave\r\n")
+    path.chmod(0o755)
+    assert desk.type("bsub", str(path), "arg").err == (
+        f"{path}: its first line ends in CR LF, so nothing could start it; sed -i 's/\\r$//' mends that."
+        " Job not submitted.\n"
+    )
+
+
 def test_several_requirements_are_joined(desk: Desk) -> None:
     """lsf.md 1.2: -R is repeatable and and-ed; a bare condition gets its select beside others."""
     desk.type("bsub", "-R", "mem>500 order[ut]", "-R", "rusage[mem=64.0]", "-R", "span[hosts=1]", "x")

@@ -1,0 +1,168 @@
+"""Physical lines of a configuration file to lines of meaning: comments gone, continued ones joined, files included.
+
+``#INCLUDE "file"`` reads another file in its place. Blocks that depend on the time (``#if time(...)``) are refused with
+one complaint for each; their first branch is read all the same and marked, so that what stands in it is not missed
+elsewhere. Comments that begin with such a word (``# If a queue ...``) are comments.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+_DIRECTIVE = re.compile(r"#(\s*)(if|ifdef|ifndef|elif|else|endif|include)\b\s*(.*)$", re.IGNORECASE)
+_CONDITION = re.compile(r"[!(]|\w+\s*\(|\S*$")  # `#if you want more` is a comment, `#if tme(8:00-9:00)` a mistake
+_EDGE = re.compile(r"(?:begin|end)\s+\w+\s*$", re.IGNORECASE)
+_INCLUDES_MAX = 8  # files that include files; more is a circle
+_BY_THE_CLOCK = (
+    "#if: lava does not change its configuration by the clock; expected the lines for all times "
+    "(RUN_WINDOW, DISPATCH_WINDOW and the LAVA_WINDOW of a limit depend on the time)"
+)
+
+
+class Line(NamedTuple):
+    """A line of meaning and where its first physical line stands."""
+
+    file: str
+    number: int
+    text: str
+    is_conditional: bool = False  # it stands in the first branch of an #if
+
+
+class Complain(Protocol):
+    """How a mistake on a line is told."""
+
+    def __call__(self, line: Line, text: str) -> None: ...
+
+
+class Directive(NamedTuple):
+    """``#word rest``."""
+
+    number: int
+    word: str
+    rest: str
+
+
+def text_of(path: Path) -> str:
+    """Names are ASCII; an odd byte in a comment or description is no reason to refuse a file. No system call takes a
+    NUL."""
+    return path.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def unquoted(text: str) -> str:
+    """Without the pair of double quotes around all of it."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+
+
+def logical_lines(text: str, file: str, complain: Complain, depth: int = 0) -> Iterator[Line]:
+    """Lines without comments and blanks; included files in the place of their line.
+
+    Args:
+        depth: how many files include this one.
+    """
+    raws = text.splitlines()
+    conditions = _Conditions(file, raws, complain)
+    pending, first = "", 0
+    for number, raw in enumerate(raws, start=1):
+        directive = _directive(raw, number, conditions.depth)
+        if directive is not None and directive.word != "include":
+            conditions.turn(directive)
+            continue
+        if conditions.is_left_out(raw):
+            continue
+        if directive is not None:
+            yield from _included(Line(file, number, directive.rest), complain, depth)
+            continue
+        line = raw.split("#", 1)[0].rstrip()
+        if not pending:
+            first = number
+        if line.endswith("\\"):
+            pending += line[:-1].strip() + " "
+            continue
+        whole = (pending + line.strip()).strip()
+        pending = ""
+        if whole:
+            yield Line(file, first, whole, conditions.depth > 0)
+    if pending.strip():
+        yield Line(file, first, pending.strip())
+
+
+def _directive(raw: str, number: int, depth: int) -> Directive | None:
+    """What a line directs; None for other lines and for comments that only begin alike."""
+    found = _DIRECTIVE.match(raw.strip())
+    if found is None:
+        return None
+    blank, word, rest = found[1], found[2].lower(), found[3].strip()
+    is_meant = not blank
+    if word == "include":
+        is_meant = not blank or rest[:1] == '"'
+    elif word.startswith("if"):
+        is_meant = bool(_CONDITION.match(rest)) if not blank else bool(re.match(r"time\s*\(", rest))
+    elif blank:
+        is_meant = depth > 0 and (word == "elif" or not rest)
+    return Directive(number, word, rest) if is_meant else None
+
+
+class _Conditions:
+    """Where in ``#if`` blocks a file's reader is, and which of their lines count."""
+
+    def __init__(self, file: str, raws: list[str], complain: Complain) -> None:
+        self._file, self._complain = file, complain
+        self._open_ends = _without_end(raws)
+        self._stack: list[int] = []  # the lines of the #if that are open
+        self._other_branch = 0  # in an #else or #elif, at this depth
+
+    @property
+    def depth(self) -> int:
+        return len(self._stack)
+
+    def turn(self, directive: Directive) -> None:
+        """Go past an ``#if``, ``#else``, ``#elif`` or ``#endif``."""
+        line = Line(self._file, directive.number, directive.word)
+        if directive.word.startswith("if"):
+            self._stack.append(directive.number)
+            has_no_end = directive.number in self._open_ends
+            if self.depth == 1 or has_no_end:
+                self._complain(line, _BY_THE_CLOCK + ("; this one has no #endif" if has_no_end else ""))
+        elif not self._stack:
+            self._complain(line, f"#{directive.word} has no #if before it")
+        elif directive.word == "endif":
+            self._stack.pop()
+            if self.depth < self._other_branch:
+                self._other_branch = 0
+        elif not self._other_branch:
+            self._other_branch = self.depth
+
+    def is_left_out(self, raw: str) -> bool:
+        """Does a line stand in another branch than the first? Without an ``#endif`` that ends with its section."""
+        if self._other_branch and self._stack[self._other_branch - 1] in self._open_ends and _EDGE.match(raw.strip()):
+            del self._stack[self._other_branch - 1 :]
+            self._other_branch = 0
+        return bool(self._other_branch)
+
+
+def _without_end(raws: list[str]) -> frozenset[int]:
+    """The lines of every ``#if`` that no ``#endif`` closes."""
+    waiting: list[int] = []
+    for number, raw in enumerate(raws, start=1):
+        directive = _directive(raw, number, len(waiting))
+        if directive is not None and directive.word.startswith("if"):
+            waiting.append(number)
+        elif directive is not None and directive.word == "endif" and waiting:
+            waiting.pop()
+    return frozenset(waiting)
+
+
+def _included(line: Line, complain: Complain, depth: int) -> Iterator[Line]:
+    name = unquoted(line.text)
+    path = Path(line.file).parent / name
+    if not name or depth >= _INCLUDES_MAX:
+        problem = "expected a file's name" if not name else f"more than {_INCLUDES_MAX} files include one another"
+        complain(line, f"#INCLUDE: {problem}")
+        return
+    try:
+        text = text_of(path)
+    except OSError as error:
+        complain(line, f"#INCLUDE: {path}: {error.strerror}")
+        return
+    yield from logical_lines(text, str(path), complain, depth + 1)
