@@ -90,7 +90,7 @@ def enter_in_pool(cluster: "Cluster", attempt: Attempt, shares: Iterable[HostSha
 def give_back_all(cluster: "Cluster", key: Key) -> None:
     """What the releases of all hosts that still hold a share of an attempt come to, at once."""
     attempt = cluster.attempts[key]
-    names, attempt.unreleased = attempt.unreleased, set()
+    names, attempt.unreleased = attempt.unreleased, frozenset()
     cluster.touched.add(key)
     hosts = [cluster.hosts[name] for name in names]
     if key in cluster.easing:
@@ -104,11 +104,11 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
     if cluster.pools:
         cluster.pools.give_back(key, shares, True)
     if attempt.over:
-        cluster.attempts.pop(key, None)
+        cluster.attempts.pop(key)
 
 
 def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> None:
-    attempt.unreleased.discard(name)
+    attempt.unreleased -= {name}
     if attempt.key in cluster.easing:
         cluster.easing.take_again(cluster.table, attempt.key, name)
         if not attempt.unreleased:
@@ -123,7 +123,7 @@ def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str, at: float)
             cluster.pools.give_back(attempt.key, (share,), not attempt.unreleased)
     resizing.host_left(cluster, attempt, name, at)
     if not attempt.unreleased and attempt.over:
-        cluster.attempts.pop(attempt.key, None)
+        cluster.attempts.pop(attempt.key)
 
 
 def _leave_attempt(cluster: "Cluster", job: Job, at: float, cpu_s: float = 0.0) -> Attempt:
@@ -133,7 +133,7 @@ def _leave_attempt(cluster: "Cluster", job: Job, at: float, cpu_s: float = 0.0) 
         charges.discharge(cluster, attempt, job.shared.queue, at, cpu_s)
     attempt.over = True
     cluster.touched.add(attempt.key)
-    cluster.staging.pop(attempt.key, None)
+    cluster.staging.pop(attempt.key)
     if cluster.runners.queues:
         cluster.runners.discard(attempt)
     if attempt.key in cluster.resizable:
@@ -141,7 +141,7 @@ def _leave_attempt(cluster: "Cluster", job: Job, at: float, cpu_s: float = 0.0) 
     if attempt.lends:
         _lend_no_more(cluster, attempt)
     if not attempt.unreleased:
-        cluster.attempts.pop(attempt.key, None)
+        cluster.attempts.pop(attempt.key)
     job.attempt = None
     return attempt
 
@@ -353,7 +353,7 @@ def element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> 
 
 
 def _host_staged(cluster: "Cluster", event: e.HostStaged) -> None:
-    cluster.attempts[event.key].staged.add(event.host)
+    cluster.attempts[event.key].staged |= {event.host}
 
 
 def _attempt_launched(cluster: "Cluster", event: e.AttemptLaunched) -> None:
@@ -363,7 +363,8 @@ def _attempt_launched(cluster: "Cluster", event: e.AttemptLaunched) -> None:
 def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, S.RUN)
-    attempt = cluster.staging.pop(event.key)
+    attempt = cluster.attempts[event.key]
+    cluster.staging.pop(event.key)
     cluster.touched.add(event.key)
     attempt.started_at, attempt.pid = event.at, event.pid
     attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
@@ -522,7 +523,7 @@ def _job_lost(cluster: "Cluster", event: e.JobLost) -> None:
     job = _holder(cluster, event.key)
     job.resume_state = job.state
     _move(cluster, job, event, S.UNKWN)
-    cluster.staging.pop(event.key, None)
+    cluster.staging.pop(event.key)
     note_running(cluster, job)
 
 

@@ -47,7 +47,7 @@ def charge(cluster: "Cluster", attempt: Attempt, shared: Shared) -> None:
 
 def discharge(cluster: "Cluster", attempt: Attempt, queue: str, now: float, cpu_s: float) -> None:
     """The job has left the attempt, having used so much CPU time."""
-    one = cluster.charges.pop(attempt.key, None)
+    one = cluster.charges.pop(attempt.key)
     if one is None:
         return
     cluster.limits.charge(one.consumer, one.allocation, -1)
@@ -76,7 +76,7 @@ def recharge(cluster: "Cluster", job: Job, shared: Shared) -> None:
     What it held before is in ``Attempt.charged_since``: slots times seconds stay what they were.
     """
     attempt = job.attempt
-    one = cluster.charges.pop(attempt.key, None) if attempt is not None else None
+    one = cluster.charges.pop(attempt.key) if attempt is not None else None
     if attempt is None or one is None:
         return
     cluster.limits.charge(one.consumer, one.allocation, -1)

@@ -14,6 +14,7 @@ from lavad.core.events import Event
 from lavad.core.indexes.dependants import Dependants
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.names import Names
+from lavad.core.indexes.paged import Paged
 from lavad.core.indexes.pending import PendingIndex
 from lavad.core.indexes.runners import Runners
 from lavad.core.limits import Limits
@@ -42,9 +43,9 @@ class Cluster:
         self.policy = policy
         self.next_job = 1
         self.jobs: dict[int, Job | ArrayRecord] = {}
-        self.attempts: dict[Key, Attempt] = {}
+        self.attempts: Paged[Attempt] = Paged()
         self.touched: set[Key] = set()  # attempts that took or gave back slots since the scheduler last asked
-        self.staging: dict[Key, Attempt] = {}  # not all hosts have answered, or the launch is not yet confirmed
+        self.staging: Paged[Attempt] = Paged()  # not all hosts have answered, or the launch is not yet confirmed
         self.resizable: dict[Key, Attempt] = {}  # started attempts that may grow and shrink
         self.resizing: dict[Key, Attempt] = {}  # those of them whose change is waited for, with a date
         self.lenders: dict[Key, Attempt] = {}  # suspended so that others may use what they hold; the first is first
@@ -57,7 +58,7 @@ class Cluster:
         self.queue_states: dict[str, QueueState] = {}
         self.limits = Limits(policy, self.table)
         self.shares = Shares(policy)
-        self.charges: dict[Key, charges.Charge] = {}  # what attempts count for, as long as their jobs hold them
+        self.charges: Paged[charges.Charge] = Paged()  # what attempts count for, as long as their jobs hold them
         self.charged: dict[str, Account] = {}  # share accounts by path whose used time has changed, until it is stored
         self.rights = Rights(policy)
         self.runners = Runners(self.rights.victims)
@@ -278,7 +279,7 @@ class Cluster:
                 if self.charges:
                     known = attempt.usage.get(name)
                     charges.note_cpu(self, attempt, usage.cpu_s - (known.cpu_s if known is not None else 0.0))
-                attempt.usage[name] = usage
+                attempt.usage = {**attempt.usage, name: usage}
 
     def observe_load(self, name: str, load: Sequence[float]) -> None:
         """Newest load indices of a host. Where jobs may have to stop for it, or go on, the next tick looks at it."""

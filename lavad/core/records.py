@@ -5,8 +5,10 @@ A pending job is one small object that shares all it can with its kind; what onl
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from lavad.core.allocations import grown
 from lavad.core.dependency import Expression
@@ -93,10 +95,24 @@ class Resizing:
 NEVER_RESIZED = Resizing()
 
 
+_NONE: frozenset[str] = frozenset()
+_NOTHING: Mapping[str, Any] = {}
+
+
+@lru_cache(maxsize=100_000)
+def _only(host: str) -> frozenset[str]:
+    return frozenset((host,))
+
+
+def _hosts_of(allocation: Allocation) -> frozenset[str]:
+    return _only(allocation[0].host) if len(allocation) == 1 else frozenset([share.host for share in allocation])
+
+
 class Attempt:
     """One dispatch: who holds what where, and how far it has come.
 
-    A host leaves ``unreleased`` only by its own word, or because nothing was ever launched there.
+    A host leaves ``unreleased`` only by its own word, or because nothing was ever launched there. There are as many
+    attempts as jobs that run: their collections are replaced, never changed, so that empty and equal ones are shared.
     """
 
     __slots__ = (
@@ -140,20 +156,20 @@ class Attempt:
         self.dispatched_at = at
         self.launched = launched  # a launch order has gone out, so something may run
         self.launch_due = 0.0  # staging must be answered by then
-        self.staged: set[str] = set()
+        self.staged: frozenset[str] = _NONE
         self.started_at = 0.0
         self.pid = 0
         self.exec_home = ""
         self.exec_cwd = ""
         self.start_reason = start_reason
-        self.unreleased = {share.host for share in allocation} if len(allocation) > 1 else {allocation[0].host}
+        self.unreleased = _hosts_of(allocation)
         self.kill_reason = ""  # a kill was asked for: TERM_ word
         self.last_signal: tuple[int, str, int] | None = None  # (signal, reason, serial): sent again at each hello
         self.doomed = ""  # the attempt has failed as a whole: why; it is ended as soon as its lead host can be reached
         self.again = False  # nothing is wrong with it: as soon as it has ended the job waits again, rerunnable or not
         self.held_again = False  # ... in PSUSP
         self.excludes = ""  # ... and does not come back to this host
-        self.suspended: dict[str, str] = {}  # causes, and what people read of each; empty: it may run
+        self.suspended: Mapping[str, str] = _NOTHING  # causes, and what people read of each; empty: it may run
         self.suspended_at = 0.0
         self.lends: tuple[str, ...] = ()  # what of its shares others may use while it is suspended
         self.preemptions = 0  # how often it was suspended for others
@@ -164,7 +180,7 @@ class Attempt:
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.resizing = NEVER_RESIZED
         self.limits_version = 0  # raised whenever its limits are changed; 0: those that it was staged with
-        self.usage: dict[str, HostUsage] = {}
+        self.usage: Mapping[str, HostUsage] = _NOTHING
 
     @property
     def lead(self) -> str:

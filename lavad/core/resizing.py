@@ -54,7 +54,7 @@ def host_left(cluster: "Cluster", attempt: Attempt, host: str, at: float) -> Non
         growth = tuple(share for share in change.growth if share.host != host)
         leaving = tuple(share for share in change.leaving if share.host != host)
         attempt.resizing = replace(change, growth=growth, leaving=leaving)
-        attempt.staged.discard(host)
+        attempt.staged -= {host}
         _note_waiting(cluster, attempt)
         _recount(cluster, attempt, before, at)
 
@@ -124,7 +124,7 @@ def _growing(cluster: "Cluster", event: e.AttemptGrowing) -> None:
     attempt.resizing = replace(
         attempt.resizing, growth=event.additions, due=event.due, reason=event.reason, joined=joined
     )
-    attempt.unreleased.update(new)
+    attempt.unreleased = attempt.unreleased.union(new)
     _rebook(cluster, attempt, (share.host for share in event.additions), slots, event.at)
     _note_waiting(cluster, attempt)
 

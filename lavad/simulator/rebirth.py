@@ -83,5 +83,5 @@ def _attempt(old: Attempt) -> Attempt:
     attempt = Attempt(old.key, old.allocation, old.dispatched_at, old.launched, old.start_reason)
     for name in ATTEMPT_FIELDS:
         setattr(attempt, name, getattr(old, name))
-    attempt.staged, attempt.unreleased = set(old.staged), set(old.unreleased)
+    attempt.staged, attempt.unreleased = old.staged, old.unreleased
     return attempt

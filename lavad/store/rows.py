@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lavad.core import events as e
 from lavad.core.charges import touched_accounts
+from lavad.core.indexes.paged import Paged
 from lavad.core.model import JobState, Key
 from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.store import values as v
@@ -29,12 +30,12 @@ class RowMaker:
     """
 
     def __init__(self) -> None:
-        self._attempts: dict[Key, Attempt] = {}
+        self._attempts: Paged[Attempt] = Paged()
         self._claims: set[tuple[int, int]] = set()
 
     def adopt(self, cluster: "Cluster") -> None:
         """Begin with the attempts of a restored cluster."""
-        self._attempts = dict(cluster.attempts)
+        self._attempts = Paged(cluster.attempts.items())
         self._claims = set(cluster.claims)
 
     def rows_for(self, events: Iterable[e.Event], cluster: "Cluster") -> Batch:
@@ -52,7 +53,7 @@ class _Turn:
 
     __slots__ = ("arrays", "attempts", "batch", "claims", "cluster", "jobs", "known")
 
-    def __init__(self, cluster: "Cluster", known: dict[Key, Attempt], claims: set[tuple[int, int]]) -> None:
+    def __init__(self, cluster: "Cluster", known: Paged[Attempt], claims: set[tuple[int, int]]) -> None:
         self.cluster = cluster
         self.known = known
         self.claims = claims
@@ -75,7 +76,7 @@ class _Turn:
         for key in self.attempts:
             attempt = cluster.attempts.get(key)
             if attempt is None:
-                self.known.pop(key, None)
+                self.known.pop(key)
                 batch.allocations[key] = None
             else:
                 batch.allocations[key] = v.allocation_row(attempt)

@@ -196,7 +196,7 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
         setattr(attempt, name, tuple(value) if name == "lends" else value)
     if words.get("size"):
         attempt.resizing = _resizing(words["size"])
-    attempt.staged, attempt.unreleased = set(json.loads(row.staged)), set(json.loads(row.unreleased))
+    attempt.staged, attempt.unreleased = frozenset(json.loads(row.staged)), frozenset(json.loads(row.unreleased))
     return attempt
 
 
@@ -271,7 +271,7 @@ def decode_reservation(content: str) -> AdvanceReservation:
     return AdvanceReservation(**values)
 
 
-def _names_text(names: set[str]) -> str:
+def _names_text(names: frozenset[str]) -> str:
     return "[" + ",".join([quote(name) for name in sorted(names)]) + "]"
 
 
