@@ -92,6 +92,12 @@ class Cluster:
             check=False,
         )
 
+    def says(self, *words: str) -> str:
+        """What a command that must succeed and complain of nothing prints, without the last line's end."""
+        done = self.run(*words)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout.rstrip("\n")
+
     def submit(self, *words: str, stdin: str | None = None) -> int:
         """bsub; the job's number."""
         done = self.run("bsub", *words, stdin=stdin)
@@ -200,3 +206,10 @@ def wait_for(condition: Callable[[], object], limit_s: float, what: str, pause_s
     while not condition():
         assert time.monotonic() < end, f"waited {limit_s} s for {what}"
         time.sleep(pause_s)
+
+
+def stands_still(path: Path) -> bool:
+    """Nobody writes to this file for half a second."""
+    before = path.stat().st_size
+    time.sleep(0.5)
+    return path.stat().st_size == before

@@ -47,7 +47,7 @@ def site(open_directory: Path) -> Iterator[Cluster]:
 
 
 def _running(cluster: Cluster, job: int) -> bool:
-    return cluster.states(job).get(0, ("", 0))[0] == "RUN"
+    return cluster.state(job) == "RUN"
 
 
 def test_the_files_are_in_force_from_the_start(site: Cluster) -> None:

@@ -1,13 +1,12 @@
 """Killing, stopping, resuming and peeking as users and administrators do it, and who may."""
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.personal import Cluster, wait_for
+from tests.acceptance.personal import Cluster, stands_still, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
@@ -17,17 +16,12 @@ DENIED = "User permission denied"
 @pytest.fixture(autouse=True)
 def _no_jobs_left(shared_cluster: Cluster) -> Iterator[None]:
     yield
-    shared_cluster.run("bkill", "-u", "all", "0")
-    wait_for(lambda: not shared_cluster.run("bjobs", "-u", "all", "-noheader").stdout, 30, "all jobs to end")
-
-
-def _state(cluster: Cluster, job: int, index: int = 0) -> str:
-    return cluster.states(job).get(index, ("", 0))[0]
+    shared_cluster.clear()
 
 
 def _running(cluster: Cluster, *words: str) -> int:
     job = cluster.submit(*words)
-    wait_for(lambda: _state(cluster, job) == "RUN", 30, "the job to run")
+    wait_for(lambda: cluster.state(job) == "RUN", 30, "the job to run")
     return job
 
 
@@ -37,13 +31,13 @@ def test_a_job_is_killed_in_whatever_state_it_is(cluster: Cluster) -> None:
     running = _running(cluster, "sleep 60")
     stopped = _running(cluster, "sleep 60")
     assert cluster.run("bstop", str(stopped)).returncode == 0
-    wait_for(lambda: _state(cluster, stopped) == "USUSP", 20, "the job to be stopped")
+    wait_for(lambda: cluster.state(stopped) == "USUSP", 20, "the job to be stopped")
     staged = cluster.submit("-n", "2", "-R", "span[ptile=1]", "sleep 60")  # killed wherever it has got to
     for job in (staged, held, running, stopped):
         done = cluster.run("bkill", str(job))
         assert (done.returncode, done.stdout) == (0, f"Job <{job}> is being terminated\n")
     for job in (staged, held, running, stopped):
-        wait_for(lambda job=job: _state(cluster, job) == "EXIT", 30, f"job {job} to end")
+        wait_for(lambda job=job: cluster.state(job) == "EXIT", 30, f"job {job} to end")
         again = cluster.run("bkill", str(job))
         assert again.returncode != 0
         assert "Job has already finished" in again.stderr
@@ -65,7 +59,7 @@ def test_a_job_is_removed_without_waiting_for_its_host(cluster: Cluster) -> None
     """bkill -r ends the job at once, and its processes follow."""
     job = _running(cluster, "trap '' INT TERM; sleep 60 & wait; sleep 60")
     assert cluster.run("bkill", "-r", str(job)).returncode == 0
-    wait_for(lambda: _state(cluster, job) in ("EXIT", "ZOMBI"), 10, "the job to be gone")
+    wait_for(lambda: cluster.state(job) in ("EXIT", "ZOMBI"), 10, "the job to be gone")
     wait_for(lambda: "ok" in cluster.run("bhosts").stdout, 10, "its host to be free")
 
 
@@ -75,18 +69,12 @@ def test_a_stopped_job_does_nothing_until_it_is_resumed(cluster: Cluster, tmp_pa
     job = _running(cluster, "-o", "/dev/null", f"(while :; do echo x >> {ticks}; sleep 0.1; done) & wait")
     wait_for(ticks.exists, 10, "the job to tick")
     assert cluster.run("bstop", str(job)).returncode == 0
-    wait_for(lambda: _state(cluster, job) == "USUSP", 10, "the state to follow")
-    wait_for(lambda: _stands_still(ticks), 10, "the ticks to end")
+    wait_for(lambda: cluster.state(job) == "USUSP", 10, "the state to follow")
+    wait_for(lambda: stands_still(ticks), 10, "the ticks to end")
     assert cluster.run("bresume", str(job)).returncode == 0
-    wait_for(lambda: _state(cluster, job) == "RUN", 10, "the state to follow")
+    wait_for(lambda: cluster.state(job) == "RUN", 10, "the state to follow")
     count = ticks.stat().st_size
     wait_for(lambda: ticks.stat().st_size > count, 10, "the ticks to go on")
-
-
-def _stands_still(path: Path) -> bool:
-    before = path.stat().st_size
-    time.sleep(0.5)
-    return path.stat().st_size == before
 
 
 def test_only_owner_and_administrator_may_touch_a_job(cluster: Cluster, account: str) -> None:
@@ -101,17 +89,17 @@ def test_only_owner_and_administrator_may_touch_a_job(cluster: Cluster, account:
             assert "secret" not in done.stdout
     wait_for(lambda: "secret" in owner.run("bpeek", str(job)).stdout, 10, "the output")
     assert "secret" in cluster.run("bpeek", str(job)).stdout
-    assert _state(cluster, job) == "RUN"
+    assert cluster.state(job) == "RUN"
     for permitted in (owner, cluster):
         for command, state in (("bstop", "USUSP"), ("bresume", "RUN")):
             assert permitted.run(command, str(job)).returncode == 0
-            wait_for(lambda state=state: _state(cluster, job) == state, 10, f"{command} to take effect")
+            wait_for(lambda state=state: cluster.state(job) == state, 10, f"{command} to take effect")
     assert cluster.run("bkill", str(job)).returncode == 0
-    wait_for(lambda: _state(cluster, job) == "EXIT", 10, "the job to end")
+    wait_for(lambda: cluster.state(job) == "EXIT", 10, "the job to end")
     assert "TERM_ADMIN" in cluster.history(job)
     mine = owner.submit("-H", "sleep 1")
     assert other.run("bkill", "-u", "all", "0").returncode != 0
-    assert _state(cluster, mine) == "PSUSP"
+    assert cluster.state(mine) == "PSUSP"
 
 
 def _socket_of(cluster: Cluster, host: str) -> str:

@@ -10,10 +10,6 @@ from tests.acceptance.personal import Cluster, wait_for
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
 
-def _state(cluster: Cluster, job: int, index: int = 0) -> str:
-    return cluster.states(job).get(index, ("", 0))[0]
-
-
 def test_a_pipeline_runs_in_its_order(cluster: Cluster, tmp_path: Path) -> None:
     """Two steps, their sum after both, one for the case that something fails; and an orphan."""
     out = tmp_path / "order"
@@ -30,8 +26,8 @@ def test_a_pipeline_runs_in_its_order(cluster: Cluster, tmp_path: Path) -> None:
     assert [line.split()[1:4] for line in parents] == [[str(first), "PSUSP", "step1"], [str(second), "PSUSP", "step2"]]
     for job in (first, second):
         assert cluster.run("bresume", str(job)).returncode == 0
-    wait_for(lambda: _state(cluster, total) == "DONE", 30, "the sum")
-    wait_for(lambda: _state(cluster, fallback) == "EXIT", 30, "the orphan's end")
+    wait_for(lambda: cluster.state(total) == "DONE", 30, "the sum")
+    wait_for(lambda: cluster.state(fallback) == "EXIT", 30, "the orphan's end")
     assert sorted(out.read_text().split()[:2]) == ["first", "second"]
     assert out.read_text().split()[2:] == ["sum"]
     assert "TERM_ORPHAN_SYSTEM" in cluster.history(fallback)
@@ -46,13 +42,13 @@ def test_array_follows_array_element_by_element(cluster: Cluster, tmp_path: Path
     use = cluster.submit("-J", "use[1-4]", "-w", 'done("make[*]")', "true")
     wait_for(lambda: sorted(index for index, (state, _) in cluster.states(use).items() if state == "DONE") == [1, 2, 4],
              30, "the elements whose predecessors are done")  # fmt: skip
-    assert _state(cluster, use, 3) == "PEND"
+    assert cluster.state(use, 3) == "PEND"
     cluster.kill("lavad")
     cluster.up()
-    assert _state(cluster, use, 3) == "PEND"
+    assert cluster.state(use, 3) == "PEND"
     go.touch()
-    wait_for(lambda: _state(cluster, use, 3) == "DONE", 30, "the last one")
-    assert _state(cluster, job, 3) == "DONE"
+    wait_for(lambda: cluster.state(use, 3) == "DONE", 30, "the last one")
+    assert cluster.state(job, 3) == "DONE"
 
 
 def test_a_job_that_can_never_start_says_so(cluster: Cluster) -> None:
@@ -73,7 +69,7 @@ def test_a_begin_time_comes(cluster: Cluster) -> None:
     assert "Job will be scheduled after " in done.stderr
     job = int(done.stdout.partition("<")[2].partition(">")[0])
     assert "The job has a specified start time;" in cluster.run("bjobs", "-l", str(job)).stdout
-    wait_for(lambda: _state(cluster, job) == "DONE", 90, "the begin time")
+    wait_for(lambda: cluster.state(job) == "DONE", 90, "the begin time")
     started = cluster.run("bjobs", "-noheader", "-o", "start_time", str(job)).stdout.strip()
     assert started == time.strftime("%b %e %H:%M", time.localtime(begin))
     assert cluster.run("bsub", "-b", "2001:1:1:0:0", "true").returncode == 255

@@ -94,7 +94,7 @@ def _round(cluster: Cluster, path: Path, rng: random.Random, disturbed: bool) ->
 
 
 def _is_over(cluster: Cluster, job: int) -> bool:
-    return cluster.states(job).get(0, ("", 0))[0] in ("DONE", "EXIT")
+    return cluster.state(job) in ("DONE", "EXIT")
 
 
 def _alive_tasks(path: Path, job: int) -> list[str]:

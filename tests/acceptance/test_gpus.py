@@ -63,7 +63,7 @@ class Site:
         return self.said(job)
 
     def state(self, job: int) -> str:
-        return self.cluster.states(job).get(0, ("", 0))[0]
+        return self.cluster.state(job)
 
     def end(self, *jobs: int) -> None:
         """Kill them, and wait."""

@@ -48,7 +48,7 @@ def site(open_directory: Path) -> Iterator[Cluster]:
 
 
 def _where(cluster: Cluster, job: int) -> str:
-    wait_for(lambda: cluster.states(job).get(0, ("", 0))[0] == "RUN", 20, f"job {job} to run")
+    wait_for(lambda: cluster.state(job) == "RUN", 20, f"job {job} to run")
     return cluster.run("bjobs", "-noheader", "-o", "exec_host", str(job)).stdout.strip()
 
 

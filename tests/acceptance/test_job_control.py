@@ -45,22 +45,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def _no_jobs_left(cluster: Cluster) -> Iterator[None]:
     yield
-    cluster.run("bkill", "-u", "all", "0")
-    wait_for(lambda: not cluster.run("bjobs", "-u", "all", "-noheader").stdout, 30, "all jobs to end")
-
-
-def _state(cluster: Cluster, job: int) -> str:
-    return cluster.states(job).get(0, ("", 0))[0]
-
-
-def _becomes(cluster: Cluster, job: int, state: str) -> None:
-    wait_for(lambda: _state(cluster, job) == state, 30, f"job {job} to be {state}")
-
-
-def _says(cluster: Cluster, *words: str) -> str:
-    done = cluster.run(*words)
-    assert (done.returncode, done.stderr) == (0, ""), done
-    return done.stdout.rstrip("\n")
+    cluster.clear()
 
 
 def _unwrapped(text: str) -> str:
@@ -72,7 +57,7 @@ def _filled(cluster: Cluster) -> list[int]:
     """Both slots are taken."""
     jobs = [cluster.submit("sleep 60") for _ in range(2)]
     for job in jobs:
-        _becomes(cluster, job, "RUN")
+        cluster.becomes(job, "RUN")
     return jobs
 
 
@@ -80,12 +65,12 @@ def test_an_exit_code_runs_a_job_again(cluster: Cluster, tmp_path: Path) -> None
     """By the queue's values; by the job's own, and then not on the same host."""
     ran = tmp_path / "ran"
     job = cluster.submit(f"echo x >> {ran}; [ $(wc -l < {ran}) -ge 3 ] || exit 77")
-    _becomes(cluster, job, "DONE")
+    cluster.becomes(job, "DONE")
     assert ran.read_text() == "x\n" * 3
     assert _unwrapped(cluster.history(job)).count("exit code 77 requeues the job") == 2
     where = tmp_path / "where"
     own = cluster.submit("-Q", "EXCLUDE(5)", f"echo $LSB_HOSTS >> {where}; [ $(wc -l < {where}) -ge 2 ] || exit 5")
-    _becomes(cluster, own, "DONE")
+    cluster.becomes(own, "DONE")
     assert sorted(where.read_text().split()) == ["lava1", "lava2"]
 
 
@@ -94,17 +79,17 @@ def test_a_job_is_requeued_by_hand(cluster: Cluster, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     job = cluster.submit(f"echo x >> {ran}; [ -e {tmp_path}/go ] || sleep 60")
     wait_for(lambda: ran.exists(), 30, "the first run")
-    assert _says(cluster, "brequeue", str(job)) == f"Job <{job}> is being requeued"
+    assert cluster.says("brequeue", str(job)) == f"Job <{job}> is being requeued"
     wait_for(lambda: ran.read_text() == "x\nx\n", 30, "the second run")
     (tmp_path / "go").touch()
-    _says(cluster, "brequeue", "-H", str(job))
-    _becomes(cluster, job, "PSUSP")
-    _says(cluster, "bresume", str(job))
-    _becomes(cluster, job, "DONE")
+    cluster.says("brequeue", "-H", str(job))
+    cluster.becomes(job, "PSUSP")
+    cluster.says("bresume", str(job))
+    cluster.becomes(job, "DONE")
     assert cluster.run("brequeue", str(job)).stderr == f"Job <{job}>: Job has already finished\n"
-    _says(cluster, "brequeue", "-d", str(job))
+    cluster.says("brequeue", "-d", str(job))
     wait_for(lambda: ran.read_text() == "x\n" * 4, 30, "the fourth run")
-    _becomes(cluster, job, "DONE")
+    cluster.becomes(job, "DONE")
     assert "TERM_REQUEUE_OWNER" in _unwrapped(cluster.history(job))
 
 
@@ -112,16 +97,16 @@ def test_jobs_change_queue_and_place(cluster: Cluster) -> None:
     """bswitch of a running and a waiting job; btop and bbot among those that wait."""
     running, _ = _filled(cluster)
     first, second, third = (cluster.submit("sleep 60") for _ in range(3))
-    assert _says(cluster, "bswitch", "later", str(running)) == f"Job <{running}> is switched to queue <later>"
-    assert _state(cluster, running) == "RUN"
-    assert f"Job <{third}> has been moved to position 1 from top." in _says(cluster, "btop", str(third))
-    _says(cluster, "bbot", str(first))
-    _says(cluster, "bkill", str(running))
-    _becomes(cluster, third, "RUN")
-    _says(cluster, "bkill", str(third))
-    _becomes(cluster, second, "RUN")
-    _says(cluster, "bswitch", "later", str(first))
-    assert _says(cluster, "bjobs", "-noheader", "-o", "queue", str(first)) == "later"
+    assert cluster.says("bswitch", "later", str(running)) == f"Job <{running}> is switched to queue <later>"
+    assert cluster.state(running) == "RUN"
+    assert f"Job <{third}> has been moved to position 1 from top." in cluster.says("btop", str(third))
+    cluster.says("bbot", str(first))
+    cluster.says("bkill", str(running))
+    cluster.becomes(third, "RUN")
+    cluster.says("bkill", str(third))
+    cluster.becomes(second, "RUN")
+    cluster.says("bswitch", "later", str(first))
+    assert cluster.says("bjobs", "-noheader", "-o", "queue", str(first)) == "later"
     assert "Job switched to queue <later>" in _unwrapped(cluster.history(first))
     assert cluster.run("bswitch", "nowhere", str(first)).returncode == 255
 
@@ -132,15 +117,15 @@ def test_parameters_are_changed(cluster: Cluster, tmp_path: Path) -> None:
     job = cluster.submit(
         "-H", "-n", "2", "-R", "span[hosts=1]", "-W", "1", "-J", "old", f"echo $LSB_DJOB_NUMPROC >{out}"
     )
-    assert _says(cluster, "bmod", "-n", "1", "-J", "new", "-Wn", str(job)) == (
+    assert cluster.says("bmod", "-n", "1", "-J", "new", "-Wn", str(job)) == (
         f"Parameters of job <{job}> are being changed"
     )
-    shown = _says(cluster, "bjobs", "-UF", str(job))
+    shown = cluster.says("bjobs", "-UF", str(job))
     assert "Job Name <new>" in shown
     assert "RUNLIMIT" not in shown
     assert "Requested Resources <span[hosts=1]>" in shown
-    _says(cluster, "bresume", str(job))
-    _becomes(cluster, job, "DONE")
+    cluster.says("bresume", str(job))
+    cluster.becomes(job, "DONE")
     assert out.read_text() == "1\n"
     late = cluster.run("bmod", "-n", "2", str(job))
     assert (late.returncode, late.stderr) == (255, f"Job <{job}>: Job has already finished. Job not modified.\n")
@@ -154,9 +139,9 @@ def test_an_administrator_forces_a_job(cluster: Cluster) -> None:
     _filled(cluster)
     never = cluster.submit("-H", "true")
     job = cluster.submit("-w", f"done({never})", "sleep 60")
-    assert _says(cluster, "brun", "-m", "lava1", str(job)) == f"Job <{job}> is being forced to run."
-    _becomes(cluster, job, "RUN")
-    assert _says(cluster, "bjobs", "-noheader", "-o", "exec_host", str(job)) == "lava1"
+    assert cluster.says("brun", "-m", "lava1", str(job)) == f"Job <{job}> is being forced to run."
+    cluster.becomes(job, "RUN")
+    assert cluster.says("bjobs", "-noheader", "-o", "exec_host", str(job)) == "lava1"
 
 
 def test_a_job_is_ended_at_its_deadline(cluster: Cluster) -> None:
@@ -165,8 +150,8 @@ def test_a_job_is_ended_at_its_deadline(cluster: Cluster) -> None:
     at = time.strftime("%Y:%m:%d:%H:%M", time.localtime(moment))
     runs = cluster.submit("-t", at, "trap 'exit 9' USR2; while :; do sleep 0.1; done")
     waits = cluster.submit("-t", at, "-H", "true")
-    wait_for(lambda: _state(cluster, waits) == "EXIT", 90, "the deadline")
-    wait_for(lambda: _state(cluster, runs) == "EXIT", 30, "the end of the running one")
+    wait_for(lambda: cluster.state(waits) == "EXIT", 90, "the deadline")
+    wait_for(lambda: cluster.state(runs) == "EXIT", 30, "the end of the running one")
     assert "TERM_DEADLINE" in cluster.history(waits)
     assert "TERM_DEADLINE" in cluster.history(runs)
 
@@ -180,9 +165,9 @@ def test_jobs_are_suspended_outside_the_run_window(cluster: Cluster, tmp_path: P
     shut = f"RUN_WINDOW = {(now.tm_hour + 6) % 24}:00-{(now.tm_hour + 7) % 24}:00"
     for window, state in ((shut, "SSUSP"), ("", "RUN")):
         cluster.reconfigure({"lsb.queues": QUEUES.format(window=window)})
-        _becomes(cluster, job, state)
+        cluster.becomes(job, state)
         if window:
-            assert "The run windows of the queue are closed" in _unwrapped(_says(cluster, "bjobs", "-l", str(job)))
+            assert "The run windows of the queue are closed" in _unwrapped(cluster.says("bjobs", "-l", str(job)))
             count = ticks.stat().st_size
             time.sleep(0.5)
             assert ticks.stat().st_size <= count + 2
@@ -198,7 +183,7 @@ def _window(hours_from_now: int, hours: int) -> str:
 def test_no_job_starts_outside_the_dispatch_windows(cluster: Cluster) -> None:
     """Those of the queue, and those of a host; what runs goes on."""
     running = cluster.submit("-m", "lava1", "sleep 60")
-    _becomes(cluster, running, "RUN")
+    cluster.becomes(running, "RUN")
     hosts = f"Begin Host\nHOST_NAME MXJ DISPATCH_WINDOW\nlava2 ! ({_window(6, 1)})\nEnd Host\n"
     cases = (
         ({"lsb.queues": QUEUES.format(window=f"DISPATCH_WINDOW = {_window(6, 1)}")}, "inactivated by its time windows"),
@@ -207,11 +192,11 @@ def test_no_job_starts_outside_the_dispatch_windows(cluster: Cluster) -> None:
     for files, reason in cases:
         cluster.reconfigure(files)
         waiting = cluster.submit("-m", "lava2", "sleep 60")
-        wait_for(lambda job=waiting, why=reason: why in _says(cluster, "bjobs", "-p", str(job)), 10, reason)
-        assert (_state(cluster, running), _state(cluster, waiting)) == ("RUN", "PEND")
+        wait_for(lambda job=waiting, why=reason: why in cluster.says("bjobs", "-p", str(job)), 10, reason)
+        assert (cluster.state(running), cluster.state(waiting)) == ("RUN", "PEND")
         cluster.reconfigure({"lsb.queues": QUEUES.format(window=""), "lsb.hosts": ""})
-        _becomes(cluster, waiting, "RUN")
-        _says(cluster, "bkill", str(waiting))
+        cluster.becomes(waiting, "RUN")
+        cluster.says("bkill", str(waiting))
 
 
 def test_a_job_that_would_outlast_the_run_window_waits(cluster: Cluster) -> None:
@@ -219,10 +204,10 @@ def test_a_job_that_would_outlast_the_run_window_waits(cluster: Cluster) -> None
     open_now = f"RUN_WINDOW = {_window(-1, 3)}"
     cluster.reconfigure({"lsb.queues": QUEUES.format(window=open_now)})
     long, short = cluster.submit("-W", "5:00", "sleep 60"), cluster.submit("-W", "1", "sleep 60")
-    _becomes(cluster, short, "RUN")
+    cluster.becomes(short, "RUN")
     reason = "Job will not finish before queue's run window is closed"
-    wait_for(lambda: reason in _says(cluster, "bjobs", "-p", str(long)), 10, reason)
-    assert (_state(cluster, long), _state(cluster, short)) == ("PEND", "RUN")
+    wait_for(lambda: reason in cluster.says("bjobs", "-p", str(long)), 10, reason)
+    assert (cluster.state(long), cluster.state(short)) == ("PEND", "RUN")
     cluster.reconfigure({"lsb.queues": QUEUES.format(window=f"{open_now}\n    IGNORE_DEADLINE = Y")})
-    _becomes(cluster, long, "RUN")
+    cluster.becomes(long, "RUN")
     cluster.reconfigure({"lsb.queues": QUEUES.format(window="")})

@@ -66,10 +66,6 @@ def _hosts_of(pids: list[int]) -> set[int]:
     return found
 
 
-def _state(cluster: Cluster, job: int) -> str:
-    return cluster.states(job)[0][0]
-
-
 def _submit(cluster: Cluster, directory: Path, token: str, what: str, hosts: int) -> int:
     command = f"{PYTHON} -S {directory}/zoo.py {token} {what}"
     if hosts == 1:
@@ -87,16 +83,16 @@ def test_nothing_is_left(
     token = f"zoo{abs(hash(request.node.name)) % 10**9}"
     ends = _submit(cluster, open_directory, f"{token}e", "end", hosts)
     stays = _submit(cluster, open_directory, f"{token}s", "stay", hosts)
-    wait_for(lambda: _state(cluster, ends) == "EXIT", 60, "the job to end")
+    wait_for(lambda: cluster.state(ends) == "EXIT", 60, "the job to end")
     _expect_nothing(f"{token}e", GONE_S)
     assert cluster.states(ends)[0] == ("EXIT", 3)
 
     wait_for(lambda: len(_hosts_of(_alive(f"{token}s"))) == hosts, 60, "processes on all hosts")
     wait_for(lambda: len(_alive(f"{token}s")) >= hosts * len(zoo.ANIMALS), 30, "all of them to be there")
-    assert _state(cluster, stays) == "RUN"
+    assert cluster.state(stays) == "RUN"
     assert cluster.run("bkill", str(stays)).returncode == 0
     _expect_nothing(f"{token}s", 2 * INTERVAL_S + GONE_S)
-    wait_for(lambda: _state(cluster, stays) == "EXIT", 30, "the end to be known")
+    wait_for(lambda: cluster.state(stays) == "EXIT", 30, "the end to be known")
 
 
 def _expect_nothing(token: str, within_s: float) -> None:

@@ -1,12 +1,11 @@
 """Load thresholds with what an agent really reports: the bounds are moved past the load, and back."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.personal import Cluster, a_cluster, wait_for
+from tests.acceptance.personal import Cluster, a_cluster, stands_still, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -28,16 +27,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-def _state(cluster: Cluster, job: int) -> str:
-    return cluster.states(job).get(0, ("", 0))[0]
-
-
-def _stands_still(path: Path) -> bool:
-    before = path.stat().st_size
-    time.sleep(0.5)
-    return path.stat().st_size == before
-
-
 def test_jobs_stop_and_go_on_with_the_load(cluster: Cluster, tmp_path: Path) -> None:
     """More memory than the host has is wanted to be free: jobs stop, one after the other, none starts, and it is
     said why; when the bound is lowered they go on."""
@@ -49,14 +38,14 @@ def test_jobs_stop_and_go_on_with_the_load(cluster: Cluster, tmp_path: Path) -> 
     for job, path in zip(jobs, files, strict=True):
         wait_for(path.exists, 30, f"job {job} to tick")
     cluster.reconfigure({"lsb.queues": QUEUE.format("mem = 900000000/800000000")})
-    wait_for(lambda: sorted(_state(cluster, job) for job in jobs)[-1] == "SSUSP", 30, "one to be suspended")
-    stopped = next(job for job in jobs if _state(cluster, job) == "SSUSP")
+    wait_for(lambda: sorted(cluster.state(job) for job in jobs)[-1] == "SSUSP", 30, "one to be suspended")
+    stopped = next(job for job in jobs if cluster.state(job) == "SSUSP")
     assert "Host load exceeded threshold: mem" in cluster.run("bjobs", "-l", str(stopped)).stdout
-    wait_for(lambda: _stands_still(files[jobs.index(stopped)]), 20, "its ticks to end")
+    wait_for(lambda: stands_still(files[jobs.index(stopped)]), 20, "its ticks to end")
     waiting = cluster.submit("-q", "normal", "true")
-    assert _state(cluster, waiting) == "PEND"
+    assert cluster.state(waiting) == "PEND"
     cluster.reconfigure({"lsb.queues": QUEUE.format("mem = 2/1")})
-    wait_for(lambda: all(_state(cluster, job) == "RUN" for job in jobs), 30, "both to run again")
+    wait_for(lambda: all(cluster.state(job) == "RUN" for job in jobs), 30, "both to run again")
     before = [path.stat().st_size for path in files]
     wait_for(lambda: all(path.stat().st_size > size for path, size in zip(files, before, strict=True)), 20, "ticks")
     assert cluster.run("bkill", "0").returncode == 0

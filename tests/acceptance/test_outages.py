@@ -45,10 +45,6 @@ def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-def _state(cluster: Cluster, job: int) -> str:
-    return cluster.states(job).get(0, ("", 0))[0]
-
-
 def _started(path: Path, count: int) -> bool:
     return path.exists() and sum(mark.what == "start" for mark in markers.read(path)) >= count
 
@@ -66,10 +62,10 @@ def test_every_daemon_is_restarted_in_turn_and_no_job_minds(fragile: Cluster, tm
         wait_for(lambda daemon=daemon: not fragile.is_running(daemon), 20, f"{daemon} to end")
         fragile.up()
     for job in (single, wide):
-        wait_for(lambda job=job: _state(fragile, job) == "EXIT", 60, "the job to end")
+        wait_for(lambda job=job: fragile.state(job) == "EXIT", 60, "the job to end")
         assert fragile.states(job)[0] == ("EXIT", 5)
     assert markers.starts(markers.read(path)) == {(single, 0): 1, (wide, 0): 1}
-    assert _state(fragile, waiting) == "PSUSP"
+    assert fragile.state(waiting) == "PSUSP"
     assert fragile.run("bkill", str(waiting)).returncode == 0
 
 
@@ -88,7 +84,7 @@ def test_limits_are_kept_and_ends_recorded_while_nobody_watches(fragile: Cluster
     assert RUN_LIMIT_S - 2 < lasted_s < RUN_LIMIT_S + 15
     assert not any(fragile.is_running(daemon) for daemon in daemons)
     fragile.up()
-    wait_for(lambda: (_state(fragile, endless), _state(fragile, short)) == ("EXIT", "EXIT"), 30, "the ends to be known")
+    wait_for(lambda: (fragile.state(endless), fragile.state(short)) == ("EXIT", "EXIT"), 30, "the ends to be known")
     assert fragile.states(short)[0] == ("EXIT", 9)
     assert "TERM_RUNLIMIT" in fragile.history(endless)
     ended = re.search(r"(\d\d):(\d\d):(\d\d)(?: \d{4})?: Exited", fragile.history(endless))
@@ -119,10 +115,10 @@ def test_other_limits_hold_for_a_running_job_whatever_is_killed(fragile: Cluster
     fragile.kill("lavad")
     wait_for(lambda: not any(fragile.is_running(daemon) for daemon in daemons), 20, "the daemons to die")
     fragile.up()
-    wait_for(lambda: _state(fragile, shorter) == "EXIT", 30, "the shorter limit to be kept")
+    wait_for(lambda: fragile.state(shorter) == "EXIT", 30, "the shorter limit to be kept")
     assert "TERM_RUNLIMIT" in fragile.history(shorter)
     wait_for(lambda: time.time() > began + old_s + 2, old_s + 5, "the old limit to be over")
-    assert _state(fragile, longer) == "RUN"
+    assert fragile.state(longer) == "RUN"
     assert _processes_of(longer)
     assert "Parameters of Job are changed: run limit" in fragile.history(longer)
     assert fragile.run("bkill", str(longer)).returncode == 0
@@ -169,14 +165,12 @@ def test_a_crashed_host_loses_its_jobs_and_only_those(fragile: Cluster, tmp_path
     again = fragile.submit("-m", "lava2", "-r", "-o", "/dev/null", text)
     wait_for(lambda: _started(path, 3), 30, "all jobs to run")
     _crash(fragile, "lava2")
-    wait_for(
-        lambda: [_state(fragile, job) for job in (plain, again)] == ["UNKWN", "UNKWN"], 30, "the host to be missed"
-    )
+    wait_for(lambda: [fragile.state(job) for job in (plain, again)] == ["UNKWN", "UNKWN"], 30, "the host to be missed")
     assert "unreach" in fragile.run("bhosts", "lava2").stdout
     fragile.up()
-    wait_for(lambda: _state(fragile, plain) == "EXIT", 30, "the loss to be known")
+    wait_for(lambda: fragile.state(plain) == "EXIT", 30, "the loss to be known")
     assert "Completed <exit>; supervisor lost" in fragile.history(plain)
-    wait_for(lambda: _state(fragile, again) == "EXIT", 60, "the second run to end")
+    wait_for(lambda: fragile.state(again) == "EXIT", 60, "the second run to end")
     assert fragile.states(again)[0] == ("EXIT", 4)
     assert fragile.states(other)[0] == ("EXIT", 4)
     marks = markers.read(path)

@@ -1,12 +1,11 @@
 """Room taken from others with real processes: stopped and continued, or ended and run again, and told why."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.personal import Cluster, a_cluster, wait_for
+from tests.acceptance.personal import Cluster, a_cluster, stands_still, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -44,22 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def _no_jobs_left(cluster: Cluster) -> Iterator[None]:
     yield
-    cluster.run("bkill", "-u", "all", "0")
-    wait_for(lambda: not cluster.run("bjobs", "-u", "all", "-noheader").stdout, 30, "all jobs to end")
-
-
-def _state(cluster: Cluster, job: int) -> str:
-    return cluster.states(job).get(0, ("", 0))[0]
-
-
-def _becomes(cluster: Cluster, job: int, state: str) -> None:
-    wait_for(lambda: _state(cluster, job) == state, 30, f"job {job} to be {state}")
-
-
-def _stands_still(path: Path) -> bool:
-    before = path.stat().st_size
-    time.sleep(0.5)
-    return path.stat().st_size == before
+    cluster.clear()
 
 
 def test_a_gang_is_stopped_on_all_its_hosts_and_goes_on(cluster: Cluster, tmp_path: Path) -> None:
@@ -67,25 +51,25 @@ def test_a_gang_is_stopped_on_all_its_hosts_and_goes_on(cluster: Cluster, tmp_pa
     of it, and afterwards they go on where they were."""
     ticks = tmp_path / "ticks"
     gang = cluster.submit("-q", "normal", "-n", "4", "-o", "/dev/null", TICKING.format(ticks))
-    _becomes(cluster, gang, "RUN")
+    cluster.becomes(gang, "RUN")
     wait_for(ticks.exists, 20, "the gang to tick")
     gate = tmp_path / "gate"
     urgent = cluster.submit("-q", "urgent", f"while [ ! -e {gate} ]; do sleep 0.1; done")
-    _becomes(cluster, urgent, "RUN")
-    _becomes(cluster, gang, "SSUSP")
-    wait_for(lambda: _stands_still(ticks), 20, "the ticks to end")
+    cluster.becomes(urgent, "RUN")
+    cluster.becomes(gang, "SSUSP")
+    wait_for(lambda: stands_still(ticks), 20, "the ticks to end")
     low = cluster.submit("-q", "normal", "true")
     assert f"preempted by job {urgent}" in cluster.run("bjobs", "-l", str(gang)).stdout
     assert f"preempting job {gang}" in cluster.history(urgent)
     cluster.kill("lavad")
     wait_for(lambda: not cluster.is_running("lavad"), 20, "the master to die")
     cluster.up()
-    wait_for(lambda: _state(cluster, gang) == "SSUSP", 20, "the new master to answer")
-    assert _state(cluster, low) == "PEND"
-    assert _stands_still(ticks)
+    wait_for(lambda: cluster.state(gang) == "SSUSP", 20, "the new master to answer")
+    assert cluster.state(low) == "PEND"
+    assert stands_still(ticks)
     gate.touch()
-    _becomes(cluster, urgent, "DONE")
-    _becomes(cluster, gang, "RUN")
+    cluster.becomes(urgent, "DONE")
+    cluster.becomes(gang, "RUN")
     before = ticks.stat().st_size
     wait_for(lambda: ticks.stat().st_size > before, 20, "the ticks to go on")
     assert "Running: its room is free again" in cluster.history(gang)
@@ -96,15 +80,15 @@ def test_a_victim_is_ended_and_runs_again(cluster: Cluster, tmp_path: Path) -> N
     starts = tmp_path / "starts"
     victims = [cluster.submit("-q", "again", "-n", "2", f"echo x >> {starts}; sleep 60") for _ in range(2)]
     for victim in victims:
-        _becomes(cluster, victim, "RUN")
+        cluster.becomes(victim, "RUN")
     urgent = cluster.submit("-q", "urgent", "-n", "4", "sleep 2")
     small = cluster.submit("-q", "normal", "sleep 1")
-    _becomes(cluster, urgent, "DONE")
+    cluster.becomes(urgent, "DONE")
     for victim in victims:
         assert f"requeued: preempted by job {urgent}" in cluster.history(victim)
-    _becomes(cluster, small, "DONE")
+    cluster.becomes(small, "DONE")
     for victim in victims:
-        _becomes(cluster, victim, "RUN")
+        cluster.becomes(victim, "RUN")
     wait_for(lambda: len(starts.read_text().split()) == 4, 20, "both to have started twice")
     order = cluster.run("bjobs", "-a", "-noheader", "-o", "start_time", str(urgent), str(small)).stdout.splitlines()
     assert order == sorted(order)
@@ -125,16 +109,16 @@ def test_an_elastic_job_shrinks_and_nobody_is_stopped(cluster: Cluster, tmp_path
     notes, gate = tmp_path / "notes", tmp_path / "gate"
     notify = f'echo "$LSB_RESIZE_EVENT" >> {notes}; while [ ! -e {gate} ]; do sleep 0.1; done'
     elastic = cluster.submit("-q", "normal", "-ar", "-n", "1,4", "-rnc", notify, "sleep 60")
-    _becomes(cluster, elastic, "RUN")
+    cluster.becomes(elastic, "RUN")
     assert _slots(cluster, elastic) == "4"
     urgent = cluster.submit("-q", "urgent", "-n", "2", "sleep 1")
     wait_for(lambda: notes.exists() and "shrink" in notes.read_text(), 30, "the elastic job to be told")
     cluster.kill("lavad")
     wait_for(lambda: not cluster.is_running("lavad"), 20, "the master to die")
     cluster.up()
-    assert (_state(cluster, elastic), _state(cluster, urgent)) == ("RUN", "PEND")
+    assert (cluster.state(elastic), cluster.state(urgent)) == ("RUN", "PEND")
     gate.touch()
-    _becomes(cluster, urgent, "DONE")
+    cluster.becomes(urgent, "DONE")
     wait_for(lambda: _slots(cluster, elastic) == "4", 30, "the elastic job to grow back")
     story = _told(cluster, elastic)
     assert "Resizedto2slots" in story
@@ -163,17 +147,17 @@ def test_a_pool_gets_back_what_it_lent(cluster: Cluster) -> None:
     cluster.reconfigure({"lsb.resources": POOLS})
     guests = [cluster.submit("-q", "again", "sleep 60") for _ in range(4)]
     for guest in guests:
-        _becomes(cluster, guest, "RUN")
+        cluster.becomes(guest, "RUN")
     lab = [cluster.submit("-q", "normal", "-n", "3", "sleep 60"), cluster.submit("-q", "normal", "sleep 60")]
-    _becomes(cluster, lab[0], "RUN")
-    states = sorted(_state(cluster, guest) for guest in guests)
+    cluster.becomes(lab[0], "RUN")
+    states = sorted(cluster.state(guest) for guest in guests)
     assert states == ["PEND", "PEND", "PEND", "RUN"]
-    assert _state(cluster, lab[1]) == "PEND"
-    ended = next(guest for guest in guests if _state(cluster, guest) == "PEND")
+    assert cluster.state(lab[1]) == "PEND"
+    ended = next(guest for guest in guests if cluster.state(guest) == "PEND")
     assert f"reclaimed for pool lab by job {lab[0]}" in cluster.history(ended)
     assert cluster.run("bkill", str(lab[0])).returncode == 0
-    _becomes(cluster, lab[1], "RUN")
-    wait_for(lambda: [_state(cluster, guest) for guest in guests].count("RUN") == 3, 30, "the guests to run again")
+    cluster.becomes(lab[1], "RUN")
+    wait_for(lambda: [cluster.state(guest) for guest in guests].count("RUN") == 3, 30, "the guests to run again")
     cluster.reconfigure({"lsb.resources": ""})
 
 
@@ -181,10 +165,10 @@ def test_a_pool_takes_from_an_elastic_job_what_it_has_borrowed(cluster: Cluster)
     """It runs on with the slot that is the guests' own."""
     cluster.reconfigure({"lsb.resources": POOLS})
     guest = cluster.submit("-q", "again", "-ar", "-n", "1,4", "sleep 60")
-    _becomes(cluster, guest, "RUN")
+    cluster.becomes(guest, "RUN")
     lab = cluster.submit("-q", "normal", "-n", "3", "sleep 60")
-    _becomes(cluster, lab, "RUN")
-    assert (_state(cluster, guest), _slots(cluster, guest)) == ("RUN", "1")
+    cluster.becomes(lab, "RUN")
+    assert (cluster.state(guest), _slots(cluster, guest)) == ("RUN", "1")
     story = _told(cluster, guest)
     assert f"reclaimedforpoollabbyjob{lab}" in story
     assert "requeued" not in story
@@ -205,14 +189,14 @@ def test_a_parallel_job_saves_up_free_slots(cluster: Cluster) -> None:
     cluster.reconfigure({"lsb.queues": SAVING})
     small = [cluster.submit("-q", "normal", "sleep 60") for _ in range(4)]
     for job in small:
-        _becomes(cluster, job, "RUN")
+        cluster.becomes(job, "RUN")
     wide = cluster.submit("-q", "normal", "-n", "2", "sleep 60")
     later = cluster.submit("-q", "normal", "sleep 60")
     assert cluster.run("bkill", str(small[0])).returncode == 0
     wait_for(lambda: "1" in cluster.run("bhosts", "-noheader", "-o", "rsv").stdout.split(), 30, "a slot to be reserved")
-    assert (_state(cluster, wide), _state(cluster, later)) == ("PEND", "PEND")
+    assert (cluster.state(wide), cluster.state(later)) == ("PEND", "PEND")
     assert cluster.run("bkill", str(small[1])).returncode == 0
-    _becomes(cluster, wide, "RUN")
-    assert _state(cluster, later) == "PEND"
+    cluster.becomes(wide, "RUN")
+    assert cluster.state(later) == "PEND"
     assert "Room is kept: free slots are reserved for it" in cluster.history(wide)
     cluster.reconfigure({"lsb.queues": QUEUES})

@@ -40,10 +40,6 @@ def site(open_directory: Path) -> Iterator[Cluster]:
         yield made
 
 
-def _becomes(cluster: Cluster, job: int, state: str) -> None:
-    wait_for(lambda: cluster.states(job).get(0, ("", 0))[0] == state, 20, f"job {job} to be {state}")
-
-
 def test_a_job_of_such_a_queue(site: Cluster, open_directory: Path) -> None:
     """Nice and wrapped from the start; stopped, resumed and ended by what the queue says, with the usual reasons."""
     output, said = open_directory / "output", open_directory / "said"
@@ -51,11 +47,11 @@ def test_a_job_of_such_a_queue(site: Cluster, open_directory: Path) -> None:
     wait_for(lambda: output.exists() and output.read_text().startswith("up yes 11\n"), 20, "the job to run")
     assert site.run("bstop", str(job)).returncode == 0
     wait_for(lambda: said.exists() and said.read_text() == "stop 2\n", 20, "the SUSPEND command")
-    _becomes(site, job, "USUSP")
+    site.becomes(job, "USUSP")
     assert site.run("bresume", str(job)).returncode == 0
-    _becomes(site, job, "RUN")
+    site.becomes(job, "RUN")
     assert site.run("bkill", str(job)).returncode == 0
-    _becomes(site, job, "EXIT")
+    site.becomes(job, "EXIT")
     assert site.states(job)[0] == ("EXIT", 4)
     assert said.read_text() == f"stop 2\nend {job}\n"
     assert "saved" in output.read_text()
@@ -79,5 +75,5 @@ def test_a_forced_kill_goes_over_the_controls(site: Cluster, open_directory: Pat
     site.run("bkill", str(job))
     wait_for(lambda: f"end {job}\n" in (open_directory / "said").read_text(), 20, "the TERMINATE command")
     assert site.run("bkill", "-s", "KILL", str(job)).returncode == 0
-    _becomes(site, job, "EXIT")
+    site.becomes(job, "EXIT")
     assert site.states(job)[0] == ("EXIT", 137)

@@ -35,7 +35,7 @@ def site(open_directory: Path) -> Iterator[Cluster]:
 
 def _where(cluster: Cluster, job: int) -> str:
     """The host on which the job runs, once it does."""
-    wait_for(lambda: cluster.states(job).get(0, ("", 0))[0] == "RUN", 20, f"job {job} to run")
+    wait_for(lambda: cluster.state(job) == "RUN", 20, f"job {job} to run")
     return cluster.run("bjobs", "-noheader", "-o", "exec_host", str(job)).stdout.strip()
 
 

@@ -64,13 +64,13 @@ def _where(cluster: Cluster, job: int) -> str:
 
 
 def _runs(cluster: Cluster, job: int) -> bool:
-    return cluster.states(job).get(0, ("", 0))[0] == "RUN"
+    return cluster.state(job) == "RUN"
 
 
 def _said(cluster: Cluster, path: Path, *options: str) -> list[str]:
     """What a job wrote that was given these options."""
     job = cluster.submit(*options, "-o", str(path), _TELL)
-    wait_for(lambda: cluster.states(job).get(0, ("", 0))[0] == "DONE", 30, "the job to be done")
+    wait_for(lambda: cluster.state(job) == "DONE", 30, "the job to be done")
     return [line.partition(":")[2] for line in path.read_text().splitlines() if line.startswith("told:")]
 
 

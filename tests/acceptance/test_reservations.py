@@ -10,7 +10,7 @@ import pytest
 
 from lavactl.io import Io
 from protos import cluster_pb2 as pb
-from tests.acceptance.personal import Cluster, a_cluster, wait_for
+from tests.acceptance.personal import Cluster, a_cluster
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -22,14 +22,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         tmp_path_factory.mktemp("reserve") / "D", 1, 2, LAVA_TERMINATE_INTERVAL="1", LAVA_HEARTBEAT="1"
     ) as made:
         yield made
-
-
-def _state(cluster: Cluster, job: int) -> str:
-    return cluster.states(job).get(0, ("", 0))[0]
-
-
-def _becomes(cluster: Cluster, job: int, state: str) -> None:
-    wait_for(lambda: _state(cluster, job) == state, 30, f"job {job} to be {state}")
 
 
 def _end_in(cluster: Cluster, name: str, seconds: float) -> None:
@@ -50,8 +42,8 @@ def test_a_reservation_from_its_beginning_to_its_end(cluster: Cluster) -> None:
     assert made.stdout == 'Reservation "course" is created\n', made.stderr
     other = cluster.submit("sleep", "1000")
     inside = cluster.submit("-U", "course", "sleep", "1000")
-    _becomes(cluster, inside, "RUN")
-    assert _state(cluster, other) == "PEND"
+    cluster.becomes(inside, "RUN")
+    assert cluster.state(other) == "PEND"
     assert "Job slots reserved by an advance reservation" in cluster.run("bjobs", "-p", str(other)).stdout
     assert "Reservation <course>" in cluster.run("bjobs", "-l", str(inside)).stdout.replace("\n" + " " * 21, "")
     assert "1/2" in cluster.run("brsvs").stdout
@@ -59,10 +51,10 @@ def test_a_reservation_from_its_beginning_to_its_end(cluster: Cluster) -> None:
     cluster.kill("lavad")
     cluster.up()
     assert "course" in cluster.run("brsvs").stdout
-    assert (_state(cluster, inside), _state(cluster, other)) == ("RUN", "PEND")
+    assert (cluster.state(inside), cluster.state(other)) == ("RUN", "PEND")
 
     _end_in(cluster, "course", 2)
-    _becomes(cluster, inside, "EXIT")
-    _becomes(cluster, other, "RUN")
+    cluster.becomes(inside, "EXIT")
+    cluster.becomes(other, "RUN")
     assert "TERM_DEADLINE" in cluster.run("bhist", "-l", str(inside)).stdout
     assert cluster.run("brsvs").stderr == "No reservation found\n"

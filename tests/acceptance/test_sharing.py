@@ -57,8 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def _no_jobs_left(cluster: Cluster) -> Iterator[None]:
     yield
-    cluster.run("bkill", "-u", "all", "0")
-    wait_for(lambda: not cluster.run("bjobs", "-u", "all", "-noheader").stdout, 60, "all jobs to end")
+    cluster.clear()
 
 
 def _running(cluster: Cluster, job: int) -> int:

@@ -14,8 +14,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 @pytest.fixture(autouse=True)
 def _no_jobs_left(shared_cluster: Cluster) -> Iterator[None]:
     yield
-    shared_cluster.run("bkill", "-u", "all", "0")
-    wait_for(lambda: not shared_cluster.run("bjobs", "-u", "all", "-noheader").stdout, 30, "all jobs to end")
+    shared_cluster.clear()
 
 
 @pytest.mark.parametrize(("text", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", 137)])
