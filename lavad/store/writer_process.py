@@ -34,6 +34,10 @@ class TermLost(Exception):
     """Another master has taken over; the message says so in one sentence."""
 
 
+class LockHeld(Exception):
+    """The lock on the database is not free yet; the message says why."""
+
+
 class MasterGone(Exception):
     """Nobody waits for this batch any more."""
 
@@ -79,17 +83,21 @@ class Database:
 
     def _connect(self, lock_wait_s: float) -> Connection:
         connection = self._engine.connect()
-        if not database.is_sqlite(self._url) and not _lock(connection, lock_wait_s):
+        if not self._is_locked_by(connection, lock_wait_s):
             connection.close()
             raise StoreRefused(f"Another lavad is using {url.shown(self._url)}.")
         self._connection = connection
         return connection
+
+    def _is_locked_by(self, connection: Connection, wait_s: float) -> bool:
+        return database.is_sqlite(self._url) or _lock(connection, wait_s)
 
     def commit(self, packed: batch.Packed) -> None:
         """Write one batch in one transaction; returns when it is durable, also when it already was.
 
         Raises:
             TermLost: the database belongs to another master now.
+            LockHeld: somebody else holds the lock, but the term is still ours.
             DBAPIError: the transaction failed, or its outcome is not known.
         """
         number, next_job, tables, gone = packed
@@ -101,13 +109,24 @@ class Database:
             row = connection.execute(select_from(schema.cluster.c.term, schema.cluster.c.batch)).one()
             transaction.rollback()
         if row.term != self.term or row.batch != number:
-            raise TermLost(f"Another lavad has taken over the database (term {row.term}, mine is {self.term}).")
+            raise TermLost(_taken_over(row.term, self.term))
 
     def _reconnect(self) -> Connection:
-        try:
-            return self._connect(0.0)
-        except StoreRefused as error:
-            raise TermLost(str(error)) from error
+        """A new connection with the lock, after the one before failed.
+
+        A server notices late that a connection has broken: who holds the lock may be our own past. Only a higher term
+        says that it is another master.
+        """
+        connection = self._engine.connect()
+        if self._is_locked_by(connection, 0.0):
+            self._connection = connection
+            return connection
+        with connection.begin():
+            term = connection.scalar(select_from(schema.cluster.c.term))
+        connection.close()
+        if term != self.term:
+            raise TermLost(_taken_over(term, self.term))
+        raise LockHeld("the server has not yet noticed that the connection before is gone")
 
     def drop(self) -> None:
         """Close the connection whatever state it is in."""
@@ -115,6 +134,10 @@ class Database:
         if connection is not None:
             connection.invalidate()
             connection.close()
+
+
+def _taken_over(term: int | None, mine: int) -> str:
+    return f"Another lavad has taken over the database (term {term}, mine is {mine})."
 
 
 def _lock(connection: Connection, wait_s: float) -> bool:
@@ -178,6 +201,8 @@ class Service:
             except TermLost as error:
                 self._say(frames.LOST, str(error))
                 return False
+            except LockHeld as error:
+                self._say(frames.STUCK, f"The database can't commit now: {error}.")
             except DBAPIError as error:
                 store.drop()
                 if not self._explain(error):

@@ -1,9 +1,11 @@
 """The one writer: durable in order, one commit for what piles up, and clear words when nothing can be committed."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from lavad.store import schema, url
 from lavad.store.batch import Batch
 from lavad.store.errors import StoreRefused
 from lavad.store.store import Store
-from lavad.store.writer_process import Database
+from lavad.store.writer_process import Database, LockHeld, TermLost
 from tests.fakes.postgres import PostgresServer
 from tests.fakes.world import new_job
 from tests.store.saving import Lost, Submitter, appended, durable, events_batch, eventually, opened, rows
@@ -155,6 +157,15 @@ def test_a_lost_term_stops_the_master(database_url: str) -> None:
     asyncio.run(run())
 
 
+def _commit(database: Database, packed: batches.Packed) -> None:
+    """As soon as the server has noticed that the connection before is gone."""
+    for _ in range(100):
+        with contextlib.suppress(LockHeld):
+            return database.commit(packed)
+        time.sleep(0.05)
+    raise AssertionError("the lock is never free")
+
+
 def test_a_batch_whose_outcome_was_unknown_is_not_written_twice(database_url: str) -> None:
     """The batch number in the database says that a commit happened, so a repeated batch changes nothing."""
     database = Database(url.parse(database_url))
@@ -162,10 +173,27 @@ def test_a_batch_whose_outcome_was_unknown_is_not_written_twice(database_url: st
     packed = batches.unpack(events_batch(7, 3).pack(1))
     database.commit(packed)
     database.drop()
-    database.commit(packed)
+    _commit(database, packed)
     database.commit(batches.unpack(events_batch(8).pack(2)))
     database.drop()
     assert [row.job for row in rows(database_url, schema.job_events)] == [7, 7, 7, 8]
+
+
+@pytest.mark.postgres
+def test_a_lock_that_the_lost_connection_still_holds_is_waited_for(postgres_url: str) -> None:
+    """Until the server has noticed that the connection is gone; only a higher term is another master's."""
+    before, after = Database(url.parse(postgres_url)), Database(url.parse(postgres_url))
+    before.open(0.0)
+    after.term = before.term
+    with pytest.raises(LockHeld):
+        after.commit(batches.unpack(events_batch(7).pack(1)))
+    after.term -= 1
+    with pytest.raises(TermLost, match=r"Another lavad has taken over the database \(term 1, mine is 0\)."):
+        after.commit(batches.unpack(events_batch(7).pack(1)))
+    after.term += 1
+    before.drop()
+    _commit(after, batches.unpack(events_batch(7).pack(1)))
+    assert [row.job for row in rows(postgres_url, schema.job_events)] == [7]
 
 
 def test_a_killed_writer_stops_the_master_and_loses_nothing_that_was_durable(database_url: str) -> None:
