@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def main(argv: list[str], io: "Io") -> int:
     """Hand everything to the simulator, and its answer to the caller."""
     # -P: what lies in the caller's directory is a trace, not a Python module.
+    # close_fds: a trace may be an open file, which is what a shell makes of <(zcat trace.gz).
     program = [sys.executable, "-P", "-m", "lavad.simulator", *argv]
-    done = subprocess.run(program, cwd=io.cwd, env=dict(io.environ), capture_output=True, check=False)
+    done = subprocess.run(program, cwd=io.cwd, env=dict(io.environ), capture_output=True, check=False, close_fds=False)
     io.write(done.stdout)
     io.flush()
     said = done.stderr.decode(errors="surrogateescape").rstrip("\n")

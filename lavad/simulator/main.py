@@ -22,7 +22,7 @@ from lavad.simulator.plot import draw
 from lavad.simulator.replay import Replay, StuckError
 from lavad.simulator.report import Ran, as_lines, figures, recorded
 from lavad.simulator.rules import POLICIES, rules, settings_of
-from lavad.simulator.swf import TraceError, read_trace
+from lavad.simulator.swf import DIGITS_MAX, TraceError, read_trace
 from lavad.simulator.workload import HOSTS_MAX, Machine, Overrun, of_trace
 from lavad.store.errors import StoreRefused
 from protos.conffile import ConfError
@@ -79,14 +79,14 @@ _FROM_HISTORY = "replay what ended in the cluster of that configuration director
 
 
 def _count(word: str) -> int:
-    if not word.isdecimal() or not int(word):
-        raise argparse.ArgumentTypeError(f"{word!r} is not a positive whole number")
+    if not re.fullmatch(rf"[0-9]{{1,{DIGITS_MAX}}}", word) or not int(word):
+        raise argparse.ArgumentTypeError(f"{word[:20]!r} is not a positive whole number of at most {DIGITS_MAX} digits")
     return int(word)
 
 
 def _hosts(word: str) -> str:
-    if not re.fullmatch(r"\+?[0-9]+", word) or not 0 < int(word) <= HOSTS_MAX:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a number of hosts from 1 to {HOSTS_MAX}")
+    if not re.fullmatch(rf"\+?[0-9]{{1,{DIGITS_MAX}}}", word) or not 0 < int(word) <= HOSTS_MAX:
+        raise argparse.ArgumentTypeError(f"{word[:20]!r} is not a number of hosts from 1 to {HOSTS_MAX}")
     return word
 
 
@@ -101,8 +101,16 @@ def _complaint(arguments: argparse.Namespace) -> str:
         (bool(arguments.slots and not arguments.hosts), "--slots goes with --hosts"),
         (not has_past and (arguments.hosts or "").startswith("+"), "--hosts +N goes with --from-history"),
         (bool(arguments.conf) and arguments.policy != "lava", "--conf goes with --policy lava"),
+        (_one_file_twice(arguments), "the trace, --starts and --plot are different files"),
     )
     return next((sentence for is_wrong, sentence in checks if is_wrong), "")
+
+
+def _one_file_twice(arguments: argparse.Namespace) -> bool:
+    """Would one overwrite the other? Devices and pipes may serve twice."""
+    paths = (os.path.realpath(path) for path in (arguments.trace, arguments.starts, arguments.plot) if path is not None)
+    files = [path for path in paths if os.path.isfile(path) or not os.path.exists(path)]
+    return len(set(files)) < len(files)
 
 
 def _replay_trace(arguments: argparse.Namespace) -> None:
@@ -118,8 +126,8 @@ def _replay_trace(arguments: argparse.Namespace) -> None:
         trace.dropped,
         trace.lines,
     )
-    _tell(arguments, figures(ran, machine.processors, wall_s))
     _draw(arguments, ran, machine.processors, arguments.trace.name)
+    _tell(arguments, figures(ran, machine.processors, wall_s))
 
 
 def _replay_past(arguments: argparse.Namespace) -> None:
@@ -134,8 +142,8 @@ def _replay_past(arguments: argparse.Namespace) -> None:
         arguments, Replay(past.submissions, hosts, policy, arguments.policy in plain.QUEUES), Counter(), len(past.ran)
     )
     processors = _processors(hosts)
-    _tell(arguments, figures(ran, processors, wall_s) | recorded(past.ran, past.processors))
     _draw(arguments, ran, processors, f"{settings.cluster}, from its history")
+    _tell(arguments, figures(ran, processors, wall_s) | recorded(past.ran, past.processors))
 
 
 def _processors(hosts: Sequence[HostFacts]) -> int:
@@ -155,8 +163,15 @@ def _run(arguments: argparse.Namespace, replay: Replay, dropped: Counter[str], l
     if not ran:
         sys.stderr.write("no job was left to replay: all figures are zero\n")
     if arguments.starts:
-        arguments.starts.write_text("".join(f"{job.name} {_time(job.start_s)}\n" for job in ran))
+        _write(arguments.starts, "".join(f"{job.name} {_time(job.start_s)}\n" for job in ran))
     return ran, wall_s
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:  # a full disk is told without the file's name
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _time(seconds: float) -> str:
@@ -170,4 +185,4 @@ def _tell(arguments: argparse.Namespace, values: dict[str, float]) -> None:
 def _draw(arguments: argparse.Namespace, ran: list[Ran], processors: int, name: str) -> None:
     if arguments.plot:
         title = f"{name}, {arguments.policy}, {processors} processors"
-        arguments.plot.write_text(draw(ran, processors, title))
+        _write(arguments.plot, draw(ran, processors, title))

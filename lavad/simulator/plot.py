@@ -30,11 +30,16 @@ def draw(jobs: Sequence[Ran], processors: int, title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"',
         'font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="20" font-size="15" fill="{INK}">{escape(title)}</text>',
+        f'<text x="{LEFT}" y="20" font-size="15" fill="{INK}">{escape(_printable(title))}</text>',
     ]
     for number, (name, values, top) in enumerate(panels):
         parts += _panel(TOP + number * (PANEL + GAP), name, values, top or _round_up(max(values)), span)
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _printable(title: str) -> str:
+    """File names may hold what XML must not."""
+    return "".join(letter if letter.isprintable() else "?" for letter in title)
 
 
 def _means(intervals: Iterable[tuple[float, float, int]], begin: float, span: float) -> list[float]:

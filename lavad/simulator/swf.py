@@ -1,8 +1,9 @@
 """The Standard Workload Format, version 2.2: which jobs of a trace are replayed, and with which figures.
 
 Invariants: a limit counts job lines before any is dropped; every job that is dropped is counted; jobs come in the order
-of (submit, line). Times are whole seconds. The format: Chapin et al., "Benchmarks and standards for the evaluation of
-parallel job schedulers", JSSPP 1999, and the Parallel Workloads Archive.
+of (submit, line). Times are whole seconds. Columns that do not count are not looked at: people put all sorts there.
+The format: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999, and the
+Parallel Workloads Archive.
 """
 
 import gzip
@@ -17,9 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 COLUMNS_MIN = 9  # up to the requested time; what lies behind it is taken as unknown where it is missing
-COLUMNS_READ = 15  # up to the queue
-_LARGEST = 1e15  # seconds, processors: beyond it sums would not be exact
-_HEADER = re.compile(r";\s*(\w+)\s*:\s*(\d+)")
+COLUMNS_READ = (1, 2, 4, 5, 8, 9, 12, 13, 15)  # the number, times, processors; user, group, queue
+DIGITS_MAX = 15  # of seconds and processors: beyond it sums would not be exact
+_LARGEST = 10**DIGITS_MAX
+_HEADER = re.compile(r";\s*(MaxProcs|MaxNodes)\s*:\s*(\d{1,3}(?:,\d{3})+|\d+)", re.IGNORECASE)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class TraceError(Exception):
@@ -84,12 +87,20 @@ def _opened(path: Path) -> Iterator[Iterable[bytes]]:
 def _trace(path: Path, lines: Iterable[bytes], processors: int | None, limit: int | None) -> Trace:
     header: dict[str, int] = {}
     found = list(islice(_job_lines(path, lines, header), limit))
-    wanted = processors or header.get("MaxProcs") or header.get("MaxNodes")
-    machine = wanted or max((job.processors for job in found), default=1)
+    if not found:
+        raise TraceError(f"{path}: expected lines of 18 columns, one for each job, there are none")
+    machine = processors or _of_header(path, header) or max(1, max(job.processors for job in found))
     dropped: Counter[str] = Counter()
     kept = [job for job in found if not _is_dropped(job, machine, dropped)]
     kept.sort(key=lambda job: job.submit_s)  # stable: lines of one second stay in their order
     return Trace(tuple(kept), len(found), machine, dropped)
+
+
+def _of_header(path: Path, header: dict[str, int]) -> int:
+    said = header.get("maxprocs") or header.get("maxnodes") or 0
+    if said > _LARGEST:
+        raise TraceError(f"{path}: the number of processors in its header is larger than {_LARGEST:.0e}")
+    return said
 
 
 def _is_dropped(job: TraceJob, machine: int, dropped: Counter[str]) -> bool:
@@ -106,11 +117,11 @@ def _is_dropped(job: TraceJob, machine: int, dropped: Counter[str]) -> bool:
 
 def _job_lines(path: Path, lines: Iterable[bytes], header: dict[str, int]) -> Iterator[TraceJob]:
     for number, raw in enumerate(lines, 1):
-        line = raw.decode("latin-1").strip()
+        line = (raw if number > 1 else raw.removeprefix(_BYTE_ORDER_MARK)).decode("latin-1").strip()
         if line.startswith(";"):
             said = _HEADER.match(line)
             if said:
-                header.setdefault(said[1], int(said[2]))
+                header.setdefault(said[1].lower(), int(said[2].replace(",", "")[: DIGITS_MAX + 2]))
         elif line:
             yield _job(path, number, line.split())
 
@@ -120,9 +131,10 @@ def _job(path: Path, line: int, words: list[str]) -> TraceJob:
         raise TraceError(
             f"{path}:{line}: a job has 18 columns, the first {COLUMNS_MIN} are needed, here are {len(words)}"
         )
-    values = [_whole(path, line, column, word) for column, word in enumerate(words[:COLUMNS_READ], 1)]
-    values += [-1] * (COLUMNS_READ - len(values))
-    number, submit, _, run, allocated, _, _, requested, estimate, _, _, user, group, _, queue = values
+    columns = len(words)
+    number, submit, run, allocated, requested, estimate, user, group, queue = (
+        _whole(path, line, column, words[column - 1]) if column <= columns else -1 for column in COLUMNS_READ
+    )
     processors = requested if requested > 0 else allocated
     return TraceJob(number, submit, run, processors, estimate if estimate > 0 else run, user, group, queue)
 

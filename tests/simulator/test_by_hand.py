@@ -1,10 +1,14 @@
 """``lavactl simulate`` as typed, on schedules that were worked out by hand, and what it says to what does not go."""
 
+import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from lavactl.commands import simulate
+from lavactl.io import Io
 from lavad.simulator.main import main
 
 TRACES = Path(__file__).parent / "traces"
@@ -95,6 +99,11 @@ def test_dropped_jobs_are_told(capsys: pytest.CaptureFixture[str]) -> None:
         ([], "one trace, or --from-history without one, is needed"),
         ([NINE, "--from-history", "x"], "one trace, or --from-history without one, is needed"),
         ([NINE, "--procs", "0"], "'0' is not a positive whole number"),
+        ([NINE, "--procs", "9" * 5000], "'99999999999999999999' is not a positive whole number of at most 15 digits"),
+        ([NINE, "--hosts", "9" * 5000], "'99999999999999999999' is not a number of hosts from 1 to 100000"),
+        ([NINE, "--hosts", "2", "--slots", "9" * 16], "is not a positive whole number of at most 15 digits"),
+        (["/none/x", "--starts", "/none/../none/x"], "the trace, --starts and --plot are different files"),
+        ([NINE, "--starts", "/none/x", "--plot", "/none/x"], "the trace, --starts and --plot are different files"),
         ([NINE, "--hosts", "4", "--procs", "4"], "--hosts and --procs are two ways to say the same"),
         ([NINE, "--slots", "4"], "--slots goes with --hosts"),
         ([NINE, "--hosts", "1000000000"], "is not a number of hosts from 1 to 100000"),
@@ -120,3 +129,29 @@ def test_what_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         said = capsys.readouterr()
         assert (said.out, said.err.count("\n")) == ("", 1)
         assert said.err.startswith("lavactl simulate: ")
+
+
+@pytest.mark.parametrize("option", ["--starts", "--plot"])
+def test_a_full_disk_is_named(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """And there are no figures that look as if all went well."""
+    assert main([NINE, "--policy", "easy", option, "/dev/full"]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "lavactl simulate: /dev/full: No space left on device\n")
+
+
+def test_a_picture_of_a_trace_whose_name_is_no_text(tmp_path: Path) -> None:
+    """The title shows what can be shown."""
+    trace, path = tmp_path / os.fsdecode(b"a\xff\x01<b>"), tmp_path / "picture.svg"
+    trace.write_bytes(Path(NINE).read_bytes())
+    assert main([str(trace), "--policy", "easy", "--plot", str(path)]) == 0
+    assert "a??&lt;b&gt;, easy" in path.read_text("utf-8")
+
+
+def test_an_open_file_is_a_trace() -> None:
+    """What a shell makes of <(zcat nine-jobs.swf.gz)."""
+    with open(NINE, "rb") as file:
+        os.set_inheritable(file.fileno(), True)
+        out, err = io.BytesIO(), io.BytesIO()
+        surroundings = Io(io.BytesIO(), out, err)
+        assert simulate.main([f"/dev/fd/{file.fileno()}", "--policy", "easy"], surroundings) == 0, err.getvalue()
+    assert out.getvalue().startswith(b"jobs_kept=9\n")

@@ -79,9 +79,44 @@ def test_a_packed_trace_is_the_same_trace(tmp_path: Path) -> None:
     assert read_trace(packed) == read_trace(written(tmp_path, text))
 
 
-def test_an_empty_trace_has_no_jobs(tmp_path: Path) -> None:
-    """Which is no error."""
-    assert read_trace(written(tmp_path, "; nothing\n")).jobs == ()
+@pytest.mark.parametrize("text", ["", "\n\n", HEADER, (HEADER + a_line(1, 0)).replace("\n", "\r")])
+def test_a_file_without_jobs_is_no_trace(text: str, tmp_path: Path) -> None:
+    """Rather than figures that are all zero."""
+    with pytest.raises(TraceError, match="expected lines of 18 columns, one for each job, there are none"):
+        read_trace(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("header", "processors"),
+    [
+        (";MaxProcs:12", 12),
+        (";  maxprocs :\t12 (two racks)", 12),
+        ("; MaxProcs: 1,024", 1024),
+        ("; MaxProcs: -1\n; MaxNodes: 7.0", 7),
+        ("; MaxProcs: unknown\n; MaxProcs: 9", 9),
+        (f"; Checksum: {'9' * 5000}", 2),
+        ("\xef\xbb\xbf; MaxProcs: 9", 9),
+    ],
+)
+def test_headers_in_odd_forms(header: str, processors: int, tmp_path: Path) -> None:
+    """What a program of today writes before a trace, a byte order mark among it."""
+    path = tmp_path / "some.swf"
+    path.write_bytes(f"{header}\n{a_line(1, 0)}".encode("latin-1"))
+    assert read_trace(path).processors == processors
+
+
+def test_a_header_beyond_all_machines_counts_only_when_it_is_needed(tmp_path: Path) -> None:
+    """Longer than what Python takes for a number, too."""
+    path = written(tmp_path, f"; MaxProcs: {'9' * 5000}\n" + a_line(1, 0))
+    assert read_trace(path, 4).processors == 4
+    with pytest.raises(TraceError, match="the number of processors in its header is larger than"):
+        read_trace(path)
+
+
+def test_columns_that_do_not_count_may_hold_anything(tmp_path: Path) -> None:
+    """Memory without limit, times that nobody measured, names of programs."""
+    line = f"1 0 nan 10 2 nan ? 4 60 {2**64 - 1} done 3 4 a.out 5 - - -\n"
+    assert read_trace(written(tmp_path, line)).jobs == ((1, 0, 10, 4, 60, 3, 4, 5),)
 
 
 @pytest.mark.parametrize(
