@@ -24,7 +24,7 @@ class Headroom:
         self._taken: dict[Counter, float] = {}
         self._taken_on: dict[Counter, NDArray[np.float64]] = {}
         self._active: dict[Rule, bool] = {}
-        self._started_on: set[int] = set()  # rows, where it matters that a host has just started a job
+        self._started_on: dict[int, float] = {}  # rows, where it matters when a host has started a job
 
     def left(self, counter: Counter) -> float:
         """How much of a limit that is not of each host apart is left."""
@@ -53,7 +53,7 @@ class Headroom:
     def _resting(self, rule: Rule) -> NDArray[np.float64]:
         """1 for each host that has started a job too lately, or is about to start one."""
         found = self._limits.resting(rule, self._now)
-        found[list(self._started_on)] = 1.0
+        found[[row for row, at in self._started_on.items() if at + rule.rest_s > self._now]] = 1.0
         return found
 
     # -- before a job is placed -------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Headroom:
             more = sign * amount_of(counter.rule, shares_on(counter.rule, allocation))
             self._taken[counter] = self._taken.get(counter, 0.0) + more
         if sign > 0 and self._limits.has_rests:
-            self._started_on.update([self._table.rows[share.host] for share in allocation])
+            self._started_on.update(dict.fromkeys([self._table.rows[share.host] for share in allocation], self._now))
         for counter in consumer.on_hosts:
             if counter.rule.rest_s:
                 continue

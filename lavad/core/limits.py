@@ -229,6 +229,14 @@ class Limits:
         while self._rests and self._rests[0][0] <= now:
             self._table.changed.add(heapq.heappop(self._rests)[1])
 
+    def rests(self) -> list[tuple[float, int]]:
+        """When which host will have rested for long enough, as far as they rest now."""
+        return list(self._rests)
+
+    def rests_after(self, at: float) -> list[float]:
+        """When a host on which a job starts then will have rested, for each rule about that."""
+        return [at + rest_s for rest_s in self._rests_s]
+
     @property
     def has_rests(self) -> bool:
         """Does any queue let hosts rest between two starts?"""

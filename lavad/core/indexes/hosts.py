@@ -52,6 +52,8 @@ class HostTable:
         self._is_sorted = True  # rows happen to be in natural order of names
         self._plain_shares: dict[tuple[int, int], HostShare] = {}
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
+        self.lost: set[int] = set()  # rows that have been shut since the last pass
+        self.shut: set[int] = set()  # rows that may take nothing now, whatever is free on them
         self.slots_open = 0  # free slots of all hosts that may take anything now
         self._is_open: list[bool] = []
         self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
@@ -95,6 +97,7 @@ class HostTable:
         self.memory_free_mib[row] = facts.memory_mib
         self.gpus_free[row] = facts.gpus
         self._is_open.append(False)
+        self.shut.add(row)
         self.site.add_host(row, facts)
         return row
 
@@ -104,7 +107,7 @@ class HostTable:
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray | list | dict | set):
                 setattr(twin, name, value.copy())
-        twin.site = self.site.copy()
+        twin.site, twin.kept = self.site.copy(), self.kept.copy()
         twin.gpu_shared = {row: shared.copy() for row, shared in self.gpu_shared.items()}
         twin.watched = {}
         return twin
@@ -227,6 +230,10 @@ class HostTable:
         """Open or shut a host for new work."""
         if usable and not self.usable[row]:
             self.changed.add(row)
+            self.shut.discard(row)
+        elif not usable and self.usable[row]:
+            self.lost.add(row)
+            self.shut.add(row)
         self.usable[row] = usable
         self._set_open(row)
 

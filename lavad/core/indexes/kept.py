@@ -16,6 +16,13 @@ class Kept:
     def __contains__(self, row: int) -> bool:
         return row in self._rows
 
+    def copy(self) -> "Kept":
+        """An independent one."""
+        twin = Kept()
+        twin._by_key = {key: held.copy() for key, held in self._by_key.items()}
+        twin._rows = self._rows.copy()
+        return twin
+
     def keep(self, key: Key, row: int, members: list[int]) -> Iterable[int]:
         """Keep these hosts as long as the attempt has a share on ``row``; the same ones, unless that is known."""
         held = self._by_key.setdefault(key, {})

@@ -32,6 +32,12 @@ class Store:
         self.is_shared = is_shared
         self.rows: list[int] = []
 
+    def copy(self) -> "Store":
+        """An independent one; where it is does not change."""
+        twin = Store(self.total, self.is_shared)
+        twin.held, twin.busy, twin.rows = self.held, self.busy, self.rows
+        return twin
+
     @property
     def free(self) -> int:
         """Thousandths that may be taken; below nothing when the total has shrunk under what is held."""
@@ -46,6 +52,13 @@ class Amounts:
         self.is_indexed = is_indexed
         self.stores: list[Store] = []
         self.of_row: list[int] = []
+
+    def copy(self) -> "Amounts":
+        """An independent one."""
+        twin = copy.copy(self)
+        twin.stores = [store.copy() for store in self.stores]
+        twin.of_row = self.of_row.copy()
+        return twin
 
     def store(self, row: int) -> Store | None:
         """Where a host takes from; None on a host that has none of it."""
@@ -83,7 +96,7 @@ class Site:
     def copy(self) -> "Site":
         """An independent one with the same amounts."""
         twin = copy.copy(self)
-        twin._amounts = copy.deepcopy(self._amounts)
+        twin._amounts = {name: amounts.copy() for name, amounts in self._amounts.items()}
         twin._names, twin._facts = self._names.copy(), self._facts.copy()
         return twin
 

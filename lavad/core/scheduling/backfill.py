@@ -1,7 +1,8 @@
 """The gate every start passes: blocked jobs get reservations, and others start early only if they delay none of them.
 
 One rule covers all depths: a job may start now if its slots stay free until its run limit in a future in which every
-job before it that holds a reservation has its place. With one reservation that is EASY backfilling (Lifka, "The ANL/IBM
+job before it that holds a reservation has its place. Reservations that are about certain hosts, or about more than
+slots, say where: ``promised``. With one reservation that is EASY backfilling (Lifka, "The ANL/IBM
 SP scheduling system", JSSPP 1995), with all of them conservative backfilling (Mu'alem and Feitelson, IEEE TPDS 12(6),
 2001).
 
@@ -10,21 +11,27 @@ room for asks to start after them.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lavad.core.headroom import Ceilings, Headroom
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.limits import Consumer, Counter
-from lavad.core.model import Allocation
+from lavad.core.model import Allocation, Request
 from lavad.core.plan import Start
 from lavad.core.policy import Queue
 from lavad.core.reserved import Slots
 from lavad.core.scheduling.blocked import BlockedBuckets
-from lavad.core.scheduling.capped import Placer, is_checked, place_capped
+from lavad.core.scheduling.capped import Placer, has_place, is_checked, place_capped, with_at_most
+from lavad.core.scheduling.leeway import Leeway
 from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.profile import NEVER, PoolProfile
+from lavad.core.scheduling.promised import Promised, has_shut_holders, is_anywhere, shuts_others_out
 from lavad.core.scheduling.reservation import Book, Reservation
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
@@ -59,7 +66,9 @@ class Gate:
         room: Room,
         headroom: Headroom | None = None,
         withheld: Withheld | None = None,
+        starts: Sequence[Start] = (),
     ) -> None:
+        """``starts`` are those of the slice, so far: the caller adds to them."""
         self.refusal = Refusal.NO_ROOM
         self.counter: Counter | None = None  # the limit that refused the last job
         self.limited: list[tuple[BucketKey, Counter]] = []
@@ -75,6 +84,10 @@ class Gate:
         self._queues = cluster.policy.by_name
         self._carried = book.reservations[::-1]  # the first at the end
         self._made: list[Reservation] = []
+        self._starts: Sequence[Start] = starts
+        self._says_where = withheld is not None  # one of them at least is not just so many slots of the whole cluster
+        self._promised: Promised | None = None
+        self._vain: dict[tuple[Request, Consumer, str, int], Refusal] = {}  # what was refused beside promises
         self._computed = 0  # so many of them have their place in the profile
         self._depth_left: dict[str, int] = {}  # of queues that have made a reservation
         self._next_blocked: list[tuple[Rank, Cursor]] | None = None
@@ -207,12 +220,18 @@ class Gate:
         if queue.in_order:
             if queue.name not in self._barred:
                 self._barred.add(queue.name)
-                self._made.append(one)
+                self._make(one)
             return
         left = self._depth_left.get(queue.name, queue.backfill_depth)
         if left:
             self._depth_left[queue.name] = left - 1
-            self._made.append(one)
+            self._make(one)
+
+    def _make(self, one: Reservation) -> None:
+        if not self._says_where:
+            table = self._cluster.table
+            self._says_where = not is_anywhere(self._cluster, one.key) or has_shut_holders(table)
+        self._made.append(one)
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
@@ -222,39 +241,101 @@ class Gate:
 
     def _place(self, candidate: Cursor) -> Allocation | None:
         key = candidate.key
+        request, promised, leeway = key.request, None, None
         if self._made and not key.reservation:  # what is set apart for it was promised to nobody else
-            run_limit_s = candidate.run_limit_s
-            until = self._now + run_limit_s if run_limit_s else NEVER
-            if self._future().free_until(until) < key.request.slots_min:
-                self.refusal = Refusal.PROMISED
-                return None
-        allocation = self._fit(candidate, self._waited_s(candidate) if key.request.alternatives else 0.0)
+            until = self._end_of(candidate)
+            if self._says_where or shuts_others_out(request):
+                promised = self._promises()
+                leeway = promised.leeway(until)
+            if promised is None or not promised.is_complete:
+                free = self._future().free_until(until)
+                if free < request.slots_min:
+                    self.refusal = Refusal.PROMISED
+                    return None
+                if free < request.slots_max:
+                    request = with_at_most(request, free)
+        allocation = self._fit(candidate, request, leeway)
         if allocation is not None:
-            slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
-            if self._withheld is not None:
-                self._withheld.take(key.request, candidate.run_limit_s, allocation)
-            if key.reservation:
-                self.slots_open -= slots
-            else:
-                self._take(slots, candidate)
+            self._note(candidate, allocation, promised)
         return allocation
 
-    def _fit(self, candidate: Cursor, waited_s: float) -> Allocation | None:
-        """Where there is room for the job, and limits and advance reservations allow it."""
-        key, most = candidate.key, None
+    def _note(self, candidate: Cursor, allocation: Allocation, promised: Promised | None) -> None:
+        """The job starts there."""
+        key = candidate.key
+        slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
         if self._withheld is not None:
-            most = self._withheld.most(key.request, key.queue, candidate.run_limit_s)
-        if self._placer is not None:
-            return self._fit_within(self._placer, key, waited_s, most)
-        if most is None:
-            return place(self._room, key.request, waited_s)
-        return place_capped(self._room, Ceilings(most), key.request, waited_s)
+            self._withheld.take(key.request, candidate.run_limit_s, allocation)
+        if promised is not None:
+            promised.take(allocation, self._end_of(candidate))
+        else:
+            self._promised = None  # it would have to be seen there, too
+        if key.reservation:
+            self.slots_open -= slots
+        else:
+            self._take(slots, candidate)
 
-    def _fit_within(self, placer: Placer, key: BucketKey, waited_s: float, most: Slots | None) -> Allocation | None:
-        allocation = placer.place(self._consumer(key), key.request, waited_s, most)
+    def _end_of(self, candidate: Cursor) -> float:
+        run_limit_s = candidate.run_limit_s
+        return self._now + run_limit_s if run_limit_s else NEVER
+
+    def _fit(self, candidate: Cursor, request: Request, leeway: Leeway | None) -> Allocation | None:
+        """Where there is room for the job, and limits, advance reservations and promises allow it."""
+        key, most = candidate.key, None
+        waited_s = self._waited_s(candidate) if request.alternatives else 0.0
+        if self._withheld is not None:
+            most = self._withheld.most(request, key.queue, candidate.run_limit_s)
+        if leeway is not None:
+            return self._fit_beside(leeway, candidate, request, waited_s, most)
+        if self._placer is not None:
+            return self._fit_within(self._placer, key, request, waited_s, most)
+        if most is None:
+            return place(self._room, request, waited_s)
+        return place_capped(self._room, Ceilings(most), request, waited_s)
+
+    def _fit_within(
+        self,
+        placer: Placer,
+        key: BucketKey,
+        request: Request,
+        waited_s: float,
+        most: NDArray[Any] | None,
+        leeway: Leeway | None = None,
+    ) -> Allocation | None:
+        allocation = placer.place(self._consumer(key), request, waited_s, most, leeway)
         if allocation is None and placer.counter is not None:
             self.refusal, self.counter = Refusal.LIMITED_THERE, placer.counter
         return allocation
+
+    def _fit_beside(
+        self, leeway: Leeway, candidate: Cursor, request: Request, waited_s: float, most: Slots | None
+    ) -> Allocation | None:
+        """The same in what is left beside promises. What was asked for in vain in a slice is not asked for again."""
+        key = candidate.key
+        alike = request, self._consumer(key), key.queue, candidate.run_limit_s
+        if alike in self._vain:
+            self.refusal = self._vain[alike]
+            return None
+        slots = leeway.slots(self._room.table, request)
+        beside = slots if most is None else np.minimum(slots, most)
+        if self._placer is not None:
+            found = self._fit_within(self._placer, key, request, waited_s, beside, leeway)
+        else:
+            found = place_capped(self._room, Ceilings(beside), request, waited_s, leeway)
+        if found is None and self.refusal is Refusal.NO_ROOM:
+            if has_place(self._room, most, request, waited_s):
+                self.refusal = Refusal.PROMISED
+            if not request.alternatives:
+                self._vain[alike] = self.refusal
+        return found
+
+    def _promises(self) -> Promised:
+        """With every reservation so far in its place."""
+        if self._promised is None:
+            ends = self._book.ends_of(self._cluster).entries
+            self._promised = Promised(self._cluster, ends, self._starts, self._now)
+        if self._promised.extend(self._made):
+            self._vain.clear()
+        return self._promised
 
     def _take(self, slots: int, candidate: Cursor) -> None:
         self.slots_open -= slots

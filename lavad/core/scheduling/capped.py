@@ -1,4 +1,4 @@
-"""Room as limits leave it to one kind of job: hosts offer no more than the job may have there.
+"""Room as limits and promises leave it to one job: hosts offer no more than the job may have there.
 
 Most jobs fall under no limit about hosts, and are placed as ever. For the others the free figures of each host that is
 looked at are lowered first; what is found is taken from the real room only when every limit allows all of it.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lavad.core.headroom import Ceilings, Headroom
 from lavad.core.limits import JOBS, SLOTS, Consumer, Counter
 from lavad.core.model import Allocation, Request, RoleRequest
-from lavad.core.reserved import Slots
+from lavad.core.scheduling.leeway import Leeway, lowest
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Candidates, Free, Left, Room
 
@@ -24,15 +24,16 @@ class CappedRoom(Room):
     """A room over another one, for placing one job: hosts that are looked at show no more than the ceilings.
 
     What is taken is taken from the room below. Afterwards ``commit`` shows again what was hidden, and ``roll_back``
-    gives back what was taken as well.
+    gives back what was taken as well. ``leeway``: what promises leave of some hosts, and of the site's resources.
     """
 
-    def __init__(self, room: Room, ceilings: Ceilings) -> None:
+    def __init__(self, room: Room, ceilings: Ceilings, leeway: Leeway | None = None) -> None:
         super().__init__(room.table)
         self._below = room
         self._ceilings = ceilings
+        self._leeway = leeway
         self._before: dict[int, Free] = {}
-        self._left_before: dict[int, tuple[Left, Left]] = {}
+        self._left_before: dict[int, tuple[Left, Left, int]] = {}  # how it was, and how much is hidden of it
 
     def free(self, row: int) -> Free:
         """The host's figures, no higher than the ceilings; change them to take something."""
@@ -50,13 +51,18 @@ class CappedRoom(Room):
         if ceilings.memory_mib is not None:
             free.memory_mib = int(min(free.memory_mib, max(0.0, ceilings.memory_mib[row])))
         if ceilings.gpus is not None:
-            free.gpus = _lowest(free.gpus, ceilings.gpus[row])
+            free.gpus = lowest(free.gpus, ceilings.gpus[row])
+        if self._leeway is not None:
+            self._leeway.lower(row, free)
 
     def left(self, name: str, row: int) -> Left | None:
         """What is left of a resource of the site."""
         found = self._below.left(name, row)
         if found is not None and id(found) not in self._left_before:
-            self._left_before[id(found)] = found, copy.copy(found)
+            before = copy.copy(found)
+            if self._leeway is not None:
+                found.amount = self._leeway.amount(self.table, name, row, found.amount)
+            self._left_before[id(found)] = found, before, before.amount - found.amount
         return found
 
     def slots(self, row: int) -> int:
@@ -84,6 +90,11 @@ class CappedRoom(Room):
             free.slots += before.slots - shown.slots
             free.memory_mib += before.memory_mib - shown.memory_mib
             free.gpus |= before.gpus & ~shown.gpus
+            free.cpus |= before.cpus & ~shown.cpus
+            if before.gpu_shared and not shown.gpu_shared:
+                free.gpu_shared = before.gpu_shared | (free.gpu_shared or {})
+        for left, _, hidden in self._left_before.values():
+            left.amount += hidden
         if exclusive:
             for share in allocation:
                 self._free[self.table.rows[share.host]].slots = 0
@@ -94,19 +105,8 @@ class CappedRoom(Room):
         for row, free in self._free.items():
             for name in Free.__slots__:
                 setattr(free, name, getattr(self._before[row], name))
-        for left, before in self._left_before.values():
+        for left, before, _ in self._left_before.values():
             left.amount, left.busy = before.amount, before.busy
-
-
-def _lowest(devices: int, most: float) -> int:
-    """So many of the devices at most."""
-    found = 0
-    while devices and most >= 1:
-        bit = devices & -devices
-        found |= bit
-        devices ^= bit
-        most -= 1
-    return found
 
 
 def is_checked(consumer: Consumer, request: Request) -> bool:
@@ -116,9 +116,11 @@ def is_checked(consumer: Consumer, request: Request) -> bool:
     return any(counter.rule.what not in (SLOTS, JOBS) for counter in consumer.overall)
 
 
-def place_capped(room: Room, ceilings: Ceilings, request: Request, waited_s: float = 0.0) -> Allocation | None:
+def place_capped(
+    room: Room, ceilings: Ceilings, request: Request, waited_s: float = 0.0, leeway: Leeway | None = None
+) -> Allocation | None:
     """An allocation within the ceilings, taken from the room; or None, with the room as it was."""
-    capped = CappedRoom(room, ceilings)
+    capped = CappedRoom(room, ceilings, leeway)
     allocation = place(capped, request, waited_s)
     room.work += capped.work
     if allocation is None:
@@ -126,6 +128,15 @@ def place_capped(room: Room, ceilings: Ceilings, request: Request, waited_s: flo
     else:
         capped.commit(allocation, request.exclusive)
     return allocation
+
+
+def has_place(room: Room, slots: NDArray[Any] | None, request: Request, waited_s: float = 0.0) -> bool:
+    """Is there an allocation with no more slots of each host (None: as many as are free)? Nothing is taken."""
+    capped = CappedRoom(room, Ceilings(np.full(len(room.table), np.inf) if slots is None else slots))
+    allocation = place(capped, request, waited_s)
+    room.work += capped.work
+    capped.roll_back()
+    return allocation is not None
 
 
 class Placer:
@@ -137,18 +148,23 @@ class Placer:
         self._headroom = headroom
 
     def place(
-        self, consumer: Consumer, request: Request, waited_s: float = 0.0, slots: Slots | None = None
+        self,
+        consumer: Consumer,
+        request: Request,
+        waited_s: float = 0.0,
+        slots: NDArray[Any] | None = None,
+        leeway: Leeway | None = None,
     ) -> Allocation | None:
         """An allocation, taken from the room and from the limits; or None, with both as they were.
 
-        ``slots``: no more of each host, whatever limits say.
+        ``slots``: no more of each host, whatever limits say; ``leeway``: no more than promises leave.
         """
         self.counter = None
         slots_max = self._headroom.slots_max(consumer)
         if slots_max < request.slots_max:
             request = with_at_most(request, int(slots_max + 1e-9))
         if is_checked(consumer, request) or slots is not None:
-            allocation = self._place_checked(consumer, request, waited_s, slots)
+            allocation = self._place_checked(consumer, request, waited_s, slots, leeway)
         else:
             allocation = place(self._room, request, waited_s)
         if allocation is not None:
@@ -156,27 +172,32 @@ class Placer:
         return allocation
 
     def _place_checked(
-        self, consumer: Consumer, request: Request, waited_s: float, slots: Slots | None
+        self,
+        consumer: Consumer,
+        request: Request,
+        waited_s: float,
+        slots: NDArray[Any] | None,
+        leeway: Leeway | None,
     ) -> Allocation | None:
         """With ceilings for each host; with fewer tasks, or hosts of a group by turns, where it would be too much."""
         ceilings = self._headroom.ceilings(consumer)
         if slots is not None:
             ceilings.lower(SLOTS, slots)
-        allocation, refusing = self._try(consumer, request, ceilings, waited_s)
+        allocation, refusing = self._try(consumer, request, ceilings, waited_s, leeway)
         if refusing is not None and request.slots_max > request.slots_min:
             request = with_at_most(request, request.slots_min)
-            allocation, refusing = self._try(consumer, request, ceilings, waited_s)
+            allocation, refusing = self._try(consumer, request, ceilings, waited_s, leeway)
         if refusing in consumer.among_hosts:
             self._deal_out(consumer, ceilings)
-            allocation, refusing = self._try(consumer, request, ceilings, waited_s)
+            allocation, refusing = self._try(consumer, request, ceilings, waited_s, leeway)
         self.counter = refusing if refusing in consumer.overall else None
         return allocation
 
     def _try(
-        self, consumer: Consumer, request: Request, ceilings: Ceilings, waited_s: float
+        self, consumer: Consumer, request: Request, ceilings: Ceilings, waited_s: float, leeway: Leeway | None
     ) -> tuple[Allocation | None, Counter | None]:
         """An allocation that all limits allow, or none and the limit that refused what was found."""
-        capped = CappedRoom(self._room, ceilings)
+        capped = CappedRoom(self._room, ceilings, leeway)
         allocation = place(capped, request, waited_s)
         self._room.work += capped.work
         if allocation is None:

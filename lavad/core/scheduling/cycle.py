@@ -41,8 +41,10 @@ class _Slice:
         self.agenda = agenda
         self.steps = steps
         self.room = Room(cluster.table)
-        self.gate = Gate(agenda.ranking, agenda.book, agenda.blocked, self.room, agenda.headroom, agenda.withheld)
         self.starts: list[Start] = []
+        self.gate = Gate(
+            agenda.ranking, agenda.book, agenda.blocked, self.room, agenda.headroom, agenda.withheld, self.starts
+        )
         self.lane = agenda.plain  # whose turn it is
         self.left: Turn | None = None  # of that lane
         self.begun: dict[BucketKey, Cursor] = {}

@@ -1,0 +1,171 @@
+"""Nobody is delayed by a job that was backfilled, whatever the hosts are like and whatever he waits for.
+
+The twin is slow and obvious: it is the cluster itself without all that waits behind the job. When the job would start
+there is what it was promised; it may start earlier, never later. Jobs end exactly at their run limits.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lavad.core import commands as c
+from lavad.core.model import HostFacts, JobState
+from lavad.core.policy import Policy, Queue, Resource, ResourceInstance, ResourceKind
+from tests.builders import ROOT, Story, a_host, a_job
+
+MINUTE = 60
+NEVER = float("inf")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A job as it is drawn: minutes after the one before, minutes it runs, and what it asks for."""
+
+    gap: int
+    minutes: int
+    asks: tuple[tuple[str, Any], ...]
+
+
+def kinds() -> st.SearchStrategy[dict[str, Any]]:
+    """What users ask for."""
+    gangs = {"tasks_min": st.integers(1, 5), "memory_mib": st.sampled_from([0, 0, 1000, 3000])}
+    return st.one_of(
+        st.fixed_dictionaries({"slots": st.integers(1, 8)}),
+        st.fixed_dictionaries({"slots": st.integers(1, 4), "one_host": st.just(True)}),
+        st.fixed_dictionaries({"slots": st.integers(1, 3), "gpus": st.integers(1, 4), "one_host": st.just(True)}),
+        st.fixed_dictionaries({"slots": st.just(1), "memory_mib": st.sampled_from([1000, 3000, 7000])}),
+        st.fixed_dictionaries({"slots": st.integers(1, 4), "hosts": st.sampled_from([("n1",), ("n2", "n3")])}),
+        st.fixed_dictionaries({"slots": st.integers(1, 2), "exclusive": st.just(True)}),
+        st.fixed_dictionaries({"slots": st.integers(2, 4), "ptile": st.integers(1, 2)}),
+        st.fixed_dictionaries({"slots": st.integers(1, 2), "rusage": st.sampled_from(["lic=1", "lic=2"])}),
+        st.fixed_dictionaries({"slots": st.integers(1, 2), "select": st.sampled_from(["maxslots > 2", "ngpus > 0"])}),
+        st.fixed_dictionaries({**gangs, "tasks_max": st.integers(5, 7)}),
+    )
+
+
+jobs = st.builds(
+    Wanted,
+    st.sampled_from([0, 0, 0, 1, 2, 5]),
+    st.integers(1, 12),
+    kinds().map(lambda asks: tuple(asks.items())),
+)
+hosts = st.lists(
+    st.tuples(st.integers(1, 5), st.sampled_from([4000, 8000]), st.sampled_from([0, 0, 2, 4])),
+    min_size=3,
+    max_size=4,
+)
+
+
+def rules(depth: int) -> Policy:
+    """One queue in which so many jobs hold reservations, and a licence for all hosts together."""
+    return Policy(
+        queues=(Queue("normal", 30, backfill_depth=depth),),
+        resources={"lic": Resource("lic", ResourceKind.NUMERIC)},
+        resource_map=(ResourceInstance("lic", "3", is_shared=True),),
+    )
+
+
+def described(sizes: list[tuple[int, int, int]]) -> list[HostFacts]:
+    """The hosts."""
+    return [a_host(f"n{number}", *size) for number, size in enumerate(sizes, 1)]
+
+
+class World:
+    """A cluster in which time goes from event to event."""
+
+    def __init__(self, story: Story, ends: dict[int, float]) -> None:
+        self.story = story
+        self.ends = ends  # of jobs that run
+        self.started: dict[int, float] = {}
+
+    def plan(self) -> None:
+        """A pass; what it starts runs at once."""
+        story = self.story
+        story.hear(*story.cluster.hosts)
+        story.plan()
+        for key in list(story.cluster.staging):
+            attempt = story.cluster.attempts[key]
+            if not attempt.launched:
+                for share in attempt.allocation:
+                    story.staged(share.host, key)
+            story.started(attempt.lead, key)
+            self.started[key.job] = story.now
+            self.ends[key.job] = story.now + story.cluster.jobs[key.job].shared.run_limit_s
+
+    def waiting(self) -> list[int]:
+        """Jobs in the order in which they were submitted."""
+        return [job for job in self.story.cluster.jobs if self.story.state(job) is JobState.PEND]
+
+    def next_end(self) -> float:
+        """When the next job ends."""
+        return min(self.ends.values(), default=NEVER)
+
+    def go_to(self, at: float) -> None:
+        """Time goes on until then; jobs end at their limits."""
+        story = self.story
+        story.now = at
+        story.hear(*story.cluster.hosts)
+        for job in [job for job, end in self.ends.items() if end <= at]:
+            del self.ends[job]
+            key = story.key(job)
+            attempt = story.cluster.attempts[key]
+            for share in attempt.allocation[1:]:
+                story.released(share.host, key)
+            story.finished(attempt.lead, key)
+
+
+def promised(world: World, job: int, ahead: list[int]) -> float:
+    """When the job would start if nobody waited behind it; those ahead of it are there."""
+    alone = World(copy.deepcopy(world.story), dict(world.ends))
+    for other in alone.waiting():
+        if other != job and other not in ahead:
+            alone.story.do(c.KillJob(c.Target(other), ROOT))
+    while True:
+        alone.plan()
+        if job in alone.started:
+            return alone.started[job]
+        if alone.next_end() == NEVER:
+            return NEVER
+        alone.go_to(alone.next_end())
+
+
+def play(sizes: list[tuple[int, int, int]], wanted: list[Wanted], depth: int) -> None:
+    """Submit and run everything; each job that holds a reservation is held against what it was promised."""
+    story = Story(*described(sizes), policy=rules(depth))
+    world, bounds = World(story, {}), dict[int, float]()
+    coming, at = [], story.now
+    for one in wanted:
+        at += one.gap * MINUTE
+        coming.append((at, one))
+    while coming or world.ends:
+        world.go_to(min(world.next_end(), coming[0][0] if coming else NEVER))
+        while coming and coming[0][0] <= story.now:
+            one = coming.pop(0)[1]
+            story.submit(a_job(run_limit_s=one.minutes * MINUTE, **dict(one.asks)))
+        world.plan()
+        for job, bound in bounds.items():
+            assert world.started.get(job, story.now) <= bound, (job, bound - story.now)
+        ahead: list[int] = []
+        for job in world.waiting():
+            if len(ahead) == depth:
+                break
+            start = promised(world, job, ahead)
+            bounds[job] = min(bounds.get(job, NEVER), start)
+            ahead.append(job)
+
+
+@settings(max_examples=100, deadline=None)
+@given(hosts, st.lists(jobs, min_size=3, max_size=12))
+def test_the_first_that_waits_is_never_delayed(sizes: list[tuple[int, int, int]], wanted: list[Wanted]) -> None:
+    """EASY: one job holds a reservation."""
+    play(sizes, wanted, 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(hosts, st.lists(jobs, min_size=3, max_size=12), st.integers(2, 4))
+def test_so_it_is_with_several(sizes: list[tuple[int, int, int]], wanted: list[Wanted], depth: int) -> None:
+    """Conservative: each of them is promised what those before it leave."""
+    play(sizes, wanted, depth)
