@@ -28,7 +28,9 @@ FIELDS = {
     "i": ("input",), "o": ("output", "output_overwrite"), "oo": ("output", "output_overwrite"),
     "e": ("error", "error_overwrite"), "eo": ("error", "error_overwrite"), "cwd": ("cwd",), "outdir": ("output_dir",),
     "L": ("shell",), "U": ("reservation",),
-    **dict.fromkeys(("c", "F", "D", "S", "C"), ("rlimits",)), "Z": ("command", "is_script"),
+    "c": ("rlimits.cpu",),
+    **{option: (f"rlimits.{name}",) for option, name in submission.RLIMITS.items()},
+    "Z": ("command", "is_script"),
 }  # fmt: skip
 NO_RESET = ("r", "rn", "n", "Z")
 KINDS: dict[str, int | str] = {

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from lavad.api import checks, guard, identity, listing, resizing, translate
+from lavad.api import checks, guard, identity, listing, modifying, resizing, translate
 from lavad.api.kinship import dependencies_reply
 from lavad.api.outlook import OUTLOOKS_MAX, add_outlook
 from lavad.api.stored import Stored
@@ -27,8 +27,6 @@ from protos import common_pb2, jobs_pb2_grpc, peektickets
 from protos import jobs_pb2 as pb
 
 SPEC_BYTES_MAX = 4 << 20
-FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # by the master, whatever a caller says
-FOR_GOOD = {"array", "hold", "notify_end"}  # as submitted; bresume frees a job that is held
 
 
 class JobService(jobs_pb2_grpc.JobServiceServicer):
@@ -318,14 +316,14 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         record = self.engine.cluster.jobs.get(target.job)
         if record is None:
             raise Refused("No matching job found")
-        spec = pb.JobSpec()
-        spec.CopyFrom(await self.shelf.spec(target.job))
-        _take_over(spec, request)
+        before, spec = await self.shelf.spec(target.job), pb.JobSpec()
+        spec.CopyFrom(before)
+        modifying.take_over(spec, request)
         owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
         packed = self.shelf.pack(spec, record.shared.user)
         cluster = self.engine.cluster
         new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
-        changes = ", ".join(dict.fromkeys(map(_in_words, request.fields)))
+        changes = modifying.in_words(modifying.Versions(before, spec, record.shared.queue), cluster.policy.zone)
         fields = frozenset(request.fields)
         asked = translate.asked_of(spec, cluster.policy)
         done = self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked))
@@ -399,40 +397,6 @@ async def _answer_in_order(answers: Any, context: identity.Context) -> None:
         await context.write(await future)
 
 
-def _take_over(spec: pb.JobSpec, request: pb.ModifyRequest) -> None:
-    """The named fields of a spec as the request has them."""
-    known = set(pb.JobSpec.DESCRIPTOR.fields_by_name)
-    parts = {name for name in request.fields if name.startswith("roles.")}
-    if parts:
-        _take_over_role(spec, request, parts)
-    wanted = set(request.fields) - parts
-    if unknown := wanted - (known - FILLED_IN - FOR_GOOD):
-        raise Refused(f"{min(unknown)[:80]}: not a parameter of a job")
-    part = pb.JobSpec()
-    part.CopyFrom(request.spec)
-    for name in known:
-        (spec if name in wanted else part).ClearField(name)
-    spec.MergeFrom(part)
-
-
-def _take_over_role(spec: pb.JobSpec, request: pb.ModifyRequest, parts: set[str]) -> None:
-    """Size, requirement or GPUs of a job's only role; what is not named stays."""
-    if unknown := parts - {"roles.tasks", "roles.requirement", "roles.gpu"}:
-        raise Refused(f"{min(unknown)[:80]}: not a parameter of a job")
-    if len(spec.roles) > 1:
-        raise Refused("A job of several roles can't be changed so")
-    role = spec.roles[0] if spec.roles else spec.roles.add()
-    new = request.spec.roles[0] if request.spec.roles else common_pb2.Role()
-    if "roles.tasks" in parts:
-        role.tasks_min, role.tasks_max, role.slots_per_task = new.tasks_min, new.tasks_max, new.slots_per_task
-    if "roles.requirement" in parts:
-        role.requirement = new.requirement
-    if "roles.gpu" in parts:
-        role.ClearField("gpu")
-        if new.HasField("gpu"):
-            role.gpu.CopyFrom(new.gpu)
-
-
 def _past_change(old: pb.JobRecord) -> pb.JobChange:
     """The end of a job that has left memory."""
     return pb.JobChange(
@@ -464,8 +428,3 @@ def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c
 def register(server: grpc.aio.Server, service: JobService) -> None:
     """Serve users on this server."""
     jobs_pb2_grpc.add_JobServiceServicer_to_server(service, server)
-
-
-def _in_words(field: str) -> str:
-    """A field of a job's spec as people read it: ``run_limit_s`` is the run limit."""
-    return field.removesuffix("_s").removesuffix("_mib").replace("_", " ")

@@ -130,7 +130,7 @@ def role_of(role: common_pb2.Role, resizable: bool = False) -> RoleAsked:
         tasks_max=max(role.tasks_max or tasks_min, 1),
         slots_per_task=role.slots_per_task or 1,
         requirement=role.requirement,
-        gpu=_gpu_text(role.gpu) if role.gpu.num or role.gpu.text else None,
+        gpu=gpu_text(role.gpu) if role.gpu.num or role.gpu.text else None,
         launch=Launch(role.launch),
         name=role.name,
         command=role.command,
@@ -138,7 +138,7 @@ def role_of(role: common_pb2.Role, resizable: bool = False) -> RoleAsked:
     )
 
 
-def _gpu_text(gpu: common_pb2.GpuRequest) -> str:
+def gpu_text(gpu: common_pb2.GpuRequest) -> str:
     """The -gpu argument; made from the fields where a client sent only these."""
     if gpu.text:
         return gpu.text
