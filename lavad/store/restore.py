@@ -152,11 +152,13 @@ def _wanted_arrays(
         for index in array.killed:
             array.note_end(index, JobState.EXIT)
     ended = and_(is_wanted, jobs.state.in_([int(state) for state in FINAL]))
-    columns = (jobs.job, jobs.idx, jobs.state, jobs.status)
+    columns = (jobs.job, jobs.idx, jobs.state, jobs.status, jobs.attempts)
     query = select(*columns).join_from(schema.jobs, schema.arrays, jobs.job == arrays.job)
     for row in _stream(connection, query.where(ended)):
         array = found[row.job]
-        if row.idx not in array.killed:
+        if row.idx in array.killed:  # it may be requeued, and then counts its attempts on
+            array.attempts[row.idx] = row.attempts
+        else:
             array.note_end(row.idx, JobState(row.state), exit_code(row.status))
     return found
 

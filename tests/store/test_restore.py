@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from lavad.core import commands as c
 from lavad.core import invariants
-from lavad.core.model import Request, RoleRequest, Shared
+from lavad.core.model import FINAL, JobState, Request, RoleRequest, Shared
 from lavad.core.policy import Names, QueueHosts
 from lavad.store import values
+from tests.fakes.world import new_job
 from tests.store.fingerprint import fingerprint
 from tests.store.saved import saving
 
@@ -40,6 +42,27 @@ def test_life_goes_on_after_each_restart(tmp_path: Path, seed: int) -> None:
             saved.rows.adopt(restored)
             for number in range(saved.world.hosts):
                 saved.world.join(number)
+
+
+def test_an_element_killed_between_two_attempts_can_be_requeued_after_a_restart(tmp_path: Path) -> None:
+    """It waits again for the next master, too, and its next attempt is not called as the one it had."""
+    with saving(f"{tmp_path}/lava.db") as saved:
+        world, ann, root = saved.world, c.Caller("ann", 1000), c.Caller("root", 0, is_administrator=True)
+        world.do(c.SubmitJob(new_job(user="ann", indices=(range(1, 2),)), ann))
+        world.start()
+        key = next(iter(world.cluster.attempts))
+        world.do(c.RequeueJob(c.Target(key.job), root, frozenset({JobState.STAGING, JobState.RUN})))
+        for host in {share.host for share in world.cluster.attempts[key].allocation}:
+            world.do(c.ReportReleased(host, key))
+        world.do(c.KillJob(c.Target(key.job), ann))
+        for _ in range(2):
+            world.cluster = saved.restored()
+            saved.rows.adopt(world.cluster)
+            world.do(c.RequeueJob(c.Target(key.job), root, FINAL))
+            assert world.cluster.jobs[key.job].state_of(1) is JobState.PEND
+        world.begin()
+        world.start()
+        assert [(one.index, one.attempt) for one in world.cluster.attempts] == [(1, 2)]
 
 
 @pytest.mark.slow
