@@ -369,12 +369,14 @@ class ShareRecord(_message.Message):
     def __init__(self, path: _Optional[str] = ..., name: _Optional[str] = ..., shares: _Optional[int] = ..., priority: _Optional[float] = ..., started: _Optional[int] = ..., reserved: _Optional[int] = ..., cpu_s: _Optional[float] = ..., run_s: _Optional[float] = ..., gpu_run_s: _Optional[float] = ..., is_group: _Optional[bool] = ...) -> None: ...
 
 class QueuesReply(_message.Message):
-    __slots__ = ("queues", "missing")
+    __slots__ = ("queues", "missing", "host_is_unknown")
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     MISSING_FIELD_NUMBER: _ClassVar[int]
+    HOST_IS_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     queues: _containers.RepeatedCompositeFieldContainer[QueueRecord]
     missing: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, queues: _Optional[_Iterable[_Union[QueueRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
+    host_is_unknown: bool
+    def __init__(self, queues: _Optional[_Iterable[_Union[QueueRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ..., host_is_unknown: _Optional[bool] = ...) -> None: ...
 
 class UsersRequest(_message.Message):
     __slots__ = ("names", "everybody")

@@ -44,17 +44,29 @@ class Meter:
         """A process of the attempt has ended."""
         self._largest = max(self._largest, usage.ru_maxrss * 1024)
 
+    def count(self) -> None:
+        """Look only at how many processes and threads there are: a short job ends before its first sample."""
+        self._note(self._stats(self._confinement.members()[:PROCESSES_LISTED_MAX]))
+
+    def _stats(self, pids: list[int]) -> list[processes.Stat]:
+        return [entry for pid in pids if (entry := processes.stat(pid)) is not None]
+
+    def _note(self, stats: list[processes.Stat]) -> int:
+        """The threads of all."""
+        threads = sum(entry.threads for entry in stats)
+        self.processes_max = max(self.processes_max, len(stats))
+        self.threads_max = max(self.threads_max, threads)
+        return threads
+
     def sample(self) -> Sample:
         """Look now."""
         pids = self._confinement.members()[:PROCESSES_LISTED_MAX]
-        stats = [entry for pid in pids if (entry := processes.stat(pid)) is not None]
+        stats = self._stats(pids)
         memory = self._confinement.memory()
-        threads = sum(entry.threads for entry in stats)
+        threads = self._note(stats)
         self._peak = max(self._peak, memory.resident)
         self._sum += memory.resident
         self._samples += 1
-        self.processes_max = max(self.processes_max, len(stats))
-        self.threads_max = max(self.threads_max, threads)
         self.swap_mib_max = max(self.swap_mib_max, mib(memory.swap))
         groups = tuple(sorted({entry.group for entry in stats}))
         cpu_s = self._confinement.cpu_s()

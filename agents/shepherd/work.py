@@ -30,6 +30,7 @@ from protos.failpoints import reach
 
 GRACE_S = 0.02  # a job shorter than this costs one report, not two
 FIRST_SAMPLE_S = 1.0
+FIRST_COUNT_S = 0.1  # processes are counted then, and after twice as long each time until the first sample
 KILL_AGAIN_S = 0.02  # and then ever later, up to
 KILL_AGAIN_MAX_S = 1.0
 # So long a job's end waits for its last processes; then it is told, and the place stays taken until they are gone.
@@ -92,6 +93,7 @@ class Work:
         self._clock = NO_LIMITS
         self._termination = Termination(setup.terminate_interval_s)
         self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
+        self._count_at, self._count_after = NEVER, FIRST_COUNT_S
         tools.confinement.limit_memory(setup.memory_limit_mib)
         tools.confinement.bind(setup.cpus, setup.nodes if setup.memory_policy == LOCAL_ONLY else ())
         tools.confinement.begin()
@@ -211,7 +213,7 @@ class Work:
         """When `tick` has something to do."""
         return min(
             self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
-            self._termination.next_at, self._clock.next_at, self._commands.until,
+            self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at,
         )  # fmt: skip
 
     @property
@@ -250,6 +252,8 @@ class Work:
         """Do what is due."""
         if now >= self._announce_at:
             self._announce()
+        if now >= self._count_at:
+            self._count(now)
         if now >= self._sample_at:
             self._sample(now)
         if now >= self._clock.next_at and (reason := self._clock.reached(now)):
@@ -337,6 +341,7 @@ class Work:
         self._clock = RunClock(self.setup.run_limit_s, self.setup.deadline, now, self.started)
         self._announce_at = now + GRACE_S
         self._sample_at = now + FIRST_SAMPLE_S
+        self._count_at = now + FIRST_COUNT_S if self.setup.report is not None else NEVER
 
     def _start_pre_exec(self) -> None:
         self._helper = self._spawner.shell(self.setup.pre_exec)
@@ -383,6 +388,12 @@ class Work:
     def _announce(self) -> None:
         self._announce_at = NEVER
         self._send(messages.STARTED, self.pid, self.started, *self._descriptors())
+
+    def _count(self, now: float) -> None:
+        """For the job report of a job that ends before its first sample."""
+        self._meter.count()
+        self._count_at = now + self._count_after if 2 * self._count_after < FIRST_SAMPLE_S else NEVER
+        self._count_after *= 2
 
     def _sample(self, now: float) -> None:
         self._sample_at = now + self.setup.usage_interval_s
@@ -453,7 +464,7 @@ class Work:
         if not self._told:
             self._status, self._ended = status, time.time()
         now = time.monotonic()
-        self._announce_at = self._sample_at = self._helper_until = NEVER
+        self._announce_at = self._sample_at = self._count_at = self._helper_until = NEVER
         self._clock = NO_LIMITS
         if self._termination.next_at != NEVER:
             self._termination = Termination(self.setup.terminate_interval_s)

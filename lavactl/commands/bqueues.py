@@ -1,6 +1,6 @@
 """bqueues: the queues, their limits and how full they are. Jobs are counted in slots, as LSF does."""
 
-from lavactl.errors import FAILURE
+from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
 from lavactl.render import MISSING, clean, json_text
 from lavactl.thresholds import threshold_lines
@@ -76,6 +76,8 @@ def main(argv: list[str], io: "Io") -> int:
         raise GRAMMAR.wrong("-json needs -o")
     request = cluster_pb2.QueuesRequest(names=options.words, user=options.last("u") or "", host=options.last("m") or "")
     reply = io.client().queues(request)
+    if reply.host_is_unknown:
+        raise CommandError(f"{printable(request.host)}: Bad host name, host group name or cluster name", FAILURE)
     queues = list(reply.queues)
     if form is not None and queues:
         show_fields(queues, form, options, io)

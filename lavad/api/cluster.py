@@ -147,11 +147,19 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         await identity.caller(context, self.settings)
         cluster = self.engine.cluster
         known = cluster.policy.by_name
+        if not self._is_host(request.host):
+            return pb.QueuesReply(host_is_unknown=True)
         reply = pb.QueuesReply(missing=[name for name in request.names if name not in known])
         for queue in sorted(cluster.policy.queues, key=lambda one: -one.priority):
             if (not request.names or queue.name in request.names) and self._is_meant(queue, request):
                 reply.queues.append(queue_record(cluster, queue, self.engine.clock()))
         return reply
+
+    def _is_host(self, name: str) -> bool:
+        """A host that has joined or that the files list, a group of hosts, ``all``; or none was named."""
+        cluster = self.engine.cluster
+        known = (cluster.hosts, cluster.policy.known_hosts, cluster.policy.host_groups)
+        return name in ("", "all") or any(name in names for names in known)
 
     def _is_meant(self, queue: Queue, request: pb.QueuesRequest) -> bool:
         """Do -u and -m mean this queue? Both take ``all``, and a group means any of its members."""

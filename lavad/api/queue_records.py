@@ -12,7 +12,7 @@ _RLIMITS = {"cpu": "CPULIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "fsiz
 # Settings that are shown as they were written; the others have places of their own.
 _AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "REQUEUE_EXIT_VALUES", "RES_REQ", "GPU_REQ",
                "RUN_WINDOW", "DISPATCH_WINDOW", "STOP_COND", "RESUME_COND", "JOB_STARTER", "JOB_CONTROLS",
-               "TERMINATE_WHEN", "PREEMPTION", "FAIRSHARE_QUEUES", "LAVA_BACKFILL_DEPTH",
+               "TERMINATE_WHEN", "FAIRSHARE_QUEUES", "LAVA_BACKFILL_DEPTH",
                "LAVA_JOB_ORDER")  # fmt: skip
 
 
@@ -95,9 +95,19 @@ def _add_parameters(record: pb.QueueRecord, queue: Queue) -> None:
         record.parameters["RERUNNABLE"] = "yes"
     if queue.slot_reserve_s:
         record.parameters["SLOT_RESERVE"] = f"{queue.slot_reserve_s:.0f}"
+    if queue.preempts or queue.preemptable_by:
+        record.parameters["PREEMPTION"] = _preemption(queue)
     policies = _policies(queue)
     if policies:
         record.parameters["POLICIES"] = "  ".join(policies)
+
+
+def _preemption(queue: Queue) -> str:
+    """Whom its jobs preempt and who preempts them, whichever of the two queues says so."""
+    below = " ".join(f"{name}+{level}" if level else name for name, level in queue.preempts)
+    above = " ".join(sorted(queue.preemptable_by))
+    words = (f"PREEMPTIVE[{below}]" if below else "", f"PREEMPTABLE[{above}]" if above else "")
+    return " ".join(filter(None, words))
 
 
 def _policies(queue: Queue) -> list[str]:

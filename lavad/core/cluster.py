@@ -192,6 +192,12 @@ class Cluster:
         if job.may_start:
             self.pending.add(job.shared, listed.entry(self, job))
 
+    def order_jobs(self) -> None:
+        """All were adopted, in whatever order: lists go by their numbers, as if nothing had been restarted."""
+        ordered = sorted(self.jobs.items())
+        self.jobs.clear()
+        self.jobs.update(ordered)
+
     def adopt_array(self, array: ArrayRecord) -> None:
         """An array as its rows have it: pending and held sets, ended elements, live elements in ``live``."""
         array.shared = terms.adapted(self, self.intern(array.shared), array.terms)

@@ -42,6 +42,22 @@ def next_change(windows: Sequence[Window], zone: tzinfo, at: float) -> float:
     return NEVER
 
 
+def opens_at(groups: Sequence[Sequence[Window]], zone: tzinfo, at: float) -> float:
+    """The first moment from this one on at which each group has an open window; NEVER if there is none in a week."""
+    until = at + _LOOK_AHEAD * 86400.0
+    while at <= until:
+        closed = [windows for windows in groups if not is_open(windows, zone, at)]
+        if not closed:
+            return at
+        at = max(next_change(windows, zone, at) for windows in closed)
+    return NEVER
+
+
+def moment_text(at: float, zone: tzinfo) -> str:
+    """A moment of the near future for people: ``Mon Nov 23 20:00``."""
+    return f"{datetime.fromtimestamp(at, zone):%a %b %e %H:%M}"
+
+
 def _moments(windows: Sequence[Window], zone: tzinfo, at: float) -> list[float]:
     """Whenever something may change within a week, in order: boundaries of windows, and steps of the zone's clock."""
     today = datetime.fromtimestamp(at, zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)

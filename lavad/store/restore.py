@@ -105,6 +105,7 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
         cluster.adopt_attempt(v.decode_attempt(row))
     _remember_parents(connection, cluster, texts)
     _adopt_standing(cluster, standing, _AFTER_JOBS)
+    cluster.order_jobs()
     next_job = connection.scalar(select(schema.cluster.c.next_job))
     cluster.next_job = max(cluster.next_job, next_job or 1)
 

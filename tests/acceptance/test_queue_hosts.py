@@ -52,6 +52,11 @@ def test_jobs_run_on_hosts_of_their_queue(site: Cluster) -> None:
     assert "bmod -mn" not in said
     refused = site.run("bsub", "-q", "inside", "-m", first, "true")
     assert f"{first}: Host or host group is not used by the queue. Job not submitted." in refused.stderr
+    shown = site.run("bqueues", "-m", last).stdout.splitlines()[1:]
+    assert [line.split()[0] for line in shown] == ["inside", "liking", "default"]
+    nobody = site.run("bqueues", "-m", "nohost")
+    assert (nobody.returncode, nobody.stdout) == (255, "")
+    assert nobody.stderr == "nohost: Bad host name, host group name or cluster name\n"
     site.run("bkill", "-q", "outside", "0")
     assert site.run("bswitch", "outside", str(waiting)).returncode == 0
     assert _where(site, waiting) == first

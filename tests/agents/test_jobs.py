@@ -298,6 +298,21 @@ def test_usage_is_sampled_and_summed_up(place: Place) -> None:
     run(story())
 
 
+def test_a_short_jobs_report_counts_its_processes(place: Place) -> None:
+    """Ranks that are gone before usage is sampled for the first time."""
+    job = blob(place, 1, "for rank in 1 2 3 4; do sleep 0.4 & done; wait", output=str(place.out("report")))
+
+    async def story() -> None:
+        async with Host(place) as host:
+            end = (await host.finish(job)).finished
+            assert end.processes_max == 5
+            report = place.out("report").read_text()
+            assert "Max Processes :                              5\n" in report
+            assert "Max Threads :                                5\n" in report
+
+    run(story())
+
+
 def test_cpu_time_does_not_count_the_shepherd(place: Place) -> None:
     """Jobs that do nothing use next to nothing, one after the other in the same place."""
 

@@ -32,6 +32,7 @@ def test_a_queue() -> None:
         "JOB_CONTROLS": "SUSPEND[SIGTSTP] TERMINATE[/opt/site/end.sh -q]",
         "FAIRSHARE_QUEUES": "short",
         "SLOT_RESERVE": "300",
+        "PREEMPTION": "PREEMPTIVE[night] PREEMPTABLE[express]",
         "POLICIES": "BACKFILL  EXCLUSIVE  FAIRSHARE  PREEMPTIVE  PREEMPTABLE",
     }
     assert dict(record.default_limits) == {"RUNLIMIT": "240.0 min", "MEMLIMIT": "2048000 K"}

@@ -40,6 +40,16 @@ def why(story: Story, job: int) -> list[str]:
     return [reason.text for reason in explain(story.cluster, story.cluster.jobs[job], 0, story.now)]
 
 
+def advice(story: Story, job: int) -> list[str]:
+    """What would help a job that waits."""
+    return [reason.advice for reason in explain(story.cluster, story.cluster.jobs[job], 0, story.now)]
+
+
+def clock_after(minutes: int) -> str:
+    """What the clock shows so many whole minutes after the beginning of all stories."""
+    return f"{datetime.fromtimestamp(BEGIN + 60 * minutes, UTC):%a %b %e %H:%M}"
+
+
 def test_terminate_when_the_window_closes() -> None:
     """TERMINATE_WHEN: ended in place of suspended, also what was just being started; a lost one is left alone."""
     queue = Queue("normal", run_windows=(in_minutes(-5, 10),), terminate_when=frozenset({"WINDOW"}))
@@ -70,6 +80,7 @@ def test_a_dispatch_window_lets_no_job_start_while_it_is_closed() -> None:
     story.plan()
     assert story.state(waits) is S.PEND
     assert why(story, waits) == ["The queue is inactivated by its time windows"]
+    assert advice(story, waits) == [f"they open next on {clock_after(30)}"]
     assert story.state(runs.job) is S.RUN
     assert wake_at(story.cluster, story.now) == BEGIN - BEGIN % 60 + 30 * 60
     later(story, 28)
@@ -174,6 +185,7 @@ def test_a_host_takes_no_jobs_while_its_dispatch_window_is_closed() -> None:
     waits = story.submit(a_job())
     story.plan()
     assert why(story, waits) == ["Dispatch windows closed"]
+    assert advice(story, waits) == [f"the first opens on {clock_after(30)}"]
     later(story, 30)
     story.plan()
     assert story.state(waits) is S.STAGING

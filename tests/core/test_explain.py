@@ -51,6 +51,13 @@ def test_too_few_in_all(story: Story) -> None:
     assert "6" in first.advice
 
 
+def test_too_few_in_all_and_some_full(story: Story) -> None:
+    """One line for both: the full hosts, and what the others lack together."""
+    story.run(a_job(3))
+    found = [text for text, _ in reasons(story, story.submit(a_job(6)))]
+    assert found == ["Not enough job slot(s)"]
+
+
 def test_closed_unreachable_avoided(story: Story) -> None:
     """What is wrong with the hosts themselves."""
     job = story.submit(a_job())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lavad.core.policy import Window
-from lavad.core.windows import NEVER, Calendar, is_open, next_change
+from lavad.core.windows import NEVER, Calendar, is_open, moment_text, next_change, opens_at
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HOURS = 60
@@ -91,6 +91,31 @@ def test_nothing_changes_before_the_next_change(windows: tuple[Window, ...], mom
             assert until % 60 == 0
             return
         assert is_open(windows, BERLIN, now) is state
+
+
+def test_when_two_kinds_of_windows_are_open_together() -> None:
+    """A queue that runs at night and dispatches on working days from 20:00 to 23:00, asked on a Saturday."""
+    night = tuple(Window(day * 24 * HOURS + 22 * HOURS, day * 24 * HOURS + 24 * HOURS) for day in range(6))
+    evening = tuple(Window(day * 24 * HOURS + 20 * HOURS, day * 24 * HOURS + 23 * HOURS) for day in range(1, 6))
+    assert opens_at([night, evening], BERLIN, at("2026-11-21T12:00")) == at("2026-11-23T22:00")
+    assert opens_at([night, evening], BERLIN, at("2026-11-23T22:30")) == at("2026-11-23T22:30")
+    assert opens_at([evening, (Window(24 * HOURS, 25 * HOURS),)], BERLIN, at("2026-11-21T12:00")) == NEVER
+    assert moment_text(at("2026-11-23T22:00"), BERLIN) == "Mon Nov 23 22:00"
+
+
+@given(ANY_WINDOWS, ANY_WINDOWS, ANY_TIME)
+def test_they_open_no_sooner(one: tuple[Window, ...], other: tuple[Window, ...], moment: float) -> None:
+    """Minute by minute over two days, the slow way."""
+    opens = opens_at([one, other], BERLIN, moment)
+    if opens < NEVER:
+        assert is_open(one, BERLIN, opens)
+        assert is_open(other, BERLIN, opens)
+    first = datetime.fromtimestamp(moment, UTC).replace(second=0) + timedelta(minutes=1)
+    for minute in range(2 * 24 * HOURS):
+        now = (first + timedelta(minutes=minute)).timestamp()
+        if now >= opens:
+            return
+        assert not (is_open(one, BERLIN, now) and is_open(other, BERLIN, now))
 
 
 @given(ANY_WINDOWS, st.lists(ANY_TIME, min_size=1, max_size=5))

@@ -25,6 +25,7 @@ def test_what_was_saved_restores_to_the_same_cluster(tmp_path: Path, seed: int) 
             saved.world.tick()
             restored = saved.restored()
             assert fingerprint(restored) == fingerprint(saved.world.cluster)
+            assert list(restored.jobs) == sorted(restored.jobs)  # as bjobs lists them
             invariants.check(restored)
 
 

@@ -1,10 +1,13 @@
 """Why does this job wait? Computed when asked, host by host: every cause that holds, and the change that would help."""
 
+from dataclasses import replace
+
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.conditions import is_never
 from lavad.core.eligibility import obstacle
 from lavad.core.model import JobState
+from lavad.core.policy import Window
 from lavad.core.pools import Lots, least
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, Job
@@ -12,6 +15,9 @@ from lavad.core.scheduling.hindrances import host_reasons
 from lavad.core.scheduling.limit_reasons import limit_reasons
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.share_tree import turn
+from lavad.core.windows import NEVER, moment_text, opens_at
+
+Windows = tuple[Window, ...]
 
 
 def explain(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
@@ -31,7 +37,8 @@ def explain(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float)
     request, most = cluster.pending.request_of(record.shared), None
     if cluster.reserved:
         most = Withheld(cluster, now).most(request, record.shared.queue, record.shared.run_limit_s)
-    found = [*own, *host_reasons(cluster, request, limits=limits, most=most)]
+    of_hosts = host_reasons(cluster, request, limits=limits, most=most)
+    found = [*own, *(_with_opening(cluster, one, now) for one in of_hosts)]
     return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
 
 
@@ -62,7 +69,8 @@ def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: f
     queue = cluster.policy.queue(shared.queue)
     kept_back = obstacle(cluster, queue, shared.run_limit_s, shared.terminate_at, now)
     if kept_back is not None:
-        found.append(PendingReason(*kept_back))
+        advice = _opening(cluster, queue.run_windows, queue.dispatch_windows, now) if queue is not None else ""
+        found.append(PendingReason(*kept_back, advice=advice if kept_back == r.QUEUE_WINDOW else ""))
     reservation = shared.request.reservation
     if reservation and reservation not in cluster.reserved.by_name:
         found.append(PendingReason(*r.RESERVATION_GONE, advice="take it out of the reservation with bmod -Un"))
@@ -79,6 +87,23 @@ def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: f
     if isinstance(record, ArrayRecord) and record.limit and len(record.live) >= record.limit:
         found.append(PendingReason(*r.ARRAY_LIMIT, advice=f"raise its limit of {record.limit} running elements"))
     return found
+
+
+def _opening(cluster: Cluster, one: Windows, other: Windows, now: float) -> str:
+    """When both are open next."""
+    at = opens_at([one, other], cluster.policy.zone, now)
+    return f"they open next on {moment_text(at, cluster.policy.zone)}" if at < NEVER else "they never open"
+
+
+def _with_opening(cluster: Cluster, reason: PendingReason, now: float) -> PendingReason:
+    """A reason about hosts; of those whose windows are closed with the time at which the first opens."""
+    if reason.code != r.HOST_WINDOW[0]:
+        return reason
+    facts = [cluster.hosts[name].facts for name in reason.hosts]
+    rules = {cluster.policy.host_rule(one.name, one.model, one.type).dispatch_windows for one in facts}
+    first = min((opens_at([windows], cluster.policy.zone, now) for windows in rules), default=NEVER)
+    told = f"the first opens on {moment_text(first, cluster.policy.zone)}" if first < NEVER else "none ever opens"
+    return replace(reason, advice=told)
 
 
 def _pool_reasons(cluster: Cluster, record: Job | ArrayRecord) -> list[PendingReason]:

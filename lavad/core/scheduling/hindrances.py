@@ -122,7 +122,9 @@ def _told(
     ]
     if free_hosts and free_slots < request.slots_min:
         advice = f"it needs {request.slots_min} slots; the hosts it could use have {free_slots} free"
-        told.insert(0, PendingReason(*r.NO_SLOTS, advice=advice))
+        full = by_cause.get(r.NO_SLOTS, _Found()).hosts  # told in the same line
+        told = [one for one in told if (one.code, one.text) != r.NO_SLOTS]
+        told.insert(0, PendingReason(*r.NO_SLOTS, tuple(dict.fromkeys(full)), advice))
     elif free_hosts:
         told.insert(0, PendingReason(*_together(request)))
     return told

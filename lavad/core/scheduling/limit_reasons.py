@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.headroom import Headroom
-from lavad.core.limits import JOBS, MEMORY, SLOTS, Counter, LimitKind
+from lavad.core.limits import JOBS, MEMORY, SLOTS, Counter, LimitKind, Rule
 from lavad.core.model import Shared
 from lavad.core.policy import ALL
 from lavad.core.reasons import PendingReason
@@ -26,6 +26,7 @@ _ON_HOSTS = {
     K.GROUP_PROCESSOR: r.GROUP_PROCESSOR,
     K.HOST_USER: r.HOST_USER,
 }
+_OF_GROUPS = frozenset({K.GROUP, K.GROUP_PROCESSOR})
 _WHAT = {SLOTS: "slots", JOBS: "jobs", MEMORY: "mem"}
 
 
@@ -48,10 +49,11 @@ class LimitReasons:
         if pair is None:
             return PendingReason(r.NAMED_LIMIT, text_of(counter), advice=self._advice(counter))
         code, text = pair[1] if left > 0 and self._shared.request.slots_min > 1 else pair[0]
-        return PendingReason(code, text, advice=self._advice(counter))
+        return PendingReason(code, text + _group_of(rule), advice=self._advice(counter))
 
     def _advice(self, counter: Counter) -> str:
-        return f"{counter.rule.kind.value}: {counter.used:g} of {counter.rule.amount:g} in use"
+        where = counter.rule.kind.value.replace("of a group", f"of group {counter.rule.name}")
+        return f"{where}: {counter.used:g} of {counter.rule.amount:g} in use"
 
     def on_host(self, row: int, slots: int) -> tuple[int, str] | None:
         """The first limit that forbids so many slots on this host; None when none does."""
@@ -63,10 +65,16 @@ class LimitReasons:
         for counter in self._consumer.on_hosts:
             need = {SLOTS: slots, JOBS: 1}.get(counter.rule.what, 0)
             if self._headroom.left_on(counter)[row] < need:
-                yield _ON_HOSTS.get(counter.rule.kind, (r.NAMED_LIMIT, text_of(counter)))
+                code, text = _ON_HOSTS.get(counter.rule.kind, (r.NAMED_LIMIT, text_of(counter)))
+                yield code, text + _group_of(counter.rule)
         for counter in self._consumer.among_hosts:
             if self._headroom.members(counter.rule)[row] and self._headroom.left(counter) < max(1, slots):
                 yield r.NAMED_LIMIT, text_of(counter)
+
+
+def _group_of(rule: Rule) -> str:
+    """Which of the user's groups it is, and how much it may have."""
+    return f" (Group: {rule.name}, Limit Value: {rule.amount:g})" if rule.kind in _OF_GROUPS else ""
 
 
 def text_of(counter: Counter) -> str:
