@@ -81,9 +81,7 @@ class Player:
         ]
         self.story = Story(*hosts, policy=rules.policy(rng, with_backfill) if with_rules else RULES)
         self.actions = [self.submit] * 5 + [self.begin, self.end] * 4
-        self.actions += [self.kill, self.stop, self.move, self.wait]
-        if not with_backfill:  # a promise is not made anew only because a host was lost
-            self.actions += [self.silence, self.close]
+        self.actions += [self.kill, self.stop, self.move, self.wait, self.silence, self.close]
 
     def play(self) -> None:
         """One thing."""

@@ -34,6 +34,10 @@ class ExpectedEnds:
         """When the next end is expected."""
         return self.entries[0].at if self.entries else NEVER
 
+    def of(self, key: Key) -> ExpectedEnd | None:
+        """What is expected of an attempt; None where nobody has entered it."""
+        return self._by_key.get(key)
+
     def update(self, changed: dict[Key, ExpectedEnd | None]) -> None:
         """Enter new expectations; None: the attempt holds nothing any more."""
         if len(changed) >= _SORT_FROM:
@@ -48,12 +52,16 @@ class ExpectedEnds:
                 self._by_key[key] = entry
 
     def _update_many(self, changed: dict[Key, ExpectedEnd | None]) -> None:
+        """What stays is in order already, so that sorting costs little more than going through it once."""
+        kept = [entry for entry in self.entries if entry.key not in changed]
         for key, entry in changed.items():
             if entry is None:
                 self._by_key.pop(key, None)
             else:
                 self._by_key[key] = entry
-        self.entries = sorted(self._by_key.values())
+                kept.append(entry)
+        kept.sort()
+        self.entries = kept
 
 
 def expected_end(attempt: Attempt, run_limit_s: int, slots: int) -> ExpectedEnd:

@@ -95,7 +95,7 @@ class Agenda:
         self._gather_moved(cluster)
         while self.delays and self.delays[0][0] <= now:
             self._add(cluster, heapq.heappop(self.delays)[1])
-        self._gather_promised(cluster, bool(changed), now)
+        self._gather_promised(cluster, changed, now)
 
     def _gather_moved(self, cluster: Cluster) -> None:
         """Buckets that wait for a load, or for a resource of the site, are looked at when that has changed."""
@@ -131,16 +131,19 @@ class Agenda:
                 self.limited.call(key, counter)
                 return
 
-    def _gather_promised(self, cluster: Cluster, has_room: bool, now: float) -> None:
+    def _gather_promised(self, cluster: Cluster, changed: set[int], now: float) -> None:
         """Buckets held back for others are looked at when room appears, or when what was promised may have changed."""
+        has_room = bool(changed)
         touched, cluster.touched = cluster.touched, set()
+        lost, cluster.table.lost = cluster.table.lost, set()
+        is_other = self.book.promises.look_again(cluster, changed, lost, touched, self.book.ends, now) or bool(lost)
         left, cluster.pending.left = cluster.pending.left, set()
         self.book.note(touched)
         is_less = self.book.drop_departed(cluster, left)
         if self.headroom is not None and self.book.reservations:
             is_less = self._drop_limited(cluster, self.headroom) or is_less
         is_later = not self.is_under_way and self.book.ends.first() <= now
-        if has_room or is_less or is_later:
+        if has_room or is_less or is_later or is_other:
             self.call_held(cluster)
         if is_less:
             for queue in self.barred:
@@ -336,6 +339,7 @@ class Agenda:
             or cluster.reserved.version != self._reserved_version
             or cluster.pending.fresh
             or (has_room and (len(self.blocked) or self.book.held))
+            or (cluster.table.lost and self.book.held)
             or cluster.table.moved
             or (self.delays and self.delays[0][0] <= now)
             or self.book.concerns(cluster.pending.left)

@@ -31,7 +31,14 @@ from lavad.core.scheduling.leeway import Leeway
 from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.profile import NEVER, PoolProfile
-from lavad.core.scheduling.promised import Promised, has_shut_holders, is_anywhere, shuts_others_out
+from lavad.core.scheduling.promised import (
+    PROMISES_MAX,
+    Finder,
+    Promised,
+    has_shut_holders,
+    is_anywhere,
+    shuts_others_out,
+)
 from lavad.core.scheduling.reservation import Book, Reservation
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
@@ -86,7 +93,8 @@ class Gate:
         self._made: list[Reservation] = []
         self._starts: Sequence[Start] = starts
         self._says_where = withheld is not None  # one of them at least is not just so many slots of the whole cluster
-        self._promised: Promised | None = None
+        self._finder: Finder | None = None
+        self._beside: Promised | None = None  # what was asked for last
         self._vain: dict[tuple[Request, Consumer, str, int], Refusal] = {}  # what was refused beside promises
         self._computed = 0  # so many of them have their place in the profile
         self._depth_left: dict[str, int] = {}  # of queues that have made a reservation
@@ -246,8 +254,8 @@ class Gate:
             until = self._end_of(candidate)
             if self._says_where or shuts_others_out(request):
                 promised = self._promises()
-                leeway = promised.leeway(until)
-            if promised is None or not promised.is_complete:
+                leeway = promised.moments.leeway(self._now, until)
+            if promised is None or len(self._made) > PROMISES_MAX:
                 free = self._future().free_until(until)
                 if free < request.slots_min:
                     self.refusal = Refusal.PROMISED
@@ -256,19 +264,20 @@ class Gate:
                     request = with_at_most(request, free)
         allocation = self._fit(candidate, request, leeway)
         if allocation is not None:
-            self._note(candidate, allocation, promised)
+            self._note(candidate, allocation, promised is not None)
         return allocation
 
-    def _note(self, candidate: Cursor, allocation: Allocation, promised: Promised | None) -> None:
+    def _note(self, candidate: Cursor, allocation: Allocation, is_beside: bool) -> None:
         """The job starts there."""
         key = candidate.key
         slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
         if self._withheld is not None:
             self._withheld.take(key.request, candidate.run_limit_s, allocation)
-        if promised is not None:
-            promised.take(allocation, self._end_of(candidate))
-        else:
-            self._promised = None  # it would have to be seen there, too
+        if is_beside:
+            start = Start(candidate.job, candidate.index, allocation)
+            self._book.promises.take(self._cluster, start, self._now, self._end_of(candidate), len(self._made))
+        elif self._book.promises:
+            self._book.promises.note_start(self._cluster, allocation)
         if key.reservation:
             self.slots_open -= slots
         else:
@@ -330,12 +339,13 @@ class Gate:
 
     def _promises(self) -> Promised:
         """With every reservation so far in its place."""
-        if self._promised is None:
+        if self._finder is None:
             ends = self._book.ends_of(self._cluster).entries
-            self._promised = Promised(self._cluster, ends, self._starts, self._now)
-        if self._promised.extend(self._made):
-            self._vain.clear()
-        return self._promised
+            self._finder = Finder(self._cluster, ends, self._starts, self._now)
+        found = self._book.promises.of(self._made, self._finder)
+        if found is not self._beside:
+            self._beside, self._vain = found, {}
+        return found
 
     def _take(self, slots: int, candidate: Cursor) -> None:
         self.slots_open -= slots
@@ -346,6 +356,7 @@ class Gate:
 
     def note_starts(self, starts: list[Start], slots_open: int) -> None:
         """Jobs start that did not have to ask, because the gate ``is_open``; so many slots are left."""
+        self._book.promises.clear()
         self.slots_open = slots_open
         self._planned += [(start.job, start.allocation[0].slots) for start in starts]
 

@@ -81,6 +81,7 @@ class Future:
         self.headroom = Headroom(cluster.limits, self.table, now)
         self.moments = Moments()
         self.freed: set[int] = set()
+        self.steps = 0  # what it has cost so far
         self._cluster = cluster
         self._ends = iter(ends)
         self._next = next(self._ends, None)
@@ -168,6 +169,7 @@ class Future:
 
     def _give_back(self, held: Held) -> None:
         table = self.table
+        self.steps += 1
         self.headroom.take(held.consumer, held.counted, -1)
         rows = [table.rows[share.host] for share in held.shares]
         for row, share in zip(rows, held.shares, strict=True):

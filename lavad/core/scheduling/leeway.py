@@ -4,6 +4,7 @@ A job that starts now may have of a host what is free now, and no more than what
 as long as the job runs: between them nothing is taken, things only come back.
 """
 
+import copy
 from bisect import insort
 from collections.abc import Iterable
 
@@ -76,6 +77,13 @@ class Moment:
     def __lt__(self, other: "Moment") -> bool:
         return self.at < other.at
 
+    def copy(self) -> "Moment":
+        """An independent one."""
+        twin = Moment(self.at, self.exempt)
+        twin.rows = {row: copy.copy(rest) for row, rest in self.rows.items()}
+        twin.stores = self.stores.copy()
+        return twin
+
     def take(self, table: HostTable, allocation: Allocation) -> None:
         """Somebody will hold this then."""
         for share in allocation:
@@ -93,46 +101,57 @@ class Moments:
     """In the order of time."""
 
     def __init__(self) -> None:
-        self._all: list[Moment] = []
-        self._leeways: dict[tuple[int, int], Leeway] = {}
+        self.all: list[Moment] = []
+        self._leeways: dict[tuple[Moment, ...], Leeway] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._all)
+        return bool(self.all)
+
+    def copy(self) -> "Moments":
+        """Independent ones."""
+        twin = Moments()
+        twin.all = [moment.copy() for moment in self.all]
+        return twin
 
     def add(self, moment: Moment) -> None:
         """From then on something more is promised."""
-        insort(self._all, moment)
+        insort(self.all, moment)
         self._leeways.clear()
 
     def take(self, table: HostTable, allocation: Allocation, begin: float, end: float) -> None:
         """Somebody will hold this from one time to another."""
-        for moment in self._all:
+        for moment in self.all:
             if begin <= moment.at < end:
                 moment.take(table, allocation)
-        self._leeways.clear()
+        for leeway in self._leeways.values():
+            leeway.note(table, allocation)
 
     def leeway(self, begin: float, end: float, queue: str = "") -> "Leeway | None":
         """What is left to a job of that queue that starts and ends then; None: whatever is free when it starts."""
-        some = [one for one in self._all if begin < one.at < end and queue not in one.exempt]
+        some = tuple([one for one in self.all if begin < one.at < end and queue not in one.exempt])
         if not some:
             return None
-        found = self._leeways.get((id(some[0]), len(some)))
-        if found is None or any(one.exempt for one in some):
-            found = self._leeways[id(some[0]), len(some)] = Leeway(some)
+        found = self._leeways.get(some)
+        if found is None:
+            found = self._leeways[some] = Leeway(some)
         return found
 
 
 class Leeway:
-    """What is left at all of these moments."""
+    """What is left at all of these moments, as it is when it is asked."""
 
-    def __init__(self, moments: Iterable[Moment]) -> None:
+    def __init__(self, moments: tuple[Moment, ...]) -> None:
+        self._moments = moments
         self._rows: dict[int, list[Rest]] = {}
-        self._stores: dict[Place, int] = {}
+        self._columns: dict[object, NDArray[np.float64]] = {}
         for moment in moments:
             for row, rest in moment.rows.items():
                 self._rows.setdefault(row, []).append(rest)
-            for place, amount in moment.stores.items():
-                self._stores[place] = min(self._stores.get(place, _PLENTY), amount)
+
+    def note(self, table: HostTable, allocation: Allocation) -> None:
+        """Something was taken."""
+        if any(table.rows[share.host] in self._rows for share in allocation):
+            self._columns.clear()
 
     def lower(self, row: int, free: Free) -> None:
         """Let a host show no more than what is left."""
@@ -141,16 +160,24 @@ class Leeway:
 
     def amount(self, table: HostTable, name: str, row: int, amount: int) -> int:
         """No more than what is left of a resource of the site, where this host takes from."""
-        return max(0, min(amount, self._stores.get(place_of(table, name, row), _PLENTY)))
+        place = place_of(table, name, row)
+        return max(0, min([amount, *(one.stores[place] for one in self._moments if place in one.stores)]))
 
     def slots(self, table: HostTable, request: Request) -> NDArray[np.float64]:
         """How many slots the job may have at most on each host; of a host that it wants for itself all or none."""
-        found = np.full(len(table), np.inf)
         kind = kept_type(request)
+        sort = (request.exclusive or kind is not None, kind)
+        found = self._columns.get(sort)
+        if found is None:
+            found = self._columns[sort] = self._column(table, *sort)
+        return found
+
+    def _column(self, table: HostTable, is_whole: bool, kind: str | None) -> NDArray[np.float64]:
+        found = np.full(len(table), np.inf)
+        rows = list(self._rows)
         if kind is not None:
-            found[list(unit_mates(table, self._rows, kind))] = 0
-        for row, rests in self._rows.items():
-            found[row] = 0 if request.exclusive or kind is not None else max(0, min(rest.slots for rest in rests))
+            found[list(unit_mates(table, rows, kind))] = 0
+        found[rows] = 0 if is_whole else [max(0, min([rest.slots for rest in self._rows[row]])) for row in rows]
         return found
 
 

@@ -5,36 +5,41 @@ found by playing the ends of what runs forward until it fits, in a future in whi
 place. From then on it is promised what it would have there, and a job behind it may have no more than what is left
 beside that, unless it ends before.
 
-Costs a copy of the hosts, a step for each end that comes before, and a try to place the job whenever it could fit.
+Costs a copy of the hosts, a step for each end that comes before, and a try to place the job whenever it could fit. What
+was found is kept from slice to slice, and found anew when that may lead elsewhere.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.ends import ExpectedEnd
+from lavad.core.indexes.ends import ExpectedEnd, ExpectedEnds, expected_end
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.keeping import kept_type, unit_mates
-from lavad.core.limits import NOBODY
 from lavad.core.model import Allocation, Key, Request
 from lavad.core.plan import Start
-from lavad.core.records import Attempt
+from lavad.core.records import NEVER_RESIZED, Attempt
 from lavad.core.scheduling.capped import is_checked, with_at_most
-from lavad.core.scheduling.future import SOON_S, Asked, Future, Placing, Taken, asked_for, consumer_of
-from lavad.core.scheduling.leeway import Leeway, Moment, Moments, Rest, place_of
-from lavad.core.scheduling.placement import Need, smallest_need
-from lavad.core.scheduling.reservation import Reservation
+from lavad.core.scheduling.foreseen import could_take, earliest
+from lavad.core.scheduling.future import SOON_S, Asked, Future, Taken, asked_for, consumer_of
+from lavad.core.scheduling.leeway import Moment, Moments, Rest, place_of
 from lavad.core.scheduling.room import Room
-from lavad.core.scheduling.usable import usable
-from lavad.core.scheduling.wants import all_roles, names_of, wants_of, watched_by
+from lavad.core.scheduling.wants import all_roles, wants_of
 from lavad.core.windows import NEVER
 
+if TYPE_CHECKING:
+    from lavad.core.scheduling.ordering import Rank
+    from lavad.core.scheduling.reservation import Reservation
+
 PROMISES_MAX = 32  # that say where: each may cost milliseconds on a large cluster
-TRIES_MAX = 200  # to place one job in the future: then its start can't be foreseen
-STEPS_MAX = 20_000  # ends that are played for one job
+STEPS_FREE = 500  # that may be played each time that something has changed
+HOLD_S_PER_STEP = 0.001  # more of them take some 20 us each, and so a fiftieth of the time
+_SCANS_A_STEP = 16
+_NOTED_MAX = 10_000
 
 
 def is_anywhere(cluster: Cluster, key: BucketKey) -> bool:
@@ -55,55 +60,160 @@ def shuts_others_out(request: Request) -> bool:
 
 
 class Promised:
-    """What is promised to jobs with reservations, as of one moment, and what others may have beside it.
+    """What one reservation and all before it come to: what others may have beside them.
 
-    ``starts`` are those of the slice under way, which goes on entering its own.
+    On a large cluster it may take so long to find that it has to hold for a while, as long as the hosts it names have
+    no less room.
     """
 
-    def __init__(self, cluster: Cluster, ends: Iterable[ExpectedEnd], starts: Sequence[Start], now: float) -> None:
+    def __init__(self, one: "Reservation", before: "Promised | None", relevant: NDArray[np.bool_]) -> None:
+        self.place: tuple[tuple[Rank, int], BucketKey] = one.place, one.key
+        self.moments: Moments = before.moments.copy() if before is not None else Moments()
+        self.taken: list[tuple[float, Taken]] = list(before.taken) if before is not None else []
+        self.relevant = relevant  # hosts on which it could be
+        self.rows: set[int] = set()  # that it names
+        self.holds_until = 0.0
+
+    def is_spoilt(self, grown: set[int], shrunk: set[int], now: float) -> bool:
+        """Might it be another one by now, since there is more room on some hosts and less on others?"""
+        if any(moment.at <= now for moment in self.moments.all) or not self.rows.isdisjoint(shrunk):
+            return True
+        return now >= self.holds_until and any(self.relevant[row] for row in grown | shrunk)
+
+    def promise(self, table: HostTable, begin: float, taken: Taken, room: Room) -> None:
+        """From then on the job has that; ``room`` is what is left then beside it."""
+        request, allocation = taken.request, taken.allocation
+        self.moments.take(table, allocation, begin, taken.until)
+        self.taken.append((begin, taken))
+        moment = Moment(begin)
+        are_certain = any(wants_of(role).is_placed for role in all_roles(request))
+        rows = {table.rows[share.host]: share for share in allocation}
+        kind = kept_type(request)
+        for row in unit_mates(table, rows, kind) if kind is not None else ():
+            moment.rows[row] = Rest(0, 0, 0)
+        for row, share in rows.items():
+            free = room.free(row)
+            rest = moment.rows[row] = Rest(free.slots, free.memory_mib, free.gpus.bit_count())
+            rest.promise(share, are_certain)
+            for resource in share.resources:
+                left = room.left(resource.name, row)
+                if left is not None:
+                    moment.stores[place_of(table, resource.name, row)] = left.amount
+        self.rows.update(moment.rows)
+        self.moments.add(moment)
+
+
+class Promises:
+    """Of all reservations, in their order; a job must mind those that go before it."""
+
+    def __init__(self) -> None:
+        self._all: list[Promised] = []
+        self._noted: dict[tuple[int, int], float] = {}  # jobs that were started beside them, and when they will end
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def clear(self) -> None:
+        """Find all of them anew."""
+        self._all.clear()
+
+    # -- while they are kept -------------------------------------------------------------------------------------------
+
+    def look_again(
+        self,
+        cluster: Cluster,
+        grown: set[int],
+        lost: set[int],
+        touched: set[Key],
+        ends: ExpectedEnds,
+        now: float,
+    ) -> bool:
+        """There is more room on some hosts, others are shut, and these attempts differ: True when promises may, too."""
+        if not self._all:
+            return False
+        if len(self._noted) > _NOTED_MAX:
+            self._noted = {job: until for job, until in self._noted.items() if until > now}
+        shrunk = set(lost)
+        for key in touched:
+            shrunk.update(self._moved_on(cluster, key, ends))
+        is_void = bool(cluster.claims) or len(self._all[0].relevant) < len(cluster.table)
+        for number, one in enumerate(self._all):
+            if is_void or one.is_spoilt(grown, shrunk, now):
+                del self._all[number:]
+                return True
+        return False
+
+    def _moved_on(self, cluster: Cluster, key: Key, ends: ExpectedEnds) -> list[int]:
+        """The hosts of an attempt, if it is a new one or will hold them at other moments than was thought."""
+        attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
+        if attempt is None or record is None:
+            return []  # of what it has given back others tell
+        old = ends.of(key)
+        before = old.at if old is not None else self._noted.get((key.job, key.index))
+        after = expected_end(attempt, record.shared.run_limit_s, 0).at
+        moments = self._all[-1].moments.all
+        is_new = before is None or attempt.resizing is not NEVER_RESIZED
+        if is_new or any(_side(before or 0.0, one.at) != _side(after, one.at) for one in moments):
+            return [cluster.table.rows[share.host] for share in attempt.booked]
+        return []
+
+    def note_start(self, cluster: Cluster, allocation: Allocation, behind: int = 0) -> None:
+        """A job is about to start that need not mind any but the first so many."""
+        rows = [cluster.table.rows[share.host] for share in allocation]
+        for number, one in enumerate(self._all[behind:], behind):
+            if any(one.relevant[row] for row in rows):
+                del self._all[number:]
+                return
+
+    def take(self, cluster: Cluster, start: Start, now: float, until: float, behind: int) -> None:
+        """A job starts beside the first so many."""
+        self._noted[start.job, start.index] = until
+        for one in self._all[:behind]:
+            one.moments.take(cluster.table, start.allocation, now, until)
+        self.note_start(cluster, start.allocation, behind)
+
+    # -- finding them --------------------------------------------------------------------------------------------------
+
+    def of(self, reservations: "list[Reservation]", ask: "Finder") -> Promised:
+        """What these come to, at most ``PROMISES_MAX`` of them; found as far as it is not known."""
+        some = reservations[:PROMISES_MAX]
+        for number, one in enumerate(some):
+            if number < len(self._all) and self._all[number].place != (one.place, one.key):
+                del self._all[number:]
+            if number >= len(self._all):
+                self._all.append(ask.find(one, self._all[-1] if self._all else None))
+        return self._all[len(some) - 1]
+
+
+class Finder:
+    """Finds promises in one slice, of which ``starts`` are what has been decided so far: the caller adds to them."""
+
+    def __init__(self, cluster: Cluster, ends: Sequence[ExpectedEnd], starts: Sequence[Start], now: float) -> None:
         self._cluster = cluster
         self._ends = ends
         self._starts = starts
         self._now = now
-        self._moments = Moments()
-        self._added: list[Moment] = []
-        self._taken: list[tuple[float, Taken]] = []
-        self._computed = 0  # so many of the reservations have their place
-        self.is_complete = True  # no reservation came too late to be given a place
+        self._scanned = 0
 
-    def extend(self, reservations: list[Reservation]) -> bool:
-        """Give those their place that have none yet; True if there were any."""
-        is_more = self._computed < len(reservations)
-        for one in reservations[self._computed :]:
-            if self._computed < PROMISES_MAX:
-                self._give_place(one)
-            else:
-                self.is_complete = False
-            self._computed += 1
-        return is_more
-
-    def leeway(self, until: float) -> Leeway | None:
-        """What is left to a job that starts now and ends then; None: whatever is free."""
-        return self._moments.leeway(self._now, until)
-
-    def take(self, allocation: Allocation, until: float) -> None:
-        """A job starts now."""
-        self._moments.take(self._cluster.table, allocation, self._now, until)
-
-    # -- finding places ------------------------------------------------------------------------------------------------
-
-    def _give_place(self, one: Reservation) -> None:
+    def find(self, one: "Reservation", before: Promised | None) -> Promised:
+        """Where and when, after those before it; nothing is promised where that can't be foreseen."""
         asked = asked_for(self._cluster, one.key, one.job, one.index)
         asked = asked._replace(request=with_at_most(asked.request, asked.request.slots_min))
-        relevant = _could_take(self._cluster.table, asked.request)
-        future = self._future(asked, relevant)
-        found = _earliest(future, asked, relevant)
+        relevant = could_take(self._cluster.table, asked.request)
+        made = Promised(one, before, relevant)
+        future = self._future(asked, relevant, made)
+        found = earliest(future, asked, relevant)
         one.start_at = future.at if found is not None else NEVER
         if found is not None:
             allocation, placing = found
-            self._promise(future, asked, allocation, placing.room)
+            until = future.at + asked.run_limit_s if asked.run_limit_s else NEVER
+            taken = Taken(asked.request, asked.consumer, allocation, until, asked.key)
+            made.promise(self._cluster.table, future.at, taken, placing.room)
+        steps = future.steps + self._scanned // _SCANS_A_STEP
+        made.holds_until = self._now + max(0, steps - STEPS_FREE) * HOLD_S_PER_STEP
+        return made
 
-    def _future(self, asked: Asked, relevant: NDArray[np.bool_]) -> Future:
+    def _future(self, asked: Asked, relevant: NDArray[np.bool_], made: Promised) -> Future:
         cluster = self._cluster
         future = Future(cluster, self._now, self._coming(relevant, bool(cluster.limits) or bool(relevant.all())))
         claim = cluster.claims.get(asked.key[:2])
@@ -115,105 +225,26 @@ class Promised:
             consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
             key = Key(start.job, start.index, 0)
             future.promise(self._now, Taken(shared.request, consumer, start.allocation, until, key))
-        for moment in self._added:
+        for moment in made.moments.all:
             future.moments.add(moment)
-        for begin, taken in self._taken:
+        for begin, taken in made.taken:
             future.promise(begin, taken)
         return future
 
     def _coming(self, relevant: NDArray[np.bool_], is_all: bool) -> Iterator[tuple[float, Attempt]]:
         """Who ends when: all, or those that hold something of relevant hosts or of the site's resources."""
         attempts, rows, soonest = self._cluster.attempts, self._cluster.table.rows, self._now + SOON_S
+        self._scanned = 0
         for at, _, key in self._ends:
             if at == NEVER:
                 return
+            self._scanned += 1
             attempt = attempts[key]
             is_needed = is_all or attempt.keeps_units is not None
             if is_needed or any(relevant[rows[share.host]] or share.resources for share in attempt.booked):
                 yield max(at, soonest), attempt
 
-    def _promise(self, future: Future, asked: Asked, allocation: Allocation, room: Room) -> None:
-        table = self._cluster.table
-        until = future.at + asked.run_limit_s if asked.run_limit_s else NEVER
-        self._moments.take(table, allocation, future.at, until)
-        self._taken.append((future.at, Taken(asked.request, asked.consumer, allocation, until, asked.key)))
-        moment = Moment(future.at)
-        are_certain = any(wants_of(role).is_placed for role in all_roles(asked.request))
-        rows = {table.rows[share.host]: share for share in allocation}
-        for row in _shut_by(table, asked.request, rows):
-            moment.rows[row] = Rest(0, 0, 0)
-        for row, share in rows.items():
-            free = room.free(row)
-            rest = moment.rows[row] = Rest(free.slots, free.memory_mib, free.gpus.bit_count())
-            rest.promise(share, are_certain)
-            for resource in share.resources:
-                left = room.left(resource.name, row)
-                if left is not None:
-                    moment.stores[place_of(table, resource.name, row)] = left.amount
-        self._added.append(moment)
-        self._moments.add(moment)
 
-
-def _shut_by(table: HostTable, request: Request, rows: Iterable[int]) -> set[int]:
-    """Hosts of which nothing is left to others although the job does not run there."""
-    kind = kept_type(request)
-    return unit_mates(table, rows, kind) if kind is not None else set()
-
-
-def _could_take(table: HostTable, request: Request) -> NDArray[np.bool_]:
-    """Hosts that could take part of such a job if they were empty."""
-    need, hosts = smallest_need(request), len(table)
-    found = table.usable[:hosts] & (table.slots_max[:hosts] >= need.slots)
-    if need.memory_mib:
-        found &= table.values("maxmem") >= need.memory_mib
-    if need.gpus:
-        found &= table.values("ngpus") >= need.gpus
-    if request.is_particular:
-        found &= usable(table, request).contains
-    selects = {role.select for role in all_roles(request)}
-    if len(selects) == 1 and (select := selects.pop()) and all(map(table.is_fixed, names_of(select))):
-        found &= Room(table).mask(select)
-    return np.asarray(found)
-
-
-def _earliest(future: Future, asked: Asked, relevant: NDArray[np.bool_]) -> tuple[Allocation, Placing] | None:
-    """Play until the job fits, and keeps its place until its run limit; None when that can't be foreseen."""
-    table, request, need = future.table, asked.request, smallest_need(asked.request)
-    is_watching = asked.consumer is not NOBODY or any(table.site.amounts(name) for name in watched_by(request))
-    is_due, tries = True, 0
-    for _ in range(STEPS_MAX):
-        if is_due and _is_enough(table, request, relevant, need):
-            placing = future.placing()
-            allocation = placing.place(asked)
-            if allocation is not None:
-                return allocation, placing
-            tries += 1
-            is_due = False
-        if tries >= TRIES_MAX or not future.advance():
-            return None
-        is_due = is_due or is_watching or _has_room(table, future.freed, need.slots, need.memory_mib, need.gpus)
-    return None
-
-
-def _is_enough(table: HostTable, request: Request, relevant: NDArray[np.bool_], need: Need) -> bool:
-    """Could the hosts hold as many tasks as it needs? If not, it need not be tried."""
-    if table.slots_open < need.slots_in_all:
-        return False
-    if need.tasks == 1:
-        return True
-    hosts, (role, *_) = len(table), request.roles
-    fits = relevant & table.open_rows() & (table.memory_free_mib[:hosts] >= need.memory_mib)
-    fits &= table.gpus_free[:hosts] >= need.gpus
-    if request.exclusive:
-        fits &= table.attempts[:hosts] == 0
-    tasks = np.minimum(table.slots_free[:hosts][fits] // need.slots_per_task, need.tasks_per_host)
-    if role.gpus and role.gpus_per_task and not role.gpu:
-        tasks = np.minimum(tasks, table.gpus_free[:hosts][fits] // role.gpus)
-    return int(tasks.clip(0).sum()) >= need.tasks
-
-
-def _has_room(table: HostTable, rows: set[int], slots: int, memory_mib: int, gpus: int) -> bool:
-    return any(
-        table.slots_free[row] >= slots and table.memory_free_mib[row] >= memory_mib and table.gpus_free[row] >= gpus
-        for row in rows
-    )
+def _side(end: float, moment: float) -> int:
+    """Before, at, or after it?"""
+    return (end > moment) - (end < moment)

@@ -13,6 +13,7 @@ from lavad.core.model import Key
 from lavad.core.policy import Queue
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.ordering import Rank
+from lavad.core.scheduling.promised import Promises
 
 
 class Reservation:
@@ -39,6 +40,7 @@ class Book:
         self.held: set[BucketKey] = set()  # there was room for these, but it is promised
         self.full: frozenset[str] = frozenset()  # queues in which more jobs wait than may hold a reservation
         self.ends = ExpectedEnds()
+        self.promises = Promises()  # what the reservations come to, where they say which hosts
         self._keys: set[BucketKey] = set()
         self._touched: set[Key] | None = None  # None: nothing was ever asked, so nothing is kept
 
