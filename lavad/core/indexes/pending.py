@@ -47,9 +47,10 @@ class BucketKey:
     """Names a bucket for as long as it lives. One object each, compared by identity: the scheduler asks that often.
 
     ``chunk``: slots, memory and GPUs of a job that is one simple task and may run on any host; None of all others.
+    ``is_plain``: any free slots will do, at any time.
     """
 
-    __slots__ = ("chunk", "deadline", "kind", "number", "queue", "request", "reservation", "run_limit_s")
+    __slots__ = ("chunk", "deadline", "is_plain", "kind", "number", "queue", "request", "reservation", "run_limit_s")
 
     def __init__(self, kind: Kind, number: int) -> None:
         self.kind = kind
@@ -59,6 +60,7 @@ class BucketKey:
         self.reservation = kind.request.reservation
         self.run_limit_s = kind.run_limit_s
         self.deadline = kind.deadline
+        self.is_plain = self.request.is_plain and not self.reservation and not self.deadline
         self.number = number
 
     def __lt__(self, other: "BucketKey") -> bool:

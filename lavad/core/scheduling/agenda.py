@@ -60,6 +60,7 @@ class Agenda:
         self.tenants: Tenants | None = None  # of this slice, where there are capacity pools
         self.growers = Growers()
         self.is_under_way = False
+        self.suits_easy: bool | None = None  # do the rules allow the short way of ``easy``? None: not asked yet
         self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones whose jobs are still to get reservations
         self.headroom: Headroom | None = None
         self.withheld: Withheld | None = None  # of this slice, where there are advance reservations
@@ -210,11 +211,11 @@ class Agenda:
             self.takers.waiting.add(key)
         elif refusal is Refusal.NO_ROOM:
             self._note_delays(key, rank)
-            self.blocked.add(key, self._need_of(key.request), rank, self.lane_of(key).number)
+            self.blocked.add(key, self.need_of(key.request), rank, self.lane_of(key).number)
         elif counter is not None and refusal in (Refusal.LIMITED, Refusal.LIMITED_THERE):
             self.limited.add(counter, self.lane_of(key), rank, key)
             if refusal is Refusal.LIMITED_THERE:
-                self.blocked.add(key, self._need_of(key.request), rank, self.lane_of(key).number)
+                self.blocked.add(key, self.need_of(key.request), rank, self.lane_of(key).number)
         else:
             heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
 
@@ -224,7 +225,8 @@ class Agenda:
             if submitted_at + one.delay_s > self.ranking.now:
                 heapq.heappush(self.delays, (submitted_at + one.delay_s, key))
 
-    def _need_of(self, request: Request) -> Need:
+    def need_of(self, request: Request) -> Need:
+        """What a blocked job of that request waits for."""
         need = self._needs.get(request)
         if need is None:
             if len(self._needs) >= _NEEDS_KEPT:
@@ -251,7 +253,7 @@ class Agenda:
             if rank is not None and is_behind and not may_take:
                 self.book.held.discard(key)
                 self.limited.discard(key)
-                self.blocked.add(key, self._need_of(key.request), rank, self.lane_of(key).number)
+                self.blocked.add(key, self.need_of(key.request), rank, self.lane_of(key).number)
                 return
         self._add(cluster, key)
 
@@ -291,6 +293,7 @@ class Agenda:
         self.blocked, self.book = BlockedBuckets(), Book()
         self.takers.look_at_everything(cluster)
         self.is_under_way, self.reached = False, {}
+        self.suits_easy = None
         self.ranking = Ranking(cluster, now)
         self._reordered = {queue.name for queue in cluster.policy.queues if self.ranking.is_reordered(queue)}
         self._unlisted = list(reversed(cluster.pending.buckets))
@@ -324,6 +327,13 @@ class Agenda:
         else:
             self._note(rank, key)
         return None
+
+    def end_slice(self, is_complete: bool) -> None:
+        """All hosts that had grown were compared with all blocked buckets, or the next slice goes on with that."""
+        self.is_under_way = not is_complete
+        if is_complete:
+            self.grown.clear()
+            self.vain.clear()
 
     def is_unfinished(self, cluster: Cluster) -> bool:
         """Is there something to look at after all buckets have been?"""

@@ -42,7 +42,7 @@ from lavad.core.scheduling.promised import (
 from lavad.core.scheduling.reservation import Book, Reservation
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
-from lavad.core.scheduling.walk import Cursor
+from lavad.core.scheduling.walk import Cursor, blocked_in_order
 
 _FIRST = float("-inf")
 _LAST = (Rank(2**62, 0, 0.0, 0), 0)
@@ -195,25 +195,13 @@ class Gate:
         else:
             return
         if self._next_blocked is None:
-            self._next_blocked = self._blocked_in_order()
+            self._next_blocked = blocked_in_order(self._ranking, self._blocked, self._book.full)
         while self._next_blocked and self._next_blocked[0][0] < rank:
             _, cursor = heapq.heappop(self._next_blocked)
             if cursor.key in self._blocked and all(one.place != cursor.place for one in self._made):
                 self._reserve(self._queues[cursor.key.queue], Reservation(cursor.place, cursor.key, cursor.job))
             if self.wants_more(cursor.key) and cursor.advance():
                 heapq.heappush(self._next_blocked, (cursor.rank, cursor))
-
-    def _blocked_in_order(self) -> list[tuple[Rank, Cursor]]:
-        found = []
-        for column in self._blocked.of_queues(self._book.full):
-            key = self._blocked.key(column)
-            bucket = self._cluster.pending.buckets.get(key) if key is not None else None
-            if bucket is not None:
-                cursor = Cursor(self._ranking, bucket)
-                if cursor.advance():
-                    found.append((cursor.rank, cursor))
-        heapq.heapify(found)
-        return found
 
     def _makes_more(self, queue: Queue) -> bool:
         if queue.in_order:

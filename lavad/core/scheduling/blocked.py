@@ -33,6 +33,7 @@ class BlockedBuckets:
         self._lanes: list[int] = []
         self._places: dict[BucketKey, int] = {}
         self._spare: list[int] = []
+        self.others = 0  # how many of them are not plain
         self._watching: dict[str, set[BucketKey]] = {}  # by the value that may let them start
         # The same as columns, for many at once; what has changed since is entered when they are next asked.
         self._need_columns: NDArray[np.int64] = np.full((_FIELDS, _GROWTH), _NEVER, np.int64)
@@ -51,6 +52,7 @@ class BlockedBuckets:
         if place is None:
             place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
             self._keys[place] = key
+            self.others += not key.is_plain
             for name in watched_by(key.request):
                 self._watching.setdefault(name, set()).add(key)
         self._needs[place] = need
@@ -72,6 +74,7 @@ class BlockedBuckets:
         place = self._places.pop(key, None)
         if place is not None:
             self._keys[place] = None
+            self.others -= not key.is_plain
             self._needs[place] = _NO_NEED
             self._stale.add(place)
             self._spare.append(place)
@@ -130,6 +133,14 @@ class BlockedBuckets:
         """Places of all blocked buckets of these queues, the one that goes first at the end."""
         found = [place for key, place in self._places.items() if key.queue in queues]
         return sorted(found, key=self.rank, reverse=True)
+
+    def fitting(self, slots: int) -> list[BucketKey]:
+        """Buckets that need no more slots in all."""
+        if len(self._places) > _FEW:
+            needs, _ = self._columns()
+            return [key for place in np.flatnonzero(needs[3] <= slots) if (key := self._keys[place]) is not None]
+        needs_now = self._needs
+        return [key for key, place in self._places.items() if needs_now[place].slots_in_all <= slots]
 
     def woken_by(self, table: HostTable, rows: set[int]) -> list[int]:
         """Places of the buckets whose need fits one of these hosts now, the one that goes first at the end."""

@@ -12,6 +12,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.model import Allocation
 from lavad.core.plan import Plan, Saving, Start, Takeover
+from lavad.core.scheduling import easy
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.backfill import Gate, Refusal
 from lavad.core.scheduling.lanes import First, Lane
@@ -349,12 +350,13 @@ def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan
     ahead = agenda.takers.ahead(cluster)
     if ahead is not None:
         return ahead
+    turns = easy.turns_of(cluster, agenda)
+    if turns is not None:
+        return easy.EasySlice(cluster, agenda, steps, now).run(turns)
     woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
     if agenda.vain:
         woken = [place for place in woken if agenda.blocked.key(place) not in agenda.vain]
     if not woken and not agenda.has_due:
-        agenda.grown.clear()
-        agenda.vain.clear()
-        agenda.is_under_way = False
+        agenda.end_slice(is_complete=True)
         return agenda.takers.behind(cluster, now) or agenda.growers.behind(cluster, agenda.book, now) or _NOTHING
     return _Slice(cluster, agenda, woken, steps, now).run()

@@ -1,9 +1,12 @@
 """A bucket's jobs and array elements one after the other, in scheduling order; nothing is changed by looking."""
 
+import heapq
+from collections.abc import Container
 from itertools import islice
 
 from lavad.core.indexes.pending import Bucket
 from lavad.core.records import ArrayRecord
+from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Rank, Ranking
 
 _new = tuple.__new__  # a rank for each start: a third of the time that its own constructor takes
@@ -72,3 +75,17 @@ class Cursor:
     def place(self) -> tuple[Rank, int]:
         """Where the job stands among all others."""
         return self.rank, self.index
+
+
+def blocked_in_order(ranking: Ranking, blocked: BlockedBuckets, queues: Container[str]) -> list[tuple[Rank, Cursor]]:
+    """Blocked buckets of these queues as a heap, each with a cursor on its first job."""
+    found = []
+    for place in blocked.of_queues(queues):
+        key = blocked.key(place)
+        bucket = ranking.cluster.pending.buckets.get(key) if key is not None else None
+        if bucket is not None:
+            cursor = Cursor(ranking, bucket)
+            if cursor.advance():
+                found.append((cursor.rank, cursor))
+    heapq.heapify(found)
+    return found

@@ -1,0 +1,212 @@
+"""EASY backfilling of plain jobs, the short way of most passes: few buckets to look at, one reservation at most.
+
+So it is where no limit, share, pool, window or advance reservation has a say, and any free slots will do. Then a job
+may start beside the one that holds the reservation if it ends before that one can begin, or takes slots that will be
+left over (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995); neither a profile of the future nor a walk over hosts
+is needed to tell. Whatever is not that simple is left to ``cycle``, which decides the same at a higher price (a
+property test).
+
+Invariants: jobs come in order of rank; the reservation belongs to the first of those that are blocked.
+"""
+
+import heapq
+
+from lavad.core.cluster import Cluster
+from lavad.core.indexes.ends import ExpectedEnd
+from lavad.core.indexes.pending import BucketKey
+from lavad.core.model import Key, Request
+from lavad.core.plan import Plan, Start
+from lavad.core.policy import JobOrder, Queue
+from lavad.core.scheduling.agenda import Agenda
+from lavad.core.scheduling.capped import with_at_most
+from lavad.core.scheduling.ordering import Rank
+from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.profile import NEVER
+from lavad.core.scheduling.promised import has_shut_holders
+from lavad.core.scheduling.reservation import Reservation
+from lavad.core.scheduling.room import Room
+from lavad.core.scheduling.shadow import Shadow
+from lavad.core.scheduling.straight import WORK_OF_A_START
+from lavad.core.scheduling.walk import Cursor, blocked_in_order
+
+_FEW = 64  # buckets to look at: with more of them what a slice costs besides does not matter
+_Turn = tuple[int, float, float, int, BucketKey, int]  # rank of a bucket's next job, and how many started before it
+_NO_KEY = Key(0, 0, 0)  # of an attempt that is yet to be made
+_NO_QUEUE: frozenset[str] = frozenset()
+_new = tuple.__new__
+
+
+def suits(cluster: Cluster) -> bool:
+    """Do the rules leave nothing to ask but whether there is room, and whether it was promised to one job before?"""
+    queues = cluster.policy.queues
+    has_more = cluster.limits or cluster.shares or cluster.pools or cluster.rights.takers
+    return not has_more and all(map(_is_simple, queues)) and sum(queue.backfill_depth for queue in queues) <= 1
+
+
+def _is_simple(queue: Queue) -> bool:
+    return not (queue.in_order or queue.has_windows) and queue.order is JobOrder.SUBMISSION
+
+
+def turns_of(cluster: Cluster, agenda: Agenda) -> list[_Turn] | None:
+    """The first job of each bucket that is to be looked at, as a heap; None where the long way has to be gone."""
+    if agenda.suits_easy is None:
+        agenda.suits_easy = suits(cluster)
+    due, blocked = agenda.due, agenda.blocked
+    has_others = agenda.reached or cluster.reserved or cluster.resizable or cluster.lenders or cluster.claims
+    if not agenda.suits_easy or has_others or blocked.others or len(due) > _FEW:
+        return None
+    woken = blocked.fitting(cluster.table.slots_open) if agenda.grown else []
+    if len(woken) > _FEW or not all([one.key.is_plain for one in agenda.book.reservations]):
+        return None
+    if cluster.table.shut and has_shut_holders(cluster.table):  # what they hold is not for whoever has the reservation
+        return None
+    buckets, steady = cluster.pending.buckets, agenda.ranking.steady_queue
+    turns: list[_Turn] = []
+    for key in (*due, *woken):
+        bucket = buckets.get(key)
+        if bucket is None:
+            due.discard(key)
+            blocked.discard(key)
+            continue
+        queue = steady(key)
+        if queue is None or bucket.arrays or not key.is_plain:
+            return None
+        turns.append((queue, *bucket.head(), key, 0))
+    heapq.heapify(turns)
+    return turns
+
+
+class EasySlice:
+    """One slice under way: what starts, and who holds the reservation."""
+
+    def __init__(self, cluster: Cluster, agenda: Agenda, steps: int, now: float) -> None:
+        self._cluster = cluster
+        self._agenda = agenda
+        self._steps = steps
+        self._now = now
+        self._room = Room(cluster.table)
+        self._slots_open = cluster.table.slots_open
+        self._starts: list[Start] = []
+        self._ends: list[ExpectedEnd] = []  # of what starts
+        self._full = agenda.book.full
+        self._carried = agenda.book.reservations[0] if agenda.book.reservations else None  # until its turn comes
+        self._holder: Reservation | None = None  # of the reservation, once it counts
+        self._shadow: Shadow | None = None  # of the holder, once somebody asked
+        self._waiting: list[tuple[Rank, Cursor]] | None = None  # blocked buckets that may get the reservation
+
+    def run(self, turns: list[_Turn]) -> Plan:
+        """Until so many hosts were looked at, or everybody has had a turn."""
+        agenda, blocked, room = self._agenda, self._agenda.blocked, self._room
+        while turns and room.work < self._steps:
+            turn = heapq.heappop(turns)
+            key = turn[4]
+            if key in blocked:
+                if key.request.slots_min > self._slots_open:
+                    continue  # others have taken what it was woken for
+                blocked.discard(key)
+                agenda.due.add(key)
+            self._serve(turn, turns)
+        agenda.plain.order = [turn[:5] for turn in turns if turn[4] in agenda.due]
+        self._write_down()
+        agenda.end_slice(is_complete=not turns)
+        return Plan(tuple(self._starts), not turns, room.work)
+
+    def _serve(self, turn: _Turn, turns: list[_Turn]) -> None:
+        """Start jobs of one bucket until another goes first, one can't start, or it is empty."""
+        key, room = turn[4], self._room
+        bucket = self._cluster.pending.buckets[key]
+        while self._start(turn, key):
+            at = turn[5] + 1
+            if at == len(bucket):
+                self._agenda.due.discard(key)
+                return
+            turn = (turn[0], *bucket.at(at), key, at)
+            if (turns and turns[0] < turn) or room.work >= self._steps:
+                heapq.heappush(turns, turn)
+                return
+        self._agenda.due.discard(key)
+        self._agenda.vain.add(key)
+
+    def _start(self, turn: _Turn, key: BucketKey) -> bool:
+        """Start the job if there is room that is not promised to one before it; else put its bucket aside."""
+        self._room.work += WORK_OF_A_START
+        job, wanted = turn[3], key.request.slots_min
+        if self._holder is None and (self._carried is not None or self._full):
+            self._find_holder(_new(Rank, turn[:4]))
+        if wanted > self._slots_open:
+            self._block(turn, key)
+            return False
+        limit_s = self._cluster.jobs[job].shared.run_limit_s
+        end = self._now + limit_s if limit_s else NEVER
+        request = key.request if self._holder is None else self._beside(self._holder, key.request, end)
+        if request is None:
+            self._agenda.book.held.add(key)
+            return False
+        allocation = place(self._room, request)
+        assert allocation is not None, "open slots are on hosts, and any will do"
+        self._starts.append(_new(Start, (job, 0, allocation, "in order" if self._holder is None else "backfilled")))
+        self._take(end, sum([share.slots for share in allocation]))
+        return True
+
+    def _take(self, end: float, slots: int) -> None:
+        self._slots_open -= slots
+        if self._shadow is None:
+            self._ends.append(ExpectedEnd(end, slots, _NO_KEY))
+        else:
+            self._shadow.take(end, slots)
+
+    def _block(self, turn: _Turn, key: BucketKey) -> None:
+        """There is no room: the job gets the reservation if nobody before it has."""
+        rank = _new(Rank, turn[:4])
+        self._agenda.blocked.add(key, self._agenda.need_of(key.request), rank)
+        if self._holder is None and self._cluster.policy.by_name[key.queue].backfill_depth:
+            self._holder = Reservation((rank, 0), key, turn[3])
+
+    # -- the reservation -------------------------------------------------------------------------------------------
+
+    def _find_holder(self, rank: Rank) -> None:
+        """Who has the reservation before a job of that rank: who had it in the last pass, or else who moves up."""
+        one = self._carried
+        if one is not None and one.place <= (rank, 0):
+            self._carried = None
+            if one.job != rank.job:  # while the job itself asks, its reservation is void
+                self._holder = one
+                return
+        if self._full:
+            self._promote(rank)
+
+    def _promote(self, rank: Rank) -> None:
+        """The job that held the reservation has started: the first one that is blocked has it now."""
+        if self._waiting is None:
+            self._waiting = blocked_in_order(self._agenda.ranking, self._agenda.blocked, self._full)
+        while self._waiting and self._waiting[0][0] < rank:
+            _, cursor = heapq.heappop(self._waiting)
+            if cursor.key in self._agenda.blocked:
+                self._holder = Reservation(cursor.place, cursor.key, cursor.job)
+                return
+
+    def _beside(self, holder: Reservation, request: Request, end: float) -> Request | None:
+        """What the job may have without delay to the holder; None when that is less than it needs."""
+        most = self._shadow_of(holder).most(end, self._slots_open)
+        if most < request.slots_min:
+            return None
+        return request if most >= request.roles[0].tasks_max else with_at_most(request, most)
+
+    def _shadow_of(self, holder: Reservation) -> Shadow:
+        shadow = self._shadow
+        if shadow is None:
+            ends = self._agenda.book.ends_of(self._cluster).entries
+            if self._ends:
+                ends = sorted([*ends, *self._ends])
+            shadow = self._shadow = Shadow(self._now, self._slots_open, holder.key.request.slots_min, ends)
+            holder.start_at = shadow.at
+        return shadow
+
+    def _write_down(self) -> None:
+        """Who holds the reservation from now on, and whether others wait for it."""
+        agenda, holder = self._agenda, self._holder or self._carried
+        before, full = agenda.book.reservations, self._full if len(agenda.blocked) else _NO_QUEUE
+        if holder is not None:
+            full |= {holder.key.queue}
+        if full != self._full or holder is not (before[0] if before else None):
+            agenda.book.write([holder] if holder is not None else [], full)
