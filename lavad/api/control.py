@@ -54,7 +54,7 @@ def _for_queues(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) 
 def _for_hosts(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) -> tuple[list[str], list[c.Command]]:
     names: list[str] = []
     servers = sorted((name for name, host in cluster.hosts.items() if host.facts.server), key=natural)
-    wanted = [caller.host] if not request.names and not request.all else list(request.names)
+    wanted = list(request.names) if request.names or request.all else [_own_host(cluster, caller)]
     for name in wanted:
         members = cluster.policy.host_groups.get(name)
         names += [name] if members is None else [host for host in servers if host in members]
@@ -62,3 +62,11 @@ def _for_hosts(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) -
         names = servers
     kind = c.OpenHost if request.action == pb.OPEN_HOST else c.CloseHost
     return names, [kind(name, caller, request.comment) for name in names]
+
+
+def _own_host(cluster: Cluster, caller: c.Caller) -> str:
+    """The host that the command was typed on, which is meant where none is named."""
+    host = cluster.hosts.get(caller.host)
+    if host is None or not host.facts.server:
+        raise Refused(f"Host <{caller.host}> runs no jobs of this cluster: name the hosts that are meant")
+    return caller.host

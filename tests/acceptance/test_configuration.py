@@ -143,6 +143,13 @@ def test_hosts_are_closed_with_a_reason(site: Cluster) -> None:
     assert "new disk" in site.run("bhosts", "-l", host).stdout
     assert "closed_Adm" in site.run("bhosts", "-w", host).stdout
     assert site.run("badmin", "hopen", "all").stderr == f"Open <{host}> ...... done\n"
+    here = site.run("badmin", "hclose")  # on a login host, which is none of those that take jobs
+    assert here.returncode == 255
+    assert "> runs no jobs of this cluster: name the hosts that are meant" in here.stderr
+    closed_from_there = site.submit("-o", "/dev/null", "badmin hclose")
+    wait_for(lambda: site.states(closed_from_there).get(0, ("", 0))[0] == "DONE", 30, "a host to close itself")
+    assert "closed_Adm" in site.run("bhosts", "-w", host).stdout
+    assert site.run("badmin", "hopen", host).returncode == 0
 
 
 def test_what_the_files_say_is_shown(site: Cluster) -> None:

@@ -51,6 +51,27 @@ def test_whoever_has_no_share_of_a_shared_queue() -> None:
     assert refusal(story, a_job(queue="q")) == "q: User cannot use the queue"
 
 
+def test_the_group_that_a_job_is_for() -> None:
+    """One that there is and that the user is in, when the job is submitted and when it is changed."""
+    groups = {"art": Names(False, frozenset({"ann"})), "bio": Names(False, frozenset({"bob"})), "many": Names(True)}
+    story = a_story(Queue("q"), user_groups=groups)
+
+    def in_group(name: str) -> NewJob:
+        job = a_job(queue="q")
+        return job._replace(shared=replace(job.shared, user_group=name))
+
+    assert shared_of(story, in_group("art")).user_group == "art"
+    assert shared_of(story, in_group("many")).user_group == "many"
+    assert refusal(story, in_group("bio")) == "bio: User not in the specified user group"
+    assert refusal(story, in_group("atr")) == "atr: No such user group"
+    job = story.submit(in_group("art"))
+    fields = frozenset({"user_group"})
+    story.do(c.ModifyJob(c.Target(job), in_group("many"), ANN, "", fields))
+    assert story.cluster.jobs[job].shared.user_group == "many"
+    with pytest.raises(Refused, match="bio: User not in the specified user group"):
+        story.do(c.ModifyJob(c.Target(job), in_group("bio"), ANN, "", fields))
+
+
 def test_the_first_queue_that_takes_the_job() -> None:
     """Of several candidates; when none does, the first one's reason is told."""
     small = Queue("small", run_limit_s=600)

@@ -67,6 +67,17 @@ def check_share(cluster: Cluster, shared: Shared) -> None:
         raise Refused(f"{shared.queue}: User cannot use the queue; its shares leave {shared.user} out")
 
 
+def check_group(cluster: Cluster, shared: Shared) -> None:
+    """Refuse a group (-G) that there is not, or that the user is not in."""
+    if not shared.user_group:
+        return
+    members = cluster.policy.user_groups.get(shared.user_group)
+    if members is None:
+        raise Refused(f"{shared.user_group}: No such user group")
+    if shared.user not in members:
+        raise Refused(f"{shared.user_group}: User not in the specified user group")
+
+
 def check_waiting(cluster: Cluster, new: NewJob, shared: Shared) -> None:
     """Refuse for now what would be too much to wait: the caller may try again, unless it alone is too much.
 

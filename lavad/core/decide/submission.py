@@ -8,6 +8,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.conditions import resolve
 from lavad.core.decide.admission import (
     admitted,
+    check_group,
     check_hosts,
     check_queue,
     check_reservation,
@@ -51,6 +52,7 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     check_request(cluster, new.shared.request)
     check_reservation(cluster, new.shared.request, new.shared.user)
     check_array(cluster, new)
+    check_group(cluster, new.shared)
     priority = priority_of(cluster, new, command.caller)
     shared = admitted(cluster, new, command.caller, command.asked)
     if cluster.tally.waiting:
@@ -164,6 +166,8 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
         return _modify_running(cluster, record, command, now)
     check_request(cluster, command.job.shared.request)
     _check_resizable_is_single(command.job)
+    if "user_group" in command.fields:
+        check_group(cluster, command.job.shared)
     if "reservation" in command.fields:
         check_reservation(cluster, command.job.shared.request, record.shared.user)
     queue = _queue_of_changed(cluster, record, command)
