@@ -252,7 +252,11 @@ def outlook(job: "Job") -> list[str]:
         lines.append(f" Waiting jobs that go first: {seen.ahead};")
         lines.append(f" Estimated start: {start} ({clean(seen.sureness)});")
     when = "Could start" if seen.is_for_later else "Would start now"
-    lines += [f" {when} after: {clean(command)};" for command in seen.remedies]
+    costs = [*seen.costs, *[""] * len(seen.remedies)]  # an older master names none
+    for command, cost in zip(seen.remedies, costs, strict=False):
+        lines.append(f" {when} after: {clean(command)};")
+        if cost:
+            lines.append(f"   (it gives up {clean(cost)})")
     return lines
 
 

@@ -52,3 +52,4 @@ async def add_outlook(
     name = f"{record.id}[{index}]" if index else str(record.id)
     message.outlook.is_hopeless, message.outlook.is_for_later = found.is_hopeless, found.is_for_later
     message.outlook.remedies.extend(command.replace("{}", name) for command in found.commands)
+    message.outlook.costs.extend(found.costs)

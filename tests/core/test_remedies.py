@@ -4,7 +4,7 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.events import NewJob
-from lavad.core.policy import HostRule, Policy, Queue
+from lavad.core.policy import HostRule, JobDefaults, Policy, Queue, Resource, ResourceInstance, ResourceKind
 from lavad.core.scheduling.remedies import Remedies, remedies
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job, in_one_go
 
@@ -57,10 +57,28 @@ def test_the_fewest_closed_hosts_are_opened(story: Story) -> None:
 
 def test_a_request_is_made_smaller(story: Story) -> None:
     """As bmod takes it; once there is room, where the hosts are full as well."""
-    smaller = ("bmod -Rn {}", "bmod -n 4 {}")
-    assert ask(story, a_job(5, one_host=True)) == Remedies(smaller, is_hopeless=True)
+    smaller, costs = ("bmod -Rn {}", "bmod -n 4 {}"), ("span[hosts=1]", "")
+    assert ask(story, a_job(5, one_host=True)) == Remedies(smaller, is_hopeless=True, costs=costs)
     story.run(a_job(8))
-    assert ask(story, a_job(6, one_host=True)) == Remedies(smaller, is_hopeless=True, is_for_later=True)
+    assert ask(story, a_job(6, one_host=True)) == Remedies(smaller, is_hopeless=True, is_for_later=True, costs=costs)
+
+
+def test_what_the_queue_requires_stays() -> None:
+    """A job's own condition can be given up, and it is said; that of its queue can't, so no command pretends to."""
+    big = Queue("big", defaults=JobDefaults(requirement="select[maxmem>9000]"))
+    story = a_cluster(a_host("n1", 4, 8000), policy=Policy(queues=(Queue("normal"), big)))
+    own = ask(story, a_job(1, queue="normal", select="maxmem > 9000", memory_mib=10))
+    assert (own.commands, own.costs) == (('bmod -R "rusage[mem=10]" {}',), ("select[maxmem > 9000]",))
+    assert ask(story, a_job(1, queue="big", select="maxmem > 9000")) == Remedies(is_hopeless=True)
+
+
+def test_no_command_leaves_a_licence_out() -> None:
+    """The job needs it: it waits until there is one. What else is in its way is changed beside it."""
+    lic = Resource("lic", ResourceKind.NUMERIC)
+    held = ResourceInstance("lic", "1", is_shared=True)
+    story = a_cluster(a_host("n1", 4), policy=Policy(resources={"lic": lic}, resource_map=(held,)))
+    assert ask(story, a_job(1, rusage="lic=2")) == Remedies(is_hopeless=True, is_for_later=True)
+    assert ask(story, a_job(1, rusage="lic=1", select="maxslots > 9")).commands == ('bmod -R "rusage[lic=1]" {}',)
 
 
 def test_full_hosts_have_no_remedy_but_time(story: Story) -> None:

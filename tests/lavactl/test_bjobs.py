@@ -293,6 +293,19 @@ def test_long_form_says_why_a_job_waits(desk: Desk) -> None:
     )
 
 
+def test_a_remedy_says_what_it_gives_up(desk: Desk) -> None:
+    """Below its command, which stays one that can be copied."""
+    outlook = jobs_pb2.Outlook(
+        remedies=["bmod -Rn 1201", "bmod -n 2 1201"], costs=["select[mem>9]", ""], is_for_later=True
+    )
+    reason = jobs_pb2.PendingReason(text="Job's resource requirements not satisfied", hosts=3)
+    desk.client.jobs = [a_job(pending_reasons=[reason], outlook=outlook)]
+    assert (
+        " Could start after: bmod -Rn 1201;\n   (it gives up select[mem>9])\n Could start after: bmod -n 2 1201;\n"
+        in desk.type("bjobs", "-l").out
+    )
+
+
 def test_control_characters_of_a_job_are_escaped(desk: Desk) -> None:
     """A job's name or command cannot move the reader's cursor or forge a line."""
     spec = jobs_pb2.JobSpec(command="echo a\necho \x1b[2Jb", name="x")

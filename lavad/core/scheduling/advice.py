@@ -2,7 +2,8 @@
 
 One thing is changed at a time: memory, GPUs, how tasks are spread, where, on what condition, how many. Each is weakened
 from the mildest step on until placement finds hosts; by binary search, where what suffices at one step suffices at all
-stronger ones. So the answer has been tried, on the hosts as they are, and costs some dozens of placements.
+stronger ones. So the answer has been tried, on the hosts as they are, and costs some dozens of placements. Resources of
+the site, licences above all, are never left out: a job that asks for one needs it.
 
 The work comes in pieces, as that of ``forecast``: the generator yields between placements.
 """
@@ -35,7 +36,6 @@ class Change(Enum):
     HOSTS = "the hosts named"
     SELECT = "the condition on hosts"
     SAME = "hosts that are alike"
-    RESOURCES = "the site's resources"
     AFFINITY = "processors of its own"
     EXCLUSIVE = "hosts of its own"
     TASKS = "the number of tasks"
@@ -68,7 +68,7 @@ def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Counsel
     """What would help: now, or where nothing would help now and nothing ever will as it is, in general."""
     if place(Room(cluster.table), request) is not None:
         return Counsel()
-    idle = yield from _idle(cluster)
+    idle = yield from idle_hosts(cluster)
     is_hopeless = place(Room(idle), request) is None
     now = yield from advise(cluster.table, request)
     if now or not is_hopeless:
@@ -77,7 +77,7 @@ def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Counsel
     return Counsel(tuple(ever), is_hopeless=True, is_for_later=True)
 
 
-def _idle(cluster: Cluster) -> Generator[None, None, HostTable]:
+def idle_hosts(cluster: Cluster) -> Generator[None, None, HostTable]:
     """The hosts as if all were up, open and free."""
     table = cluster.table.copy()
     for number, attempt in enumerate(list(cluster.attempts.values())):
@@ -170,10 +170,6 @@ def _unlike_hosts(table: HostTable, request: Request) -> list[Request]:
     return [_with_role(request, same="", cu="")] if role.same or role.cu else []
 
 
-def _no_resources(table: HostTable, request: Request) -> list[Request]:
-    return [_with_role(request, rusage="")] if request.roles[0].rusage else []
-
-
 def _unbound(table: HostTable, request: Request) -> list[Request]:
     return [_with_role(request, affinity="")] if request.roles[0].affinity else []
 
@@ -194,12 +190,16 @@ _STEPS: dict[Change, Steps] = {
     Change.HOSTS: _any_host,
     Change.SELECT: _no_condition,
     Change.SAME: _unlike_hosts,
-    Change.RESOURCES: _no_resources,
     Change.AFFINITY: _unbound,
     Change.EXCLUSIVE: _shared_hosts,
     Change.GPUS: _fewer_gpus,
     Change.TASKS: _fewer_tasks,
 }
+
+
+def is_of_requirement(change: Change) -> bool:
+    """Is it made by another -R?"""
+    return change not in (Change.HOSTS, Change.EXCLUSIVE, Change.TASKS, Change.GPUS)
 
 
 def options(advice: Advice) -> str:
@@ -223,17 +223,30 @@ def options(advice: Advice) -> str:
 
 def requirement_text(role: RoleRequest) -> str:
     """What -R would have to say for a role like this."""
+    return " ".join(f"{name}[{body}]" for name, body in _sections(role).items())
+
+
+def given_up(before: RoleRequest, after: RoleRequest) -> str:
+    """Sections of a requirement that are no more after a change, or no more what they were: ``select[mem>9]``."""
+    old, new = _sections(before), _sections(after)
+    gone = [f"{name}[{body}]" for name, body in old.items() if name not in new and name != "rusage"]
+    if "select" in new and new["select"] != old.get("select"):
+        gone.append(f"all of select[{old.get('select', '')}] but {new['select']}")
+    return " ".join(gone)
+
+
+def _sections(role: RoleRequest) -> dict[str, str]:
     memory = f"mem={role.memory_mib}" if role.memory_mib else ""
-    sections = (
-        ("select", role.select),
-        ("order", role.order),
-        ("rusage", ",".join(filter(None, (memory, role.rusage)))),
-        ("span", _span_text(role)),
-        ("same", role.same),
-        ("cu", role.cu),
-        ("affinity", role.affinity),
-    )
-    return " ".join(f"{name}[{body}]" for name, body in sections if body)
+    sections = {
+        "select": role.select,
+        "order": role.order,
+        "rusage": ",".join(filter(None, (memory, role.rusage))),
+        "span": _span_text(role),
+        "same": role.same,
+        "cu": role.cu,
+        "affinity": role.affinity,
+    }
+    return {name: body for name, body in sections.items() if body}
 
 
 def _span_text(role: RoleRequest) -> str:

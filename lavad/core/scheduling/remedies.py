@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.headroom import Headroom
-from lavad.core.model import Request, Shared
+from lavad.core.model import Request, RoleAsked, Shared
 from lavad.core.policy import Queue
-from lavad.core.reasons import PendingReason
+from lavad.core.reasons import PendingReason, Refused
 from lavad.core.records import ArrayRecord, Job
-from lavad.core.scheduling.advice import counsel, options
+from lavad.core.requesting import known_request
+from lavad.core.scheduling.advice import (
+    Advice,
+    counsel,
+    given_up,
+    idle_hosts,
+    is_of_requirement,
+    options,
+    requirement_text,
+)
 from lavad.core.scheduling.capped import Placer
 from lavad.core.scheduling.explain import explain
 from lavad.core.scheduling.placement import place
@@ -29,11 +38,15 @@ HOSTS_NAMED_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """``is_hopeless``: as it is the job would not start on idle hosts; ``is_for_later``: as in ``Counsel``."""
+    """``is_hopeless``: as it is the job would not start on idle hosts; ``is_for_later``: as in ``Counsel``.
+
+    ``costs`` says of each command what of the job's requirement it gives up; empty where the command itself shows it.
+    """
 
     commands: tuple[str, ...] = ()
     is_hopeless: bool = False
     is_for_later: bool = False
+    costs: tuple[str, ...] = ()
 
 
 def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> Generator[None, None, Remedies]:
@@ -48,9 +61,37 @@ def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float
     reopened = _reopening(cluster, request, found)
     said = yield from counsel(cluster, request)
     elsewhere = _to_another_queue(cluster, record) if request.queue_hosts is not None else []
-    changes = [one for one in said.changes if said.is_for_later or _may_start(cluster, record.shared, one.request, now)]
-    commands = [*reopened, *elsewhere, *(f"bmod {options(one)} {{}}" for one in changes)]
-    return Remedies(tuple(commands), said.is_hopeless, said.is_for_later and not reopened)
+    typed = [(one, as_typed(cluster, record.shared, one)) for one in said.changes]
+    if said.is_for_later:
+        idle = yield from idle_hosts(cluster)
+        changes = [(one, made) for one, made in typed if made is not None and place(Room(idle), made) is not None]
+    else:
+        changes = [(one, made) for one, made in typed if made and _may_start(cluster, record.shared, made, now)]
+    commands = [*reopened, *elsewhere, *(f"bmod {options(one)} {{}}" for one, _ in changes)]
+    costs = [given_up(request.roles[0], made.roles[0]) for _, made in changes]
+    costs = [*[""] * (len(commands) - len(costs)), *costs] if any(costs) else []
+    return Remedies(tuple(commands), said.is_hopeless, said.is_for_later and not reopened, tuple(costs))
+
+
+def as_typed(cluster: Cluster, shared: Shared, advice: Advice) -> Request | None:
+    """What the job would ask for after the command: its queue's requirement stays, whatever its own -R says. None where
+    the queue takes no such -R."""
+    if not is_of_requirement(advice.change):
+        return advice.request
+    role = advice.request.roles[0]
+    gpus = f"num={role.gpus}{'/task' if role.gpus_per_task else ''}" if role.gpus else None
+    asked = RoleAsked(
+        role.tasks_min, role.tasks_max, role.slots_per_task, requirement_text(role), role.gpu or gpus, role.launch,
+        role.name, role.command, role.resizable,
+    )  # fmt: skip
+    before, queue = shared.request, cluster.policy.queue(shared.queue)
+    try:
+        made, _ = known_request(
+            (asked,), before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
+        )
+    except Refused:
+        return None
+    return cluster.pending.request_of(replace(shared, request=replace(made, reservation=before.reservation)))
 
 
 def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -> bool:
