@@ -93,7 +93,7 @@ class Candidates:
 class Front:
     """The first few hosts, in natural order of names, that have so many slots and GPUs free: where most jobs go.
 
-    A host that has become too full leaves, and the next one comes in its place.
+    Hosts come when those before them have too little memory; one that has become too full leaves.
     """
 
     __slots__ = ("_coming", "_gpus", "_hosts", "_room", "_slots")
@@ -104,33 +104,29 @@ class Front:
         self._gpus = gpus
         self._coming = iter(rows)
         self._hosts: list[tuple[int, Free]] = []
-        self._fill()
 
     def first_with(self, memory_mib: int) -> tuple[int, Free] | None:
         """The first of these hosts that has so much memory, too; None when none of them has."""
-        slots, gpus = self._slots, self._gpus
-        while True:
-            hosts = self._hosts
-            self._room.work += 1
-            for one in hosts:
-                free = one[1]
-                if free.slots < slots or (gpus and free.gpus.bit_count() < gpus):
-                    break
-                if free.memory_mib >= memory_mib:
-                    return one
+        hosts, slots, gpus = self._hosts, self._slots, self._gpus
+        self._room.work += 1
+        at = 0
+        while at < len(hosts) or self._bring():
+            free = hosts[at][1]
+            if free.slots < slots or (gpus and free.gpus.bit_count() < gpus):
+                del hosts[at]
+            elif free.memory_mib >= memory_mib:
+                return hosts[at]
             else:
-                return None
-            self._fill()
+                at += 1
+        return None
 
-    def _fill(self) -> None:
-        room, slots, gpus = self._room, self._slots, self._gpus
-        kept = [one for one in self._hosts if one[1].slots >= slots and one[1].gpus.bit_count() >= gpus]
-        while len(kept) < _FRONT and (row := next(self._coming, -1)) >= 0:
-            free = room.free(row)
-            room.work += 1
-            if free.slots >= slots and free.gpus.bit_count() >= gpus:
-                kept.append((row, free))
-        self._hosts = kept
+    def _bring(self) -> bool:
+        """The next host comes, if there is a place for it."""
+        row = next(self._coming, -1) if len(self._hosts) < _FRONT else -1
+        if row >= 0:
+            self._room.work += 1
+            self._hosts.append((row, self._room.free(row)))
+        return row >= 0
 
 
 def chunk_of(role: RoleRequest) -> tuple[int, int, int]:
@@ -376,16 +372,24 @@ class Room:
             start, size = start + size, size * 4
 
     def _blocks(self, request: Request, role: RoleRequest) -> Iterator[list[int]]:
-        """Rows that may be candidates, a few at first and then more and more at a time."""
-        rows = self._rows_with(chunk_of(role)[2])
-        if role.tasks_min > 1 and not role.one_host:
-            rows = self._fitting(rows, request, role)
-            if not self._is_enough(rows, role):
-                return
-        start, size = 0, _FIRST_BLOCK
+        """Rows that may be candidates, a few at first and then more and more at a time.
+
+        Of a gang the first ones come together with as many as could hold its minimum, if there are so many.
+        """
+        rows, start, size = self._rows_with(chunk_of(role)[2]), 0, _FIRST_BLOCK
+        held: list[int] = []
+        missing = role.tasks_min if role.tasks_min > 1 and not role.one_host else 0
         while start < len(rows):
-            yield self._fitting(rows[start : start + size], request, role).tolist()
+            some = self._fitting(rows[start : start + size], request, role)
             start, size = start + size, size * 4
+            if missing > 0:
+                missing -= self._tasks_on(some, role)
+                held += some.tolist()
+            else:
+                yield some.tolist()
+            if held and missing <= 0:
+                yield held
+                held = []
 
     def _rows_with(self, gpus: int) -> NDArray[np.intp]:
         """Open hosts with a free slot and so many free GPUs, in natural order of names."""
@@ -439,12 +443,14 @@ class Room:
 
     def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:
         """Could these hosts together hold the role's minimum? If not, nobody need walk them."""
-        if role.tasks_min == 1 or role.one_host or not len(rows):
-            return True
+        return role.tasks_min == 1 or role.one_host or not len(rows) or self._tasks_on(rows, role) >= role.tasks_min
+
+    def _tasks_on(self, rows: NDArray[np.intp], role: RoleRequest) -> int:
+        """How many tasks of the role these hosts had slots for when the slice began."""
         tasks = self.table.slots_free[rows] // role.slots_per_task
         if role.ptile > 0 and not role.ptile_by:
             tasks = np.minimum(tasks, role.ptile)
-        return int(tasks.sum()) >= role.tasks_min
+        return int(tasks.sum())
 
     def mask(self, text: str) -> NDArray[np.bool_]:
         """Which hosts satisfy a select expression, with what was taken so far."""

@@ -24,7 +24,10 @@ _new = tuple.__new__  # two tuples for each start: their own constructors take l
 
 
 class StraightStarts:
-    """Starts of one slice that need not ask anybody. ``passed``: how many jobs of each bucket it has started."""
+    """Starts of one slice that need not ask anybody.
+
+    ``passed``: of buckets of which it has started jobs, how many they are, and the turn of the next one.
+    """
 
     def __init__(self, cluster: Cluster, agenda: Agenda, room: Room, gate: Gate, starts: list[Start]) -> None:
         self._cluster = cluster
@@ -32,7 +35,7 @@ class StraightStarts:
         self._room = room
         self._gate = gate
         self._starts = starts
-        self._passed: dict[BucketKey, int] = {}
+        self._passed: dict[BucketKey, tuple[int, Turn]] = {}
 
     @property
     def may_run(self) -> bool:
@@ -43,8 +46,8 @@ class StraightStarts:
 
     def cursor(self, key: BucketKey) -> Cursor | None:
         """On the next job of a bucket of which jobs were started here: others go on with it."""
-        passed = self._passed.pop(key, 0)
-        return Cursor(self._agenda.ranking, self._cluster.pending.buckets[key], passed) if passed else None
+        passed = self._passed.pop(key, None)
+        return Cursor(self._agenda.ranking, self._cluster.pending.buckets[key], passed[0]) if passed else None
 
     def run(self, turn: Turn | None, begun: dict[BucketKey, Cursor], steps: int) -> Turn | None:
         """Start jobs, the one of ``turn`` among them, until so much was done or a job has to go the long way.
@@ -67,8 +70,10 @@ class StraightStarts:
             key = turn[4]
             if key.chunk is None or key not in due or key in begun:
                 break
-            at, bucket = passed.get(key, 0), buckets.get(key)
-            if bucket is None or (at == 0 and not self._is_simple(key, bucket, turn[0])) or bucket.at(at) != turn[1:4]:
+            at, bucket, known = 0, buckets.get(key), passed.get(key)
+            if known is not None and known[1] is turn:
+                at = known[0]
+            if bucket is None or (not at and (known is not None or not self._is_simple(key, bucket, turn))):
                 break
             slots, memory_mib, gpus = key.chunk
             found = room.front(slots, gpus).first_with(memory_mib) if slots <= slots_open else None
@@ -81,19 +86,27 @@ class StraightStarts:
             share = _new(HostShare, (names[row], slots, memory_mib, chosen, _ONE_TASK, (), (), (), ()))
             starts.append(_new(Start, (turn[3], 0, (share,), _IN_ORDER)))
             room.work += WORK_OF_A_START
-            at += 1
-            if at < len(bucket):
-                passed[key] = at
-                turn = (turn[0], *bucket.at(at), key)
-            else:
-                passed.pop(key, None)
-                due.discard(key)
-                turn = None
+            turn = self._next_turn(bucket, turn, at + 1)
         room.version += len(starts) - begins_with
         self._gate.note_starts(starts[begins_with:], slots_open)
         return turn
 
-    def _is_simple(self, key: BucketKey, bucket: Bucket, queue: int) -> bool:
-        """Do ranks depend on nothing else, and are the bucket's jobs no arrays and free to go to any host?"""
-        is_steady = not bucket.arrays and self._agenda.ranking.steady_queue(key) == queue
-        return is_steady and not self._room.is_narrowed(key.request)
+    def _next_turn(self, bucket: Bucket, turn: Turn, passed: int) -> Turn | None:
+        """The turn of the next job of a bucket of which so many start; None when that was the last."""
+        key = turn[4]
+        if passed < len(bucket):
+            rank, position, job = bucket.at(passed)
+            later = turn[0], rank, position, job, key
+            self._passed[key] = passed, later
+            return later
+        self._passed.pop(key, None)
+        self._agenda.due.discard(key)
+        return None
+
+    def _is_simple(self, key: BucketKey, bucket: Bucket, turn: Turn) -> bool:
+        """Is it the turn of the bucket's head, do ranks depend on nothing else, and may its jobs go to any host?
+
+        And are none of them arrays?
+        """
+        is_steady = not bucket.arrays and self._agenda.ranking.steady_queue(key) == turn[0]
+        return is_steady and bucket.head() == turn[1:4] and not self._room.is_narrowed(key.request)
