@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lavad.core import charges, keeping, lifecycle, terms
-from lavad.core.allocations import is_whole
+from lavad.core.allocations import are_slots
 from lavad.core.apply import element_for_dispatch, enter_in_pool
 from lavad.core.events import AttemptDispatched, Event
 from lavad.core.listed import entry
@@ -13,7 +13,7 @@ from lavad.core.records import ArrayRecord, Attempt, Job
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
-    from lavad.core.model import Shared
+    from lavad.core.model import Request, Shared
 
 _PEND, _STAGING = JobState.PEND, JobState.STAGING
 MANY = 16  # from so many on it pays
@@ -27,8 +27,9 @@ def all_starts(cluster: "Cluster", events: Sequence[Event]) -> list[AttemptDispa
 
 def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> None:
     """Let these dispatches take effect."""
-    jobs, pending, tally, booking = cluster.jobs, cluster.pending, cluster.tally, _Booking(cluster)
+    jobs, pending, booking = cluster.jobs, cluster.pending, _Booking(cluster)
     has_dependants = bool(cluster.dependants)
+    moved: list[Shared] = []
     for event in events:
         record = jobs[event.key.job]
         shared = record.shared
@@ -40,10 +41,11 @@ def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> Non
                 pending.remove(shared, entry(cluster, job))
             if job.terms is not None:
                 terms.force(cluster, job, 0)
-        tally.move(shared, _PEND, _STAGING)
+        moved.append(shared)
         if has_dependants:
             cluster.dependants.note(job.id, job.index, _PEND, _STAGING)
         booking.book(_begin_attempt(cluster, job, event), shared)
+    cluster.tally.move_each(moved, _PEND, _STAGING)
     booking.close()
 
 
@@ -83,26 +85,30 @@ class _Booking:
     def book(self, attempt: Attempt, shared: "Shared") -> None:
         """Take the shares of an attempt."""
         key, hosts, request = attempt.key, self._hosts, shared.request
-        attempt.takes_whole_hosts = request.exclusive
         for share in attempt.allocation:
-            host = hosts[share.host]
+            host = hosts[share[0]]
             host.attempts[key] = share
-            if is_whole(share):
-                attempt.holds_slots_only = False
-            if request.exclusive:
-                self._cluster.table.take(host.row, share, True)
-            else:
-                self._rows.append(host.row)
-                self._shares.append(share)
+            self._rows.append(host.row)
+            self._shares.append(share)
+        attempt.holds_slots_only = are_slots(attempt.allocation)
         if not request.is_simple:
-            rows = [hosts[share.host].row for share in attempt.allocation]
-            keeping.keep(self._cluster.table, attempt, rows, request)
-        if request.roles[0].rusage:
-            self._cluster.easing.note(attempt, request)
+            self._book_special(attempt, request)
         if self._is_pooled:
             enter_in_pool(self._cluster, attempt, attempt.allocation)
         if self._is_charged:
             charges.charge(self._cluster, attempt, shared)
+
+    def _book_special(self, attempt: Attempt, request: "Request") -> None:
+        """What comes beside slots, memory and devices."""
+        table, count = self._cluster.table, len(attempt.allocation)
+        rows = self._rows[-count:]
+        keeping.keep(table, attempt, rows, request)
+        self._cluster.easing.note(attempt, request)
+        attempt.takes_whole_hosts = request.exclusive
+        if request.exclusive:
+            for row, share in zip(rows, attempt.allocation, strict=True):
+                table.take(row, share, True)
+            del self._rows[-count:], self._shares[-count:]
 
     def close(self) -> None:
         """Nothing more comes."""

@@ -9,8 +9,8 @@ from collections import Counter
 from lavad.core.model import FINAL, WAITING, JobState, Shared
 from lavad.core.waiting import Waiting
 
-_NOTED_MAX = 10_000  # moves that differ, before they are entered
-_Move = tuple[int, JobState | None, JobState]  # id of what the jobs share; from (None: from nowhere) and to which state
+_NOTED_MAX = 1000  # moves that differ, before they are entered
+_Move = tuple[JobState | None, JobState]  # from (None: from nowhere) and to which state
 
 
 class Tally:
@@ -22,7 +22,7 @@ class Tally:
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
         self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
-        self._noted: dict[_Move, tuple[Shared, int]] = {}  # and how many jobs moved like this
+        self._noted: dict[_Move, Counter[Shared]] = {}  # by what they share, how many jobs moved like this
 
     @property
     def waiting_now(self) -> Waiting:
@@ -65,42 +65,66 @@ class Tally:
         """``count`` jobs submitted like this one came into (or, negative, left) a state."""
         self._note(shared, None, state, count)
 
-    def _add(self, shared: Shared, state: JobState, count: int) -> None:
-        if not count or state in FINAL:
-            return  # ended jobs are counted by the store
-        slots = shared.request.slots_min * count
-        self._slots_by_queue[shared.queue, state] += slots
-        self._slots_by_user[shared.user, state] += slots
-        self._jobs_by_user[shared.user, state] += count
-        if state in WAITING and self.waiting:
-            self.waiting.add(shared.user, count, slots)
-        if state is JobState.PEND:
-            self._work_by_queue[shared.queue, state] += slots * shared.run_limit_s
-
     def move(self, shared: Shared, old: JobState, new: JobState, count: int = 1) -> None:
         """``count`` jobs went from one state to another."""
         self._note(shared, old, new, count)
 
-    def _note(self, shared: Shared, old: JobState | None, new: JobState, count: int) -> None:
-        kind = (id(shared), old, new)
-        noted = self._noted.get(kind)
-        if noted is None:
-            noted = (shared, 0)
-        elif noted[0] is not shared:  # in a copy of a tally ids are those of the original's
+    def move_each(self, many: list[Shared], old: JobState, new: JobState) -> None:
+        """One job for each entry went from one state to another."""
+        noted = self._noted.setdefault((old, new), Counter())
+        noted.update(many)
+        if len(noted) > _NOTED_MAX:
             self._enter()
-            noted = (shared, 0)
-        self._noted[kind] = (shared, noted[1] + count)
-        if len(self._noted) > _NOTED_MAX:
+
+    def _note(self, shared: Shared, old: JobState | None, new: JobState, count: int) -> None:
+        noted = self._noted.get((old, new))
+        if noted is None:
+            noted = self._noted[old, new] = Counter()
+        noted[shared] = noted.get(shared, 0) + count
+        if len(noted) > _NOTED_MAX:
             self._enter()
 
     def _enter(self) -> None:
         if not self._noted:
             return
         noted, self._noted = self._noted, {}
-        for (_, old, new), (shared, count) in noted.items():
+        for (old, new), counts in noted.items():
+            total = _Sums(counts)
             if old is not None:
-                self._add(shared, old, -count)
-            self._add(shared, new, count)
+                self._add(total, old, -1)
+            self._add(total, new, 1)
+
+    def _add(self, total: "_Sums", state: JobState, sign: int) -> None:
+        if state in FINAL:
+            return  # ended jobs are counted by the store
+        for queue, slots in total.slots_by_queue.items():
+            self._slots_by_queue[queue, state] += sign * slots
+        for user, slots in total.slots_by_user.items():
+            jobs = total.jobs_by_user[user]
+            self._slots_by_user[user, state] += sign * slots
+            self._jobs_by_user[user, state] += sign * jobs
+            if state in WAITING and self.waiting:
+                self.waiting.add(user, sign * jobs, sign * slots)
+        if state is JobState.PEND:
+            for queue, work in total.work_by_queue.items():
+                self._work_by_queue[queue, state] += sign * work
+
+
+class _Sums:
+    """What jobs come to by queue and by user, given how many there are of each kind."""
+
+    def __init__(self, counts: Counter[Shared]) -> None:
+        self.slots_by_queue: dict[str, int] = {}
+        self.work_by_queue: dict[str, int] = {}
+        self.slots_by_user: dict[str, int] = {}
+        self.jobs_by_user: dict[str, int] = {}
+        by_queue, work, by_user, jobs = self.slots_by_queue, self.work_by_queue, self.slots_by_user, self.jobs_by_user
+        for shared, count in counts.items():
+            queue, user, slots = shared.queue, shared.user, shared.request.slots_min * count
+            by_queue[queue] = by_queue.get(queue, 0) + slots
+            work[queue] = work.get(queue, 0) + slots * shared.run_limit_s
+            by_user[user] = by_user.get(user, 0) + slots
+            jobs[user] = jobs.get(user, 0) + count
 
 
 def _waiting_of(counts: Counter[tuple[str, JobState]]) -> Counter[str]:

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
@@ -12,6 +10,7 @@ from lavad.core.decide.decision import Decision
 from lavad.core.decide.takeovers import dispatch
 from lavad.core.headroom import Headroom
 from lavad.core.indexes.sharing import Sharing, joined
+from lavad.core.indexes.total import Total
 from lavad.core.keeping import kept_type, unit_mates
 from lavad.core.model import Allocation, HostShare, Key, ResourceShare
 from lavad.core.plan import Plan, Start
@@ -147,9 +146,7 @@ class _Sum:
     def __init__(self, cluster: Cluster) -> None:
         self._table = cluster.table
         self._row_of = cluster.table.rows
-        self._rows: list[int] = []
-        self._slots: list[int] = []
-        self._memory_mib: list[int] = []
+        self._total = Total()
         self._gpus: dict[int, int] = {}
 
     def add(self, allocation: Allocation) -> bool:
@@ -158,9 +155,7 @@ class _Sum:
             row = self._row_of.get(host, -1)
             if row < 0 or resources or cpus or gpu_memory_mib or (gpus and not self._add_gpus(row, gpus)):
                 return False
-            self._rows.append(row)
-            self._slots.append(slots)
-            self._memory_mib.append(memory_mib)
+            self._total.add(row, slots, memory_mib)
         return True
 
     def _add_gpus(self, row: int, gpus: tuple[int, ...]) -> bool:
@@ -171,11 +166,11 @@ class _Sum:
     def fits(self) -> bool:
         """Is there room for all of it?"""
         table = self._table
-        at, places = np.unique(self._rows, return_inverse=True)
+        at, _, slots, memory_mib = self._total.columns()
         return bool(
             table.open_rows()[at].all()
-            and (np.bincount(places, self._slots) <= table.slots_free[at]).all()
-            and (np.bincount(places, self._memory_mib) <= table.memory_free_mib[at]).all()
+            and (slots <= table.slots_free[at]).all()
+            and (memory_mib <= table.memory_free_mib[at]).all()
         )
 
 
@@ -195,12 +190,15 @@ def _all_together(cluster: Cluster, starts: Sequence[Start], now: float) -> list
                 return None
             taken.setdefault(number, set()).add(index)
             before = record.attempts.get(index, 0)
-        elif record is None or index or not record.may_start or record.shared.request.exclusive:
+        elif record is None or index or not record.may_start:
             return None
         else:
             singles.add(number)
             before = record.attempts
-        if kept_type(record.shared.request) is not None or not total.add(allocation):
+        request = record.shared.request
+        if not request.is_simple and (request.exclusive or kept_type(request) is not None):
+            return None
+        if not total.add(allocation):
             return None
         key = _new(Key, (number, index, before + 1))
         events.append(_new(e.AttemptDispatched, (now, key, allocation, len(allocation) == 1, reason, False)))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lavad.core.indexes.kept import Kept
 from lavad.core.indexes.sharing import Sharing, joined, left_by
 from lavad.core.indexes.site import PARTS, Site
+from lavad.core.indexes.total import Total
 from lavad.core.model import Allocation, HostFacts, HostShare, Key, ResourceShare
 from lavad.core.policy import ComputeUnit, Names, Policy, ResourceKind
 
@@ -303,19 +304,20 @@ class HostTable:
     def take_many(self, rows: list[int], shares: list[HostShare]) -> None:
         """Book shares of many attempts, each on its row; a host may be among them several times."""
         self._note_moved("slots")
-        at, places = np.unique(rows, return_inverse=True)
-        slots = np.bincount(places, [share.slots for share in shares]).astype(np.int64)
-        self.attempts[at] += np.bincount(places)
-        self.memory_free_mib[at] -= np.bincount(places, [share.memory_mib for share in shares]).astype(np.int64)
+        total = Total()
+        for row, share in zip(rows, shares, strict=True):
+            total.add(row, share[1], share[2])
+            if share.gpus or share.cpus or share.resources:
+                self._hold_rest(row, share)
+        at, attempts, slots, memory_mib = total.columns()
+        self.attempts[at] += attempts
+        self.memory_free_mib[at] -= memory_mib
         free = self.slots_free[at] = self.slots_free[at] - slots
         if free.min() < 0:  # below none, what is booked twice is no one's to use
             used = len(self.names)
             self.slots_open = int(self.slots_free[:used][self._open[:used]].clip(0).sum())
         else:
             self.slots_open -= int(slots[self._open[at]].sum())
-        for row, share in zip(rows, shares, strict=True):
-            if share.gpus or share.cpus or share.resources:
-                self._hold_rest(row, share)
 
     def ease(self, row: int, name: str, amount: int) -> None:
         """So many thousandths of what is booked may be had by others from now on; below nothing: no longer."""

@@ -21,7 +21,7 @@ _CONFINED_MAX = 100_000  # requests kept with their queue's hosts
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
-_NEWEST_KEPT = 10_000  # found without another look at what they were submitted with
+_NEWEST_KEPT = 250_000  # found without another look at what they were submitted with: more than there are buckets
 
 
 class Kind(NamedTuple):
@@ -251,20 +251,26 @@ class PendingIndex:
         """A job or array may no longer start."""
         key = self.key_of(shared)
         if key is not None:
-            self.buckets[key].remove(entry)
-            self._note_removed(key)
+            bucket = self.buckets[key]
+            bucket.remove(entry)
+            self._note_removed(bucket)
 
     def remove_head(self, shared: Shared, job: int) -> bool:
         """A job may no longer start; False, and nothing is done, if it does not stand first where it waits."""
-        key = self.key_of(shared)
-        if key is None or not self.buckets[key].remove_head(job):
+        newest = self._newest.get(shared)
+        bucket = self.buckets.get(newest) if newest is not None else None
+        if bucket is None:
+            known = self.key_of(shared)
+            bucket = self.buckets[known] if known is not None else None
+        if bucket is None or not bucket.remove_head(job):
             return False
-        self._note_removed(key)
+        self._note_removed(bucket)
         return True
 
-    def _note_removed(self, key: BucketKey) -> None:
+    def _note_removed(self, bucket: Bucket) -> None:
+        key = bucket.key
         self.left.add(key)
-        if not len(self.buckets[key]):
+        if not len(bucket):
             del self.buckets[key], self._keys[key.kind]
             self.fresh.discard(key)
 
