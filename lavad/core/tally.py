@@ -99,11 +99,12 @@ class Tally:
             return  # ended jobs are counted by the store
         for queue, slots in total.slots_by_queue.items():
             self._slots_by_queue[queue, state] += sign * slots
+        is_limited = state in WAITING and bool(self.waiting)
         for user, slots in total.slots_by_user.items():
             jobs = total.jobs_by_user[user]
             self._slots_by_user[user, state] += sign * slots
             self._jobs_by_user[user, state] += sign * jobs
-            if state in WAITING and self.waiting:
+            if is_limited:
                 self.waiting.add(user, sign * jobs, sign * slots)
         if state is JobState.PEND:
             for queue, work in total.work_by_queue.items():

@@ -21,6 +21,7 @@ from lavad.core.scheduling.units import Capacity, Reach, alike, within
 from lavad.core.scheduling.wants import wants_of
 
 _ONE_TASK = (1,)
+_WIDE_FRONT = 2  # times the hosts that a gang needs are looked at before those that have the memory are sought
 
 
 class Need(NamedTuple):
@@ -175,20 +176,13 @@ def _first_of(room: Room, candidates: Candidates, slots: int, memory: int, gpus:
 
 def _place_evenly(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
     """Equal parts of slots and memory on as many hosts as it takes: the first that have room for a part."""
-    candidates = room.candidates(request, request.roles, 0, 0)
     tasks, memory = role.ptile, role.memory_mib
-    slots = tasks * role.slots_per_task
-    rows, wanted = candidates.rows, role.tasks_max // tasks
-    at = first = candidates.start
+    slots, wanted = tasks * role.slots_per_task, role.tasks_max // tasks
     chosen: list[tuple[int, Free]] = []
-    while len(chosen) < wanted and (at < len(rows) or candidates.grow()):
-        free = room.free(rows[at])
-        if free.slots >= slots and free.memory_mib >= memory:
-            chosen.append((rows[at], free))
-        at += 1
-        if not chosen:
-            candidates.start = at
-    room.work += 1 + at - first
+    if not (role.select or request.is_particular or room.is_narrowed(request)):
+        chosen = _parts_of(room, room.with_slots(slots), slots, memory, wanted, _WIDE_FRONT * wanted)
+    if len(chosen) < wanted:
+        chosen = _parts_of(room, room.candidates(request, request.roles, 0, 0), slots, memory, wanted, len(room))
     if len(chosen) < wanted:
         return None
     for _, free in chosen:
@@ -196,6 +190,27 @@ def _place_evenly(room: Room, request: Request, role: RoleRequest) -> Allocation
     room.version += 1
     names, by_role = room.table.names, (tasks,)
     return tuple([HostShare(names[row], slots, memory, (), by_role) for row, _ in chosen])
+
+
+def _parts_of(
+    room: Room, candidates: Candidates, slots: int, memory: int, wanted: int, looks: int
+) -> list[tuple[int, Free]]:
+    """The first so many of the candidates that have so much, or fewer where so many looks do not find them.
+
+    The cursor passes those that have no slots any more.
+    """
+    rows, at = candidates.rows, candidates.start
+    last = at + looks
+    chosen: list[tuple[int, Free]] = []
+    while len(chosen) < wanted and at < last and (at < len(rows) or candidates.grow()):
+        free = room.free(rows[at])
+        if free.slots < slots:
+            candidates.start += at == candidates.start
+        elif free.memory_mib >= memory:
+            chosen.append((rows[at], free))
+        at += 1
+    room.work += 1 + at - (last - looks)
+    return chosen
 
 
 class _Trial:

@@ -5,6 +5,7 @@ cluster.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,6 +165,7 @@ class Room:
         self._usable: dict[Request, Usable] = {}
         self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
         self._fronts: dict[tuple[int, int], Front] = {}  # by the slots and GPUs that are free on each host at least
+        self._by_slots: dict[int, Candidates] = {}  # by the slots that are free on each host at least
         self._narrowed: set[Request] = set()
         self._masks: dict[str, tuple[int, NDArray[np.bool_]]] = {}
 
@@ -359,16 +361,24 @@ class Room:
         """The first hosts with so many free slots and GPUs."""
         found = self._fronts.get((slots, gpus))
         if found is None:
-            found = self._fronts[slots, gpus] = Front(self, slots, gpus, self._rows_from(slots, gpus))
+            rows = chain.from_iterable(self._blocks_from(slots, gpus))
+            found = self._fronts[slots, gpus] = Front(self, slots, gpus, rows)
         return found
 
-    def _rows_from(self, slots: int, gpus: int) -> Iterator[int]:
+    def with_slots(self, slots: int) -> Candidates:
+        """Hosts with so many free slots, whatever memory they have; one list serves all requests."""
+        found = self._by_slots.get(slots)
+        if found is None:
+            found = self._by_slots[slots] = Candidates([], self._blocks_from(slots, 0))
+        return found
+
+    def _blocks_from(self, slots: int, gpus: int) -> Iterator[list[int]]:
         """Rows that had so many slots when the slice began, a few at first and then more and more at a time."""
         rows, start, size = self._rows_with(gpus), 0, _FIRST_BLOCK
         while start < len(rows):
             some = rows[start : start + size]
             self.work += 1 + len(some) // 64
-            yield from some[self.table.slots_free[some] >= slots].tolist()
+            yield some[self.table.slots_free[some] >= slots].tolist()
             start, size = start + size, size * 4
 
     def _blocks(self, request: Request, role: RoleRequest) -> Iterator[list[int]]:
