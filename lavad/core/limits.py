@@ -94,8 +94,8 @@ class Counter:
         return self.used_on[:rows]
 
 
-def _long_enough(column: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
-    return column if len(column) >= rows else np.concatenate([column, np.zeros(rows + 64 - len(column))])
+def _long_enough(column: NDArray[np.float64], rows: int, fresh: float = 0.0) -> NDArray[np.float64]:
+    return column if len(column) >= rows else np.concatenate([column, np.full(rows + 64 - len(column), fresh)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +129,7 @@ class Limits:
         self.zone = policy.zone
         self.fallen: set[Counter] = set()
         self._rests_s = {rule.rest_s for rule in self.rules if rule.rest_s}
-        self._last_starts: NDArray[np.float64] = np.zeros(0)  # by row of the host table
+        self._last_starts: NDArray[np.float64] = np.zeros(0)  # by row of the host table; -inf: none
         self._rests: list[tuple[float, int]] = []  # a heap: when which host has rested for long enough
         self._table = table
         self._numbers_for_many: list[int] = []  # of rules that do not list their users
@@ -211,7 +211,7 @@ class Limits:
         """A job was dispatched: its hosts rest."""
         if not self._rests_s:
             return
-        self._last_starts = _long_enough(self._last_starts, len(self._table))
+        self._last_starts = _long_enough(self._last_starts, len(self._table), -UNLIMITED)
         for row in [self._table.rows[share.host] for share in allocation]:
             if at > self._last_starts[row]:
                 self._last_starts[row] = at
@@ -221,7 +221,7 @@ class Limits:
     def resting(self, rule: Rule, now: float) -> NDArray[np.float64]:
         """1 for each host that has started a job too lately for this rule, else 0."""
         hosts = len(self._table)
-        self._last_starts = _long_enough(self._last_starts, hosts)
+        self._last_starts = _long_enough(self._last_starts, hosts, -UNLIMITED)
         return (self._last_starts[:hosts] + rule.rest_s > now).astype(np.float64)
 
     def end_rests(self, now: float) -> None:

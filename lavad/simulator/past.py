@@ -67,8 +67,8 @@ def _submissions(runs: Iterable[EndedRun], queue: str | None) -> Iterator[Submis
 
 
 def _fresh(shared: Shared, queue: str | None) -> Shared:
-    """As it was submitted, without a deadline of its own day."""
-    return replace(shared, queue=queue or shared.queue, terminate_at=0.0)
+    """As it was submitted, without a deadline of its own day; what is replayed is its last attempt (bsub -Q)."""
+    return replace(shared, queue=queue or shared.queue, terminate_at=0.0, requeue_exit_values="")
 
 
 def with_hosts(hosts: list[HostFacts], wanted: str, slots: int | None) -> list[HostFacts]:

@@ -24,5 +24,6 @@ def policy(name: str) -> Policy:
 
 
 def without_deadlines(rules: Policy) -> Policy:
-    """The same rules where agents never fall silent and what has ended is forgotten at once."""
-    return replace(rules, silent_after_s=NEVER_S, staging_timeout_s=NEVER_S, clean_period_s=1.0)
+    """The same rules where agents never fall silent, no job runs again and what has ended is forgotten at once."""
+    queues = tuple(replace(queue, defaults=replace(queue.defaults, requeue_exit_values="")) for queue in rules.queues)
+    return replace(rules, queues=queues, silent_after_s=NEVER_S, staging_timeout_s=NEVER_S, clean_period_s=1.0)

@@ -17,10 +17,11 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.apply import give_back_all
 from lavad.core.cluster import Cluster
+from lavad.core.limits import UNLIMITED
 from lavad.core.model import HostFacts, Key
 from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.policy import Policy
-from lavad.core.reasons import Refused
+from lavad.core.reasons import NotNow, Refused
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import step
@@ -30,6 +31,7 @@ from lavad.simulator.workload import Submission
 
 SLICE_STEPS = 1_000_000  # nobody waits for a reply between slices here
 TICK_EVERY = 1000  # ends between ticks, which let the cluster forget what has ended
+RETRY_S = 60.0  # bsub asks again so often where enough jobs wait already (MAX_PEND_JOBS)
 LOOK_S = 60.0  # where rules follow the clock, they are looked at so often while anything waits
 PATIENCE_S = 15 * 86_400.0  # windows come round every week: what has not started after two of them never will
 STOP_SIGNALS = (18, 19)  # CONT and STOP, which the events tell of
@@ -71,6 +73,7 @@ class Replay:
         self._ends: list[tuple[float, int, Key]] = []  # (when, place of the submission, attempt)
         self._running: dict[Key, _Run] = {}
         self._places: dict[int, int] = {}  # the cluster's job -> place of its submission
+        self._put_off: list[tuple[float, int]] = []  # submissions to be repeated: (when, place)
         self._left = 0  # jobs and elements that were taken and have not ended
         self._ended = 0
         self._last_change = 0.0
@@ -90,14 +93,17 @@ class Replay:
                 now = moment
                 while self._ends and self._ends[0][0] == now:
                     self._end(now)
+                while self._put_off and self._put_off[0][0] <= now:
+                    self._submit(heapq.heappop(self._put_off)[1], now)
                 while at < len(arrivals) and arrivals[at].at == now:
                     self._submit(at, now)
                     at += 1
                 if not self._is_brief:
                     self._do(c.Tick(), now)
                 self._schedule(now)
-        if self._left:
-            raise StuckError(f"{self._left} jobs can never start on this machine under this policy")
+        left = self._left + sum(len(arrivals[place].runs) for _, place in self._put_off)
+        if left:
+            raise StuckError(f"{left} jobs can never start on this machine under this policy")
         ran = [self._ran[key] for key in sorted(self._ran)]
         if not self._began_at:
             return ran
@@ -123,9 +129,13 @@ class Replay:
             yield arrival
         if self._ends:
             yield self._ends[0][0]
+        if self._put_off and now - self._last_change < PATIENCE_S:
+            yield max(now, self._put_off[0][0])
         if self._left:
             if self.cluster.alarms:
                 yield max(now, self.cluster.alarms[0][0])
+            if self.cluster.limits.rest_ends_at < UNLIMITED:
+                yield max(now, self.cluster.limits.rest_ends_at)
             if self._follows_clock and now - self._last_change < PATIENCE_S:
                 yield (now // LOOK_S + 1) * LOOK_S
 
@@ -135,6 +145,9 @@ class Replay:
         _, _, command, runs = self._submissions[at]
         try:
             reply = self._do(command, now)
+        except NotNow:
+            heapq.heappush(self._put_off, (now + RETRY_S, at))
+            return
         except Refused as refusal:
             self.refused[str(refusal)] += len(runs)
             return

@@ -47,7 +47,7 @@ class Machine:
 
     def facts(self) -> Iterator[HostFacts]:
         """What the agents of these hosts would say."""
-        return (HostFacts(f"n{number:05}", self.slots) for number in range(self.hosts))
+        return (HostFacts(f"n{number:05}", self.slots, cpus=self.slots) for number in range(self.hosts))
 
 
 def times_of(job: TraceJob, overrun: Overrun) -> tuple[int, int]:

@@ -30,10 +30,10 @@ def ran(jobs: list[TraceJob], policy: Policy) -> dict[int, Ran]:
     return {one.number: one for one in Replay(of_trace(jobs, policy), Machine(1, 4).facts(), policy).run()}
 
 
-def configured(directory: Path, more: str = "") -> Policy:
+def configured(directory: Path, more: str = "", parameters: str = "") -> Policy:
     """Two queues; ``more`` is said of the second."""
     (directory / "lsb.queues").write_text(QUEUES.format(more=more))
-    (directory / "lsb.params").write_text(PARAMS)
+    (directory / "lsb.params").write_text(PARAMS.replace("End", f"{parameters}\nEnd"))
     return rules.rules("lava", None, directory, {})
 
 
@@ -61,6 +61,42 @@ def test_jobs_that_no_queue_takes_are_counted(tmp_path: Path) -> None:
     replay = Replay(of_trace(jobs, policy), Machine(1, 4).facts(), policy)
     assert [one.number for one in replay.run()] == [1]
     assert replay.refused == {"RUNLIMIT: Cannot exceed queue's hard limit(s)": 1}
+
+
+def test_what_may_not_wait_yet_is_submitted_again(tmp_path: Path) -> None:
+    """As bsub does, every minute; its wait is counted from the first time."""
+    policy = configured(tmp_path, parameters="MAX_PEND_JOBS = 1")
+    found = ran([TraceJob(number, number, 100, 4, 100) for number in (1, 2, 3)], policy)
+    assert [(one.submit_s, one.start_s) for one in found.values()] == [(1, 1), (2, 101), (3, 201)]
+    assert found[3].wait_s == 198
+
+
+def test_what_may_never_wait_is_told(tmp_path: Path) -> None:
+    """Two jobs that cannot start keep others from being submitted: all of them are left."""
+    policy = configured(tmp_path, "DISPATCH_WINDOW = 3:00-3:01\nHOSTS = elsewhere", "MAX_PEND_JOBS = 2")
+    with pytest.raises(StuckError, match="5 jobs can never start"):
+        ran([TraceJob(number, number, 10, 1, 10, queue=2) for number in range(5)], policy)
+
+
+def test_each_run_of_a_trace_is_the_last_of_its_job(tmp_path: Path) -> None:
+    """A queue that requeues by exit codes has nothing to go by."""
+    policy = configured(tmp_path, "REQUEUE_EXIT_VALUES = all\nMAX_JOB_REQUEUE = 3")
+    found = ran([TraceJob(1, 0, 10, 4, 10, queue=2), TraceJob(2, 0, 10, 4, 10, queue=2)], policy)
+    assert [one.end_s for one in found.values()] == [10, 20]
+
+
+def test_a_host_that_has_rested_takes_the_next_job(tmp_path: Path) -> None:
+    """Though nothing else happens at that moment."""
+    policy = configured(tmp_path, "JOB_ACCEPT_INTERVAL = 2", "MBD_SLEEP_TIME = 10")
+    found = ran([TraceJob(number, 0, 100, 1, 100, queue=2) for number in (1, 2, 3)], policy)
+    assert [one.start_s for one in found.values()] == [0, 20, 40]
+
+
+def test_each_slot_has_a_processor(tmp_path: Path) -> None:
+    """Limits for each processor of a host count them."""
+    policy = configured(tmp_path, "PJOB_LIMIT = 1")
+    found = ran([TraceJob(1, 0, 10, 4, 10, queue=2)], policy)
+    assert found[1].start_s == 0
 
 
 def test_a_replay_that_can_never_end_says_so() -> None:
