@@ -33,6 +33,7 @@ from lavad.store.rows import RowMaker
 
 SLOTS, MEMORY_MIB, GPUS = 64, 256_000, 8
 USERS = 200
+MEMORIES = 1000
 FOUR_SIZES = (1, 8, 64, 256)
 ENDS = 300
 
@@ -54,7 +55,7 @@ def requests(buckets: int, rng: random.Random) -> list[Shared]:
 
 def _role(number: int, rng: random.Random) -> RoleRequest:
     kind = rng.random()
-    memory = 500 + number % 1000  # makes requests different
+    memory = 500 + number % MEMORIES  # makes requests different
     if kind < 0.90:
         return RoleRequest(slots_per_task=rng.choice([1, 1, 1, 1, 1, 2]), memory_mib=memory)
     if kind < 0.98:
@@ -64,8 +65,8 @@ def _role(number: int, rng: random.Random) -> RoleRequest:
 
 
 def _shared(number: int, role: RoleRequest) -> Shared:
-    user = f"user{number % USERS}"
-    return Shared(user, 1000 + number % USERS, 1000, "normal", "default", Request((role,), exclusive=False))
+    user = (number + number // MEMORIES) % USERS  # another one for those that ask for the same
+    return Shared(f"user{user}", 1000 + user, 1000, "normal", "default", Request((role,), exclusive=False))
 
 
 def four_sizes() -> list[Shared]:
@@ -150,6 +151,7 @@ def run(figures: Figures, hosts: int, pending: int, buckets: int, prefix: str = 
     gc.disable()
     before = resident_bytes()
     submit(cluster, kinds, pending, rng)
+    figures.put(f"{prefix}buckets", len(cluster.pending.buckets))
     figures.put(f"{prefix}bytes_per_pending_job", (resident_bytes() - before) / pending)
     gc.freeze()
     passes = Passes(cluster)

@@ -15,6 +15,7 @@ from lavad.core.model import Request
 from lavad.core.scheduling.backfill import Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.elastic import Growers
+from lavad.core.scheduling.hopeless import Hopeless
 from lavad.core.scheduling.lanes import Contest, Lane
 from lavad.core.scheduling.limited import LimitedBuckets
 from lavad.core.scheduling.ordering import Rank, Ranking, Turn
@@ -51,6 +52,7 @@ class Agenda:
         self.contests: dict[tuple[Tree, int], Contest] = {}  # of the slice under way
         self.grown: set[int] = set()
         self.vain: set[BucketKey] = set()
+        self.hopeless = Hopeless()
         self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
         self.limited = LimitedBuckets()
         self.blocked = BlockedBuckets()
@@ -85,6 +87,7 @@ class Agenda:
         self.grown |= changed
         if changed:
             self.vain.clear()
+            self.hopeless.clear()
         if cluster.limits:
             self._gather_limited(cluster, now)
         for key in fresh:
@@ -291,6 +294,7 @@ class Agenda:
         self.due, self.barred, self.limited = set(), {}, LimitedBuckets()
         self.plain, self.lanes, self.contests = Lane(0), {}, {}
         self.blocked, self.book = BlockedBuckets(), Book()
+        self.hopeless.clear()
         self.takers.look_at_everything(cluster)
         self.is_under_way, self.reached = False, {}
         self.suits_easy = None

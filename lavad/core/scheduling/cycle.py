@@ -335,6 +335,8 @@ class _Slice:
             self.refused.add(key)
             self.agenda.set_aside(key, self.gate.refusal, cursor.rank, self.gate.counter)
             self.agenda.vain.add(key)
+            if self.gate.refusal is Refusal.NO_ROOM:
+                self.straight.note_refused(key)
         is_limited = self.gate.refusal in (Refusal.LIMITED, Refusal.LIMITED_THERE)
         if not is_limited and self.gate.wants_more(key) and cursor.advance():
             return True

@@ -12,12 +12,13 @@ from lavad.core.model import HostShare
 from lavad.core.plan import Start
 from lavad.core.scheduling import devices
 from lavad.core.scheduling.agenda import Agenda
-from lavad.core.scheduling.backfill import Gate
-from lavad.core.scheduling.ordering import Turn
+from lavad.core.scheduling.backfill import Gate, Refusal
+from lavad.core.scheduling.ordering import Rank, Turn
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
 
 WORK_OF_A_START = 16  # hosts that could be looked at in the time that a start takes besides
+_WORK_OF_A_REFUSAL = 8
 _IN_ORDER = "in order"
 _ONE_TASK = (1,)
 _new = tuple.__new__  # two tuples for each start: their own constructors take longer than finding the host
@@ -36,6 +37,7 @@ class StraightStarts:
         self._gate = gate
         self._starts = starts
         self._passed: dict[BucketKey, tuple[int, Turn]] = {}
+        self._waits: dict[str, bool] = {}  # by queue
 
     @property
     def may_run(self) -> bool:
@@ -59,7 +61,7 @@ class StraightStarts:
         """
         order, due, passed = self._agenda.plain.order, self._agenda.due, self._passed
         buckets, room, starts, names = self._cluster.pending.buckets, self._room, self._starts, self._room.table.names
-        slots_open, begins_with = self._gate.slots_open, len(starts)
+        slots_open, begins_with, hopeless = self._gate.slots_open, len(starts), self._agenda.hopeless
         while room.work < steps:
             if turn is not None:
                 turn = heapq.heappushpop(order, turn)
@@ -76,6 +78,10 @@ class StraightStarts:
             if bucket is None or (not at and (known is not None or not self._is_simple(key, bucket, turn))):
                 break
             slots, memory_mib, gpus = key.chunk
+            if (slots > slots_open or key.chunk in hopeless) and self._may_refuse(key):
+                self._refuse(turn)
+                turn = None
+                continue
             found = room.front(slots, gpus).first_with(memory_mib) if slots <= slots_open else None
             if found is None:
                 break
@@ -90,6 +96,29 @@ class StraightStarts:
         room.version += len(starts) - begins_with
         self._gate.note_starts(starts[begins_with:], slots_open)
         return turn
+
+    def _may_refuse(self, key: BucketKey) -> bool:
+        """Does a job of this bucket simply wait when there is no room, and get no reservation and take no room?"""
+        name = key.queue
+        if name not in self._waits:
+            queue = self._cluster.policy.by_name[name]
+            makes_reservations = queue.in_order or queue.backfill_depth
+            self._waits[name] = not makes_reservations and name not in self._cluster.rights.takers
+        return self._waits[name]
+
+    def _refuse(self, turn: Turn) -> None:
+        """There is no room for the job, nor for those behind it in its bucket."""
+        key, agenda = turn[4], self._agenda
+        self._room.work += _WORK_OF_A_REFUSAL
+        self._passed.pop(key, None)
+        agenda.set_aside(key, Refusal.NO_ROOM, Rank(*turn[:4]))
+        agenda.vain.add(key)
+        agenda.due.discard(key)
+
+    def note_refused(self, key: BucketKey) -> None:
+        """No host has room for a job of this bucket: nor has any for all others that ask for as much."""
+        if key.chunk is not None and self._gate.is_open and not self._room.is_narrowed(key.request):
+            self._agenda.hopeless.add(key.chunk)
 
     def _next_turn(self, bucket: Bucket, turn: Turn, passed: int) -> Turn | None:
         """The turn of the next job of a bucket of which so many start; None when that was the last."""
