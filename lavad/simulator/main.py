@@ -12,17 +12,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
 from lavad.core.model import HostFacts
 from lavad.core.policy import JobOrder
 from lavad.simulator import plain
+from lavad.simulator.output import WholeFile
 from lavad.simulator.plot import draw
 from lavad.simulator.replay import Replay, StuckError
 from lavad.simulator.report import Ran, as_lines, figures, recorded
 from lavad.simulator.rules import POLICIES, rules, settings_of
-from lavad.simulator.swf import DIGITS_MAX, TraceError, read_trace
+from lavad.simulator.swf import DIGITS_MAX, STDIN, TraceError, read_trace, shown
 from lavad.simulator.workload import HOSTS_MAX, Machine, Overrun, of_trace
 from lavad.store.errors import StoreRefused
 from protos.conffile import ConfError
@@ -58,7 +60,12 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser("lavactl simulate", description="Replay a trace, or a cluster's own history, in virtual time.")
-    parser.add_argument("trace", type=Path, nargs="?", help="a trace in the Standard Workload Format, plain or gzipped")
+    parser.add_argument(
+        "trace",
+        type=Path,
+        nargs="?",
+        help="a trace in the Standard Workload Format, plain or gzipped; - is standard input",
+    )
     parser.add_argument("--from-history", type=Path, nargs="?", const=Path(), metavar="DIR", help=_FROM_HISTORY)
     parser.add_argument("--policy", choices=POLICIES, default="lava", help="lava is the cluster's own (default)")
     orders = [JobOrder.SUBMISSION.value, JobOrder.SLOWDOWN.value]
@@ -108,7 +115,8 @@ def _complaint(arguments: argparse.Namespace) -> str:
 
 def _one_file_twice(arguments: argparse.Namespace) -> bool:
     """Would one overwrite the other? Devices and pipes may serve twice."""
-    paths = (os.path.realpath(path) for path in (arguments.trace, arguments.starts, arguments.plot) if path is not None)
+    named = [path for path in (arguments.trace, arguments.starts, arguments.plot) if path not in (None, STDIN)]
+    paths = [os.path.realpath(path) for path in named]
     files = [path for path in paths if os.path.isfile(path) or not os.path.exists(path)]
     return len(set(files)) < len(files)
 
@@ -120,13 +128,11 @@ def _replay_trace(arguments: argparse.Namespace) -> None:
     trace = read_trace(arguments.trace, asked, arguments.limit)
     machine = Machine(int(arguments.hosts), slots) if arguments.hosts else Machine(1, trace.processors)
     submissions = of_trace(trace.jobs, policy, Overrun(arguments.overrun or "kill"))
-    ran, wall_s = _run(
-        arguments,
-        Replay(submissions, machine.facts(), policy, arguments.policy in plain.QUEUES),
-        trace.dropped,
-        trace.lines,
-    )
-    _draw(arguments, ran, machine.processors, arguments.trace.name)
+    replay = Replay(submissions, machine.facts(), policy, arguments.policy in plain.QUEUES)
+    with ExitStack() as stack:
+        files = _Files(arguments, stack)
+        ran, wall_s = _run(files, replay, trace.dropped, trace.lines)
+        _draw(arguments, files, ran, machine.processors, shown(arguments.trace).name)
     _tell(arguments, figures(ran, machine.processors, wall_s))
 
 
@@ -138,11 +144,11 @@ def _replay_past(arguments: argparse.Namespace) -> None:
     queue = policy.default_queue if arguments.policy in plain.QUEUES else None
     past = read_past(settings.database, arguments.limit, queue)
     hosts = with_hosts(past.hosts, arguments.hosts, arguments.slots) if arguments.hosts else past.hosts
-    ran, wall_s = _run(
-        arguments, Replay(past.submissions, hosts, policy, arguments.policy in plain.QUEUES), Counter(), len(past.ran)
-    )
-    processors = _processors(hosts)
-    _draw(arguments, ran, processors, f"{settings.cluster}, from its history")
+    replay, processors = Replay(past.submissions, hosts, policy, arguments.policy in plain.QUEUES), _processors(hosts)
+    with ExitStack() as stack:
+        files = _Files(arguments, stack)
+        ran, wall_s = _run(files, replay, Counter(), len(past.ran))
+        _draw(arguments, files, ran, processors, f"{settings.cluster}, from its history")
     _tell(arguments, figures(ran, processors, wall_s) | recorded(past.ran, past.processors))
 
 
@@ -150,11 +156,18 @@ def _processors(hosts: Sequence[HostFacts]) -> int:
     return sum(facts.slots for facts in hosts)
 
 
-def _run(arguments: argparse.Namespace, replay: Replay, dropped: Counter[str], lines: int) -> tuple[list[Ran], float]:
+class _Files:
+    """What was asked to be written; begun before a long replay, so that one that can't be written is told at once."""
+
+    def __init__(self, arguments: argparse.Namespace, stack: ExitStack) -> None:
+        self.starts, self.plot = (
+            None if path is None else stack.enter_context(WholeFile(path))
+            for path in (arguments.starts, arguments.plot)
+        )
+
+
+def _run(files: _Files, replay: Replay, dropped: Counter[str], lines: int) -> tuple[list[Ran], float]:
     """What ran, and in how many seconds that was found out; the starts are written where that was asked for."""
-    for path in (arguments.starts, arguments.plot):
-        if path is not None:
-            path.open("a").close()  # now, rather than after a long replay
     began = time.perf_counter()
     ran = replay.run()
     wall_s = time.perf_counter() - began
@@ -162,16 +175,9 @@ def _run(arguments: argparse.Namespace, replay: Replay, dropped: Counter[str], l
         sys.stderr.write(f"dropped {count} of {lines} jobs: {reason}\n")
     if not ran:
         sys.stderr.write("no job was left to replay: all figures are zero\n")
-    if arguments.starts:
-        _write(arguments.starts, "".join(f"{job.name} {_time(job.start_s)}\n" for job in ran))
+    if files.starts is not None:
+        files.starts.write("".join(f"{job.name} {_time(job.start_s)}\n" for job in ran))
     return ran, wall_s
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:  # a full disk is told without the file's name
-        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _time(seconds: float) -> str:
@@ -182,7 +188,7 @@ def _tell(arguments: argparse.Namespace, values: dict[str, float]) -> None:
     sys.stdout.write(json.dumps(values) + "\n" if arguments.json else as_lines(values))
 
 
-def _draw(arguments: argparse.Namespace, ran: list[Ran], processors: int, name: str) -> None:
-    if arguments.plot:
+def _draw(arguments: argparse.Namespace, files: _Files, ran: list[Ran], processors: int, name: str) -> None:
+    if files.plot is not None:
         title = f"{name}, {arguments.policy}, {processors} processors"
-        _write(arguments.plot, draw(ran, processors, title))
+        files.plot.write(draw(ran, processors, title))

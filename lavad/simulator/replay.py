@@ -11,6 +11,7 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from lavad.core import commands as c
@@ -22,8 +23,10 @@ from lavad.core.model import HostFacts, Key
 from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.policy import Policy
 from lavad.core.reasons import NotNow, Refused
+from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.scheduling.explain import explain
 from lavad.core.step import step
 from lavad.garbage import seldom_collected
 from lavad.simulator.report import Ran
@@ -34,12 +37,13 @@ TICK_EVERY = 1000  # ends between ticks, which let the cluster forget what has e
 RETRY_S = 60.0  # bsub asks again so often where enough jobs wait already (MAX_PEND_JOBS)
 LOOK_S = 60.0  # where rules follow the clock, they are looked at so often while anything waits
 PATIENCE_S = 15 * 86_400.0  # windows come round every week: what has not started after two of them never will
+STUCK_NAMED_MAX = 3  # jobs that a complaint names
 STOP_SIGNALS = (18, 19)  # CONT and STOP, which the events tell of
 KILLED = 9  # as an exit status
 
 
 class StuckError(Exception):
-    """Jobs are left that will never start; the message says how many."""
+    """Jobs are left that will never start; the message says how many, and why the first of them do not."""
 
 
 @dataclass(slots=True)
@@ -103,11 +107,28 @@ class Replay:
                 self._schedule(now)
         left = self._left + sum(len(arrivals[place].runs) for _, place in self._put_off)
         if left:
-            raise StuckError(f"{left} jobs can never start on this machine under this policy")
+            raise StuckError(self._complaint(left, now))
         ran = [self._ran[key] for key in sorted(self._ran)]
         if not self._began_at:
             return ran
         return [_later(one, self._began_at) for one in ran]
+
+    def _complaint(self, left: int, now: float) -> str:
+        """How many jobs are left, and why the first of them can't start."""
+        told = list(islice(self._stuck(now), STUCK_NAMED_MAX))
+        more = f"; and {left - len(told)} more" if left > len(told) else ""
+        noun = "job" if left == 1 else "jobs"
+        return f"{left} {noun} can never start on this machine under this policy: {'; '.join(told)}{more}"
+
+    def _stuck(self, now: float) -> Iterator[str]:
+        for number, record in self.cluster.jobs.items():
+            for index in record.pending if isinstance(record, ArrayRecord) else (0,):
+                why = explain(self.cluster, record, index, now)
+                if why:
+                    name = self._submissions[self._places[number]].number
+                    label = f"{name}[{index}]" if index else str(name)
+                    advice = f" ({why[0].advice})" if why[0].advice else ""
+                    yield f"job {label}, of {record.shared.request.slots_min} slots: {why[0].text}{advice}"
 
     # -- time ---------------------------------------------------------------------------------------------------------
 

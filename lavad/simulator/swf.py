@@ -7,16 +7,19 @@ Parallel Workloads Archive.
 """
 
 import gzip
+import io
 import re
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+STDIN = Path("-")
 COLUMNS_MIN = 9  # up to the requested time; what lies behind it is taken as unknown where it is missing
 COLUMNS_READ = (1, 2, 4, 5, 8, 9, 12, 13, 15)  # the number, times, processors; user, group, queue
 DIGITS_MAX = 15  # of seconds and processors: beyond it sums would not be exact
@@ -53,7 +56,7 @@ class Trace:
 
 
 def read_trace(path: Path, processors: int | None = None, limit: int | None = None) -> Trace:
-    """Read a trace, plain or gzipped.
+    """Read a trace, plain or gzipped; ``-`` is standard input.
 
     Args:
         processors: of the machine; wider jobs are dropped. None: what the header says, or else the widest job.
@@ -62,8 +65,9 @@ def read_trace(path: Path, processors: int | None = None, limit: int | None = No
     Raises:
         TraceError: it can't be read, or a line is no job.
     """
+    source, path = path, shown(path)
     try:
-        with _opened(path) as lines:
+        with _opened(source) as lines:
             return _trace(path, lines, processors, limit)
     except FileNotFoundError:
         raise TraceError(f"{path}: there is no such file") from None
@@ -73,10 +77,16 @@ def read_trace(path: Path, processors: int | None = None, limit: int | None = No
         raise TraceError(f"{path}: {error.strerror or error}") from error
 
 
+def shown(path: Path) -> Path:
+    """What messages call a trace."""
+    return Path("standard input") if path == STDIN else path
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Iterable[bytes]]:
     """Its lines. The file is opened once, so that it may be a pipe."""
-    with path.open("rb") as file:
+    with nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb") as opened:
+        file = opened if isinstance(opened, io.BufferedReader) else io.BufferedReader(io.BytesIO(opened.read()))
         if file.peek(2)[:2] != b"\x1f\x8b":
             yield file
             return

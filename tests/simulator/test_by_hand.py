@@ -1,8 +1,11 @@
 """``lavactl simulate`` as typed, on schedules that were worked out by hand, and what it says to what does not go."""
 
+import gzip
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,6 +132,37 @@ def test_what_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         said = capsys.readouterr()
         assert (said.out, said.err.count("\n")) == ("", 1)
         assert said.err.startswith("lavactl simulate: ")
+
+
+@pytest.mark.parametrize("option", ["--starts", "--plot"])
+def test_a_replay_that_fails_leaves_no_file_behind(option: str, tmp_path: Path) -> None:
+    """Nor does it touch one that was there: the answer takes its place when all of it is written."""
+    (tmp_path / "lsb.hosts").write_text("Begin Host\nHOST_NAME MXJ\ndefault 1\nEnd Host\n")
+    before = sorted(os.listdir(tmp_path))
+    failing = [NINE, "--conf", str(tmp_path)]
+    assert main([*failing, option, str(tmp_path / "new")]) == 1
+    assert sorted(os.listdir(tmp_path)) == before
+    old = tmp_path / "old"
+    old.write_text("what was found before")
+    old.chmod(0o640)
+    assert main([*failing, option, str(old)]) == 1
+    assert old.read_text() == "what was found before"
+    assert main([NINE, "--policy", "easy", option, str(old)]) == 0
+    assert old.read_text() != "what was found before"
+    assert old.stat().st_mode & 0o777 == 0o640
+    assert sorted(os.listdir(tmp_path)) == [*before, "old"]
+
+
+def test_a_trace_on_standard_input(tmp_path: Path) -> None:
+    """Plain or gzipped; complaints name it so."""
+    program = [sys.executable, "-m", "lavad.simulator", "-", "--policy", "easy"]
+    plain = Path(NINE).read_bytes()
+    for data in (plain, gzip.compress(plain)):
+        done = subprocess.run(program, input=data, capture_output=True, check=True, timeout=60)
+        assert done.stdout.startswith(b"jobs_kept=9\n")
+    odd = subprocess.run(program, input=b"1 2\n", capture_output=True, check=False, timeout=60)
+    assert odd.returncode == 1
+    assert odd.stderr.startswith(b"lavactl simulate: standard input:1: a job has 18 columns")
 
 
 @pytest.mark.parametrize("option", ["--starts", "--plot"])

@@ -102,8 +102,24 @@ def test_each_slot_has_a_processor(tmp_path: Path) -> None:
 def test_a_replay_that_can_never_end_says_so() -> None:
     """Instead of waiting for ever."""
     policy = Policy(queues=(Queue("q", active=False),), default_queue="q")
-    with pytest.raises(StuckError, match="1 jobs can never start"):
+    with pytest.raises(
+        StuckError, match=r"1 job can never start .* policy: job 1, of 1 slots: The queue is inactivated"
+    ):
         ran([TraceJob(1, 0, 10, 1, 10)], policy)
+
+
+def test_the_first_jobs_that_can_never_start_are_named_with_the_reason(tmp_path: Path) -> None:
+    """A machine too small for rules that were written for another one."""
+    (tmp_path / "lsb.hosts").write_text("Begin Host\nHOST_NAME MXJ\ndefault 2\nEnd Host\n")
+    policy = configured(tmp_path)
+    jobs = [TraceJob(number, number, 10, 1 + number % 2 * 4, 10) for number in range(1, 11)]
+    with pytest.raises(StuckError) as stuck:
+        ran(jobs, policy)
+    small = "Not enough job slot(s) (it needs 5 slots; the hosts it could use have 2 free)"
+    assert str(stuck.value) == (
+        "5 jobs can never start on this machine under this policy: "
+        f"job 1, of 5 slots: {small}; job 3, of 5 slots: {small}; job 5, of 5 slots: {small}; and 2 more"
+    )
 
 
 def test_the_environment_names_the_cluster(tmp_path: Path) -> None:
