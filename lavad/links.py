@@ -43,6 +43,10 @@ WINDOW_S = 0.003  # between two messages to a busy host
 RETRY_S = 0.5  # before an order is tried again whose spec could not be read
 BUSY_ATTEMPTS = 8  # on one host: above it orders share messages
 MESSAGE_ORDERS_MAX = 256
+# An attempt takes six orders or so in its life, and a host holds no more attempts than it has slots: an agent that lets
+# more than this pile up does not read. Its link is cut; when it comes back, both sides compare what they hold.
+WAITING_PER_SLOT_MAX = 8
+WAITING_MAX = 1000  # and so many whatever its size
 SPECS_REMEMBERED = 64  # agents keep at least four times as many
 _NO_QUEUE = Queue("")
 
@@ -50,19 +54,27 @@ _NO_QUEUE = Queue("")
 class Outbox:
     """Orders for one session of one agent."""
 
-    def __init__(self, host: str, incarnation: int) -> None:
+    def __init__(self, host: str, incarnation: int, slots: int = 0) -> None:
         self.host = host
+        self._most = WAITING_MAX + WAITING_PER_SLOT_MAX * slots
         self.incarnation = incarnation
         self.orders: list[Order] = []
         self.echo_monotonic = 0.0
         self.echo_sequence = 0
         self.is_closed = False
         self._ready = asyncio.Event()
+        self._closed = asyncio.Event()
         self._taken_at = 0.0
         self._specs_sent: OrderedDict[int, None] = OrderedDict()
 
     def put(self, order: Order) -> None:
-        """Add an order; it leaves with the next message."""
+        """Add an order; it leaves with the next message. Where too many wait the session ends instead."""
+        if self.is_closed:
+            return
+        if len(self.orders) >= self._most:
+            log.warning("session=cut host=%s reason='%d orders wait and the agent takes none'", self.host, self._most)
+            self.close()
+            return
         self.orders.append(order)
         self._ready.set()
 
@@ -73,7 +85,13 @@ class Outbox:
     def close(self) -> None:
         """The session is over."""
         self.is_closed = True
+        self.orders.clear()
         self._ready.set()
+        self._closed.set()
+
+    async def closed(self) -> None:
+        """Until the session is over."""
+        await self._closed.wait()
 
     async def wait(self, timeout_s: float) -> None:
         """Until there is something to send, or the time is up."""
@@ -119,12 +137,12 @@ class AgentLinks:
         self.on_lost_spec: Callable[[Key], None] = lambda key: None
         self._last_stage: tuple[object, pb.Stage] = (None, pb.Stage())  # and what it was made from
 
-    def open(self, host: str, incarnation: int) -> Outbox:
-        """A new session; an older one of the same host is closed."""
+    def open(self, host: str, incarnation: int, slots: int = 0) -> Outbox:
+        """A new session of a host of so many slots; an older one of the same host is closed."""
         older = self.outboxes.get(host)
         if older is not None:
             older.close()
-        outbox = self.outboxes[host] = Outbox(host, incarnation)
+        outbox = self.outboxes[host] = Outbox(host, incarnation, slots)
         return outbox
 
     def close(self, outbox: Outbox) -> bool:

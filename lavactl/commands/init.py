@@ -8,15 +8,16 @@ from lavactl.personal.options import directory, number, parse, value
 
 USAGE = """\
 Usage: lavactl init DIR [--cluster NAME] [--listen ADDR:PORT] [--db URL] [--ticket-days N]
-       lavactl init DIR --new-ticket [--ticket-days N]
+       lavactl init DIR --new-ticket [--host NAME] [--ticket-days N]
 Makes a cluster directory; then: lavad --conf DIR, and on each host: lava-agent --master HOST:PORT --ticket DIR/ticket
   --cluster NAME      name of the cluster (lava)
   --listen ADDR:PORT  where the master listens (0.0.0.0:6920); enrolment uses the port after it
   --db URL            sqlite:///PATH or postgresql+psycopg://USER@HOST/NAME (SQLite in DIR/state)
   --new-ticket        only write a new join ticket in an existing directory
+  --host NAME         the new ticket, DIR/ticket.NAME, admits this host and no other
   --ticket-days N     how long hosts may join with the ticket (30)
 """
-KINDS = {"cluster": VALUE, "listen": VALUE, "db": VALUE, "ticket-days": VALUE, "new-ticket": FLAG}
+KINDS = {"cluster": VALUE, "listen": VALUE, "db": VALUE, "ticket-days": VALUE, "new-ticket": FLAG, "host": VALUE}
 TICKET_DAYS_MAX = 3650
 
 
@@ -31,8 +32,12 @@ def main(argv: list[str], io: Io) -> int:
         raise UsageError("lavactl init: expected one directory", USAGE)
     target = directory(options.words[0], io)
     days = number(options, "ticket-days", 1, TICKET_DAYS_MAX) or files.TICKET_DAYS
+    host = value(options, "host")
+    if host is not None and "-new-ticket" not in options:
+        raise UsageError("lavactl init: --host goes with --new-ticket", USAGE)
     if "-new-ticket" in options:
-        io.print(f"{files.new_ticket(target, days)} admits hosts for {days} days.")
+        whom = "hosts" if host is None else f"host {host} and no other"
+        io.print(f"{files.new_ticket(target, days, host)} admits {whom} for {days} days.")
         return 0
 
     def given(name: str, default: str) -> str:

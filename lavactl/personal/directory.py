@@ -16,7 +16,7 @@ from lavactl.errors import CommandError
 from protos import conffile, tickets
 from protos.authority import key_pem, make_authority, make_key
 from protos.private import write_private
-from protos.tls import Kind, Role, TrustError, join_address, split_address
+from protos.tls import Kind, Role, TrustError, check_host_name, join_address, split_address
 
 MASTER_PORT = 6920
 WILDCARDS = ("0.0.0.0", "::")
@@ -193,15 +193,20 @@ def change_settings(directory: Path, changes: dict[str, str]) -> None:
         raise CommandError(f"{path} cannot be changed: {error.strerror}.") from error
 
 
-def new_ticket(directory: Path, days: float = TICKET_DAYS) -> Path:
-    """Write a ticket with a new secret in place of the old one, which stays valid until its own end; gives its path."""
+def new_ticket(directory: Path, days: float = TICKET_DAYS, host: str | None = None) -> Path:
+    """Write a ticket with a new secret in place of the old one, which stays valid until its own end; gives its path.
+
+    Args:
+        host: the only host that may join with it, in a file of its own; None: any.
+    """
     try:
-        return _write_ticket(directory, read_settings(directory), days * _DAY_S)
+        only_host = "" if host is None else check_host_name(host)
+        return _write_ticket(directory, read_settings(directory), days * _DAY_S, only_host)
     except (TrustError, OSError) as error:
         raise CommandError(f"No ticket can be made in {directory}: {error}") from error
 
 
-def _write_ticket(directory: Path, values: dict[str, str], lifetime_s: float) -> Path:
+def _write_ticket(directory: Path, values: dict[str, str], lifetime_s: float, only_host: str = "") -> Path:
     missing = [name for name in ("LAVA_CLUSTER_NAME", "LAVA_MASTER", "LAVA_ENROL_LISTEN") if name not in values]
     if missing:
         raise CommandError(f"{directory / conffile.FILE_NAME} does not set {missing[0]}.")
@@ -215,6 +220,7 @@ def _write_ticket(directory: Path, values: dict[str, str], lifetime_s: float) ->
         secret=tickets.make_secret(),
         expires=time.time() + lifetime_s,
     )
-    tickets.admit(directory / "tickets", ticket.secret, ticket.expires)
-    ticket.write(directory / "ticket")
-    return directory / "ticket"
+    tickets.admit(directory / "tickets", ticket.secret, ticket.expires, host=only_host)
+    path = directory / (f"ticket.{only_host}" if only_host else "ticket")
+    ticket.write(path)
+    return path

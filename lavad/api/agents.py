@@ -50,7 +50,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             log.warning("session=refused host=%s reason=%r", host, refusal)
             await context.write(pb.Orders(welcome=pb.Welcome(error=refusal)))
             return
-        outbox = self.links.open(host, first.hello.incarnation)
+        outbox = self.links.open(host, first.hello.incarnation, first.hello.facts.slots)
         log.info("session=open host=%s held=%d", host, len(first.hello.held))
         await context.write(self._welcome(first))
         try:
@@ -114,7 +114,16 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         self._take(host, outbox, first)
 
     async def _run(self, host: str, outbox: Outbox, context: identity.Context) -> None:
-        reader = asyncio.create_task(self._read(host, outbox, context))
+        """Until the agent is gone, a newer session takes its place, or it takes no orders."""
+        tasks = [asyncio.create_task(work(host, outbox, context)) for work in (self._read, self._write)]
+        try:
+            await outbox.closed()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _write(self, host: str, outbox: Outbox, context: identity.Context) -> None:
         policy = self.engine.cluster.policy
         try:
             while not outbox.is_closed:
@@ -129,9 +138,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                     await context.write(message)
                     if message.orders:
                         reach("master.after_orders", message.orders)
+        except Exception:
+            log.exception("session=failed host=%s", host)
         finally:
-            reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
+            outbox.close()
 
     async def _read(self, host: str, outbox: Outbox, context: identity.Context) -> None:
         try:

@@ -51,7 +51,7 @@ class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
         try:
             host = check_host_name(request.host)
             if not _shows_certificate_of(host, context):
-                tickets.check(self._tickets, request.secret)
+                tickets.check(self._tickets, request.secret, host=host)
             certificate = self._authority.sign(request.csr_pem, Role(Kind.AGENT, host))
         except TrustError as error:
             _log.warning("enrolment=refused host=%r peer=%s reason=%r", request.host[:64], context.peer(), str(error))

@@ -8,8 +8,8 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.events import NewJob
 from lavad.core.model import Shared
-from lavad.core.policy import Fairshare, JobDefaults, Names, Policy, Queue, Share
-from lavad.core.reasons import Refused
+from lavad.core.policy import Fairshare, JobDefaults, Names, Policy, Queue, Share, UserRule
+from lavad.core.reasons import NotNow, Refused
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
 
 
@@ -70,6 +70,35 @@ def test_the_group_that_a_job_is_for() -> None:
     assert story.cluster.jobs[job].shared.user_group == "many"
     with pytest.raises(Refused, match="bio: User not in the specified user group"):
         story.do(c.ModifyJob(c.Target(job), in_group("bio"), ANN, "", fields))
+
+
+def test_a_larger_job_needs_leave_to_wait() -> None:
+    """MAX_PEND_SLOTS holds for `bmod -n` as for bsub: of an array each waiting element grows."""
+    story = a_story(Queue("q"), user_rules={"ann": UserRule(pending_slots=10, pending_jobs=2)})
+
+    def enlarge(job: int, slots: int) -> None:
+        story.do(c.ModifyJob(c.Target(job), a_job(slots, queue="q"), ANN, "", frozenset({"roles.tasks"})))
+
+    job, array = story.submit(a_job(2, queue="q")), story.submit(a_job(1, queue="q"))
+    enlarge(job, 9)
+    with pytest.raises(NotNow, match="Pending job slots threshold reached"):
+        enlarge(job, 10)
+    enlarge(job, 4)
+    story.do(c.KillJob(c.Target(array), ANN))
+    array = story.submit(a_job(1, queue="q"))
+    with pytest.raises(Refused, match="Pending job slots threshold is 10; the submission has 15"):
+        enlarge(job, 19)
+    enlarge(array, 6)
+    assert story.cluster.tally.waiting_now.slots["user ann"] == 10
+    enlarge(job, 1)
+
+
+def test_each_element_of_an_array_grows() -> None:
+    """Three more slots for one more task."""
+    story = a_story(Queue("q"), user_rules={"ann": UserRule(pending_slots=8)})
+    array = story.submit(a_job(2, queue="q", array="1-3"))
+    with pytest.raises(NotNow):
+        story.do(c.ModifyJob(c.Target(array), a_job(3, queue="q"), ANN, "", frozenset({"roles.tasks"})))
 
 
 def test_the_first_queue_that_takes_the_job() -> None:

@@ -121,6 +121,20 @@ def test_a_new_ticket_leaves_the_cluster_as_it_is(tmp_path: Path) -> None:
     assert Authority.load(tmp_path / "D" / "ca").certificate_pem == authority
 
 
+def test_a_ticket_for_one_host(tmp_path: Path) -> None:
+    """A file of its own beside the one for any host; a name that could not be a host's is refused."""
+    lavactl("init", "D", cwd=tmp_path)
+    for_any = (tmp_path / "D" / "ticket").read_bytes()
+    code, out, _ = lavactl("init", "D", "--new-ticket", "--host", "n001", cwd=tmp_path)
+    assert (code, out) == (0, f"{tmp_path}/D/ticket.n001 admits host n001 and no other for 30 days.\n")
+    assert (tmp_path / "D" / "ticket.n001").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "D" / "ticket").read_bytes() == for_any
+    for name in ("", "../n1"):
+        code, out, err = lavactl("init", "D", "--new-ticket", "--host", name, cwd=tmp_path)
+        assert (code, out) == (255, "")
+        assert f"{name!r} cannot name a host" in err
+
+
 @pytest.mark.parametrize(
     "argv",
     [
@@ -144,6 +158,8 @@ def test_a_new_ticket_leaves_the_cluster_as_it_is(tmp_path: Path) -> None:
         ["D", "--ticket-days", "many"],
         ["D", "--new-ticket"],
         ["D", "--new-ticket=yes"],
+        ["D", "--host", "n1"],
+        ["D", "--new-ticket", "--host", "a/b"],
         ["D", "--nonsense"],
         ["-x"],
         ["D", "--db", "postgresql://[::1/x"],

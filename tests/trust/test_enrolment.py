@@ -95,6 +95,22 @@ def test_a_known_name_may_join_again_from_elsewhere_with_a_valid_ticket(tmp_path
         joined(directory, "n1", tmp_path / "c", with_ticket=False)
 
 
+def test_a_ticket_for_one_host_admits_no_other(tmp_path: Path) -> None:
+    """The master's list says whom it is for, whatever the ticket says of itself; one for any host stays beside it."""
+    directory = a_cluster(tmp_path / "D")
+    path = files.new_ticket(directory, host="n1")
+    assert path == directory / "ticket.n1"
+    for_any = (directory / "ticket").read_bytes()
+    read_ticket(path).write(directory / "ticket")
+    with pytest.raises(
+        TrustError, match="The ticket is for host n1 only; ask the master's administrator for one for n2"
+    ):
+        joined(directory, "n2", tmp_path / "n2")
+    check_identity(joined(directory, "n1", tmp_path / "n1"), Role(Kind.AGENT, "n1"))
+    (directory / "ticket").write_bytes(for_any)
+    check_identity(joined(directory, "n2", tmp_path / "n2"), Role(Kind.AGENT, "n2"))
+
+
 def test_an_expired_ticket_admits_nobody(tmp_path: Path) -> None:
     """The master decides by its own list, whatever the ticket says of itself."""
     directory = a_cluster(tmp_path / "D")

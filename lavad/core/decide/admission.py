@@ -13,6 +13,7 @@ from lavad.core.keeping import kept_type
 from lavad.core.model import Request, Shared
 from lavad.core.policy import ALL, Queue
 from lavad.core.reasons import NotNow, Refused
+from lavad.core.records import ArrayRecord, Job
 from lavad.core.requesting import known_request
 from lavad.core.requirements import named
 from lavad.core.reservations import Kind
@@ -85,16 +86,35 @@ def check_waiting(cluster: Cluster, new: NewJob, shared: Shared) -> None:
         NotNow: enough jobs or slots wait already.
         Refused: a job array with more elements than may wait at all.
     """
-    waiting = cluster.tally.waiting_now
     jobs = sum(map(len, new.indices)) or 1
-    for limit in waiting.limits(shared.user):
+    _check_waiting_more(cluster, shared.user, jobs, jobs * shared.request.slots_min)
+
+
+def check_waiting_larger(cluster: Cluster, record: Job | ArrayRecord, shared: Shared) -> None:
+    """The same for a job that waits and is to ask for more slots.
+
+    Raises:
+        NotNow: enough slots wait already.
+        Refused: so many may not wait at all.
+    """
+    more = shared.request.slots_min - record.shared.request.slots_min
+    if more > 0:
+        count = len(record.pending) + len(record.blocked) + len(record.held) if isinstance(record, ArrayRecord) else 1
+        _check_waiting_more(cluster, shared.user, 0, more * count)
+
+
+def _check_waiting_more(cluster: Cluster, user: str, jobs: int, slots: int) -> None:
+    waiting = cluster.tally.waiting_now
+    for limit in waiting.limits(user):
         for word, most, now, more in (
             ("job", limit.jobs, waiting.jobs, jobs),
-            ("job slots", limit.slots, waiting.slots, jobs * shared.request.slots_min),
+            ("job slots", limit.slots, waiting.slots, slots),
         ):
-            if most is not None and more > most:
+            if not more or most is None:
+                continue
+            if more > most:
                 raise Refused(f"Pending {word} threshold is {most}; the submission has {more}")
-            if most is not None and now[limit.scope] + more > most:
+            if now[limit.scope] + more > most:
                 raise NotNow(f"Pending {word} threshold reached")
 
 

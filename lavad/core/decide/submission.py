@@ -15,6 +15,7 @@ from lavad.core.decide.admission import (
     check_share,
     check_user,
     check_waiting,
+    check_waiting_larger,
     fitted,
     with_queue_limits,
 )
@@ -178,6 +179,8 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
         indices = record.indices if isinstance(record, ArrayRecord) else None
         dependency = resolved(cluster, command.job, indices) if command.job.dependency else ""
     shared = fitted(cluster, command.job.shared, queue, command.asked)
+    if cluster.tally.waiting:
+        check_waiting_larger(cluster, record, shared)
     priority = record.priority  # above the highest, if an administrator gave it
     if command.job.priority != priority:
         priority = priority_of(cluster, command.job, command.caller)
