@@ -118,7 +118,8 @@ class Replay:
         told = list(islice(self._stuck(now), STUCK_NAMED_MAX))
         more = f"; and {left - len(told)} more" if left > len(told) else ""
         noun = "job" if left == 1 else "jobs"
-        return f"{left} {noun} can never start on this machine under this policy: {'; '.join(told)}{more}"
+        reasons = f": {'; '.join(told)}{more}" if told else ""
+        return f"{left} {noun} can never start on this machine under this policy{reasons}"
 
     def _stuck(self, now: float) -> Iterator[str]:
         for number, record in self.cluster.jobs.items():

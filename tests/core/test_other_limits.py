@@ -7,7 +7,7 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.model import Key
 from lavad.core.orders import LimitsOrder, Order
-from lavad.core.policy import Policy, Queue
+from lavad.core.policy import JobDefaults, Policy, Queue
 from lavad.core.reasons import Refused
 from tests.builders import ANN, Story, a_cluster, a_host, a_job
 
@@ -42,6 +42,27 @@ def test_all_hosts_of_a_running_job_get_its_new_limits() -> None:
     assert attempt.limits_version == 1
     assert limits_of(hello(story, "n1", key, 0)) == [("n1", 1, 600)]
     assert hello(story, "n1", key, 1) == []
+
+
+def switch(story: Story, key: Key, queue: str, own_s: int = 0) -> list[Order]:
+    """bswitch of a job that was submitted with this run limit of its own; the orders that it leads to."""
+    new = a_job(queue=queue, run_limit_s=own_s)
+    return story.do(c.ModifyJob(c.Target(key.job), new, ANN, "", frozenset({"queues"}), is_switch=True)).orders
+
+
+def test_a_running_job_gets_the_run_limit_of_its_new_queue() -> None:
+    """Unless it has one of its own; one that is above the new queue's is not switched. Other limits stay."""
+    short = Queue("short", 40, run_limit_s=600, defaults=JobDefaults(run_limit_default_s=300, memory_limit_mib=10))
+    queues = (Queue("normal", 30, run_limit_s=3600), short, Queue("endless", 20))
+    story = a_cluster(a_host("n1", 3), policy=Policy(queues))
+    plain, own, long = (story.run(a_job(queue="normal", run_limit_s=limit_s)) for limit_s in (0, 120, 900))
+    assert story.job(plain.job).shared.run_limit_s == 3600
+    assert [one[2] for one in limits_of(switch(story, plain, "short"))] == [300]
+    assert story.job(plain.job).shared.memory_limit_mib == 0
+    assert [one[2] for one in limits_of(switch(story, plain, "endless"))] == [0]
+    assert switch(story, own, "short", 120) == []
+    with pytest.raises(Refused, match="RUNLIMIT: Cannot exceed queue's hard limit"):
+        switch(story, long, "short", 900)
 
 
 def test_a_waiting_job_and_one_that_only_others_changed_tell_nobody() -> None:

@@ -218,14 +218,22 @@ def _sized(shared: Shared, queue: Queue, is_size_given: bool) -> Shared:
     return shared if roles == shared.request.roles else replace(shared, request=replace(shared.request, roles=roles))
 
 
+def run_limit_in(queue: Queue, wanted_s: int) -> int:
+    """The run limit of a job of this queue that asks for so much, or (0) for nothing; one above the queue's is
+    refused."""
+    if not queue.run_limit_s:
+        return wanted_s
+    if wanted_s > queue.run_limit_s:
+        raise Refused(f"RUNLIMIT: {HARD_LIMIT}")
+    return wanted_s or queue.defaults.run_limit_default_s or queue.run_limit_s
+
+
 def with_queue_limits(shared: Shared, queue: Queue) -> Shared:
     """The job with the queue's limits where it has none; one above the queue's is refused."""
     changes: dict[str, object] = {}
-    if queue.run_limit_s:
-        if shared.run_limit_s > queue.run_limit_s:
-            raise Refused(f"RUNLIMIT: {HARD_LIMIT}")
-        if not shared.run_limit_s:
-            changes["run_limit_s"] = queue.defaults.run_limit_default_s or queue.run_limit_s
+    limit_s = run_limit_in(queue, shared.run_limit_s)
+    if limit_s != shared.run_limit_s:
+        changes["run_limit_s"] = limit_s
     most = queue.defaults.memory_limit_mib
     if most:
         if shared.memory_limit_mib > most:

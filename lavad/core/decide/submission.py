@@ -17,6 +17,7 @@ from lavad.core.decide.admission import (
     check_waiting,
     check_waiting_larger,
     fitted,
+    run_limit_in,
     with_queue_limits,
 )
 from lavad.core.decide.clockwork import may_run, run_window_events
@@ -227,6 +228,8 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
     wanted = command.job.shared
     queue = _queue_of_changed(cluster, job, command)
     shared = replace(job.shared, queue=queue.name, rerunnable=wanted.rerunnable)
+    if queue.name != job.shared.queue:  # its own, else the new queue's; what else limits it stays as it was started
+        shared = replace(shared, run_limit_s=run_limit_in(queue, wanted.run_limit_s))
     limits = {name: getattr(wanted, name) for field, name in _LIMITS.items() if field in command.fields}
     if limits:
         shared = with_queue_limits(replace(shared, **limits), queue)
