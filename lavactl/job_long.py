@@ -251,6 +251,8 @@ def outlook(job: "Job") -> list[str]:
         start = short_time(job.estimated_start) if job.estimated_start else "unknown"
         lines.append(f" Waiting jobs that go first: {seen.ahead};")
         lines.append(f" Estimated start: {start} ({clean(seen.sureness)});")
+        if seen.reserved:
+            lines.append(f" {reserved(job)} from then on;")
     when = "Could start" if seen.is_for_later else "Would start now"
     costs = [*seen.costs, *[""] * len(seen.remedies)]  # an older master names none
     for command, cost in zip(seen.remedies, costs, strict=False):
@@ -258,6 +260,13 @@ def outlook(job: "Job") -> list[str]:
         if cost:
             lines.append(f"   (it gives up {clean(cost)})")
     return lines
+
+
+def reserved(job: "Job") -> str:
+    """The hosts that jobs behind it leave to it."""
+    slots = sum(share.slots for share in job.outlook.reserved)
+    hosts = " ".join(f"<{share.slots}*{clean(share.host)}>" for share in job.outlook.reserved)
+    return f"Reserved <{slots}> job slots on host(s) {hosts}"
 
 
 def requirement(job: "Job") -> list[str]:

@@ -201,7 +201,9 @@ else:
     PendingReason = _message("PendingReason", "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s")
     JobNote = _message("JobNote", "1 time d, 2 text s, 3 state u")
     Outlook = _message(
-        "Outlook", "1 ahead u, 2 sureness s, 3 remedies s*, 4 is_hopeless t, 5 is_for_later t, 6 costs s*"
+        "Outlook",
+        "1 ahead u, 2 sureness s, 3 remedies s*, 4 is_hopeless t, 5 is_for_later t, 6 costs s*, 7 reserved HostShare*",
+        HostShare,
     )
     JobRecord = _message(
         "JobRecord",

@@ -277,20 +277,22 @@ class JobRecord(_message.Message):
     def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., notes: _Optional[_Iterable[_Union[JobNote, _Mapping]]] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
 
 class Outlook(_message.Message):
-    __slots__ = ("ahead", "sureness", "remedies", "is_hopeless", "is_for_later", "costs")
+    __slots__ = ("ahead", "sureness", "remedies", "is_hopeless", "is_for_later", "costs", "reserved")
     AHEAD_FIELD_NUMBER: _ClassVar[int]
     SURENESS_FIELD_NUMBER: _ClassVar[int]
     REMEDIES_FIELD_NUMBER: _ClassVar[int]
     IS_HOPELESS_FIELD_NUMBER: _ClassVar[int]
     IS_FOR_LATER_FIELD_NUMBER: _ClassVar[int]
     COSTS_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
     ahead: int
     sureness: str
     remedies: _containers.RepeatedScalarFieldContainer[str]
     is_hopeless: bool
     is_for_later: bool
     costs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, ahead: _Optional[int] = ..., sureness: _Optional[str] = ..., remedies: _Optional[_Iterable[str]] = ..., is_hopeless: _Optional[bool] = ..., is_for_later: _Optional[bool] = ..., costs: _Optional[_Iterable[str]] = ...) -> None: ...
+    reserved: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
+    def __init__(self, ahead: _Optional[int] = ..., sureness: _Optional[str] = ..., remedies: _Optional[_Iterable[str]] = ..., is_hopeless: _Optional[bool] = ..., is_for_later: _Optional[bool] = ..., costs: _Optional[_Iterable[str]] = ..., reserved: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ...) -> None: ...
 
 class JobPage(_message.Message):
     __slots__ = ("jobs", "missing")

@@ -48,6 +48,8 @@ async def add_outlook(
         message.outlook.sureness = seen.sureness.value
         if seen.start_at is not None and seen.start_at > now:
             message.estimated_start = seen.start_at
+            for share in seen.promised:
+                message.outlook.reserved.add(host=share.host, slots=share.slots)
     found = await in_turns(remedies(cluster, record, index, now))
     name = f"{record.id}[{index}]" if index else str(record.id)
     message.outlook.is_hopeless, message.outlook.is_for_later = found.is_hopeless, found.is_for_later

@@ -141,6 +141,26 @@ def test_jobs_start_early_when_they_delay_nobody(cluster: Cluster, rule: str, se
         assert "backfilled" in cluster.history(narrow[started])
 
 
+def test_a_job_that_may_use_one_host_only_is_not_delayed_there(cluster: Cluster) -> None:
+    """Its reservation says which host, so longer jobs that came later go to the other one, or wait; a short one goes
+    first. Otherwise they would take turns on its host without end."""
+    _normal(cluster, "BACKFILL = Y")
+    there = ("-m", "lava1")
+    first = _submit(cluster, *there, "-n", "2", "-W", "10")
+    cluster.becomes(first, "RUN")
+    wide = _submit(cluster, *there, "-n", "4", "-W", "10")
+    elsewhere, long, short = _submit(cluster, "-W", "25"), *(_submit(cluster, *there, "-W", one) for one in ("25", "5"))
+    for job in (elsewhere, short):
+        cluster.becomes(job, "RUN")
+    assert cluster.run("bjobs", "-noheader", "-o", "exec_host", str(elsewhere)).stdout.strip() == "lava2"
+    told = " ".join(cluster.run("bjobs", "-l", str(wide)).stdout.split())
+    assert "Reserved <4> job slots on host(s) <4*lava1> from then on;" in told
+    assert _running(cluster, wide, long) == []
+    cluster.run("bkill", str(first), str(short))
+    cluster.becomes(wide, "RUN")
+    assert _running(cluster, long) == []
+
+
 def test_the_fewest_victims_are_taken(cluster: Cluster) -> None:
     """Of three low jobs on two hosts the one that alone makes the room is suspended, and no other."""
     _normal(cluster, "PREEMPTION = PREEMPTIVE[low]")

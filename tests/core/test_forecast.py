@@ -2,7 +2,7 @@
 
 import pytest
 
-from lavad.core.policy import Policy, Queue
+from lavad.core.policy import ComputeUnit, Names, Policy, Queue
 from lavad.core.scheduling.forecast import Forecast, Sureness, forecast
 from lavad.core.scheduling.ordering import Ranking
 from tests.builders import BEGIN, BOB, Story, a_cluster, a_host, a_job, in_one_go
@@ -113,3 +113,44 @@ def test_what_holds_no_place_in_the_order_has_no_forecast(story: Story) -> None:
     """A held job waits for a word, not for room, also when another of its kind waits."""
     story.submit(a_job(8))
     assert ask(story, story.submit(a_job(8, hold=True))) == Forecast(None, Sureness.UNKNOWN, 0)
+
+
+def test_no_start_in_what_is_set_apart(story: Story) -> None:
+    """From 50 s on a host is free, but too short a time before a reservation begins there; it is again afterwards."""
+    story.run(a_job(4, hosts=("n1",), run_limit_s=50))
+    story.run(a_job(4, hosts=("n2",), run_limit_s=900))
+    story.reserve(4, begin=100, end=400, hosts=("n1",))
+    job = story.submit(a_job(4, caller=BOB, run_limit_s=200))
+    assert ask(story, job).start_at == BEGIN + 400
+    assert ask(story, story.submit(a_job(2, caller=BOB, run_limit_s=50))).start_at == BEGIN + 50
+
+
+def test_a_closed_reservation_ends_its_jobs(story: Story) -> None:
+    """One of its jobs has no run limit, and is over with it; what an open one leaves running can't be told."""
+    story.run(a_job(4, hosts=("n2",), run_limit_s=900))
+    one = story.reserve(4, end=400, hosts=("n1",))
+    story.run(a_job(2, reservation=one.name))
+    job = story.submit(a_job(4, caller=BOB, run_limit_s=200))
+    assert ask(story, job).start_at == BEGIN + 400
+
+
+def test_a_host_rests_first() -> None:
+    """Room alone is not enough where hosts rest between two starts; nor do jobs ahead start on one host at once."""
+    queue = Queue("normal", 30, backfill_depth=1, accept_interval=60.0)
+    story = a_cluster(a_host("n1", 4), policy=Policy(queues=(queue,)))
+    story.run(a_job(1, run_limit_s=600))
+    ahead = story.submit(a_job(1, run_limit_s=600))
+    job = story.submit(a_job(1, run_limit_s=600, caller=BOB))
+    assert ask(story, ahead).start_at == BEGIN + 60
+    assert ask(story, job).start_at == BEGIN + 120
+
+
+def test_units_that_a_job_keeps_for_itself_come_back_with_its_end() -> None:
+    """The rest of the unit is idle and yet nobody's until then."""
+    unit = ComputeUnit("rack1", "rack", Names(False, frozenset({"n1", "n2"})))
+    queue = Queue("normal", 30, backfill_depth=1)
+    policy = Policy(queues=(queue,), compute_units=(unit,), compute_unit_types=("rack",))
+    story = a_cluster(a_host("n1", 4), a_host("n2", 4), policy=policy)
+    story.run(a_job(2, cu="type=rack:excl", run_limit_s=600))
+    job = story.submit(a_job(2, run_limit_s=60))
+    assert ask(story, job).start_at == BEGIN + 600

@@ -1,7 +1,7 @@
 """Bugs to be planted, one at a time: each a small change that a tired author could make.
 
 ``by`` says which suite must see it: "history" the seeds of tests/simulation, where a bug shows only in what happens
-over time; "any" whatever sees it first.
+over time; "properties" the twins that are named in ``run.py``; "any" whatever sees it first.
 """
 
 from dataclasses import dataclass
@@ -300,5 +300,47 @@ MUTANTS = (
         "agents/ledger.py",
         "or order.limits.version <= _version(entry.limits)",
         "or order.limits.version == _version(entry.limits)",
+    ),
+    Mutant(
+        "the end of a closed reservation is ignored",
+        f"{CORE}/reserved.py",
+        "        if one is not None and not one.is_open:\n            end = min(end, self._ceases(cluster, one))\n",
+        "",
+        "properties",
+    ),
+    Mutant(
+        "jobs that come later may have what is promised on certain hosts",
+        f"{CORE}/scheduling/backfill.py",
+        "            self._says_where = not is_anywhere(self._cluster, one.key) or",
+        "            self._says_where = False and",
+        "properties",
+    ),
+    Mutant(
+        "a job that starts beside a promise may take all that is left again and again",
+        f"{CORE}/scheduling/leeway.py",
+        "        self.slots -= share.slots\n        self.memory_mib -= share.memory_mib\n",
+        "        self.memory_mib -= share.memory_mib\n",
+        "properties",
+    ),
+    Mutant(
+        "promised memory is not kept",
+        f"{CORE}/scheduling/leeway.py",
+        "        free.memory_mib = min(free.memory_mib, max(0, self.memory_mib))\n",
+        "",
+        "properties",
+    ),
+    Mutant(
+        "promised devices are not kept",
+        f"{CORE}/scheduling/leeway.py",
+        "        free.gpus = lowest(free.gpus & ~self.gpus_kept, self.gpus)\n",
+        "",
+        "properties",
+    ),
+    Mutant(
+        "promised resources of the site are not kept",
+        f"{CORE}/scheduling/capped.py",
+        "                found.amount = self._leeway.amount(self.table, name, row, found.amount)\n",
+        "                pass\n",
+        "properties",
     ),
 )

@@ -15,6 +15,7 @@ from tests.mutants.planted import MUTANTS, Mutant
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("lavad", "agents", "lavactl", "protos", "tests", "setup.cfg")
 FAST = ("tests/core", "tests/transcripts", "tests/engine", "tests/agents/test_ledger.py")
+PROPERTIES = ("tests/properties/test_promised.py", "tests/properties/test_reservations.py")
 SEEDS = "150"
 TIMEOUT_S = 240  # a mutant may well go round in circles
 
@@ -63,6 +64,8 @@ def seen_by(mutant: Mutant) -> str:
         plant(place, mutant)
         if mutant.by == "any" and not passes(place, FAST):
             return "the core's tests"
+        if mutant.by == "properties":
+            return "" if passes(place, PROPERTIES) else "the properties"
         return "" if passes(place, ("tests/simulation",)) else "the seeds"
 
 

@@ -8,6 +8,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from lavad.core.policy import Policy, Queue, Resource, ResourceInstance, Resourc
 from tests.builders import ROOT, Story, a_host, a_job
 
 MINUTE = 60
+Hosts = list[tuple[int, int, int]]  # slots, memory and devices of each
 NEVER = float("inf")
 
 
@@ -30,7 +32,7 @@ class Wanted:
 
 
 def kinds() -> st.SearchStrategy[dict[str, Any]]:
-    """What users ask for."""
+    """All that users may ask for."""
     gangs = {"tasks_min": st.integers(1, 5), "memory_mib": st.sampled_from([0, 0, 1000, 3000])}
     return st.one_of(
         st.fixed_dictionaries({"slots": st.integers(1, 8)}),
@@ -46,12 +48,31 @@ def kinds() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-jobs = st.builds(
-    Wanted,
-    st.sampled_from([0, 0, 0, 1, 2, 5]),
-    st.integers(1, 12),
-    kinds().map(lambda asks: tuple(asks.items())),
-)
+def some(**asks: list[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Each with one of these."""
+    return st.fixed_dictionaries({name: st.sampled_from(values) for name, values in asks.items()})
+
+
+# Of one thing only, so that everybody waits for the same.
+THEMES: dict[str, tuple[Hosts, st.SearchStrategy[dict[str, Any]]]] = {
+    "slots": ([(6, 4000, 0)] * 3, some(slots=[1, 1, 2, 5], hosts=[("n1",)])),
+    "memory": ([(9, 8000, 0)] * 3, some(memory_mib=[1000, 1000, 3000, 7000], hosts=[("n1",)])),
+    "gpus": ([(9, 8000, 6)] * 3, some(gpus=[1, 1, 2, 5], hosts=[("n1",)])),
+    "licences": ([(9, 8000, 0)] * 3, some(rusage=["lic=1", "lic=1", "lic=2", "lic=5"])),
+}
+
+
+def jobs(asks: st.SearchStrategy[dict[str, Any]], most: int = 12) -> st.SearchStrategy[list[Wanted]]:
+    """Some that ask for that."""
+    one = st.builds(
+        Wanted,
+        st.sampled_from([0, 0, 0, 1, 2, 5]),
+        st.integers(1, 12),
+        asks.map(lambda asks: tuple(asks.items())),
+    )
+    return st.lists(one, min_size=3, max_size=most)
+
+
 hosts = st.lists(
     st.tuples(st.integers(1, 5), st.sampled_from([4000, 8000]), st.sampled_from([0, 0, 2, 4])),
     min_size=3,
@@ -64,11 +85,11 @@ def rules(depth: int) -> Policy:
     return Policy(
         queues=(Queue("normal", 30, backfill_depth=depth),),
         resources={"lic": Resource("lic", ResourceKind.NUMERIC)},
-        resource_map=(ResourceInstance("lic", "3", is_shared=True),),
+        resource_map=(ResourceInstance("lic", "6", is_shared=True),),
     )
 
 
-def described(sizes: list[tuple[int, int, int]]) -> list[HostFacts]:
+def described(sizes: Hosts) -> list[HostFacts]:
     """The hosts."""
     return [a_host(f"n{number}", *size) for number, size in enumerate(sizes, 1)]
 
@@ -132,7 +153,7 @@ def promised(world: World, job: int, ahead: list[int]) -> float:
         alone.go_to(alone.next_end())
 
 
-def play(sizes: list[tuple[int, int, int]], wanted: list[Wanted], depth: int) -> None:
+def play(sizes: Hosts, wanted: list[Wanted], depth: int) -> None:
     """Submit and run everything; each job that holds a reservation is held against what it was promised."""
     story = Story(*described(sizes), policy=rules(depth))
     world, bounds = World(story, {}), dict[int, float]()
@@ -158,14 +179,23 @@ def play(sizes: list[tuple[int, int, int]], wanted: list[Wanted], depth: int) ->
 
 
 @settings(max_examples=100, deadline=None)
-@given(hosts, st.lists(jobs, min_size=3, max_size=12))
-def test_the_first_that_waits_is_never_delayed(sizes: list[tuple[int, int, int]], wanted: list[Wanted]) -> None:
+@given(hosts, jobs(kinds()))
+def test_the_first_that_waits_is_never_delayed(sizes: Hosts, wanted: list[Wanted]) -> None:
     """EASY: one job holds a reservation."""
     play(sizes, wanted, 1)
 
 
+@pytest.mark.parametrize("theme", THEMES)
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_whatever_all_wait_for(theme: str, data: st.DataObject) -> None:
+    """Also where many small ones that fit beside a promise come at once."""
+    sizes, asks = THEMES[theme]
+    play(sizes, data.draw(jobs(asks, 16)), 1)
+
+
 @settings(max_examples=100, deadline=None)
-@given(hosts, st.lists(jobs, min_size=3, max_size=12), st.integers(2, 4))
-def test_so_it_is_with_several(sizes: list[tuple[int, int, int]], wanted: list[Wanted], depth: int) -> None:
+@given(hosts, jobs(kinds()), st.integers(2, 4))
+def test_so_it_is_with_several(sizes: Hosts, wanted: list[Wanted], depth: int) -> None:
     """Conservative: each of them is promised what those before it leave."""
     play(sizes, wanted, depth)

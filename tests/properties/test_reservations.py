@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -143,7 +143,13 @@ def a_story() -> Story:
     return story
 
 
+# A job in the first reservation is ended with it, long before the second begins: nothing of it is in the way then.
+ONE_AFTER_ANOTHER = [Wanted(1, 0, 3, None, False), Wanted(2, 5, 3, None, False)]
+
+
 @settings(max_examples=200)
+@example([], ONE_AFTER_ANOTHER, 0, 10)
+@example([(1, 6)], [*ONE_AFTER_ANOTHER, Wanted(1, 9, 2, None, True)], 1, 14)
 @given(
     st.lists(jobs, max_size=4), st.lists(wanted, min_size=1, max_size=4), st.integers(0, 8) | st.integers(0, 30), limits
 )
