@@ -66,11 +66,10 @@ def take_share(cluster: "Cluster", attempt: Attempt, share: HostShare) -> None:
 def _take_shares(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
     record = cluster.jobs.get(attempt.key.job)
     attempt.takes_whole_hosts = record is not None and record.shared.request.exclusive
-    key, hosts, rows = attempt.key, cluster.hosts, []
+    key, hosts = attempt.key, cluster.hosts
     for share in shares:
-        host = hosts[share.host]
-        host.attempts[key] = share
-        rows.append(host.row)
+        hosts[share.host].attempts[key] = share
+    rows = cluster.table.rows_of(shares)
     attempt.holds_slots_only = attempt.holds_slots_only and are_slots(shares)
     cluster.table.take_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
     keeping.keep(cluster.table, attempt, rows, record.shared.request if record is not None else None)
@@ -92,13 +91,16 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
     attempt = cluster.attempts[key]
     names, attempt.unreleased = attempt.unreleased, frozenset()
     cluster.touched.add(key)
-    hosts = [cluster.hosts[name] for name in names]
+    shares, hosts = attempt.booked, cluster.hosts
+    if len(names) < len(shares):
+        shares = tuple([share for share in shares if share.host in names])
     if key in cluster.easing:
         for name in names:
             cluster.easing.take_again(cluster.table, key, name)
         cluster.easing.forget(key)
-    shares = tuple([host.attempts.pop(key) for host in hosts])
-    rows = [host.row for host in hosts]
+    for share in shares:
+        del hosts[share.host].attempts[key]
+    rows = cluster.table.rows_of(shares)
     cluster.table.give_back_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
     keeping.let_go(cluster.table, attempt, rows)
     if cluster.pools:

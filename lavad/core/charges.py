@@ -6,6 +6,7 @@ kept for each attempt, so that the same is taken back whatever has become of the
 
 from typing import TYPE_CHECKING
 
+from lavad.core.allocations import slots_of
 from lavad.core.limits import Consumer, Limits
 from lavad.core.model import HOLDING, Allocation, Shared
 from lavad.core.records import Attempt, Job
@@ -24,7 +25,7 @@ class Charge:
         self.consumer = consumer
         self.account = account
         self.allocation: Allocation = attempt.booked
-        self.slots = sum([share.slots for share in self.allocation])
+        self.slots = slots_of(self.allocation)
         self.gpus = sum([len(share.gpus) for share in self.allocation])
         self.run_limit_s = run_limit_s
         self.start = attempt.charged_since

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from lavad.core.allocations import grown
+from lavad.core.allocations import grown, slots_of
 from lavad.core.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.ranges import Ranges
@@ -188,7 +188,7 @@ class Attempt:
 
     @property
     def slots(self) -> int:
-        return sum(share.slots for share in self.allocation)
+        return slots_of(self.allocation)
 
     @property
     def is_ending(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lavad.core import charges, lifecycle
 from lavad.core import events as e
-from lavad.core.allocations import given_up, grown
+from lavad.core.allocations import given_up, grown, slots_of
 from lavad.core.model import Shared
 from lavad.core.records import Attempt, Job, Resizing
 
@@ -100,7 +100,7 @@ def _rebook(cluster: "Cluster", attempt: Attempt, names: Iterable[str], before_a
 
 
 def _slots(attempt: Attempt) -> int:
-    return sum(share.slots for share in attempt.booked)
+    return slots_of(attempt.booked)
 
 
 def _recount(cluster: "Cluster", attempt: Attempt, before: int, at: float) -> None:

@@ -5,26 +5,18 @@ first.
 process only after its events are durable.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
-
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Command
 from lavad.core.conditions import follow_ups
 from lavad.core.decide import AFTERWARDS, DECIDERS
+from lavad.core.decide.decision import Decision
 from lavad.core.events import Event
-from lavad.core.orders import Order, orders_for
+from lavad.core.orders import orders_for
 
 _ROUNDS_MAX = 8  # a longer chain of orphans goes on with the next step
 
 
-@dataclass(slots=True)
-class Outcome:
-    """Events to make durable, then orders to send and a reply to give."""
-
-    events: list[Event] = field(default_factory=list)
-    orders: list[Order] = field(default_factory=list)
-    reply: Any = None
+Outcome = Decision  # its events have been applied: make them durable, then send the orders and give the reply
 
 
 def _release_dependants(cluster: Cluster, outcome: Outcome, now: float) -> None:
@@ -52,9 +44,8 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
         Refused: the caller can't have that; nothing has changed.
         NotNow: the caller may try again later; nothing has changed.
     """
-    decision = DECIDERS[type(command)](cluster, command, now)
-    outcome = Outcome(decision.events, decision.orders, decision.reply)
-    cluster.apply_all(decision.events)
+    outcome = DECIDERS[type(command)](cluster, command, now)
+    cluster.apply_all(outcome.events)
     for decide in AFTERWARDS.get(type(command), ()):
         _add(cluster, outcome, list(decide(cluster, now)))
     if cluster.dependants.stirred:

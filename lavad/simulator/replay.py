@@ -16,6 +16,7 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core.allocations import slots_of
 from lavad.core.apply import give_back_all
 from lavad.core.cluster import Cluster
 from lavad.core.limits import UNLIMITED
@@ -194,8 +195,9 @@ class Replay:
             return  # it was stopped meanwhile, or ended before its time
         del self._running[key]
         self._left -= 1
-        self._do(c.ReportFinished(run.lead, key, 0, now, also_released=True), now)
-        if self._is_brief and run.hosts > 1:
+        is_many = self._is_brief and run.hosts > 1
+        self._do(c.ReportFinished(run.lead, key, 0, now, also_released=not is_many), now)
+        if is_many:
             give_back_all(self.cluster, key)
         self._ended += 1
         if self._ended % TICK_EVERY == 0:
@@ -248,8 +250,7 @@ class Replay:
         place, allocation = self._places[key.job], self.cluster.attempts[key].allocation
         number, submitted, _, runs = self._submissions[place]
         run_s = runs[key.index]
-        slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
-        self._ran[place, key.index] = Ran(number, submitted, now, run_s, slots, key.index)
+        self._ran[place, key.index] = Ran(number, submitted, now, run_s, slots_of(allocation), key.index)
         lead = allocation[0].host
         self._running[key] = _Run(key, lead, now, now + run_s, len(allocation))
         heapq.heappush(self._ends, (now + run_s, place, key))

@@ -32,8 +32,8 @@ MUTANTS = (
     Mutant(
         "a plan is not verified again",
         f"{CORE}/decide/plans.py",
-        "        if -1 in rows:\n            return False",
-        "        if -1 not in rows:\n            return True",
+        "        except KeyError:\n            return False",
+        "        except KeyError:\n            return False\n        return True",
         "history",
     ),
     Mutant(

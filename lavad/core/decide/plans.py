@@ -1,9 +1,11 @@
 """A plan becomes dispatches. Every start is verified again: the plan may be older than the cluster."""
 
 from collections.abc import Sequence
+from operator import le
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core.allocations import are_slots, is_whole, slots_by_host
 from lavad.core.cluster import Cluster
 from lavad.core.decide import resizes, takeovers
 from lavad.core.decide.decision import Decision
@@ -36,24 +38,19 @@ class _Room:
 
     def fits(self, start: Start, exclusive: bool) -> bool:
         """Is every host of the start open and wide enough? Nothing is taken."""
-        rows = [self.table.rows.get(share.host, -1) for share in start.allocation]
-        if -1 in rows:
+        allocation = start.allocation
+        try:
+            rows = self.table.rows_of(allocation)
+        except KeyError:
             return False
-        slots = self._slots_on(rows)
-        if not self.table.are_open(rows) or not all(
-            [share.slots <= left for share, left in zip(start.allocation, slots, strict=True)]
-        ):
+        if not self.table.are_open(rows) or not all(map(le, slots_by_host(allocation), self._slots_on(rows))):
             return False
         if not self.kept.isdisjoint(rows):
             return False
         if exclusive and any(row in self.slots or self.table.attempts[row] for row in rows):
             return False
-        return all(
-            [
-                self._has_rest(row, share)
-                for row, share in zip(rows, start.allocation, strict=True)
-                if share.memory_mib or share.gpus or share.resources or share.cpus
-            ]
+        return are_slots(allocation) or all(
+            [self._has_rest(row, share) for row, share in zip(rows, allocation, strict=True) if is_whole(share)]
         )
 
     def _slots_on(self, rows: list[int]) -> list[int]:

@@ -1,7 +1,8 @@
 """Submit and modify: may this user have this job in this queue, and under which number?"""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
@@ -35,8 +36,7 @@ from lavad.core.requirements import named
 _REQUESTS_KNOWN = 8192  # that were found to be good or bad
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     """Reply to a submit."""
 
     job: int

@@ -8,11 +8,13 @@ import copy
 import re
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
+from operator import add, itemgetter, neg
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lavad.core.allocations import slots_by_host
 from lavad.core.indexes.kept import Kept
 from lavad.core.indexes.sharing import Sharing, joined, left_by
 from lavad.core.indexes.site import PARTS, Site
@@ -26,6 +28,7 @@ _MANY = 6  # so many shares are booked at once: fewer are faster one by one
 _PLAIN_SHARES_MAX = 100_000  # kept for the next job; what is not kept is made again
 _CACHED_MAX = 8192
 _T = TypeVar("_T")
+_HOST = itemgetter(HostShare._fields.index("host"))
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 
 
@@ -101,6 +104,14 @@ class HostTable:
         self.shut.add(row)
         self.site.add_host(row, facts)
         return row
+
+    def rows_of(self, shares: Allocation) -> list[int]:
+        """The row of each share's host.
+
+        Raises:
+            KeyError: there is no such host.
+        """
+        return [self.rows[shares[0].host]] if len(shares) == 1 else list(map(self.rows.__getitem__, map(_HOST, shares)))
 
     def copy(self) -> "HostTable":
         """An independent table with the same hosts, to think about the future with."""
@@ -366,7 +377,7 @@ class HostTable:
             for row, share in zip(rows, shares, strict=True):
                 self.take(row, share, whole)
             return
-        self._move_slots(rows, [-share.slots for share in shares], 1)
+        self._move_slots(rows, list(map(neg, slots_by_host(shares))), 1)
 
     def give_back_all(self, rows: list[int], shares: Allocation, whole: bool, is_plain: bool) -> None:
         """Undo ``take_all``."""
@@ -374,7 +385,7 @@ class HostTable:
             for row, share in zip(rows, shares, strict=True):
                 self.give_back(row, share, whole)
             return
-        self._move_slots(rows, [share.slots for share in shares], -1)
+        self._move_slots(rows, slots_by_host(shares), -1)
         self.changed.update(rows)
 
     def _move_slots(self, rows: list[int], slots: list[int], attempts: int) -> None:
@@ -382,7 +393,7 @@ class HostTable:
         self._note_moved("slots")
         self.attempts[at] += attempts
         before: list[int] = self.slots_free[at].tolist()
-        after = [free + more for free, more in zip(before, slots, strict=True)]
+        after = list(map(add, before, slots))
         if min(before) < 0 or min(after) < 0:
             for row, more in zip(rows, slots, strict=True):
                 self._add_slots(row, more)
@@ -469,8 +480,12 @@ class HostTable:
 
     def plain_shares(self, rows: list[int], slots: list[int]) -> Allocation:
         """The same on several hosts, of which those give nothing that have no slots here."""
-        known, make = self._plain_shares, self.plain_share
-        return tuple([known.get(both) or make(*both) for both in zip(rows, slots, strict=True) if both[1]])
+        if len(rows) == 1:
+            return (self.plain_share(rows[0], slots[0]),)
+        try:
+            return tuple(map(self._plain_shares.__getitem__, zip(rows, slots, strict=True)))
+        except KeyError:
+            return tuple([self.plain_share(row, here) for row, here in zip(rows, slots, strict=True) if here])
 
     def open_rows(self) -> NDArray[np.bool_]:
         """Which hosts may take anything now, over the rows in use."""

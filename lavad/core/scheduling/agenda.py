@@ -83,7 +83,7 @@ class Agenda:
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
         self.tenants = Tenants(cluster) if cluster.pools else None
-        self.ranking = Ranking(cluster, now, self.tenants)
+        self.ranking.renew(now, self.tenants)
         self.grown |= changed
         if changed:
             self.vain.clear()

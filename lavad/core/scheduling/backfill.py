@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lavad.core.allocations import slots_of
 from lavad.core.headroom import Ceilings, Headroom
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.limits import Consumer, Counter
@@ -258,7 +259,7 @@ class Gate:
     def _note(self, candidate: Cursor, allocation: Allocation, is_beside: bool) -> None:
         """The job starts there."""
         key = candidate.key
-        slots = allocation[0].slots if len(allocation) == 1 else sum([share.slots for share in allocation])
+        slots = slots_of(allocation)
         if self._withheld is not None:
             self._withheld.take(key.request, candidate.run_limit_s, allocation)
         if is_beside:

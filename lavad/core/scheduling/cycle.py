@@ -8,6 +8,7 @@ test).
 
 import heapq
 
+from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.model import Allocation
@@ -267,8 +268,7 @@ class _Slice:
                     self.agenda.call_next(self.cluster, key.queue)
                     limit = self._next_rank()
                 if account is not None:
-                    slots = sum([share.slots for share in allocation])
-                    self.agenda.ranking.take(account, slots, cursor.run_limit_s)
+                    self.agenda.ranking.take(account, slots_of(allocation), cursor.run_limit_s)
                     limit = _ITS_TURN_IS_OVER
                 if not cursor.advance():
                     self.agenda.due.discard(key)
@@ -353,8 +353,11 @@ def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan
     if ahead is not None:
         return ahead
     turns = easy.turns_of(cluster, agenda)
-    if turns is not None:
+    if turns:
         return easy.EasySlice(cluster, agenda, steps, now).run(turns)
+    if turns is not None:
+        agenda.end_slice(is_complete=True)
+        return _NOTHING
     woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
     if agenda.vain:
         woken = [place for place in woken if agenda.blocked.key(place) not in agenda.vain]

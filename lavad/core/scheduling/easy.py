@@ -11,6 +11,7 @@ Invariants: jobs come in order of rank; the reservation belongs to the first of 
 
 import heapq
 
+from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.ends import ExpectedEnd
 from lavad.core.indexes.pending import BucketKey
@@ -49,16 +50,11 @@ def _is_simple(queue: Queue) -> bool:
 
 def turns_of(cluster: Cluster, agenda: Agenda) -> list[_Turn] | None:
     """The first job of each bucket that is to be looked at, as a heap; None where the long way has to be gone."""
-    if agenda.suits_easy is None:
-        agenda.suits_easy = suits(cluster)
+    if not _may_be_short(cluster, agenda):
+        return None
     due, blocked = agenda.due, agenda.blocked
-    has_others = agenda.reached or cluster.reserved or cluster.resizable or cluster.lenders or cluster.claims
-    if not agenda.suits_easy or has_others or blocked.others or len(due) > _FEW:
-        return None
     woken = blocked.fitting(cluster.table.slots_open) if agenda.grown else []
-    if len(woken) > _FEW or not all([one.key.is_plain for one in agenda.book.reservations]):
-        return None
-    if cluster.table.shut and has_shut_holders(cluster.table):  # what they hold is not for whoever has the reservation
+    if len(due) + len(woken) > _FEW:
         return None
     buckets, steady = cluster.pending.buckets, agenda.ranking.steady_queue
     turns: list[_Turn] = []
@@ -74,6 +70,19 @@ def turns_of(cluster: Cluster, agenda: Agenda) -> list[_Turn] | None:
         turns.append((queue, *bucket.head(), key, 0))
     heapq.heapify(turns)
     return turns
+
+
+def _may_be_short(cluster: Cluster, agenda: Agenda) -> bool:
+    """Is there nobody now who has to be asked, or who waits for more than slots?"""
+    if agenda.suits_easy is None:
+        agenda.suits_easy = suits(cluster)
+    if not agenda.suits_easy or agenda.reached or agenda.blocked.others:
+        return False
+    if cluster.reserved or cluster.resizable or cluster.lenders or cluster.claims:
+        return False
+    if cluster.table.shut and has_shut_holders(cluster.table):  # what they hold is not for whoever has the reservation
+        return False
+    return all([one.key.is_plain for one in agenda.book.reservations])
 
 
 class EasySlice:
@@ -145,7 +154,7 @@ class EasySlice:
         allocation = place(self._room, request)
         assert allocation is not None, "open slots are on hosts, and any will do"
         self._starts.append(_new(Start, (job, 0, allocation, "in order" if self._holder is None else "backfilled")))
-        self._take(end, sum([share.slots for share in allocation]))
+        self._take(end, slots_of(allocation))
         return True
 
     def _take(self, end: float, slots: int) -> None:

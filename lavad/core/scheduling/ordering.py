@@ -23,6 +23,8 @@ UNKNOWN_RUN_S = 86_400  # a job without a run limit counts as one of a day
 PATIENCE = 1.2  # times the work that waits in the queue, divided by the machine
 PATIENCE_S_MIN = 3600.0
 _FIRST = float("-inf")
+_UNKNOWN = 2**62  # no priority of a queue
+_new = tuple.__new__
 
 
 class Rank(NamedTuple):
@@ -45,7 +47,7 @@ class Adviser(Protocol):
 
 
 class Ranking:
-    """Ranks as of one moment."""
+    """Ranks under one policy, as of one moment after the other."""
 
     def __init__(self, cluster: Cluster, now: float, adviser: Adviser | None = None) -> None:
         self.cluster = cluster
@@ -58,6 +60,16 @@ class Ranking:
         self._steady: dict[str, int | None] = {}
         self._taken: dict[Account, list[int]] = {}  # slots and committed slot-seconds of what has been decided since
 
+    def renew(self, now: float, adviser: Adviser | None) -> None:
+        """It is another moment: what depends on time, and on what was started since, has to be found out anew."""
+        self.now = now
+        if adviser is not self._adviser:
+            self._adviser = adviser
+            self._steady.clear()
+        self._promoted.clear()
+        self._priorities.clear()
+        self._taken.clear()
+
     def steady_queue(self, key: BucketKey) -> int | None:
         """The queue's part of the bucket's ranks, if nothing else than their entries decides about the rest of them.
 
@@ -66,16 +78,20 @@ class Ranking:
         if key.deadline:
             return None
         name = key.queue
-        if name not in self._steady:
+        found = self._steady.get(name, _UNKNOWN)
+        if found == _UNKNOWN:
             queue = self._queues.get(name)
             is_steady = queue is not None and queue.active and not queue.has_windows
             is_steady = is_steady and queue is not None and queue.order is not JobOrder.SLOWDOWN
             is_alone = name not in self._trees and self._adviser is None
-            self._steady[name] = -queue.priority if queue is not None and is_steady and is_alone else None
-        return self._steady[name]
+            found = self._steady[name] = -queue.priority if queue is not None and is_steady and is_alone else None
+        return found
 
     def of(self, key: BucketKey, entry: Entry) -> Rank | None:
         """Rank of a bucket's entry; None when its queue does not start jobs."""
+        steady = self.steady_queue(key)
+        if steady is not None and not key.reservation:
+            return _new(Rank, (steady, *entry))
         queue = self._queues.get(key.queue)
         if queue is None or not queue.active or self._is_kept_back(queue, key):
             return None

@@ -123,14 +123,10 @@ def _place_plain(room: Room, request: Request) -> Allocation | None:
 
 def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_now: list[int]) -> Allocation | None:
     """The same where nothing but slots was taken so far, so that free slots stand in a list."""
-    left = request.roles[0].tasks_max
-    first = last = candidates.start
-    hosts = len(slots_now)
-    while left > 0 and last < hosts:
-        left -= slots_now[last]
-        last += 1
+    role, first = request.roles[0], candidates.start
+    last, left = _walk(slots_now, first, role.tasks_max)
     room.work += 1 + last - first
-    if left > request.roles[0].tasks_max - request.roles[0].tasks_min:
+    if left > role.tasks_max - role.tasks_min:
         return None
     rows, chosen = candidates.rows[first:last], slots_now[first:last]
     if left < 0:  # the last host gives only a part
@@ -140,6 +136,25 @@ def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_n
     candidates.start = last
     room.note_taken(rows, chosen)
     return room.table.plain_shares(rows, chosen)
+
+
+def _walk(slots_now: list[int], at: int, left: int) -> tuple[int, int]:
+    """Behind the last of the hosts that are needed from that one on, and what is missing then (negative: too much).
+
+    Hosts that are alike are taken together.
+    """
+    hosts = len(slots_now)
+    while left > 0 and at < hosts:
+        here = slots_now[at]
+        alike = slots_now[at : at + left // here] if 0 < 2 * here <= left else ()
+        total = sum(alike)
+        if 0 < total <= left:
+            left -= total
+            at += len(alike)
+        else:
+            left -= here
+            at += 1
+    return at, left
 
 
 def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:

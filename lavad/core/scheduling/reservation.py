@@ -6,6 +6,7 @@ never grows stale; what is remembered between passes is only who holds one. ``st
 
 from collections.abc import Iterable
 
+from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.ends import ExpectedEnd, ExpectedEnds, expected_end
 from lavad.core.indexes.pending import BucketKey
@@ -93,13 +94,10 @@ def _expectation(cluster: Cluster, key: Key) -> ExpectedEnd | None:
     if attempt is None:
         return None
     shared = cluster.jobs[key.job].shared
-    slots = sum(_slots_back(cluster, share.host, share.slots, shared.request.exclusive) for share in attempt.booked)
+    slots = slots_of(attempt.booked)
+    if shared.request.exclusive:  # it gives back whole hosts
+        slots = sum([cluster.hosts[share.host].facts.slots for share in attempt.booked])
     return expected_end(attempt, shared.run_limit_s, slots)
-
-
-def _slots_back(cluster: Cluster, host: str, slots: int, exclusive: bool) -> int:
-    """An exclusive job gives back the whole host."""
-    return cluster.hosts[host].facts.slots if exclusive else slots
 
 
 def _still_waits(cluster: Cluster, one: Reservation) -> bool:
