@@ -27,6 +27,7 @@ def test_room_that_grows_is_seen_by_whoever_asks_next() -> None:
     assert story.state(refused) is JobState.PEND
     story.kill(refused)
     story.finished("n1", first)
+    story.plan()
     later = story.submit(a_job(memory_mib=700))
     story.plan()
     assert story.state(later) is JobState.STAGING
