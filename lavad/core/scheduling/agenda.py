@@ -275,7 +275,7 @@ class Agenda:
     def _note(self, rank: Rank, key: BucketKey) -> None:
         """The due bucket stands in its lane with this rank."""
         lane = self.lane_of(key)
-        heapq.heappush(lane.order, (*rank, key))
+        lane.order.push((*rank, key))
         if self.contests and lane is not self.plain:
             self.contest_of(lane).enter(lane)
 

@@ -6,8 +6,6 @@ room has appeared; ``look_at_everything`` makes it look at all of them, and must
 test).
 """
 
-import heapq
-
 from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
@@ -87,7 +85,7 @@ class _Slice:
                 break
             self._serve(*found)
         if self.left is not None:
-            heapq.heappush(self.lane.order, self.left)
+            self.lane.order.push(self.left)
         self.gate.close()
         if self.gate.limited:
             self._put_limited_aside()
@@ -122,9 +120,9 @@ class _Slice:
             order = lane.order
             if lane.woken:
                 if left is not None:
-                    heapq.heappush(order, left)
+                    order.push(left)
                 self._drop_vain_wakes(lane)
-                if lane.woken and (not order or ranks.rank(lane.woken[-1]) < order[0][:3]):
+                if lane.woken and (not order or ranks.rank(lane.woken[-1]) < order.near[0][:3]):
                     found = self._take_woken(lane)
                     if found is not None:
                         return found
@@ -133,11 +131,11 @@ class _Slice:
                     continue
                 if not order:
                     return None
-                turn = heapq.heappop(order)
+                turn = order.pop()
             elif left is not None:
-                turn = heapq.heappushpop(order, left)
+                turn = order.push_pop(left)
             elif order:
-                turn = heapq.heappop(order)
+                turn = order.pop()
             else:
                 return None
             found = self._begin(turn)
@@ -147,7 +145,7 @@ class _Slice:
     def _choose_lane(self) -> None:
         """Whose turn it is; that of the plain lane when nobody has anything to start."""
         if self.left is not None:
-            heapq.heappush(self.lane.order, self.left)
+            self.lane.order.push(self.left)
             self.left = None
         blocked = self.agenda.blocked
         if self.is_anything_woken and not any(self.room.slots(row) > 0 for row in self.agenda.grown):

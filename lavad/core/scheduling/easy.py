@@ -28,6 +28,7 @@ from lavad.core.scheduling.reservation import Reservation
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.shadow import Shadow
 from lavad.core.scheduling.straight import WORK_OF_A_START
+from lavad.core.scheduling.turns import Turns
 from lavad.core.scheduling.walk import Cursor, blocked_in_order
 
 _FEW = 64  # buckets to look at: with more of them what a slice costs besides does not matter
@@ -115,7 +116,7 @@ class EasySlice:
                 blocked.discard(key)
                 agenda.due.add(key)
             self._serve(turn, turns)
-        agenda.plain.order = [turn[:5] for turn in turns if turn[4] in agenda.due]
+        agenda.plain.order = Turns(turn[:5] for turn in turns if turn[4] in agenda.due)
         self._write_down()
         agenda.end_slice(is_complete=not turns)
         return Plan(tuple(self._starts), not turns, room.work)

@@ -10,7 +10,8 @@ in a heap is never too far behind, and it is enough to look again at whoever com
 import heapq
 
 from lavad.core.scheduling.blocked import BlockedBuckets
-from lavad.core.scheduling.ordering import Ranking, Turn
+from lavad.core.scheduling.ordering import Ranking
+from lavad.core.scheduling.turns import Turns
 from lavad.core.shares import Account, Tree
 
 First = tuple[float, ...]  # queue, job priority, position of the first job
@@ -20,7 +21,7 @@ NOBODY: First = (2.0**62, 0.0, 0.0)
 class Lane:
     """Due buckets and, during a slice, woken ones, of one account and queue priority.
 
-    ``order`` is a heap of due buckets by the rank they had when they became due; a rank is checked when its turn comes.
+    ``order`` has due buckets by the rank they had when they became due; a rank is checked when its turn comes.
     ``woken`` are places of blocked buckets that freed hosts might fit, the first at the end.
     """
 
@@ -33,7 +34,7 @@ class Lane:
         self.priority = priority  # of the queues whose buckets stand here
         self.tree = tree
         self.account = account
-        self.order: list[Turn] = []
+        self.order = Turns()
         self.woken: list[int] = []
 
     def __lt__(self, other: "Lane") -> bool:
@@ -41,7 +42,7 @@ class Lane:
 
     def first(self, blocked: BlockedBuckets) -> First:
         """Rank of the bucket that goes first here; ``NOBODY`` when the lane is empty."""
-        first: First = self.order[0][:3] if self.order else NOBODY
+        first: First = self.order.near[0][:3] if self.order else NOBODY
         return min(first, blocked.rank(self.woken[-1])) if self.woken else first
 
 

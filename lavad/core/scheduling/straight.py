@@ -4,8 +4,6 @@ That is so where no limit, share, pool, reservation or window has a say, and it 
 Whatever is not that simple is left to ``cycle``, which does the same one job after the other (a property test).
 """
 
-import heapq
-
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.model import HostShare
@@ -64,9 +62,9 @@ class StraightStarts:
         slots_open, begins_with, hopeless = self._gate.slots_open, len(starts), self._agenda.hopeless
         while room.work < steps:
             if turn is not None:
-                turn = heapq.heappushpop(order, turn)
+                turn = order.push_pop(turn)
             elif order:
-                turn = heapq.heappop(order)
+                turn = order.pop()
             else:
                 break
             key = turn[4]
