@@ -56,6 +56,7 @@ class History:
     limits: dict[int, int] = field(default_factory=dict)  # array -> how many elements may run at once
     staged: set[tuple[Key, str]] = field(default_factory=set)  # hosts that were made ready for an attempt
     forced: set[tuple[int, int]] = field(default_factory=set)  # ended by bkill -r, whatever the hosts said
+    follows: dict[bytes, int] = field(default_factory=dict)  # request id -> the job whose end its job waits for
     requeues: bool = False  # any job may be ended to make room, and then runs again
     running: dict[str, list[Process]] = field(default_factory=lambda: defaultdict(list))
 
@@ -155,7 +156,7 @@ def check(history: History, ended: list[Ended], healed: bool) -> None:
     Raises:
         Violation: with the first thing that must not be.
     """
-    for look in (_submits, _attempts_apart, _runs_once, _killed_stays_killed):
+    for look in (_submits, _attempts_apart, _runs_once, _killed_stays_killed, _followers_wait):
         for complaint in look(history):
             raise Violation(complaint)
     for complaint in _statuses(history, ended):
@@ -199,6 +200,18 @@ def _runs_once(history: History) -> Iterator[str]:
         attempts = {one.key.attempt for one in processes if one.is_command}
         if len(attempts) > 1 and not history.requeues and not history.rerunnable.get(job, False):
             yield f"job {job}[{index}] may not be run again and was, in attempts {sorted(attempts)}"
+
+
+def _followers_wait(history: History) -> Iterator[str]:
+    """A job that waits for the end of another begins after its commands have ended."""
+    processes = [one for one in history.processes if (one.key.job, one.key.index) not in history.forced]
+    for request_id, other in history.follows.items():
+        commands = [one for one in processes if one.key.job == other and one.is_command]
+        last = max([one.ended or float("inf") for one in commands], default=0.0)
+        for job in history.submitted.get(request_id, ()):
+            for one in processes:
+                if one.key.job == job and one.started < last:
+                    yield f"{one.key} began at {one.started:.3f}, job {other} ran until {last:.3f}"
 
 
 def _killed_stays_killed(history: History) -> Iterator[str]:

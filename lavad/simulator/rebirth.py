@@ -37,6 +37,9 @@ def reborn(old: Cluster) -> Cluster:
     new.take_queue_states()
     for host in old.hosts.values():
         new.adopt_host(host.offered, host.closed_by, host.comment)
+    for reservation in old.reserved.by_name.values():
+        new.adopt_reservation(reservation)
+    new.reserved.numbers.update(old.reserved.numbers)
     for record in old.jobs.values():
         if isinstance(record, Job):
             new.adopt_job(_job(record))

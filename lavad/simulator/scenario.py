@@ -17,6 +17,7 @@ from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
+from lavad.simulator.bookers import Bookers
 from lavad.simulator.checkers import Violation, check
 from lavad.simulator.fleet import Behaviour, SimulatedHost
 from lavad.simulator.rulers import Rulers
@@ -26,6 +27,7 @@ TROUBLE_S = 150.0  # users submit and things go wrong
 HEALED_S = 1200.0  # then everything works, and what is left must end
 ANSWER_TIMEOUT_S = 3.0
 RULE_CHANGES = (0, 3, 0, 10)  # of a seed, by its number
+BOOKINGS = (0, 0, 4, 0, 0, 0, 0, 8)  # advance reservations, and jobs that wait for others
 ROOT = c.Caller("root", 0, True)
 
 
@@ -74,7 +76,7 @@ class Users:
             rng.random() < 0.1,
             rng.choice((0.0, 0.0, 2.0)),
         )
-        self._submit(self._a_job(number, each), behaviour)
+        self.submit(self._a_job(number, each), behaviour)
 
     def _a_job(self, number: int, each: bool) -> NewJob:
         rng = self.rng
@@ -101,7 +103,8 @@ class Users:
             (range(1, last + 1),) if is_array else (), rng.choice((0, 2)) if is_array else 0,
         )  # fmt: skip
 
-    def _submit(self, job: NewJob, behaviour: Behaviour) -> None:
+    def submit(self, job: NewJob, behaviour: Behaviour) -> None:
+        """Ask until there is an answer."""
         history = self.world.history
         answered: list[int] = []
         self.world.behaviour_of_request[job.request_id] = behaviour
@@ -164,6 +167,10 @@ class Users:
         elements = self.world.history.elements[job] if index < 0 else (index,)
         self._ask(command, lambda _: killed.extend((job, one, _attempts_of(cluster, job, one)) for one in elements))
 
+    def kill(self, job: int) -> None:
+        """End a job that nobody needs any more."""
+        self._kill(c.KillJob(c.Target(job), ROOT), job, -1)
+
     def _force(self, target: c.Target, job: int, index: int) -> None:
         elements = self.world.history.elements[job] if index < 0 else (index,)
         self.world.history.forced.update((job, one) for one in elements)
@@ -213,7 +220,7 @@ class Users:
             entry = bucket.head()
             if place(Room(cluster.table), bucket.key.request) is not None:
                 raise Violation(f"job {entry.job} could start on an empty cluster and waits")
-            self._kill(c.KillJob(c.Target(entry.job), ROOT), entry.job, -1)
+            self.kill(entry.job)
 
 
 class Trouble:
@@ -289,8 +296,10 @@ def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1) ->
     world = World(seed, faults=faults, check_every=check_every)
     users, trouble = Users(world, jobs), Trouble(world)
     rulers = Rulers(world, RULE_CHANGES[seed % len(RULE_CHANGES)] if faults else 0)
+    bookers = Bookers(world, users, BOOKINGS[seed % len(BOOKINGS)])
     world.begin()
     users.begin()
+    bookers.begin(TROUBLE_S)
     if faults:
         trouble.begin()
         rulers.begin(TROUBLE_S)
@@ -301,7 +310,8 @@ def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1) ->
     while world.now < end and not world.is_idle():
         world.run_until(min(end, world.now + 40.0), world.is_idle)
         if world.master.is_up:
-            is_quiet = not rulers.settle() and is_quiet
+            is_unsettled = rulers.settle(), bookers.settle()
+            is_quiet = is_quiet and not any(is_unsettled)
             users.resume_everything()
             master = world.master
             if is_quiet and not master.cluster.attempts and not master.agenda.has_work(master.cluster, world.now):
