@@ -81,7 +81,7 @@ class Replay:
         self._put_off: list[tuple[float, int]] = []  # submissions to be repeated: (when, place)
         self._left = 0  # jobs and elements that were taken and have not ended
         self._ended = 0
-        self._last_change = 0.0
+        self._last_change = 0.0  # when a job started or ended; reservations come and go for ever
 
     def run(self) -> list[Ran]:
         """From the first arrival to the last end; what ran, in the order in which it was submitted.
@@ -185,7 +185,6 @@ class Replay:
             if not plan.is_empty:
                 dropped = self._do(c.ApplyPlan(plan), now)
                 assert not dropped, f"{dropped} parts of a fresh plan do not hold"
-                self._last_change = now
 
     def _end(self, now: float) -> None:
         """The agents that hold a job say that it has ended, and what that leads to is done."""
@@ -199,6 +198,7 @@ class Replay:
         self._do(c.ReportFinished(run.lead, key, 0, now, also_released=not is_many), now)
         if is_many:
             give_back_all(self.cluster, key)
+        self._last_change = now
         self._ended += 1
         if self._ended % TICK_EVERY == 0:
             self._do(c.Tick(), now)
@@ -252,6 +252,7 @@ class Replay:
         run_s = runs[key.index]
         self._ran[place, key.index] = Ran(number, submitted, now, run_s, slots_of(allocation), key.index)
         lead = allocation[0].host
+        self._last_change = now
         self._running[key] = _Run(key, lead, now, now + run_s, len(allocation))
         heapq.heappush(self._ends, (now + run_s, place, key))
         return lead

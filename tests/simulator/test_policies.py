@@ -122,6 +122,30 @@ def test_the_first_jobs_that_can_never_start_are_named_with_the_reason(tmp_path:
     )
 
 
+class Bounded(Replay):
+    """Fails where another one would go on for ever."""
+
+    def _schedule(self, now: float) -> None:
+        assert now < 60 * 86_400, "nothing has started for weeks, and still it looks for what might"
+        super()._schedule(now)
+
+
+def test_reservations_that_come_and_go_keep_no_replay_alive(tmp_path: Path) -> None:
+    """Jobs wider than the cluster save slots up in turn."""
+    policy = configured(tmp_path, "SLOT_RESERVE = MAX_RESERVE_TIME[10]")
+    jobs = [TraceJob(number, 0, 10, width, 10, queue=2) for number, width in enumerate((4, 3, 1, 2))]
+    with pytest.raises(StuckError, match="jobs can never start"):
+        Bounded(of_trace(jobs, policy), Machine(1, 2).facts(), policy).run()
+
+
+def test_windows_count_after_a_long_job_too(tmp_path: Path) -> None:
+    """It may take weeks in which nothing starts; what waits for a window still gets it."""
+    policy = configured(tmp_path, "DISPATCH_WINDOW = 3:00-4:00")
+    month_s = 30 * 86_400
+    found = ran([TraceJob(1, 0, month_s, 4, month_s), TraceJob(2, 5, 10, 4, 10, queue=2)], policy)
+    assert month_s <= found[2].start_s < month_s + 86_400
+
+
 def test_the_environment_names_the_cluster(tmp_path: Path) -> None:
     """Without --conf; without anything the built-in rules hold."""
     configured(tmp_path)
