@@ -35,7 +35,7 @@ def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
     key = cursor.key
     queue, job = cluster.policy.by_name[key.queue], (cursor.job, cursor.index)
     saved = cluster.claims.get(job)
-    if saved is None and cluster.rests.get(job, 0.0) > now:
+    if saved is None and (cluster.rests.get(job, 0.0) > now or _is_hopeless(cluster, key.request)):
         return None
     table = cluster.table.copy()
     for share in saved.allocation if saved is not None else ():
@@ -52,6 +52,11 @@ def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
     if _size(more) <= (_size(saved.allocation) if saved is not None else (0, 0)):
         return None
     return Saving(*job, more, saved.until if saved is not None else now + queue.slot_reserve_s)
+
+
+def _is_hopeless(cluster: Cluster, request: Request) -> bool:
+    """All hosts together, idle, have too few slots: what it saved would only be kept from others."""
+    return request.slots_min > cluster.table.slots_usable()
 
 
 def _size(allocation: Allocation) -> tuple[int, int]:
