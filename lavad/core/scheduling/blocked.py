@@ -155,8 +155,7 @@ class BlockedBuckets:
             hit |= (needs[0] <= slots) & (needs[1] <= memory) & (needs[2] <= gpus)
         hit &= needs[3] <= table.slots_open
         places = self._without_hopeless_gangs(table, np.flatnonzero(hit))
-        queue, job_priority, position = ranks[:, places]
-        return places[np.lexsort((position, job_priority, queue))[::-1]].tolist()  # type: ignore[no-any-return]
+        return places[_in_order(*ranks[:, places])[::-1]].tolist()  # type: ignore[no-any-return]
 
     def _few_woken_by(self, table: HostTable, rows: set[int]) -> list[int]:
         needs, slots_open = self._needs, table.slots_open
@@ -181,6 +180,15 @@ class BlockedBuckets:
             keep |= (slots == slots_per_task) & (most == tasks_per_host) & (tasks <= capacity)
         hopeful: NDArray[np.intp] = places[keep]
         return hopeful
+
+
+def _in_order(
+    queue: NDArray[np.float64], job_priority: NDArray[np.float64], position: NDArray[np.float64]
+) -> NDArray[np.intp]:
+    """Where ranks stand in their order. Of very many most differ in nothing but the position."""
+    if len(position) and (queue == queue[0]).all() and (job_priority == job_priority[0]).all():
+        return np.argsort(position, kind="stable")
+    return np.lexsort((position, job_priority, queue))
 
 
 def _fits_one(need: Need, rooms: set[tuple[int, int, int]]) -> bool:

@@ -167,6 +167,8 @@ class _Slice:
 
     def _drop_vain_wakes(self, lane: Lane) -> None:
         """Pass over blocked buckets that none of the grown hosts fits any more: they stay blocked."""
+        if lane.woken and not any(self.room.slots(row) > 0 for row in self.agenda.grown):
+            lane.woken = []
         while lane.woken and not self._may_fit(lane.woken[-1]):
             lane.woken.pop()
 
