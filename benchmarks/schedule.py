@@ -4,11 +4,14 @@ Mixed slots and memory, a fifth of the hosts with 8 GPUs, 200 users, so many buc
 them. The first pass fills the cluster; then one job after the other ends and the pass that follows is timed. Passes are
 planned and applied in slices, as the pacer sizes them; what the starts come to for the store and for the agents is
 timed apart (rows_s, orders_s). longest_slice_cpu_ms is the most processor time that a slice took: on a machine that is
-shared the wall time also tells when somebody else had the processor. With
---four-sizes the jobs are those of the measurement of Slurm in docs/reference/benchmarks.md: 1, 8, 64 and 256 slots.
+shared the wall time also tells when somebody else had the processor.
+
+With --four-sizes the jobs are those of the measurement of Slurm in docs/reference/benchmarks.md: 1, 8, 64 and 256
+slots. With --backfill the first jobs that wait hold reservations, and jobs have run limits of 1 to 2.65 hours.
 
     python -m benchmarks.schedule --hosts 10000 --pending 1000000 [--buckets 1000]
     python -m benchmarks.schedule --hosts 5000 --pending 20000 --four-sizes
+    python -m benchmarks.schedule --hosts 200 --pending 20000 --backfill 100
 """
 
 import argparse
@@ -16,6 +19,7 @@ import gc
 import random
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.figures import Figures
@@ -24,7 +28,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptDispatched, NewJob
 from lavad.core.model import HostFacts, Key, Request, RoleRequest, Shared, pack_text
 from lavad.core.orders import orders_for
-from lavad.core.policy import Policy
+from lavad.core.policy import Policy, Queue
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import Outcome, step
@@ -36,11 +40,12 @@ USERS = 200
 MEMORIES = 1000
 FOUR_SIZES = (1, 8, 64, 256)
 ENDS = 300
+BETWEEN_ENDS_S = 0.1
 
 
-def a_cluster(hosts: int) -> Cluster:
-    """Hosts of 64 slots, every fifth with 8 GPUs."""
-    cluster = Cluster(Policy())
+def a_cluster(hosts: int, backfill: int = 0) -> Cluster:
+    """Hosts of 64 slots, every fifth with 8 GPUs; so many jobs of the queue hold reservations."""
+    cluster = Cluster(Policy(queues=(Queue("normal", backfill_depth=backfill),)))
     for number in range(hosts):
         gpus = GPUS if number % 5 == 0 else 0
         facts = HostFacts(f"n{number:05d}", SLOTS, MEMORY_MIB, gpus)
@@ -75,6 +80,11 @@ def four_sizes() -> list[Shared]:
     return [_shared(number, role) for number, role in enumerate(roles)]
 
 
+def with_run_limits(kinds: list[Shared]) -> list[Shared]:
+    """The same, each for one of a hundred times."""
+    return [replace(one, run_limit_s=3600 + 60 * (number % 100)) for number, one in enumerate(kinds)]
+
+
 def submit(cluster: Cluster, kinds: list[Shared], pending: int, rng: random.Random) -> None:
     """Jobs of random kinds, each with its own name, command and directory."""
     caller = c.Caller("user", 1000)
@@ -92,6 +102,7 @@ class Passes:
         self.agenda = Agenda()
         self.rows = RowMaker()
         self.apply_s = self.orders_s = self.rows_s = 0.0
+        self.now = 2.0
         self.tempo = Tempo()
         self.slices: list[tuple[float, float]] = []  # of each its wall time and its processor time
         self.started: list[Key] = []
@@ -101,9 +112,9 @@ class Passes:
         took_s = 0.0
         while True:
             began, busy = time.perf_counter(), time.thread_time()
-            plan = slice_pass(self.cluster, self.agenda, self.tempo.steps, 2.0)
+            plan = slice_pass(self.cluster, self.agenda, self.tempo.steps, self.now)
             planned = time.perf_counter()
-            outcome = step(self.cluster, c.ApplyPlan(plan), 2.0, has_agents=False) if plan.starts else Outcome()
+            outcome = step(self.cluster, c.ApplyPlan(plan), self.now, has_agents=False) if plan.starts else Outcome()
             ended = time.perf_counter()
             took_s += ended - began
             self.apply_s += ended - planned
@@ -126,15 +137,15 @@ class Passes:
         self.started.extend(event.key for event in outcome.events if isinstance(event, AttemptDispatched))
 
 
-def end(cluster: Cluster, key: Key) -> None:
+def end(cluster: Cluster, key: Key, now: float) -> None:
     """The job ends and every host of it releases."""
     attempt = cluster.attempts[key]
     hosts = [share.host for share in attempt.allocation]
     for host in hosts if not attempt.launched else ():
-        step(cluster, c.ReportStaged(host, key), 3.0)
-    step(cluster, c.ReportFinished(attempt.lead, key, 0, 3.0), 3.0)
+        step(cluster, c.ReportStaged(host, key), now)
+    step(cluster, c.ReportFinished(attempt.lead, key, 0, now), now)
     for host in hosts:
-        step(cluster, c.ReportReleased(host, key), 3.0)
+        step(cluster, c.ReportReleased(host, key), now)
 
 
 def resident_bytes() -> int:
@@ -142,11 +153,13 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def run(figures: Figures, hosts: int, pending: int, buckets: int, prefix: str = "") -> None:
+def run(figures: Figures, hosts: int, pending: int, buckets: int, prefix: str = "", backfill: int = 0) -> None:
     """Print the figures of one size. ``buckets`` 0: jobs of four sizes."""
     rng = random.Random(1)
-    cluster = a_cluster(hosts)
+    cluster = a_cluster(hosts, backfill)
     kinds = requests(buckets, rng) if buckets else four_sizes()
+    if backfill:
+        kinds = with_run_limits(kinds)
     gc.collect()
     gc.disable()
     before = resident_bytes()
@@ -162,7 +175,8 @@ def run(figures: Figures, hosts: int, pending: int, buckets: int, prefix: str = 
     figures.put(f"{prefix}rows_s", passes.rows_s)
     samples = []
     for key in rng.sample(passes.started, min(ENDS, len(passes.started))):
-        end(cluster, key)
+        passes.now += BETWEEN_ENDS_S
+        end(cluster, key, passes.now)
         samples.append(passes.run())
     figures.put_percentiles(f"{prefix}pass_ms", samples, 50, 99)
     for name, times in zip(("longest_slice", "longest_slice_cpu"), zip(*passes.slices, strict=True), strict=True):
@@ -184,8 +198,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--pending", type=int, default=100_000)
     parser.add_argument("--buckets", type=int, default=1000)
     parser.add_argument("--four-sizes", action="store_true", help="jobs of 1, 8, 64 and 256 slots")
+    parser.add_argument("--backfill", type=int, default=0, help="how many jobs of the queue hold reservations")
     chosen = parser.parse_args(argv)
-    run(Figures(), chosen.hosts, chosen.pending, 0 if chosen.four_sizes else chosen.buckets)
+    buckets = 0 if chosen.four_sizes else chosen.buckets
+    run(Figures(), chosen.hosts, chosen.pending, buckets, backfill=chosen.backfill)
     return 0
 
 

@@ -12,7 +12,8 @@ from lavad.core.records import Attempt
 
 NEVER = float("inf")
 _AT_ONCE = 0.0
-_SORT_FROM = 64  # so many changes at once are sorted in together instead of one by one
+_SORT_FROM = 64  # so many changes at once are sorted in together instead of one by one,
+_SORT_SHARE = 32  # unless that many times as many entries stay: then to go through them would take longer
 
 
 class ExpectedEnd(NamedTuple):
@@ -40,7 +41,7 @@ class ExpectedEnds:
 
     def update(self, changed: dict[Key, ExpectedEnd | None]) -> None:
         """Enter new expectations; None: the attempt holds nothing any more."""
-        if len(changed) >= _SORT_FROM:
+        if len(changed) >= max(_SORT_FROM, len(self.entries) // _SORT_SHARE):
             self._update_many(changed)
             return
         for key, entry in changed.items():

@@ -146,7 +146,7 @@ class Agenda:
         is_less = self.book.drop_departed(cluster, left)
         if self.headroom is not None and self.book.reservations:
             is_less = self._drop_limited(cluster, self.headroom) or is_less
-        is_later = not self.is_under_way and self.book.ends.first() <= now
+        is_later = not self.is_under_way and self.book.has_overdue(cluster, now)
         if has_room or is_less or is_later or is_other:
             self.call_held(cluster)
         if is_less:

@@ -116,6 +116,10 @@ class Gate:
         is_bound = self._headroom or self._withheld is not None
         return not (self._carried or self._book.full or is_bound or self._made or self._barred)
 
+    def waits_for_ends(self, steps: int) -> bool:
+        """There are reservations now, and too many ends to enter for a slice of so many steps: others go first."""
+        return bool(self._made) and self._book.is_far_behind(self._cluster, steps)
+
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def place(self, candidate: Cursor) -> Allocation | None:
@@ -329,8 +333,7 @@ class Gate:
     def _promises(self) -> Promised:
         """With every reservation so far in its place."""
         if self._finder is None:
-            ends = self._book.ends_of(self._cluster).entries
-            self._finder = Finder(self._cluster, ends, self._starts, self._now)
+            self._finder = Finder(self._cluster, self._book.ends_of, self._starts, self._now)
         found = self._book.promises.of(self._made, self._finder)
         if found is not self._beside:
             self._beside, self._vain = found, {}

@@ -100,7 +100,7 @@ class _Slice:
         return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving)
 
     def _is_over(self) -> bool:
-        return self.is_cut or self.room.work >= self.steps
+        return self.is_cut or self.room.work >= self.steps or self.gate.waits_for_ends(self.steps)
 
     def _put_limited_aside(self) -> None:
         """Buckets that had to give up a reservation wait for a limit now, if they were waiting for room before."""
@@ -358,6 +358,8 @@ def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan
     if turns is not None:
         agenda.end_slice(is_complete=True)
         return _NOTHING
+    if agenda.book.enter_some(cluster, steps):
+        return Plan((), False, steps)
     woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
     if agenda.vain:
         woken = [place for place in woken if agenda.blocked.key(place) not in agenda.vain]

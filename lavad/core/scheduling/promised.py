@@ -9,14 +9,14 @@ Costs a copy of the hosts, a step for each end that comes before, and a try to p
 was found is kept from slice to slice, and found anew when that may lead elsewhere.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.ends import ExpectedEnd, ExpectedEnds, expected_end
+from lavad.core.indexes.ends import ExpectedEnds, expected_end
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.keeping import kept_type, unit_mates
@@ -39,7 +39,8 @@ PROMISES_MAX = 32  # that say where: each may cost milliseconds on a large clust
 STEPS_FREE = 500  # that may be played each time that something has changed
 HOLD_S_PER_STEP = 0.001  # more of them take some 20 us each, and so a fiftieth of the time
 _SCANS_A_STEP = 16
-_NOTED_MAX = 10_000
+
+Ends = Callable[[Cluster], ExpectedEnds]
 
 
 def is_anywhere(cluster: Cluster, key: BucketKey) -> bool:
@@ -108,7 +109,7 @@ class Promises:
 
     def __init__(self) -> None:
         self._all: list[Promised] = []
-        self._noted: dict[tuple[int, int], float] = {}  # jobs that were started beside them, and when they will end
+        self._noted: dict[tuple[int, int], float] = {}  # ends of what started beside them, not entered yet
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -131,8 +132,6 @@ class Promises:
         """There is more room on some hosts, others are shut, and these attempts differ: True when promises may, too."""
         if not self._all:
             return False
-        if len(self._noted) > _NOTED_MAX:
-            self._noted = {job: until for job, until in self._noted.items() if until > now}
         shrunk = set(lost)
         for key in touched:
             shrunk.update(self._moved_on(cluster, key, ends))
@@ -146,10 +145,14 @@ class Promises:
     def _moved_on(self, cluster: Cluster, key: Key, ends: ExpectedEnds) -> list[int]:
         """The hosts of an attempt, if it is a new one or will hold them at other moments than was thought."""
         attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
+        old = ends.of(key)
+        if attempt is None or record is None or old is not None:
+            noted = self._noted.pop((key.job, key.index), None)
+        else:
+            noted = self._noted.get((key.job, key.index))
         if attempt is None or record is None:
             return []  # of what it has given back others tell
-        old = ends.of(key)
-        before = old.at if old is not None else self._noted.get((key.job, key.index))
+        before = old.at if old is not None else noted
         after = expected_end(attempt, record.shared.run_limit_s, 0).at
         moments = self._all[-1].moments.all
         is_new = before is None or attempt.resizing is not NEVER_RESIZED
@@ -188,7 +191,8 @@ class Promises:
 class Finder:
     """Finds promises in one slice, of which ``starts`` are what has been decided so far: the caller adds to them."""
 
-    def __init__(self, cluster: Cluster, ends: Sequence[ExpectedEnd], starts: Sequence[Start], now: float) -> None:
+    def __init__(self, cluster: Cluster, ends: Ends, starts: Sequence[Start], now: float) -> None:
+        """``ends`` tells when what runs ends: it is asked only where something has to be found."""
         self._cluster = cluster
         self._ends = ends
         self._starts = starts
@@ -235,7 +239,7 @@ class Finder:
         """Who ends when: all, or those that hold something of relevant hosts or of the site's resources."""
         attempts, rows, soonest = self._cluster.attempts, self._cluster.table.rows, self._now + SOON_S
         self._scanned = 0
-        for at, _, key in self._ends:
+        for at, _, key in self._ends(self._cluster).entries:
             if at == NEVER:
                 return
             self._scanned += 1

@@ -5,6 +5,7 @@ never grows stale; what is remembered between passes is only who holds one. ``st
 """
 
 from collections.abc import Iterable
+from itertools import islice
 
 from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
@@ -15,6 +16,9 @@ from lavad.core.policy import Queue
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.ordering import Rank
 from lavad.core.scheduling.promised import Promises
+
+_WORK_OF_ENTERING = 2  # hosts that could be looked at while one end is entered
+_ENTERED_MIN = 64  # ends in one slice
 
 
 class Reservation:
@@ -52,12 +56,36 @@ class Book:
 
     def ends_of(self, cluster: Cluster) -> ExpectedEnds:
         """The expected ends as they are now."""
+        touched, self._touched = self._to_enter(cluster), set()
+        if touched:
+            self._enter(cluster, touched)
+        return self.ends
+
+    def enter_some(self, cluster: Cluster, steps: int) -> bool:
+        """Enter expected ends if there are too many for a slice that does anything else; True when it did."""
+        if not (self.reservations or self.full) or not self.is_far_behind(cluster, steps):
+            return False
+        touched = self._to_enter(cluster)
+        some = list(islice(touched, _portion(steps)))
+        self._enter(cluster, some)
+        touched.difference_update(some)
+        return True
+
+    def is_far_behind(self, cluster: Cluster, steps: int) -> bool:
+        """Are there more ends to enter than a slice of so many steps should?"""
+        return len(self._to_enter(cluster)) > _portion(steps)
+
+    def _to_enter(self, cluster: Cluster) -> set[Key]:
         if self._touched is None:
             self._touched = set(cluster.attempts)
-        if self._touched:
-            self.ends.update({key: _expectation(cluster, key) for key in self._touched})
-            self._touched = set()
-        return self.ends
+        return self._touched
+
+    def _enter(self, cluster: Cluster, keys: Iterable[Key]) -> None:
+        self.ends.update({key: _expectation(cluster, key) for key in keys})
+
+    def has_overdue(self, cluster: Cluster, now: float) -> bool:
+        """Should something have ended by now that holds slots still?"""
+        return self.ends.first() <= now and self.ends_of(cluster).first() <= now
 
     def write(self, reservations: list[Reservation], full: frozenset[str]) -> None:
         """Who holds a reservation from now on, and in which queues no more are made."""
@@ -87,6 +115,10 @@ class Book:
         is_less = len(kept) < len(self.reservations)
         self.write(kept, self.full)
         return is_less
+
+
+def _portion(steps: int) -> int:
+    return max(_ENTERED_MIN, steps // _WORK_OF_ENTERING)
 
 
 def _expectation(cluster: Cluster, key: Key) -> ExpectedEnd | None:
