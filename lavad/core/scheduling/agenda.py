@@ -147,8 +147,10 @@ class Agenda:
         if self.headroom is not None and self.book.reservations:
             is_less = self._drop_limited(cluster, self.headroom) or is_less
         is_later = not self.is_under_way and self.book.has_overdue(cluster, now)
-        if has_room or is_less or is_later or is_other:
+        if is_less or is_later or is_other:
             self.call_held(cluster)
+        elif has_room:
+            self.call_held(cluster, by_slots=True)
         if is_less:
             for queue in self.barred:
                 self.call_next(cluster, queue)
@@ -156,10 +158,9 @@ class Agenda:
         if (has_room or is_less or is_new) and cluster.table.slots_open:
             self._gather_reordered(cluster)
 
-    def call_held(self, cluster: Cluster) -> None:
-        """What was held back for others is looked at again."""
-        held, self.book.held = self.book.held, set()
-        for key in held:
+    def call_held(self, cluster: Cluster, by_slots: bool = False) -> None:
+        """What was held back for others is looked at again; ``by_slots``: but for what waits for room on some host."""
+        for key in [key for key in self.book.held if not (by_slots and key in self.blocked)]:
             self._add(cluster, key)
 
     def _drop_limited(self, cluster: Cluster, headroom: Headroom) -> bool:
@@ -210,17 +211,24 @@ class Agenda:
         """The bucket's first job can't start now."""
         if refusal is Refusal.PROMISED:
             self.book.held.add(key)
+        elif refusal is Refusal.PROMISED_THERE:
+            self.book.held.add(key)
+            self._block(key, rank)
         elif refusal is Refusal.POOL:
             self.takers.waiting.add(key)
         elif refusal is Refusal.NO_ROOM:
-            self._note_delays(key, rank)
-            self.blocked.add(key, self.need_of(key.request), rank, self.lane_of(key).number)
+            self._block(key, rank)
         elif counter is not None and refusal in (Refusal.LIMITED, Refusal.LIMITED_THERE):
             self.limited.add(counter, self.lane_of(key), rank, key)
             if refusal is Refusal.LIMITED_THERE:
                 self.blocked.add(key, self.need_of(key.request), rank, self.lane_of(key).number)
         else:
             heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
+
+    def _block(self, key: BucketKey, rank: Rank) -> None:
+        """It waits for room on a host, or for an alternative that holds after a while."""
+        self._note_delays(key, rank)
+        self.blocked.add(key, self.need_of(key.request), rank, self.lane_of(key).number)
 
     def _note_delays(self, key: BucketKey, rank: Rank) -> None:
         for one in key.request.alternatives:

@@ -54,6 +54,7 @@ class Refusal(Enum):
 
     NO_ROOM = "no room"
     PROMISED = "there is room, but it is promised to jobs that go before it"
+    PROMISED_THERE = "there is room, but only where it is promised to jobs that go before it"
     POOL = "its capacity pool has reached its maximum, or the room is another pool's"
     OUT_OF_TURN = "a job ahead of it in its queue has to start first"
     LIMITED = "a limit on what some users, queues or projects may use leaves too little"
@@ -80,6 +81,7 @@ class Gate:
         self.refusal = Refusal.NO_ROOM
         self.counter: Counter | None = None  # the limit that refused the last job
         self.limited: list[tuple[BucketKey, Counter]] = []
+        self.is_paused = False  # the job that was placed last has to ask again in the next slice
         self._headroom = headroom
         self._placer = Placer(room, headroom) if headroom is not None else None
         self._withheld = withheld
@@ -95,7 +97,8 @@ class Gate:
         self._starts: Sequence[Start] = starts
         self._says_where = withheld is not None  # one of them at least is not just so many slots of the whole cluster
         self._finder: Finder | None = None
-        self._beside: Promised | None = None  # what was asked for last
+        self._beside: Promised | None = None  # what was asked for last,
+        self._beside_of = 0, -1  # how many reservations that was about, and in which state of the promises
         self._vain: dict[tuple[Request, Consumer, str, int], Refusal] = {}  # what was refused beside promises
         self._computed = 0  # so many of them have their place in the profile
         self._depth_left: dict[str, int] = {}  # of queues that have made a reservation
@@ -139,7 +142,7 @@ class Gate:
             allocation = self._place(candidate)
             if allocation is not None:
                 return allocation
-        if self.refusal is not Refusal.LIMITED_THERE and not key.reservation:
+        if self.refusal is not Refusal.LIMITED_THERE and not (key.reservation or self.is_paused):
             self._reserve_for(candidate)
         return None
 
@@ -242,22 +245,27 @@ class Gate:
 
     def _place(self, candidate: Cursor) -> Allocation | None:
         key = candidate.key
-        request, promised, leeway = key.request, None, None
+        request, leeway = key.request, None
+        is_beside = False
         if self._made and not key.reservation:  # what is set apart for it was promised to nobody else
             until = self._end_of(candidate)
-            if self._says_where or shuts_others_out(request):
-                promised = self._promises()
-                leeway = promised.moments.leeway(self._now, until)
-            if promised is None or len(self._made) > PROMISES_MAX:
+            is_beside = self._says_where or shuts_others_out(request)
+            if not is_beside or len(self._made) > PROMISES_MAX:
                 free = self._future().free_until(until)
                 if free < request.slots_min:
                     self.refusal = Refusal.PROMISED
                     return None
                 if free < request.slots_max:
                     request = with_at_most(request, free)
+            if is_beside:
+                promised = self._promises()
+                if promised is None:
+                    self.is_paused = True
+                    return None
+                leeway = promised.moments.leeway(self._now, until)
         allocation = self._fit(candidate, request, leeway)
         if allocation is not None:
-            self._note(candidate, allocation, promised is not None)
+            self._note(candidate, allocation, is_beside)
         return allocation
 
     def _note(self, candidate: Cursor, allocation: Allocation, is_beside: bool) -> None:
@@ -325,16 +333,20 @@ class Gate:
             found = place_capped(self._room, Ceilings(beside), request, waited_s, leeway)
         if found is None and self.refusal is Refusal.NO_ROOM:
             if has_place(self._room, most, request, waited_s):
-                self.refusal = Refusal.PROMISED
+                self.refusal = Refusal.PROMISED if request.is_plain else Refusal.PROMISED_THERE
             if not request.alternatives:
                 self._vain[alike] = self.refusal
         return found
 
-    def _promises(self) -> Promised:
-        """With every reservation so far in its place."""
+    def _promises(self) -> Promised | None:
+        """With every reservation so far in its place; None where finding that takes longer than a slice should."""
+        promises = self._book.promises
+        if self._beside_of == (len(self._made), promises.version):
+            return self._beside
         if self._finder is None:
             self._finder = Finder(self._cluster, self._book.ends_of, self._starts, self._now)
-        found = self._book.promises.of(self._made, self._finder)
+        found = promises.of(self._made, self._finder)
+        self._beside_of = len(self._made), promises.version
         if found is not self._beside:
             self._beside, self._vain = found, {}
         return found

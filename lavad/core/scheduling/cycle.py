@@ -194,6 +194,7 @@ class _Slice:
             return None
         self.agenda.blocked.discard(key)
         self.agenda.limited.discard(key)
+        self.agenda.book.held.discard(key)
         self.agenda.due.add(key)
         found = self._begin_bucket(bucket)
         if found is not None and is_single_host(key.request) and not self.gate.is_checked(key):
@@ -257,6 +258,10 @@ class _Slice:
         while True:
             room.work += WORK_OF_A_START
             allocation = gate.place(cursor) if self.tenants is None else self._place_in_pool(self.tenants, cursor)
+            if gate.is_paused:
+                self.left = (*cursor.rank, key)
+                self.is_cut = True
+                return
             if allocation is None:
                 if self._takes(key) and self._takes_over(key, cursor):
                     return

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
 PROMISES_MAX = 32  # that say where: each may cost milliseconds on a large cluster
 STEPS_FREE = 500  # that may be played each time that something has changed
+STEPS_A_SLICE = 200  # that may be played before a slice ends
 HOLD_S_PER_STEP = 0.001  # more of them take some 20 us each, and so a fiftieth of the time
 _SCANS_A_STEP = 16
+_STEPS_OF_A_COPY = 25
 
 Ends = Callable[[Cluster], ExpectedEnds]
 
@@ -73,13 +75,18 @@ class Promised:
         self.taken: list[tuple[float, Taken]] = list(before.taken) if before is not None else []
         self.relevant = relevant  # hosts on which it could be
         self.rows: set[int] = set()  # that it names
-        self.holds_until = 0.0
+        self.found_at = 0.0
+        self.steps: int = before.steps if before is not None else 0  # that it took to find it, and all before
 
-    def is_spoilt(self, grown: set[int], shrunk: set[int], now: float) -> bool:
-        """Might it be another one by now, since there is more room on some hosts and less on others?"""
+    def is_spoilt(self, grown: set[int], shrunk: set[int], now: float, steps: int) -> bool:
+        """Might it be another one by now, since there is more room on some hosts and less on others?
+
+        ``steps``: so many it would take to find this one and all behind it anew.
+        """
         if any(moment.at <= now for moment in self.moments.all) or not self.rows.isdisjoint(shrunk):
             return True
-        return now >= self.holds_until and any(self.relevant[row] for row in grown | shrunk)
+        holds_until = self.found_at + max(0, steps - STEPS_FREE) * HOLD_S_PER_STEP
+        return now >= holds_until and any(self.relevant[row] for row in grown | shrunk)
 
     def promise(self, table: HostTable, begin: float, taken: Taken, room: Room) -> None:
         """From then on the job has that; ``room`` is what is left then beside it."""
@@ -108,6 +115,7 @@ class Promises:
     """Of all reservations, in their order; a job must mind those that go before it."""
 
     def __init__(self) -> None:
+        self.version = 0  # raised whenever one is found or forgotten
         self._all: list[Promised] = []
         self._noted: dict[tuple[int, int], float] = {}  # ends of what started beside them, not entered yet
 
@@ -116,7 +124,11 @@ class Promises:
 
     def clear(self) -> None:
         """Find all of them anew."""
-        self._all.clear()
+        self._forget_from(0)
+
+    def _forget_from(self, number: int) -> None:
+        self.version += 1
+        del self._all[number:]
 
     # -- while they are kept -------------------------------------------------------------------------------------------
 
@@ -136,10 +148,12 @@ class Promises:
         for key in touched:
             shrunk.update(self._moved_on(cluster, key, ends))
         is_void = bool(cluster.claims) or len(self._all[0].relevant) < len(cluster.table)
+        steps, played = self._all[-1].steps, 0  # in all, and up to the one before
         for number, one in enumerate(self._all):
-            if is_void or one.is_spoilt(grown, shrunk, now):
-                del self._all[number:]
+            if is_void or one.is_spoilt(grown, shrunk, now, steps - played):
+                self._forget_from(number)
                 return True
+            played = one.steps
         return False
 
     def _moved_on(self, cluster: Cluster, key: Key, ends: ExpectedEnds) -> list[int]:
@@ -165,7 +179,7 @@ class Promises:
         rows = [cluster.table.rows[share.host] for share in allocation]
         for number, one in enumerate(self._all[behind:], behind):
             if any(one.relevant[row] for row in rows):
-                del self._all[number:]
+                self._forget_from(number)
                 return
 
     def take(self, cluster: Cluster, start: Start, now: float, until: float, behind: int) -> None:
@@ -177,14 +191,21 @@ class Promises:
 
     # -- finding them --------------------------------------------------------------------------------------------------
 
-    def of(self, reservations: "list[Reservation]", ask: "Finder") -> Promised:
-        """What these come to, at most ``PROMISES_MAX`` of them; found as far as it is not known."""
+    def of(self, reservations: "list[Reservation]", ask: "Finder") -> Promised | None:
+        """What these come to, at most ``PROMISES_MAX`` of them; found as far as it is not known.
+
+        None: the slice has done enough of that, and the next one is to go on.
+        """
         some = reservations[:PROMISES_MAX]
         for number, one in enumerate(some):
             if number < len(self._all) and self._all[number].place != (one.place, one.key):
-                del self._all[number:]
+                self._forget_from(number)
             if number >= len(self._all):
+                if ask.steps >= STEPS_A_SLICE:
+                    return None
+                self.version += 1
                 self._all.append(ask.find(one, self._all[-1] if self._all else None))
+                self._noted.update(ask.started())
         return self._all[len(some) - 1]
 
 
@@ -198,6 +219,7 @@ class Finder:
         self._starts = starts
         self._now = now
         self._scanned = 0
+        self.steps = 0  # that were played in this slice
 
     def find(self, one: "Reservation", before: Promised | None) -> Promised:
         """Where and when, after those before it; nothing is promised where that can't be foreseen."""
@@ -213,9 +235,19 @@ class Finder:
             until = future.at + asked.run_limit_s if asked.run_limit_s else NEVER
             taken = Taken(asked.request, asked.consumer, allocation, until, asked.key)
             made.promise(self._cluster.table, future.at, taken, placing.room)
-        steps = future.steps + self._scanned // _SCANS_A_STEP
-        made.holds_until = self._now + max(0, steps - STEPS_FREE) * HOLD_S_PER_STEP
+        steps = _STEPS_OF_A_COPY + future.steps + self._scanned // _SCANS_A_STEP
+        made.found_at = self._now
+        made.steps += steps
+        self.steps += steps
         return made
+
+    def started(self) -> dict[tuple[int, int], float]:
+        """Until when the jobs that start in this slice will hold their hosts."""
+        return {(start.job, start.index): self._end_of(start) for start in self._starts}
+
+    def _end_of(self, start: Start) -> float:
+        run_limit_s = self._cluster.jobs[start.job].shared.run_limit_s
+        return self._now + run_limit_s if run_limit_s else NEVER
 
     def _future(self, asked: Asked, relevant: NDArray[np.bool_], made: Promised) -> Future:
         cluster = self._cluster
@@ -225,7 +257,7 @@ class Finder:
             future.table.give_back(future.table.rows[share.host], share, False)
         for start in self._starts:
             shared = cluster.jobs[start.job].shared
-            until = self._now + shared.run_limit_s if shared.run_limit_s else NEVER
+            until = self._end_of(start)
             consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
             key = Key(start.job, start.index, 0)
             future.promise(self._now, Taken(shared.request, consumer, start.allocation, until, key))
