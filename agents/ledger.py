@@ -14,6 +14,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from agents.shepherd.messages import Finish, Key
+from protos import endings
 from protos.agents_pb2 import (
     Finished,
     Held,
@@ -557,4 +558,5 @@ def finished_message(finish: Finish, home: str, cwd: str) -> Finished:
         exec_cwd=cwd,
         memory_mib_mean=finish.memory_mib_mean,
         processes_max=finish.processes_max,
+        lost=(finish.reason, finish.detail) == endings.SHUT_DOWN,
     )

@@ -1,6 +1,7 @@
 """Ending all jobs of a host whose agent does not run, and the shepherds that keep them.
 
-For taking a personal cluster down. The ends are recorded as any other, so an agent started later tells the master.
+For taking a personal cluster down. The ends are recorded as any other, with the reason, so an agent started later tells
+the master; jobs that can be rerun wait again then.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ async def _end_all(local: Local) -> None:
         await local.start()
         for handle in local.pool.handles():
             if handle.key is not None:
-                handle.send(pack(messages.RELEASE, *handle.key, ""))
+                handle.send(pack(messages.RELEASE, *handle.key, messages.TAKEN_DOWN))
         async with asyncio.timeout(PATIENCE_S):
             await local.pool.drained()
             for handle in local.pool.handles():

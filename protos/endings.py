@@ -25,6 +25,9 @@ MEANINGS = {
     "TERM_CWD_NOTEXIST": "current working directory is not accessible or does not exist on the execution host",
 }
 
+# Why a job ended that was killed with all others of its host, whose agent did not run; one that can be rerun is.
+SHUT_DOWN = ("TERM_ADMIN", "Its host was taken down.")
+
 
 def sentence(reason: str) -> str:
     """A bare word with its meaning; anything else as it is."""

@@ -237,7 +237,7 @@ class Shepherd:
         elif kind == messages.LIMITS:
             work.limit(*fields)
         elif kind == messages.RELEASE:
-            work.release()
+            work.release(*fields)
 
     def _not_here(self, kind: int, key: Key, message: Message) -> None:
         """An order for an attempt that has just ended crosses with its report."""

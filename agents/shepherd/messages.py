@@ -28,10 +28,12 @@ HOLD = 1  # spec number, spec bytes or None when sent before, forget other specs
 LAUNCH = 2
 TASK = 3  # serial, argv, cwd, environment
 SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the whole job), causes of a suspension
-RELEASE = 5  # reason
+RELEASE = 5  # why: empty, or TAKEN_DOWN
 BY_FILE = 6  # the message is in the descriptor that comes with it
 RETIRE = 7  # exit when idle
 LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB
+
+TAKEN_DOWN = "taken down"  # the host ends all its jobs
 
 # Shepherd to agent. STATUS opens each connection and bears a key, or None when idle.
 STATUS = 16  # the fields of a Status

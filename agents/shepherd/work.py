@@ -26,6 +26,7 @@ from agents.shepherd.spawner import Spawner
 from agents.shepherd.spool import ExitLog, OutputFile
 from agents.shepherd.start import HostFailure, StartFailure, Streams
 from agents.shepherd.usage import Meter
+from protos import endings
 from protos.failpoints import reach
 
 GRACE_S = 0.02  # a job shorter than this costs one report, not two
@@ -179,10 +180,12 @@ class Work:
                 # An ordinary signal may end the job or not: only if it does so is it the reason.
                 self._reason = self._reason or (reason if number not in (*STOPPING, signal.SIGCONT) else "")
 
-    def release(self) -> None:
+    def release(self, why: str) -> None:
         """Kill what is left; over when nothing is. A post-execution command may finish: its time is bounded."""
         self._releasing = True
         if self.phase in (STAGING, HELD, PRE, RUNNING):
+            if why == messages.TAKEN_DOWN and not self._reason:
+                self._reason, self._detail = endings.SHUT_DOWN
             self._end(KILLED)
         elif self._commands:
             self._kill_at = time.monotonic()

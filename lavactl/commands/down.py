@@ -8,7 +8,8 @@ from lavactl.personal.options import cluster_directory, parse
 
 USAGE = """\
 Usage: lavactl down [--dir D] [--purge]
-Ends the cluster in D with all its jobs. Its state stays: lavactl up --dir D continues it.
+Ends the cluster in D with all its running jobs. Its state stays: lavactl up --dir D continues it. Jobs that can be
+rerun (bsub -r) then run again; the others have ended (TERM_ADMIN).
   --dir D   where the cluster lives ($XDG_DATA_HOME/lava/personal)
   --purge   remove D as well
 """

@@ -335,7 +335,9 @@ def test_shutdown_ends_all_jobs_and_records_it(place: Place) -> None:
         async with host:
             last = host.last(KEY)
             assert last is not None
-            assert last.finished.status == 9
+            end = last.finished
+            assert (end.status, end.reason, end.detail) == (9, "TERM_ADMIN", "Its host was taken down.")
+            assert end.lost  # it runs again if it may
 
     run(before())
     begun = time.monotonic()

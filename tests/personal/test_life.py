@@ -62,6 +62,30 @@ def test_a_cluster_comes_up_runs_a_job_and_leaves_nothing(person: Person, direct
     assert not list(directory.glob("*.pid"))
 
 
+def test_jobs_that_can_be_rerun_run_again_after_down_and_up(
+    user: Person, short_directory: Callable[[Person], Path]
+) -> None:
+    """The others have ended, and their history says why."""
+    directory = short_directory(user) / "D"
+    user.up(directory, "--hosts", "1", "--slots", "2")
+    environment, ran = user.shell_environment(directory), directory / "ran"
+    for options in (["-r"], ["-rn"]):
+        command = f"echo $LSB_JOBID >>{ran}; while ! test -e {directory}/end; do sleep 0.1; done"
+        assert user.run("bsub", *options, "-o", "/dev/null", command, env=environment).returncode == 0
+    until("both jobs to run", lambda: ran.exists() and len(ran.read_text().split()) == 2)
+    user.lavactl("down", "--dir", str(directory))
+    user.up(directory)
+    until("the first job to run again", lambda: ran.read_text().split().count("1") == 2)
+    environment = user.shell_environment(directory)
+    again, ended = ("".join(user.run("bhist", "-l", job, env=environment).stdout.split()) for job in ("1", "2"))
+    assert "Pending:Jobhasbeenrequeued" in again  # lines break anywhere
+    assert "TERM_ADMIN:jobkilledbyrootorLSFadministrator.Itshostwastakendown" in ended
+    (directory / "end").touch()
+    until("it to end", lambda: "DONE" in user.run("bjobs", "-a", "1", env=environment).stdout)
+    assert ran.read_text().split().count("2") == 1
+    user.lavactl("down", "--dir", str(directory))
+
+
 def test_a_stopped_cluster_goes_on_with_its_state(user: Person, short_directory: Callable[[Person], Path]) -> None:
     """Job numbers, history and size survive; a second `up` changes nothing and says so by exit code 0."""
     directory = short_directory(user) / "D"
