@@ -27,8 +27,8 @@ def _held(cluster: Cluster, key: Key, host: str) -> Attempt | None:
 
 def is_of_earlier_stay(cluster: Cluster, key: Key, host: str, version: int) -> bool:
     """Is this about a time when that host was part of the attempt before? It has left since, and come back."""
-    attempt = _held(cluster, key, host)
-    return attempt is not None and 0 < version < attempt.joined_with(host)
+    attempt = _held(cluster, key, host) if version > 0 else None
+    return attempt is not None and version < attempt.joined_with(host)
 
 
 def _unknown(host: str, key: Key) -> Decision:

@@ -5,13 +5,15 @@ for the one that came last. Pages stay small, whoever works through jobs in thei
 page that has become empty is dropped.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 
 from lavad.core.model import Key
 
 Value = TypeVar("Value")
 
+_NO_PAGE: Mapping[Key, Any] = MappingProxyType({})
 _BITS = 10  # jobs a page: 1024; elements of an array count as so many jobs
 
 
@@ -30,8 +32,7 @@ class Paged(Generic[Value]):
 
     def get(self, key: Key) -> Value | None:
         """The value, or None."""
-        page = self._pages.get(key[0] + key[1] >> _BITS)
-        return page.get(key) if page is not None else None
+        return self._pages.get(key[0] + key[1] >> _BITS, _NO_PAGE).get(key)
 
     def __setitem__(self, key: Key, value: Value) -> None:
         number = key[0] + key[1] >> _BITS
