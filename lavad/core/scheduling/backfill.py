@@ -22,7 +22,7 @@ from lavad.core.allocations import slots_of
 from lavad.core.headroom import Ceilings, Headroom
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.limits import Consumer, Counter
-from lavad.core.model import Allocation, Request
+from lavad.core.model import Allocation, Request, RoleRequest
 from lavad.core.plan import Start
 from lavad.core.policy import Queue
 from lavad.core.reserved import Slots
@@ -30,7 +30,7 @@ from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.capped import Placer, has_place, is_checked, place_capped, with_at_most
 from lavad.core.scheduling.leeway import Leeway
 from lavad.core.scheduling.ordering import Rank, Ranking
-from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.placement import host_of_one, is_one_task, place
 from lavad.core.scheduling.profile import NEVER, PoolProfile
 from lavad.core.scheduling.promised import (
     PROMISES_MAX,
@@ -320,6 +320,12 @@ class Gate:
         self, leeway: Leeway, candidate: Cursor, request: Request, waited_s: float, most: Slots | None
     ) -> Allocation | None:
         """The same in what is left beside promises. What was asked for in vain in a slice is not asked for again."""
+        if self._placer is None and most is None and is_one_task(request) and not request.is_plain:
+            first = host_of_one(self._room, request)
+            if first is None:
+                return None
+            if self._is_left(leeway, first[0], request.roles[0]):
+                return place(self._room, request)
         key = candidate.key
         alike = request, self._consumer(key), key.queue, candidate.run_limit_s
         if alike in self._vain:
@@ -337,6 +343,13 @@ class Gate:
             if not request.alternatives:
                 self._vain[alike] = self.refusal
         return found
+
+    @staticmethod
+    def _is_left(leeway: Leeway, row: int, role: RoleRequest) -> bool:
+        """May a task have that host, where it would go if nothing were promised? Then hosts before it don't matter."""
+        if role.gpus:
+            return leeway.is_free(row)  # which devices are promised is not asked here
+        return leeway.leaves(row, role.slots_per_task, role.memory_mib)
 
     def _promises(self) -> Promised | None:
         """With every reservation so far in its place; None where finding that takes longer than a slice should."""

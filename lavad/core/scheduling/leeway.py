@@ -158,6 +158,14 @@ class Leeway:
         for rest in self._rows.get(row, ()):
             rest.lower(free)
 
+    def leaves(self, row: int, slots: int, memory_mib: int) -> bool:
+        """Is there so much left of a host, if there is now?"""
+        return all([rest.slots >= slots and rest.memory_mib >= memory_mib for rest in self._rows.get(row, ())])
+
+    def is_free(self, row: int) -> bool:
+        """Is nothing of the host promised?"""
+        return row not in self._rows
+
     def amount(self, table: HostTable, name: str, row: int, amount: int) -> int:
         """No more than what is left of a resource of the site, where this host takes from."""
         place = place_of(table, name, row)

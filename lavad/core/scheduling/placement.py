@@ -81,7 +81,7 @@ def place(room: Room, request: Request, waited_s: float = 0.0) -> Allocation | N
     if request.is_plain:
         return _place_plain(room, request)
     role = request.roles[0]
-    if role.tasks_max == 1 and len(request.roles) == 1 and request.is_simple:
+    if is_one_task(request):
         return _place_one(room, request, role)
     if request.is_even:
         return _place_evenly(room, request, role)
@@ -157,17 +157,30 @@ def _walk(slots_now: list[int], at: int, left: int) -> tuple[int, int]:
     return at, left
 
 
-def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
-    """One task: the first host with room for it. Most jobs have only one, so it goes a short way, too."""
-    slots, memory, gpus = role.slots_per_task, role.memory_mib, role.gpus
+def is_one_task(request: Request) -> bool:
+    """Is it one task that takes slots, memory and whole devices of any one host that it may go to?"""
+    return request.roles[0].tasks_max == 1 and len(request.roles) == 1 and request.is_simple
+
+
+def host_of_one(room: Room, request: Request) -> tuple[int, Free] | None:
+    """Where such a task would go: the first host with room for it; None when there is none. Nothing is taken."""
+    role = request.roles[0]
     found = None
     if not (role.select or request.is_particular or room.is_narrowed(request)):
-        found = room.front(slots, gpus).first_with(memory)
+        found = room.front(role.slots_per_task, role.gpus).first_with(role.memory_mib)
     if found is None:
-        found = _first_of(room, room.candidates(request, request.roles, 0, 0), slots, memory, gpus)
+        candidates = room.candidates(request, request.roles, 0, 0)
+        found = _first_of(room, candidates, role.slots_per_task, role.memory_mib, role.gpus)
+    return found
+
+
+def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
+    """One task: the first host with room for it. Most jobs have only one, so it goes a short way, too."""
+    found = host_of_one(room, request)
     if found is None:
         return None
     row, free = found
+    slots, memory, gpus = role.slots_per_task, role.memory_mib, role.gpus
     chosen = devices.of_any_kind(room.table.facts[row], free, gpus) if gpus else ()
     room.version += 1
     free.take(slots, memory, chosen)

@@ -17,7 +17,7 @@ from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.ordering import Rank
 from lavad.core.scheduling.promised import Promises
 
-_WORK_OF_ENTERING = 2  # hosts that could be looked at while one end is entered
+_WORK_OF_ENTERING = 8  # hosts that could be looked at while one end is entered
 _ENTERED_MIN = 64  # ends in one slice
 
 
