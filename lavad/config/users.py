@@ -26,7 +26,11 @@ USER_GROUP: Table = {
     "PRIORITY": Ignored("no priorities by group"),
 }
 USER: Table = {
-    "USER_NAME": sets("name", str, "user, group, `group@` (each of its members) or `default` (every other user)"),
+    "USER_NAME": sets(
+        "name",
+        str,
+        "user, group, `group@` (each of its members) or `default` (every other user, and every other group as a whole)",
+    ),
     "MAX_JOBS": sets("slots", v.integer, "slots in use at once"),
     "JL/P": sets("slots_per_processor", v.decimal, "slots for each processor of a host"),
     "MAX_PEND_JOBS": sets("pending_jobs", v.integer, "jobs that wait at once; more are refused"),

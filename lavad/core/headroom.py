@@ -63,9 +63,10 @@ class Headroom:
         return next(self.all_blocking(consumer, request), None)
 
     def all_blocking(self, consumer: Consumer, request: Request) -> Iterator[Counter]:
-        """Every limit that leaves too little, wherever the job would run."""
+        """Every limit that leaves too little, wherever the job would run; one that is exceeded binds its users only."""
         for counter in consumer.overall:
-            if least_of(counter.rule, request) > self.left(counter) + _TINY:
+            least = least_of(counter.rule, request)
+            if least and least > self.left(counter) + _TINY:
                 yield counter
 
     def slots_max(self, consumer: Consumer) -> float:
@@ -96,15 +97,15 @@ class Headroom:
                 shares = shares_on(counter.rule, allocation)
                 left = self.left_on(counter) if counter.rule.each_host else None
                 if left is None:
-                    is_within = amount_of(counter.rule, shares) <= self.left(counter) + _TINY
+                    is_within = _is_within(amount_of(counter.rule, shares), self.left(counter))
                 else:
-                    is_within = all([self._is_within(counter.rule, share, left) for share in shares])
+                    is_within = all([self._is_within_on(counter.rule, share, left) for share in shares])
                 if not is_within:
                     return counter
         return None
 
-    def _is_within(self, rule: Rule, share: HostShare, left: NDArray[np.float64]) -> bool:
-        return amount_of(rule, (share,)) <= float(left[self._table.rows[share.host]]) + _TINY
+    def _is_within_on(self, rule: Rule, share: HostShare, left: NDArray[np.float64]) -> bool:
+        return _is_within(amount_of(rule, (share,)), float(left[self._table.rows[share.host]]))
 
     def move_to(self, now: float) -> None:
         """It is so late now; some limits are of certain hours only."""
@@ -130,6 +131,11 @@ class Headroom:
                 taken[self._table.rows[share.host]] += sign * amount_of(counter.rule, (share,))
 
 
+def _is_within(amount: float, left: float) -> bool:
+    """What takes nothing is within a limit that others exceed, since it was lowered, say."""
+    return not amount or amount <= left + _TINY
+
+
 class Ceilings:
     """Slots, memory and devices that one job may have at most on each host."""
 
@@ -145,11 +151,17 @@ class Ceilings:
         elif what == JOBS:
             self.slots = np.where(left < 1 - _TINY, 0.0, self.slots)
         elif what == MEMORY:
-            self.memory_mib = left if self.memory_mib is None else np.minimum(self.memory_mib, left)
+            self.memory_mib = _lower(self.memory_mib, left)
         else:
-            self.gpus = left if self.gpus is None else np.minimum(self.gpus, left)
+            self.gpus = _lower(self.gpus, left)
 
     def slots_on(self, row: int, free: int) -> int:
         """How many of so many free slots the job may have there."""
         most = float(self.slots[row])
         return free if most >= free else max(0, floor(most + _TINY))
+
+
+def _lower(most: NDArray[np.float64] | None, left: NDArray[Any]) -> NDArray[np.float64]:
+    """No more than what is left, and where a limit is exceeded nothing, which is enough for who needs nothing."""
+    some = np.maximum(left, 0.0)
+    return some if most is None else np.minimum(most, some)

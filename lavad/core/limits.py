@@ -360,7 +360,7 @@ def user_rows(policy: Policy) -> Iterable[tuple[str, UserRule, Names, bool, bool
     """Rows of lsb.users as (name, row, users, is it a group's, does each user have it for himself).
 
     A user's own row stands above that of ``group@``, and that above the default. The default is also that of groups
-    without a row, unless DEFAULT_LIMIT_IGNORE_USER_GROUP says otherwise.
+    without a row, each as a whole, unless DEFAULT_LIMIT_IGNORE_USER_GROUP says otherwise.
     """
     groups = policy.user_groups
     own = frozenset(name for name in policy.user_rules if name not in groups and name != "default")
@@ -382,7 +382,7 @@ def user_rows(policy: Policy) -> Iterable[tuple[str, UserRule, Names, bool, bool
         return
     if not any(groups.get(name, Names(False)).is_all for name in policy.each_user_rules):
         yield "default", default, Names(True, placed), False, True
-    if policy.parameters.get("DEFAULT_LIMIT_IGNORE_USER_GROUP", "N").upper() not in ("Y", "YES"):
+    if not policy.default_limits_ignore_groups:
         for name in groups:
             if name not in policy.user_rules and name not in policy.each_user_rules:
                 yield name, default, groups[name], True, False

@@ -342,6 +342,7 @@ class Policy:
     pending_jobs: int | None = None  # MAX_PEND_JOBS of the cluster
     pending_slots: int | None = None
     retry_submit_s: float = 60.0  # SUB_TRY_INTERVAL
+    default_limits_ignore_groups: bool = False  # DEFAULT_LIMIT_IGNORE_USER_GROUP
     user_priority_max: int = 0  # MAX_USER_PRIORITY; 0: users have no say
     priority_step: int = 0  # JOB_PRIORITY_OVER_TIME: so much more ...
     priority_step_s: float = 0.0  # ... each time so long has passed

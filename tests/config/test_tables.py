@@ -115,6 +115,7 @@ PARAMETERS: dict[str, Case] = {
     "JOB_ACCEPT_INTERVAL": ("2", {"queue.accept_interval": 20.0}, ("x",)),
     "CLEAN_PERIOD": ("60", {"clean_period_s": 60.0}, ("0", "x")),
     "MAX_JOB_ARRAY_SIZE": number("max_array_size", "0"),
+    "DEFAULT_LIMIT_IGNORE_USER_GROUP": ("Y", {"default_limits_ignore_groups": True}, ("x",)),
     "JOB_DEP_LAST_SUB": ("1", {"requires_last_dependency": True}, ("x",)),
     "MAX_USER_PRIORITY": number("user_priority_max", "0"),
     "JOB_PRIORITY_OVER_TIME": ("2/15", {"priority_step": 2, "priority_step_s": 900.0}, ("2", "x/1", "1/0")),
