@@ -163,5 +163,5 @@ class Ceilings:
 
 def _lower(most: NDArray[np.float64] | None, left: NDArray[Any]) -> NDArray[np.float64]:
     """No more than what is left, and where a limit is exceeded nothing, which is enough for who needs nothing."""
-    some = np.maximum(left, 0.0)
-    return some if most is None else np.minimum(most, some)
+    some: NDArray[np.float64] = np.maximum(left, 0.0)
+    return np.minimum(some, np.inf if most is None else most)
