@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lavad.core.events import NewJob
+from lavad.core.policy import ComputeUnit, Names, Policy, Queue, Resource, ResourceInstance, ResourceKind
 from lavad.core.scheduling.advice import Advice, Counsel, advise, counsel, options
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
@@ -81,3 +82,62 @@ def test_a_job_that_only_has_to_wait_is_not(story: Story) -> None:
     """Full hosts are no reason to change anything."""
     story.run(a_job(10))
     assert hear(story, a_job(4, one_host=True)) == Counsel()
+
+
+def _a_site() -> Story:
+    """Two hosts of four slots, a rack each, with scratch that an elim reports: 20 now."""
+    scratch = Resource("scratch", ResourceKind.NUMERIC, interval_s=10)
+    lic = Resource("lic", ResourceKind.NUMERIC)
+    where = tuple(ResourceInstance("scratch", "", frozenset({name})) for name in ("n1", "n2"))
+    units = tuple(ComputeUnit(f"r{name}", "rack", Names(False, frozenset({name}))) for name in ("n1", "n2"))
+    policy = Policy(
+        queues=(Queue("normal", slot_reserve_s=600),),
+        resources={"scratch": scratch, "lic": lic},
+        resource_map=(*where, ResourceInstance("lic", "3", is_shared=True)),
+        compute_units=units,
+        compute_unit_types=("rack",),
+    )
+    story = a_cluster(a_host("n1", 4), a_host("n2", 4), policy=policy)
+    for row in range(2):
+        story.cluster.table.set_external(row, {"scratch": 20})
+    return story
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_hopeless"),
+    [
+        ({"rusage": "scratch=50"}, False),
+        ({"select": "scratch > 50"}, False),
+        ({"select": "scratch < 5 && maxslots > 2"}, False),
+        ({"select": "!(scratch > 5)"}, False),
+        ({"select": "r1m > 0.5 || lic > 7"}, False),
+        ({"select": "tmp > 100000"}, False),
+        ({"select": "mem > 7000"}, False),
+        ({"select": "lic > 2"}, False),
+        ({"select": "mem > 9000"}, True),
+        ({"select": "lic > 3"}, True),
+        ({"select": "scratch < 5 && maxslots > 9"}, True),
+        ({"rusage": "lic=4,scratch=1"}, True),
+    ],
+)
+def test_what_changes_by_itself_is_no_reason_for_never(asked: dict[str, Any], is_hopeless: bool) -> None:
+    """Values of an elim and load may be anything one day; of memory and licences there is never more than all."""
+    assert hear(_a_site(), a_job(**asked)).is_hopeless is is_hopeless
+
+
+def test_what_others_save_up_is_theirs_for_a_while_only() -> None:
+    """Free slots that are kept for a waiting job do not make another one hopeless."""
+    story = _a_site()
+    story.run(a_job(3, hosts=("n1",)))
+    story.submit(a_job(7))
+    story.plan()
+    assert story.cluster.claims
+    assert hear(story, a_job(4, cu="type=rack:maxcus=1", ptile=4)) == Counsel()
+    assert hear(story, a_job(5, cu="type=rack:maxcus=1")).is_hopeless
+
+
+def test_units_kept_for_one_job_are_free_on_idle_hosts() -> None:
+    """cu[excl] ends with its job."""
+    story = _a_site()
+    story.run(a_job(2, cu="type=rack:excl", exclusive=True))
+    assert not hear(story, a_job(8)).is_hopeless

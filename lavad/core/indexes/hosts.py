@@ -51,6 +51,7 @@ class HostTable:
         self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
         self.facts: list[HostFacts] = []
         self.facts_version = 0  # raised when any host's facts change: cached select masks are made anew
+        self.usable_version = 0  # raised when a host is opened or shut
         self._in_order: list[tuple[list[tuple[int, str]], int]] = []  # natural names and rows, as hosts are taken
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
         self._is_sorted = True  # rows happen to be in natural order of names
@@ -122,6 +123,22 @@ class HostTable:
         twin.site, twin.kept = self.site.copy(), self.kept.copy()
         twin.gpu_shared = {row: shared.copy() for row, shared in self.gpu_shared.items()}
         twin.watched = {}
+        return twin
+
+    def emptied(self) -> "HostTable":
+        """A copy with nothing on any host: jobs, claims and kept units are gone, and of all that elims report, and of
+        memory, there is as much as there may ever be. Which hosts are usable stays."""
+        twin, used = self.copy(), len(self.names)
+        twin.slots_free[:used] = self.slots_max[:used]
+        twin.memory_free_mib[:used] = [facts.memory_mib for facts in self.facts]
+        twin.load[:used, _PLACES["mem"]] = np.inf  # so that free memory alone counts
+        twin.attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, Kept()
+        twin._gpu_held, twin._gpu_again, twin.gpu_shared, twin._cpus_held = [0] * used, {}, {}, {}
+        twin.site.empty()
+        twin.gpus_free[:used] = gpus = [facts.gpus for facts in self.facts]
+        twin.gpu_free = [(1 << count) - 1 for count in gpus]
+        twin._open, twin._is_open = self.usable.copy(), self.usable[:used].tolist()
+        twin.slots_open = self.slots_usable()
         return twin
 
     def cached(self, key: object, make: Callable[[], _T]) -> _T:
@@ -246,6 +263,8 @@ class HostTable:
         elif not usable and self.usable[row]:
             self.lost.add(row)
             self.shut.add(row)
+        if usable is not bool(self.usable[row]):
+            self.usable_version += 1
         self.usable[row] = usable
         self._set_open(row)
 

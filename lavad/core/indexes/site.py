@@ -16,6 +16,7 @@ from lavad.core.model import HostFacts
 from lavad.core.policy import Resource, ResourceInstance, ResourceKind
 
 PARTS = 1000  # amounts are in thousandths
+_PLENTY = 10**15  # more than anybody may ask for
 NOWHERE = -1
 _OF_FACTS = {"swp": "swap_mib", "tmp": "tmp_mib"}  # what hosts bring along and rusage can reserve
 
@@ -197,6 +198,13 @@ class Site:
             return None
         store.total = total
         return store
+
+    def empty(self) -> None:
+        """Nobody holds anything any more, and of what elims report there is plenty."""
+        for amounts in self._amounts.values():
+            for store in amounts.stores:
+                store.held = store.busy = 0
+                store.total = _PLENTY if self.is_dynamic(amounts.name) else store.total
 
     def is_dynamic(self, name: str) -> bool:
         """Is the value one that an elim reports?"""

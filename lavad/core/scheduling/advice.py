@@ -19,12 +19,12 @@ from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Request, RoleRequest
 from lavad.core.requirements import span
 from lavad.core.requirements.span import Span
+from lavad.core.scheduling.ever import choices_ever
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
 
 STEPS_MAX = 4096
 SPANS_MAX = 64
-ATTEMPTS_A_PIECE = 1000
 
 
 class Change(Enum):
@@ -68,8 +68,10 @@ def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Counsel
     """What would help: now, or where nothing would help now and nothing ever will as it is, in general."""
     if place(Room(cluster.table), request) is not None:
         return Counsel()
-    idle = yield from idle_hosts(cluster)
-    is_hopeless = place(Room(idle), request) is None
+    yield
+    idle = idle_hosts(cluster)
+    is_hopeless = not choices_ever(idle, request)
+    yield
     now = yield from advise(cluster.table, request)
     if now or not is_hopeless:
         return Counsel(tuple(now), is_hopeless)
@@ -77,15 +79,9 @@ def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Counsel
     return Counsel(tuple(ever), is_hopeless=True, is_for_later=True)
 
 
-def idle_hosts(cluster: Cluster) -> Generator[None, None, HostTable]:
+def idle_hosts(cluster: Cluster) -> HostTable:
     """The hosts as if all were up, open and free."""
-    table = cluster.table.copy()
-    for number, attempt in enumerate(list(cluster.attempts.values())):
-        if number % ATTEMPTS_A_PIECE == ATTEMPTS_A_PIECE - 1:
-            yield
-        for share in attempt.booked:
-            if share.host in attempt.unreleased:
-                table.give_back(table.rows[share.host], share, attempt.takes_whole_hosts)
+    table = cluster.table.emptied()
     for row, facts in enumerate(table.facts):
         table.set_usable(row, facts.server)
     return table

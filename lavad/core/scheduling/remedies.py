@@ -63,7 +63,7 @@ def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float
     elsewhere = _to_another_queue(cluster, record) if request.queue_hosts is not None else []
     typed = [(one, as_typed(cluster, record.shared, one)) for one in said.changes]
     if said.is_for_later:
-        idle = yield from idle_hosts(cluster)
+        idle = idle_hosts(cluster)
         changes = [(one, made) for one, made in typed if made is not None and place(Room(idle), made) is not None]
     else:
         changes = [(one, made) for one, made in typed if made and _may_start(cluster, record.shared, made, now)]

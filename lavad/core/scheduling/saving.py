@@ -11,11 +11,12 @@ from lavad.core.cluster import Cluster
 from lavad.core.headroom import Ceilings
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import BucketKey
-from lavad.core.model import Allocation, HostShare, Request, RoleRequest
+from lavad.core.model import Allocation, Alternative, HostShare, Request, RoleRequest
 from lavad.core.plan import Saving, Start
 from lavad.core.policy import Queue
 from lavad.core.reserved import Slots
 from lavad.core.scheduling.capped import place_capped
+from lavad.core.scheduling.ever import choices_ever
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
@@ -35,7 +36,11 @@ def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
     key = cursor.key
     queue, job = cluster.policy.by_name[key.queue], (cursor.job, cursor.index)
     saved = cluster.claims.get(job)
-    if saved is None and (cluster.rests.get(job, 0.0) > now or _is_hopeless(cluster, key.request)):
+    if saved is None and cluster.rests.get(job, 0.0) > now:
+        return None
+    waited_s = now - cluster.jobs[cursor.job].submitted_at if key.request.alternatives else 0.0
+    choice = _choice(cluster.table, key.request, waited_s)
+    if choice is None:
         return None
     table = cluster.table.copy()
     for share in saved.allocation if saved is not None else ():
@@ -45,18 +50,24 @@ def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
         mine = saved.allocation if saved is not None else ()
         most = Withheld(cluster, now).most(key.request, key.queue, cursor.run_limit_s, mine)
     room = Room(table)
-    allocation = place(room, key.request) if most is None else place_capped(room, Ceilings(most), key.request)
+    if most is None:
+        allocation = place(room, key.request, waited_s)
+    else:
+        allocation = place_capped(room, Ceilings(most), key.request, waited_s)
     if allocation is not None:
         return Start(*job, allocation, FROM_SAVINGS)
-    more = _all_free(table, key.request, queue, most)
+    more = _all_free(table, key.request, choice, queue, most)
     if _size(more) <= (_size(saved.allocation) if saved is not None else (0, 0)):
         return None
     return Saving(*job, more, saved.until if saved is not None else now + queue.slot_reserve_s)
 
 
-def _is_hopeless(cluster: Cluster, request: Request) -> bool:
-    """All hosts together, idle, have too few slots: what it saved would only be kept from others."""
-    return request.slots_min > cluster.table.slots_usable()
+def _choice(table: HostTable, request: Request, waited_s: float) -> Alternative | None:
+    """The first alternative that holds already and has a place where usable hosts are idle; None: what the job saved
+    would only be kept from others."""
+    key = ("ever", request, table.usable_version)
+    choices = table.cached(key, lambda: choices_ever(table.emptied(), request))
+    return next((one for one in choices if waited_s >= one.delay_s), None)
 
 
 def _size(allocation: Allocation) -> tuple[int, int]:
@@ -64,10 +75,10 @@ def _size(allocation: Allocation) -> tuple[int, int]:
     return sum(share.slots for share in allocation), sum(share.memory_mib for share in allocation)
 
 
-def _all_free(table: HostTable, request: Request, queue: Queue, most: Slots | None) -> Allocation:
+def _all_free(table: HostTable, request: Request, choice: Alternative, queue: Queue, most: Slots | None) -> Allocation:
     """Free slots on hosts that could take part of the job, as many as it needs; first where its memory is free."""
-    left, found = request.slots_min, {}
-    for role in request.roles:
+    left, found = sum(role.tasks_min * role.slots_per_task for role in choice.roles), {}
+    for role in choice.roles:
         memory_mib = 0 if queue.reserves_memory else role.memory_mib  # what is not free yet may be kept when it is
         one_task = replace(
             role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0, memory_mib=memory_mib
