@@ -295,6 +295,8 @@ def no_agent(path: str, error: OSError) -> str:
 
 
 def sentence(text: str) -> str:
-    """A message from elsewhere as one sentence on one line."""
+    """A message from elsewhere as one sentence on one line. A name that it begins with (``x: No such queue``) stays."""
     text = " ".join(text.split()) or "The request failed"
-    return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    first = text.partition(" ")[0]
+    begin = text[0] if first.endswith(":") else text[0].upper()
+    return begin + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

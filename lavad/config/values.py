@@ -17,7 +17,7 @@ MEMORY_MAX_MIB = 1 << 40
 _UNITS_KIB = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30, "P": 1 << 40, "E": 1 << 50, "Z": 1 << 60}
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGTPEZ]?)B?$", re.IGNORECASE)
 _TIME = re.compile(r"(?:(\d{1,7}):)?(\d{1,7})(?:/(\S+))?$")
-_MOMENT = re.compile(r"(?:([0-7]):)?(\d{1,2})(?::(\d{2}))?$")
+_MOMENT = re.compile(r"(?:([0-7]):)?(\d{1,2})(?::(\d{1,2}))?$")
 _SIGNAL_OR_COMMAND = re.compile(r"(SUSPEND|RESUME|TERMINATE)\s*\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\s*", re.IGNORECASE)
 
 

@@ -20,10 +20,14 @@ def kept_type(request: Request) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _kept_type(request: Request) -> str | None:
+    return next((units.type for units in units_of(request) if units.exclusive), None)
+
+
+def units_of(request: Request) -> tuple[cu.Units, ...]:
+    """All that a job asks for about compute units, in any of its alternatives."""
     roles = (*request.roles, *(role for one in request.alternatives for role in one.roles))
     texts = (request.cu, *(one.cu for one in request.alternatives), *(role.cu for role in roles))
-    wanted = (cu.parse(text) for text in dict.fromkeys(texts) if text)
-    return next((units.type for units in wanted if units.exclusive), None)
+    return tuple(cu.parse(text) for text in dict.fromkeys(texts) if text)
 
 
 def unit_rows(table: HostTable, kind: str) -> list[list[int]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Asked, Caller
 from lavad.core.events import NewJob
-from lavad.core.keeping import kept_type
+from lavad.core.keeping import kept_type, units_of
 from lavad.core.model import Request, Shared
 from lavad.core.policy import ALL, Queue
 from lavad.core.reasons import NotNow, Refused
@@ -53,6 +53,7 @@ def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
         Refused: the queue takes no such job.
     """
     _check_kind(queue, shared.request)
+    _check_units(cluster.policy.compute_unit_types, shared.request)
     if queue.defaults.rlimits:
         _check_process_limits(queue, dict(asked.limits))
     shared = shared if shared.queue == queue.name else _moved(cluster, shared, queue, asked)
@@ -142,6 +143,13 @@ def _check_kind(queue: Queue, request: Request) -> None:
         raise Refused(f"{queue.name}: Queue only accepts interactive jobs")
     if (request.exclusive or kept_type(request) is not None) and not queue.is_exclusive_allowed:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
+
+
+def _check_units(types: tuple[str, ...], request: Request) -> None:
+    for units in () if request.is_simple else units_of(request):
+        if units.type and units.type not in types:
+            known = f"the types are {' '.join(types)}" if types else "none is configured"
+            raise Refused(f"{units.type}: No such type of compute units; {known}")
 
 
 def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shared:
