@@ -19,6 +19,7 @@ from lavad.config.grammar import Cell, Complaint, Document, read
 from lavad.config.site import Entry, Fields, Site
 from lavad.core.policy import Policy, Queue
 
+MADE = "For jobs without -q."  # what the default queue is described by that no file configures
 LSB_FILES = ("lsb.params", "lsb.users", "lsb.hosts", "lsb.queues", "lsb.resources")
 # Files of LSF that have no counterpart: named when they are there, so that nobody thinks they count.
 UNREAD_FILES = {
@@ -182,6 +183,11 @@ class _Reader:
                 self.site.warn(Cell("", 0, str(path)), f"not read: {why}")
 
 
+def has_made_default(policy: Policy) -> bool:
+    """Is the default queue one that no file configures, beside those that files do?"""
+    return any(queue.name == policy.default_queue and queue.description == MADE for queue in policy.queues)
+
+
 def _choose_default(fields: Fields, rows: list[dict[str, Cell]], site: Site) -> None:
     """The default queue: as lsb.params says; where it says nothing LSF makes a queue named ``default``."""
     named = fields.get("default_queues", ())
@@ -193,7 +199,7 @@ def _choose_default(fields: Fields, rows: list[dict[str, Cell]], site: Site) -> 
         fields["default_queue"] = named[0]
     elif "queues" in fields:
         if queues.DEFAULT_QUEUE not in site.queue_names:
-            made = Queue(queues.DEFAULT_QUEUE, description="For jobs without -q.", is_exclusive_allowed=False)
+            made = Queue(queues.DEFAULT_QUEUE, description=MADE, is_exclusive_allowed=False)
             fields["queues"] = (*fields["queues"], made)
         fields["default_queue"] = queues.DEFAULT_QUEUE
 

@@ -16,16 +16,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
+from lavad.config.load import has_made_default
 from lavad.core.model import HostFacts
-from lavad.core.policy import JobOrder
+from lavad.core.policy import JobOrder, Policy
 from lavad.simulator import plain
 from lavad.simulator.output import WholeFile
 from lavad.simulator.plot import draw
+from lavad.simulator.possible import NothingLeftError, Possible
 from lavad.simulator.replay import Replay, StuckError
 from lavad.simulator.report import Ran, as_lines, figures, recorded
 from lavad.simulator.rules import POLICIES, rules, settings_of
 from lavad.simulator.swf import DIGITS_MAX, STDIN, TraceError, read_trace, shown
-from lavad.simulator.workload import HOSTS_MAX, Machine, Overrun, of_trace
+from lavad.simulator.workload import HOSTS_MAX, Machine, Overrun, Submission, of_trace
 from lavad.store.errors import StoreRefused
 from protos.conffile import ConfError
 
@@ -45,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             _replay_trace(arguments)
         return 0
-    except (TraceError, ConfError, StoreRefused, StuckError) as error:
+    except (TraceError, ConfError, StoreRefused, StuckError, NothingLeftError) as error:
         sys.stderr.write(f"lavactl simulate: {error}\n")
     except OSError as error:
         sys.stderr.write(f"lavactl simulate: {error.filename}: {error.strerror}\n")
@@ -129,6 +131,7 @@ def _replay_trace(arguments: argparse.Namespace) -> None:
     machine = Machine(int(arguments.hosts), slots) if arguments.hosts else Machine(1, trace.processors)
     submissions = of_trace(trace.jobs, policy, Overrun(arguments.overrun or "kill"))
     replay = Replay(submissions, machine.facts(), policy, arguments.policy in plain.QUEUES)
+    _tell_of_default(submissions, policy)
     with ExitStack() as stack:
         files = _Files(arguments, stack)
         ran, wall_s = _run(files, replay, trace.dropped, trace.lines)
@@ -137,6 +140,7 @@ def _replay_trace(arguments: argparse.Namespace) -> None:
 
 
 def _replay_past(arguments: argparse.Namespace) -> None:
+    from lavad.simulator.fitted import fitted
     from lavad.simulator.past import read_past, with_hosts  # databases take as long to import as a trace to replay
 
     settings = settings_of(arguments.from_history if arguments.from_history.parts else None, os.environ)
@@ -144,12 +148,31 @@ def _replay_past(arguments: argparse.Namespace) -> None:
     queue = policy.default_queue if arguments.policy in plain.QUEUES else None
     past = read_past(settings.database, arguments.limit, queue)
     hosts = with_hosts(past.hosts, arguments.hosts, arguments.slots) if arguments.hosts else past.hosts
-    replay, processors = Replay(past.submissions, hosts, policy, arguments.policy in plain.QUEUES), _processors(hosts)
+    submissions, notes = fitted(past.submissions, policy, hosts)
+    sys.stderr.write("".join(f"{note}\n" for note in notes))
+    _tell_of_default(submissions, policy)
+    replay, processors = Possible(submissions, hosts, policy, arguments.policy in plain.QUEUES), _processors(hosts)
     with ExitStack() as stack:
         files = _Files(arguments, stack)
         ran, wall_s = _run(files, replay, Counter(), len(past.ran))
+        if past.ran and not ran:
+            raise NothingLeftError("no job of this history could be replayed")
         _draw(arguments, files, ran, processors, f"{settings.cluster}, from its history")
     _tell(arguments, figures(ran, processors, wall_s) | recorded(past.ran, past.processors))
+
+
+def _tell_of_default(submissions: Sequence[Submission], policy: Policy) -> None:
+    """Queues that no job is in decide nothing: whoever compares them should know."""
+    queues = [one.command.job.shared.queue for one in submissions]
+    count = queues.count(policy.default_queue)
+    if not count or not has_made_default(policy):
+        return
+    who = "All jobs" if count == len(queues) else f"{count} of {len(queues)} submissions"
+    others = ", ".join(f"<{queue.name}>" for queue in policy.queues if queue.name != policy.default_queue)
+    sys.stderr.write(
+        f"{who} were submitted to queue <{policy.default_queue}>, which the files do not configure: they configure "
+        f"{others}; DEFAULT_QUEUE in lsb.params says which one jobs are for.\n"
+    )
 
 
 def _processors(hosts: Sequence[HostFacts]) -> int:
@@ -166,13 +189,15 @@ class _Files:
         )
 
 
-def _run(files: _Files, replay: Replay, dropped: Counter[str], lines: int) -> tuple[list[Ran], float]:
+def _run(files: _Files, replay: Replay | Possible, dropped: Counter[str], lines: int) -> tuple[list[Ran], float]:
     """What ran, and in how many seconds that was found out; the starts are written where that was asked for."""
     began = time.perf_counter()
     ran = replay.run()
     wall_s = time.perf_counter() - began
     for reason, count in (dropped + replay.refused).items():
         sys.stderr.write(f"dropped {count} of {lines} jobs: {reason}\n")
+    for note in replay.notes if isinstance(replay, Possible) else ():
+        sys.stderr.write(f"{note}\n")
     if not ran:
         sys.stderr.write("no job was left to replay: all figures are zero\n")
     if files.starts is not None:

@@ -19,12 +19,13 @@ from lavad.core import events as e
 from lavad.core.allocations import slots_of
 from lavad.core.apply import give_back_all
 from lavad.core.cluster import Cluster
+from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.limits import UNLIMITED
-from lavad.core.model import HostFacts, Key
+from lavad.core.model import FINAL, HostFacts, Key
 from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.policy import Policy
 from lavad.core.reasons import NotNow, Refused
-from lavad.core.records import ArrayRecord
+from lavad.core.records import ArrayRecord, Job
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.explain import explain
@@ -41,10 +42,18 @@ PATIENCE_S = 15 * 86_400.0  # windows come round every week: what has not starte
 STUCK_NAMED_MAX = 3  # jobs that a complaint names
 STOP_SIGNALS = (18, 19)  # CONT and STOP, which the events tell of
 KILLED = 9  # as an exit status
+IDLE_MIN = 10_000.0  # minutes without anybody at the keyboard
 
 
 class StuckError(Exception):
-    """Jobs are left that will never start; the message says how many, and why the first of them do not."""
+    """Jobs are left that will never start; the message says how many, and why the first of them do not.
+
+    ``places`` are those of their submissions, ``reason`` is why the first one does not start.
+    """
+
+    def __init__(self, message: str, places: Sequence[int], reason: str) -> None:
+        super().__init__(message)
+        self.places, self.reason = places, reason
 
 
 @dataclass(slots=True)
@@ -93,6 +102,7 @@ class Replay:
         self._last_change = now = arrivals[0].at if arrivals else 0.0
         for facts in self._hosts:
             step(self.cluster, c.AgentHello(facts, 1), now, has_agents=False)
+            self.cluster.observe_load(facts.name, _idle(facts))
         with seldom_collected():
             while (moment := self._next_moment(at, now)) is not None:
                 now = moment
@@ -108,21 +118,26 @@ class Replay:
                 self._schedule(now)
         left = self._left + sum(len(arrivals[place].runs) for _, place in self._put_off)
         if left:
-            raise StuckError(self._complaint(left, now))
+            raise self._complaint(left, now)
         ran = [self._ran[key] for key in sorted(self._ran)]
         if not self._began_at:
             return ran
         return [_later(one, self._began_at) for one in ran]
 
-    def _complaint(self, left: int, now: float) -> str:
+    def _complaint(self, left: int, now: float) -> StuckError:
         """How many jobs are left, and why the first of them can't start."""
-        told = list(islice(self._stuck(now), STUCK_NAMED_MAX))
+        stuck = list(islice(self._stuck(now), STUCK_NAMED_MAX))
+        told = [f"job {label}, of {slots} slots: {reason}" for label, slots, reason in stuck]
         more = f"; and {left - len(told)} more" if left > len(told) else ""
         noun = "job" if left == 1 else "jobs"
         reasons = f": {'; '.join(told)}{more}" if told else ""
-        return f"{left} {noun} can never start on this machine under this policy{reasons}"
+        message = f"{left} {noun} can never start on this machine under this policy{reasons}"
+        living = {self._places[number] for number, record in self.cluster.jobs.items() if _lives(record)}
+        places = sorted(living | {place for _, place in self._put_off})
+        return StuckError(message, places, stuck[0][2] if stuck else "it waits, or is stopped, for ever")
 
-    def _stuck(self, now: float) -> Iterator[str]:
+    def _stuck(self, now: float) -> Iterator[tuple[str, int, str]]:
+        """Name, slots and first reason of jobs that wait."""
         for number, record in self.cluster.jobs.items():
             for index in record.pending if isinstance(record, ArrayRecord) else (0,):
                 why = explain(self.cluster, record, index, now)
@@ -130,7 +145,7 @@ class Replay:
                     name = self._submissions[self._places[number]].number
                     label = f"{name}[{index}]" if index else str(name)
                     advice = f" ({why[0].advice})" if why[0].advice else ""
-                    yield f"job {label}, of {record.shared.request.slots_min} slots: {why[0].text}{advice}"
+                    yield label, record.shared.request.slots_min, f"{why[0].text}{advice}"
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -288,6 +303,17 @@ def _from_zero(submissions: Sequence[Submission]) -> tuple[Sequence[Submission],
 
 def _later(ran: Ran, seconds: float) -> Ran:
     return ran._replace(submit_s=ran.submit_s + seconds, start_s=ran.start_s + seconds)
+
+
+def _idle(facts: HostFacts) -> list[float]:
+    """Load indices of a host on which nothing but jobs runs: all of its memory, swap and /tmp, and no user for long."""
+    sizes = {"tmp": facts.tmp_mib, "swp": facts.swap_mib, "mem": facts.memory_mib, "it": IDLE_MIN}
+    return [sizes.get(index, 0.0) for index in LOAD_INDICES]
+
+
+def _lives(record: Job | ArrayRecord) -> bool:
+    """Has it, or any element of it, not ended?"""
+    return not record.is_over if isinstance(record, ArrayRecord) else record.state not in FINAL
 
 
 def _follows_clock(policy: Policy) -> bool:
