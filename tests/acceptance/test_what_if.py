@@ -21,7 +21,7 @@ def figures(cluster: Cluster, *options: str) -> dict[str, float]:
 def test_the_past_under_other_rules(tmp_path: Path) -> None:
     """Half-second jobs on two slots, some of them of an array that runs one at a time, and one that waits for it."""
     with a_cluster(tmp_path / "cluster", 1, 2) as cluster:
-        singles = [cluster.submit("-n", "2", "-W", "1", "sleep", "0.5") for _ in range(3)]
+        singles = [cluster.submit("-n", "2", "-W", "1", "-R", "select[mem>1]", "sleep", "0.5") for _ in range(3)]
         array = cluster.submit("-J", "a[1-3]%1", "-W", "1", "sleep", "0.5")
         last = cluster.submit("-K", "-w", f"ended({array})", "true")
 
@@ -42,4 +42,5 @@ def test_the_past_under_other_rules(tmp_path: Path) -> None:
         assert figures(cluster, "--conf", str(other))["jobs_kept"] == 7
         (other / "lsb.queues").write_text("Begin Queue\nQUEUE_NAME = long\nEnd Queue\n")
         done = cluster.run("lavactl", "simulate", "--from-history", "--conf", str(other))
+        assert done.returncode == 1
         assert "dropped 7 of 7 jobs: normal: No such queue" in done.stderr
