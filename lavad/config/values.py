@@ -195,12 +195,12 @@ def job_controls(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def words(text: str, *known: str) -> frozenset[str]:
-    """Words of a fixed set, in capitals."""
-    given = frozenset(text.upper().split())
-    unknown = sorted(given - set(known))
-    if unknown or not given:
+    """Words of a fixed set, in whatever case they are written; spelt as in the set."""
+    spelt = {word.lower(): word for word in known}
+    given = text.lower().split()
+    if not given or not spelt.keys() >= set(given):
         raise Wrong(f"expected some of {' '.join(known)}")
-    return given
+    return frozenset([spelt[word] for word in given])
 
 
 def gpu_requirement(text: str) -> str:
