@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from lavad.core.policy import HostRule, Names, Policy, Pool, Queue, Threshold
+from lavad.core.policy import ALL, HostRule, Names, Policy, Pool, Queue, Threshold
 from tests.transcripts import sharing
 
 NUMBERS = (
@@ -86,13 +86,17 @@ def _default(queues: tuple[Queue, ...]) -> str:
 
 
 def _pool(name: str, text: str) -> Pool:
-    """``ann,own:4,most:6,keeps``: whose it is, its guaranteed and largest number of slots, and if it lends nothing."""
+    """``ann,own:4,most:6,keeps,hosts:n1+n2``: whose it is, its guaranteed and largest number of slots, if it lends
+
+    nothing, and its hosts.
+    """
     user, *rest = text.split(",")
     said = dict(word.partition(":")[::2] for word in rest)
     amounts = {
         field: {"slots": float(said[key])} for key, field in (("own", "guaranteed"), ("most", "largest")) if key in said
     }
-    return Pool(name, users=Names(False, frozenset((user,))), lends="keeps" not in said, **amounts)
+    hosts = Names(False, frozenset(said["hosts"].split("+"))) if "hosts" in said else ALL
+    return Pool(name, users=Names(False, frozenset((user,))), hosts=hosts, lends="keeps" not in said, **amounts)
 
 
 def _own_hosts(text: str) -> dict[str, Any]:

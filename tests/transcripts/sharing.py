@@ -2,7 +2,8 @@
 
     queue=normal,30,user_slot_limit=2,shares=art:3/bio:1,robin    a queue (once one is named, the default ones are gone)
     user=ann,slots=2  group=art,slots=4  each=art,slots=1  host=n1,user_slots=1
-    limit=l1,slots=3,per_user    per_user, per_host, users:ann+bob, queues:q, projects:p, hosts:n1+n2
+    limit=l1,slots=3,per_user    per_user, per_host, users:ann+bob, queues:q, projects:p, hosts:n1+n2,
+                                 resource=lic:1
 
 The users are ann, bob and cel; ann and bob are the group art, cel is bio.
 """
@@ -57,7 +58,10 @@ def _limit(values: dict[str, Any], name: str, *rules: str) -> None:
     for rule in rules:
         word, _, number = rule.partition("=")
         who, _, names = rule.partition(":")
-        if number:
+        if word == "resource":
+            name_of, _, amount = number.partition(":")
+            chosen["resources"] = (*chosen.get("resources", ()), (name_of, float(amount)))
+        elif number:
             chosen[word] = float(number) if word == "slots_per_processor" else int(number)
         else:
             chosen[who] = Names(False, frozenset(names.split("+"))) if names else Names()

@@ -105,7 +105,7 @@ def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Deci
     decision = Decision(reply=0)
     for start in starts:
         claim = cluster.claims.get((start.job, start.index))
-        if claim is None or why_void(cluster, claim) or not is_cleared(cluster, claim):
+        if claim is None or why_void(cluster, claim, now) or not is_cleared(cluster, claim):
             decision.reply += 1
             continue
         decision.events.append(dispatch(cluster, start, now))
@@ -130,7 +130,7 @@ def overdue_claims(cluster: Cluster, now: float) -> list[e.Event]:
     """Claims whose room was not cleared in time, or that are good for nothing."""
     found: list[e.Event] = []
     for claim in cluster.claims.values():
-        why = why_void(cluster, claim) or (_too_late(claim) if claim.until <= now else "")
+        why = why_void(cluster, claim, now) or (_too_late(claim) if claim.until <= now else "")
         if why:
             found.append(e.ClaimDropped(now, claim.job, claim.index, why))
     return found

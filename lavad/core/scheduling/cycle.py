@@ -354,7 +354,7 @@ def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan
     agenda.gather(cluster, now)
     if agenda.list_some(cluster, steps):
         return Plan((), False, steps)
-    ahead = agenda.takers.ahead(cluster)
+    ahead = agenda.takers.ahead(cluster, now)
     if ahead is not None:
         return ahead
     turns = easy.turns_of(cluster, agenda)

@@ -98,6 +98,8 @@ class Tenants:
             if other == number or attempt.takes_whole_hosts or not is_within_reach(self.cluster, attempt):
                 continue
             shares = shares_of(self.cluster, key)
+            if not self._is_among(number, shares):
+                continue
             if other == NOBODY or _is_within(surplus[other], self.pools.amounts(other, shares)):
                 yield Victim(key, Way.REQUEUE, shares)
 
@@ -106,7 +108,13 @@ class Tenants:
         resizable = self.cluster.resizable
         every = [(-one.started_at, one.slots, key) for key, one in resizable.items() if key in self.cluster.runners]
         others = [key for _, _, key in sorted(every) if self.pools.pool_of(key) != number]
-        return [key for key in others if is_within_reach(self.cluster, resizable[key])]
+        near = [key for key in others if self._is_among(number, resizable[key].allocation)]
+        return [key for key in near if is_within_reach(self.cluster, resizable[key])]
+
+    def _is_among(self, number: int, shares: Allocation) -> bool:
+        """Is any of it on the pool's hosts?"""
+        hosts = self.pools.pools[number].hosts
+        return any(share.host in hosts for share in shares)
 
     def leave_enough(self, number: int) -> Together:
         """Which sets of them may be ended together: every pool keeps its own."""

@@ -11,12 +11,15 @@ from enum import Enum
 from typing import NamedTuple
 
 from lavad.core.cluster import Cluster
+from lavad.core.eligibility import obstacle
 from lavad.core.headroom import Headroom
 from lavad.core.indexes.pending import BucketKey
+from lavad.core.limits import Consumer
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.plan import Drop, Plan, Saving, Shrink, Start, Takeover
 from lavad.core.records import ArrayRecord, Attempt, Claim, Job
 from lavad.core.rights import Source
+from lavad.core.scheduling.entitled import is_entitled_to, most_slots
 from lavad.core.scheduling.ousting import is_needed, oust
 from lavad.core.scheduling.preemption import Clearing, clear
 from lavad.core.scheduling.reclaim import Tenants
@@ -72,16 +75,19 @@ class Takers:
 
     # -- before all others -------------------------------------------------------------------------------------------
 
-    def ahead(self, cluster: Cluster) -> Plan | None:
-        """Starts of jobs whose room has been cleared; claims of jobs that no longer wait, or wait for a lost host."""
+    def ahead(self, cluster: Cluster, now: float) -> Plan | None:
+        """Starts of jobs whose room has been cleared; claims of jobs that no longer wait, wait for a lost host, or
+        have reached a limit since."""
         if not cluster.claims:
             return None
         drops = tuple(
-            Drop(one.job, one.index, why) for one in cluster.claims.values() if (why := why_void(cluster, one))
+            Drop(one.job, one.index, why) for one in cluster.claims.values() if (why := why_void(cluster, one, now))
         )
         if drops:
             return Plan((), False, drops=drops)
         cleared = [one for one in cluster.claims.values() if not one.is_partial and is_cleared(cluster, one)]
+        if cluster.limits:
+            cleared = cleared[:1]  # the next one is held against what this one uses
         starts = tuple(Start(one.job, one.index, one.allocation, one.reason) for one in cleared)
         return Plan((), False, claimed=starts) if starts else None
 
@@ -133,7 +139,7 @@ class Takers:
     ) -> Takeover | None:
         found = self._preempt(cluster, cursor, now)
         if found is None and tenants is not None:
-            found = _reclaim(cluster, cursor, tenants)
+            found = _reclaim(cluster, cursor, tenants, now)
         if found is not None and cluster.reserved and _is_set_apart(cluster, cursor, found, now):
             return None
         return found
@@ -150,6 +156,8 @@ class Takers:
         if found is None:
             return False
         if isinstance(found, Start):
+            if not _is_within_limits(cluster, cursor, found.allocation, now):
+                return False
             self.takeover = Takeover(found)
         else:
             self.saving = found
@@ -165,7 +173,7 @@ class Takers:
             self.retry_at = min(self.retry_at, due)
             return None
         clearing = self._clear(cluster, cursor, sources, now)
-        if clearing is None or not _is_within_limits(cluster, cursor.key, clearing.allocation, now):
+        if clearing is None or not _is_within_limits(cluster, cursor, clearing.allocation, now):
             return None
         return _takeover(cursor, clearing, _PREEMPTING)
 
@@ -187,28 +195,45 @@ class Takers:
         return clear(cluster, cursor.key.request, lenders, candidates(cluster, sources, now), elastic=elastic)
 
 
-def _is_within_limits(cluster: Cluster, key: BucketKey, allocation: Allocation, now: float) -> bool:
-    """Would the job stay within all limits there? What its victims use is not theirs any more, but still counts."""
+def _is_within_limits(cluster: Cluster, cursor: Cursor, allocation: Allocation, now: float) -> bool:
+    """Would the job stay within all limits there? What its victims use is not theirs any more, but still counts, and
+    so does what is being cleared for others."""
     if not cluster.limits:
         return True
-    consumer = cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
-    return Headroom(cluster.limits, cluster.table, now).refusing(consumer, allocation) is None
+    headroom = Headroom(cluster.limits, cluster.table, now)
+    for (job, index), claim in cluster.claims.items():
+        if (job, index) != (cursor.job, cursor.index) and not claim.is_partial:
+            headroom.take(_consumer_of(cluster, job), claim.allocation)
+    return headroom.refusing(_consumer_of(cluster, cursor.job), allocation) is None
+
+
+def _consumer_of(cluster: Cluster, job: int) -> Consumer:
+    shared = cluster.jobs[job].shared
+    return cluster.limits.consumer(shared.user, shared.queue, shared.project)
 
 
 def _queue_of(cluster: Cluster, key: Key) -> str:
     return cluster.jobs[key.job].shared.queue
 
 
-def _reclaim(cluster: Cluster, cursor: Cursor, tenants: Tenants) -> Takeover | None:
-    """Take back what others have borrowed, if the job stays within what is its pool's own."""
+def _reclaim(cluster: Cluster, cursor: Cursor, tenants: Tenants, now: float) -> Takeover | None:
+    """Take back what others have borrowed, if the job stays within what is its pool's own, and within all limits."""
     key = cursor.key
     if not tenants.is_owed(key):
         return None
     number = tenants.number_of(key)
     clearing = clear(
-        cluster, key.request, (), tenants.borrowers(number), tenants.leave_enough(number), tenants.elastic(number)
+        cluster,
+        key.request,
+        (),
+        tenants.borrowers(number),
+        tenants.leave_enough(number),
+        tenants.elastic(number),
+        most_slots(cluster, number),
     )
-    if clearing is None:
+    if clearing is None or not is_entitled_to(cluster, number, clearing):
+        return None
+    if not _is_within_limits(cluster, cursor, clearing.allocation, now):
         return None
     for_pool = f"reclaimed for pool {cluster.pools.pools[number].name} by"
     return _takeover(cursor, clearing, _Words("reclaiming", for_pool, for_pool))
@@ -308,13 +333,26 @@ def is_cleared(cluster: Cluster, claim: Claim) -> bool:
     return Ground(cluster, before=claim).holds(claim.allocation)
 
 
-def why_void(cluster: Cluster, claim: Claim) -> str:
+def why_void(cluster: Cluster, claim: Claim, now: float) -> str:
     """Why a claim is good for nothing; empty when it is not."""
     if not may_start(cluster, claim.job, claim.index):
         return "the job no longer waits"
     for share in claim.allocation:
         if not cluster.table.is_open(cluster.hosts[share.host].row):
             return f"{share.host} takes no jobs any more"
+    return "" if claim.is_partial else _why_not_now(cluster, claim, now)
+
+
+def _why_not_now(cluster: Cluster, claim: Claim, now: float) -> str:
+    """Why the job might not start there if it were its turn; others may have come first since its room was claimed."""
+    shared = cluster.jobs[claim.job].shared
+    kept_back = obstacle(cluster, cluster.policy.queue(shared.queue), shared.run_limit_s, shared.terminate_at, now)
+    if kept_back is not None:
+        return "its queue or its deadline keeps it from being started now"
+    if cluster.limits:
+        headroom = Headroom(cluster.limits, cluster.table, now)
+        if headroom.refusing(_consumer_of(cluster, claim.job), claim.allocation) is not None:
+            return "a limit has been reached since its room was claimed"
     return ""
 
 
