@@ -8,7 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.indexes.hosts import HostTable
-from lavad.core.limits import JOBS, MEMORY, SLOTS, Consumer, Counter, Limits, Rule, amount_of, least_of, shares_on
+from lavad.core.limits import (
+    DEVICES,
+    JOBS,
+    MEMORY,
+    SLOTS,
+    Consumer,
+    Counter,
+    Limits,
+    Rule,
+    amount_of,
+    least_of,
+    shares_on,
+)
 from lavad.core.model import Allocation, HostShare, Request
 
 _TINY = 1e-9  # amounts are sums of floats
@@ -145,14 +157,14 @@ class Ceilings:
         self.gpus: NDArray[np.float64] | None = None
 
     def lower(self, what: str, left: NDArray[Any]) -> None:
-        """No more than this of something."""
+        """No more than this of something; limits on resources of the site are held against the allocation found."""
         if what == SLOTS:
             self.slots = np.minimum(self.slots, left)
         elif what == JOBS:
             self.slots = np.where(left < 1 - _TINY, 0.0, self.slots)
         elif what == MEMORY:
             self.memory_mib = _lower(self.memory_mib, left)
-        else:
+        elif what in DEVICES:
             self.gpus = _lower(self.gpus, left)
 
     def slots_on(self, row: int, free: int) -> int:

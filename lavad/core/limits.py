@@ -21,6 +21,7 @@ from lavad.core.policy import ALL, Limit, Names, Policy, Queue, UserRule, Window
 from lavad.core.windows import is_open
 
 SLOTS, JOBS, MEMORY = "slots", "jobs", "mem"
+DEVICES = ("ngpus_physical", "ngpus", "gpu")  # what a limit on GPUs may call them
 _CONSUMERS_KEPT = 100_000
 UNLIMITED = float("inf")
 
@@ -299,7 +300,7 @@ def amount_of(rule: Rule, shares: Allocation) -> float:
 
 
 def _resource_of(share: HostShare, name: str) -> float:
-    if name in ("ngpus_physical", "ngpus", "gpu"):
+    if name in DEVICES:
         return float(len(share.gpus))
     return sum([one.amount for one in share.resources if one.name == name]) / PARTS
 
@@ -312,7 +313,7 @@ def least_of(rule: Rule, request: Request) -> float:
         return 1.0
     if rule.what == MEMORY:
         return sum(role.memory_mib for role in request.roles)
-    if rule.what in ("ngpus_physical", "ngpus", "gpu"):
+    if rule.what in DEVICES:
         return sum(role.gpus * (role.tasks_min if role.gpus_per_task else 1) for role in request.roles)
     return 0.0
 
