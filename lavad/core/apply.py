@@ -265,7 +265,7 @@ def _job_moved(cluster: "Cluster", event: e.JobMoved) -> None:
         cluster.pending.remove(record.shared, entry(cluster, record))
     record.position, record.aged_from = event.position, event.aged_from
     if is_listed:
-        cluster.pending.add(record.shared, entry(cluster, record))
+        cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord))
 
 
 def _pending_ended(cluster: "Cluster", event: e.PendingEnded) -> None:

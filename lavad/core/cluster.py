@@ -190,7 +190,7 @@ class Cluster:
             return
         terms.adopt(self, job)
         if job.may_start:
-            self.pending.add(job.shared, listed.entry(self, job))
+            self.pending.add(job.shared, listed.entry(self, job), False)
 
     def order_jobs(self) -> None:
         """All were adopted, in whatever order: lists go by their numbers, as if nothing had been restarted."""

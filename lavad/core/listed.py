@@ -30,6 +30,6 @@ def list_array(cluster: "Cluster", array: ArrayRecord) -> None:
 def list_job(cluster: "Cluster", job: Job) -> None:
     """Put a plain job into its bucket while it may start, else take it out."""
     if job.may_start:
-        cluster.pending.add(job.shared, entry(cluster, job))
+        cluster.pending.add(job.shared, entry(cluster, job), False)
     else:
         cluster.pending.remove(job.shared, entry(cluster, job))

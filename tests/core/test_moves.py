@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from lavad.core import commands as c
+from lavad.core.model import Key
 from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
@@ -72,3 +73,16 @@ def test_an_array_moves_as_a_whole() -> None:
     assert order(story) == [array, first]
     story.do(c.ResumeJob(story.target(held), ANN))
     assert order(story) == [held, array, first]
+
+
+def test_a_moved_array_starts_as_an_array() -> None:
+    """Its elements start, not the number 0 that only plain jobs have."""
+    story = a_cluster(a_host("n1", slots=2))
+    running, first = story.submit(a_job(slots=2)), story.submit(a_job(slots=2))
+    story.plan()
+    array = story.submit(a_job(array="1-3"))
+    story.move(array, 1, ROOT)
+    story.do(c.KillJob(story.target(running), ROOT))
+    story.released("n1", story.key(running))
+    story.plan()
+    assert [key for key in story.cluster.attempts if key.job in (first, array)] == [Key(array, 1, 1), Key(array, 2, 1)]

@@ -113,7 +113,7 @@ class Bucket:
         """The entry with that number, from 0, in scheduling order."""
         return self._entries[self._head + number]
 
-    def add(self, entry: Entry, is_array: bool = False) -> None:
+    def add(self, entry: Entry, is_array: bool) -> None:
         if is_array:
             self.arrays = {*self.arrays, entry.job} if isinstance(self.arrays, frozenset) else self.arrays
             self.arrays.add(entry.job)
@@ -218,7 +218,7 @@ class PendingIndex:
             newest = self._keys.get(newest.kind)
         return newest
 
-    def add(self, shared: Shared, entry: Entry, is_array: bool = False) -> None:
+    def add(self, shared: Shared, entry: Entry, is_array: bool) -> None:
         """A job or array may start from now on."""
         key = self.key_of(shared)
         if key is None:
