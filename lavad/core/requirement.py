@@ -7,7 +7,6 @@ several -R options come joined by blanks: conditions are and-ed, reservations un
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -297,12 +296,3 @@ def select_mask(text: str, table: HostTable) -> NDArray[np.bool_]:
     if not text.strip():
         return np.ones(len(table), dtype=bool)
     return select.Selection(text, vocabulary=Vocabulary(table.site.resources, is_open=True)).truth(table)
-
-
-def compile_select(text: str, at: int = 0) -> Any:
-    """A select expression, checked.
-
-    Raises:
-        Refused: bad syntax, with the character.
-    """
-    return select.Selection(text, at)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lavad.core import commands as c
 from lavad.core.events import NewJob
 from lavad.core.model import Request, RoleRequest, Shared, pack_text
-from lavad.core.reasons import NotNow, Refused
 from lavad.core.reservations import AdvanceReservation, Kind, Times
 from lavad.simulator.fleet import Behaviour
 from lavad.simulator.world import World
@@ -43,11 +42,13 @@ class Bookers:
             name, Kind.USER, (USER,), (), times, is_open=rng.random() < 0.5, suspends=rng.random() < 0.7
         )
         slots = rng.choice((1, 2, 4))
-        self._ask(c.AddReservation(wanted, slots, (), "", ROOT))
+        self.world.master.ask(c.AddReservation(wanted, slots, (), "", ROOT))
         for one in range(rng.choice((1, 2))):
             self._submit(f"in-{number}-{one}", Request((RoleRequest(1, slots),), reservation=name))
         if rng.random() < 0.2:
-            self.world.after(rng.uniform(5, 60), lambda: self._ask(c.RemoveReservation(name, ROOT, is_forced=True)))
+            self.world.after(
+                rng.uniform(5, 60), lambda: self.world.master.ask(c.RemoveReservation(name, ROOT, is_forced=True))
+            )
 
     def _follow(self, number: int) -> None:
         """A job that waits for the end of another one."""
@@ -69,18 +70,11 @@ class Bookers:
         cluster = self.world.master.cluster
         names = list(cluster.reserved.by_name)
         for name in names:
-            self._ask(c.RemoveReservation(name, ROOT, is_forced=True))
+            self.world.master.ask(c.RemoveReservation(name, ROOT, is_forced=True))
         waiting = [bucket.head().job for bucket in cluster.pending.buckets.values() if bucket.key.reservation]
         for job in waiting:
             self.users.kill(job)
         return bool(names or waiting)
-
-    def _ask(self, command: c.Command) -> None:
-        if self.world.master.is_up:
-            try:
-                self.world.master.execute(command, lambda _: None)
-            except (Refused, NotNow):
-                return
 
 
 def _request_id(name: str) -> bytes:

@@ -6,7 +6,6 @@ from random import Random
 
 from lavad.core import commands as c
 from lavad.core.policy import HostRule, JobOrder, Policy
-from lavad.core.reasons import NotNow, Refused
 from lavad.simulator.world import World
 
 ROOT = c.Caller("root", 0, True)
@@ -53,26 +52,19 @@ class Rulers:
         policy = self.files
         for variant in self.rng.sample(VARIANTS, self.rng.randint(0, 2)):
             policy = variant(policy)
-        self._ask(c.Reconfigure(policy))
+        self.world.master.ask(c.Reconfigure(policy))
 
     def _rule(self) -> None:
         queue = self.rng.choice(self.world.master.cluster.policy.queues).name
-        self._ask(c.RuleQueue(queue, self.rng.choice(tuple(c.QueueAction)), ROOT, "for a while"))
+        self.world.master.ask(c.RuleQueue(queue, self.rng.choice(tuple(c.QueueAction)), ROOT, "for a while"))
 
     def settle(self) -> bool:
         """The files as they were, every queue open and active. True when they were not, so that jobs may start now."""
         cluster = self.world.master.cluster
         if cluster.configured == self.files and cluster.policy == self.files:
             return False
-        self._ask(c.Reconfigure(self.files))
+        self.world.master.ask(c.Reconfigure(self.files))
         for queue in self.files.queues:
-            self._ask(c.RuleQueue(queue.name, c.QueueAction.OPEN, ROOT))
-            self._ask(c.RuleQueue(queue.name, c.QueueAction.ACTIVATE, ROOT))
+            self.world.master.ask(c.RuleQueue(queue.name, c.QueueAction.OPEN, ROOT))
+            self.world.master.ask(c.RuleQueue(queue.name, c.QueueAction.ACTIVATE, ROOT))
         return True
-
-    def _ask(self, command: c.Command) -> None:
-        if self.world.master.is_up:
-            try:
-                self.world.master.execute(command, lambda _: None)
-            except (Refused, NotNow):
-                return

@@ -4,7 +4,6 @@ A user repeats a request until it is answered. In the end everything is healed, 
 have ended and every host must be empty.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.model import SUSPENDED, JobState, Launch, Request, RoleRequest, Shared, pack_text
 from lavad.core.ranges import Ranges
-from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.room import Room
@@ -122,17 +120,10 @@ class Users:
                 self.world.after(self.rng.uniform(0, 30), attempt)  # a late repetition changes nothing
 
         def attempt() -> None:
-            self._ask(c.SubmitJob(job, c.Caller(job.shared.user, job.shared.uid)), answer)
+            self.world.master.ask(c.SubmitJob(job, c.Caller(job.shared.user, job.shared.uid)), answer)
             self.world.after(ANSWER_TIMEOUT_S, lambda: None if answered else attempt())
 
         attempt()
-
-    def _ask(self, command: c.Command, answer: Callable[[Any], None]) -> None:
-        if self.world.master.is_up:
-            try:
-                self.world.master.execute(command, answer)
-            except (Refused, NotNow):
-                return
 
     # -- disturbing --------------------------------------------------------------------------------------------------
 
@@ -151,10 +142,10 @@ class Users:
         elif what == "signal9":
             self._kill(c.SignalJob(target, 9, ROOT), job, index)
         elif what == "stop":
-            self._ask(c.StopJob(target, ROOT), lambda _: None)
+            self.world.master.ask(c.StopJob(target, ROOT))
             self._resume_later(target)
         elif what == "usr1":
-            self._ask(c.SignalJob(target, 10, ROOT), lambda _: None)
+            self.world.master.ask(c.SignalJob(target, 10, ROOT))
         elif what == "force":
             self._force(target, job, index)
         elif what in ("less", "more"):
@@ -165,7 +156,9 @@ class Users:
     def _kill(self, command: c.Command, job: int, index: int) -> None:
         cluster, killed = self.world.master.cluster, self.world.history.killed
         elements = self.world.history.elements[job] if index < 0 else (index,)
-        self._ask(command, lambda _: killed.extend((job, one, _attempts_of(cluster, job, one)) for one in elements))
+        self.world.master.ask(
+            command, lambda _: killed.extend((job, one, _attempts_of(cluster, job, one)) for one in elements)
+        )
 
     def kill(self, job: int) -> None:
         """End a job that nobody needs any more."""
@@ -185,17 +178,17 @@ class Users:
         target = c.Target(key.job)
         if what == "less":
             last = attempt.allocation[-1].host
-            self._ask(c.ShrinkJob(target, self.rng.choice(("all", last, f"1*{last}")), ROOT), lambda _: None)
+            self.world.master.ask(c.ShrinkJob(target, self.rng.choice(("all", last, f"1*{last}")), ROOT))
         else:
-            self._ask(c.WishSize(target, cluster.jobs[key.job].shared.request.slots_max, ROOT), lambda _: None)
+            self.world.master.ask(c.WishSize(target, cluster.jobs[key.job].shared.request.slots_max, ROOT))
 
     def _resume_later(self, target: c.Target) -> None:
-        self.world.after(self.rng.uniform(0.0, 20), lambda: self._ask(c.ResumeJob(target, ROOT), lambda _: None))
+        self.world.after(self.rng.uniform(0.0, 20), lambda: self.world.master.ask(c.ResumeJob(target, ROOT)))
 
     def _close_a_host(self) -> None:
         name = self.rng.choice(sorted(self.world.hosts))
-        self._ask(c.CloseHost(name, ROOT), lambda _: None)
-        self.world.after(self.rng.uniform(1, 30), lambda: self._ask(c.OpenHost(name, ROOT), lambda _: None))
+        self.world.master.ask(c.CloseHost(name, ROOT))
+        self.world.after(self.rng.uniform(1, 30), lambda: self.world.master.ask(c.OpenHost(name, ROOT)))
 
     def resume_everything(self) -> None:
         """No job is left stopped, no host closed."""
@@ -204,10 +197,10 @@ class Users:
             jobs = list(record.live.values()) if isinstance(record, ArrayRecord) else [record]
             waits = record.held if isinstance(record, ArrayRecord) else record.state is JobState.PSUSP
             if waits or any(job.state in SUSPENDED for job in jobs):
-                self._ask(c.ResumeJob(c.Target(record.id), ROOT), lambda _: None)
+                self.world.master.ask(c.ResumeJob(c.Target(record.id), ROOT))
         for name, host in cluster.hosts.items():
             if host.closed_by:
-                self._ask(c.OpenHost(name, ROOT), lambda _: None)
+                self.world.master.ask(c.OpenHost(name, ROOT))
 
     def give_up_impossible(self) -> None:
         """Nothing runs any more: what waits asks for more than the cluster has, or has been forgotten.

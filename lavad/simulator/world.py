@@ -10,6 +10,7 @@ import hashlib
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from random import Random
@@ -24,6 +25,7 @@ from lavad.core.model import FINAL, HostFacts, JobState, Key
 from lavad.core.orders import Order
 from lavad.core.plan import Plan, Start
 from lavad.core.policy import Names, Policy, Pool
+from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord, JobEnd
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
@@ -144,6 +146,12 @@ class Master:
         """
         outcome = self._step(command)
         self._commit(outcome, lambda: reply(outcome.reply))
+
+    def ask(self, command: c.Command, reply: Callable[[Any], None] = lambda _: None) -> None:
+        """One command of somebody who lets it be when it is refused, or the master is down."""
+        if self.is_up:
+            with suppress(Refused, NotNow):
+                self.execute(command, reply)
 
     def post(self, commands: Iterable[c.Command]) -> None:
         """Commands whose replies nobody waits for, as one batch."""

@@ -34,7 +34,8 @@ def test_a_promise_holds_its_slots_for_its_time() -> None:
     profile.take(20, 10, 7)
     assert profile.earliest(3, 10) == NOW
     assert profile.earliest(3, 11) == 30
-    assert (profile.free_at(15), profile.free_at(25), profile.free_at(30)) == (3, 0, 7)
+    assert (profile.free_until(20), profile.free_until(21)) == (3, 0)
+    assert (profile.earliest(1, 11), profile.earliest(7, 11), profile.earliest(8, 11)) == (30, 30, NEVER)
 
 
 def test_free_until_is_the_least_on_the_way() -> None:
@@ -73,7 +74,7 @@ def earliest_hole(slots: int, duration: int, given_back: list[tuple[float, int]]
 @settings(max_examples=300, deadline=None)
 @given(ends, wanted)
 def test_promises_are_those_of_the_twin(given_back: list[tuple[float, int]], jobs: list[tuple[int, int]]) -> None:
-    """Each job gets the earliest hole behind those before it."""
+    """Each job gets the earliest hole behind those before it, and what is free till then is what they leave."""
     profile, promised = a_profile(*given_back), list[Promise]()
     for slots, duration in jobs:
         start = profile.earliest(slots, duration)
@@ -81,5 +82,7 @@ def test_promises_are_those_of_the_twin(given_back: list[tuple[float, int]], job
         if start < NEVER:
             profile.take(start, duration, slots)
             promised.append((start, start + duration, slots))
+    least = FREE
     for at in range(int(NOW), 100):
-        assert profile.free_at(at) == free_then(at, given_back, promised)
+        least = min(least, free_then(at, given_back, promised))
+        assert profile.free_until(at + 1) == least

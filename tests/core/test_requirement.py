@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.reasons import Refused
-from lavad.core.requirement import compile_select, parse, select_mask
+from lavad.core.requirement import parse, select_mask
 from lavad.core.requirements.rusage import PARTS
 from lavad.core.requirements.span import Span
 from tests.builders import a_host
@@ -96,7 +96,7 @@ def test_an_error_names_the_character(text: str, character: int) -> None:
 def test_words_are_only_compared(text: str) -> None:
     """What can't be computed is refused at once, not found out by the scheduler."""
     with pytest.raises(Refused, match="words can only be compared"):
-        compile_select(text)
+        parse(f"select[{text}]")
 
 
 @given(st.text(st.sampled_from("abn0159 .,:=!<>&|+-*/()[]'\"_\tselectrusagespan"), max_size=80))

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -76,16 +77,17 @@ def filled(kind: type[lean.Message]) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries({}, optional=fields).map(lambda values: kind(**values))
 
 
-def assert_same(one: Any, other: RealMessage) -> None:
-    """Every field of the lean message has the real one's value."""
+def differences(one: Any, other: RealMessage, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Fields in which the lean message does not have the real one's value."""
     for name, (kind, repeated) in one.NAMES.items():
         mine, theirs = getattr(one, name), getattr(other, name)
-        pairs = list(zip(mine, theirs, strict=True)) if repeated else [(mine, theirs)]
-        for left, right in pairs:
-            if isinstance(kind, int):
-                assert left == right or (kind == lean.DOUBLE and math.isclose(left, right))
-            else:
-                assert_same(left, right)
+        if repeated and len(mine) != len(theirs):
+            yield path + name, mine, theirs
+        for left, right in zip(mine, theirs, strict=False) if repeated else [(mine, theirs)]:
+            if not isinstance(kind, int):
+                yield from differences(left, right, f"{path}{name}.")
+            elif left != right and not (kind == lean.DOUBLE and math.isclose(left, right)):
+                yield path + name, left, right
 
 
 @pytest.mark.slow
@@ -95,7 +97,7 @@ def assert_same(one: Any, other: RealMessage) -> None:
 def test_the_library_reads_what_is_written(name: str, data: st.DataObject) -> None:
     """Requests: encoded here, decoded by the master."""
     message = data.draw(filled(getattr(messages, name)))
-    assert_same(message, real(name).FromString(message.SerializeToString()))
+    assert list(differences(message, real(name).FromString(message.SerializeToString()))) == []
 
 
 @pytest.mark.slow
@@ -106,7 +108,7 @@ def test_what_the_library_writes_is_read(name: str, data: st.DataObject) -> None
     """Answers: encoded by the master, decoded here."""
     kind = getattr(messages, name)
     written = real(name).FromString(data.draw(filled(kind)).SerializeToString()).SerializeToString()
-    assert_same(kind.FromString(written), real(name).FromString(written))
+    assert list(differences(kind.FromString(written), real(name).FromString(written))) == []
 
 
 @given(st.binary(max_size=60))

@@ -1,10 +1,14 @@
 """PMI-1 as a pure conversation: what ranks ask, what they are told."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lavactl.pmi import Pmi, process_mapping, rank_environments
+
+ANSWER = re.compile(rb"cmd=[^\n]+ rc=-?\d+[^\n]*\n")
 
 
 def said(pmi: Pmi, rank: int, *lines: str) -> list[str]:
@@ -119,7 +123,8 @@ def test_a_rank_that_writes_no_lines_is_an_abort() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=60)), max_size=30))
 def test_nothing_a_rank_writes_breaks_the_server(pieces: list[tuple[int, bytes]]) -> None:
-    """Any bytes, from any rank."""
-    pmi = Pmi(["a", "b", "b"])
-    for rank, data in pieces:
-        pmi.hear(rank, b"cmd=" + data + b"\n")
+    """Any bytes, from any rank: what is answered is whole lines for ranks that exist, and the next rank is served."""
+    pmi = Pmi(["a", "b", "b", "c"])
+    answers = [answer for rank, data in pieces for answer in pmi.hear(rank, b"cmd=" + data + b"\n")]
+    assert [answer for rank, answer in answers if rank not in range(4) or not ANSWER.fullmatch(answer)] == []
+    assert said(pmi, 3, "cmd=get_universe_size") == ["cmd=universe_size rc=0 size=4"]

@@ -204,15 +204,16 @@ class Player:
 @given(st.integers(0, 10**6), st.sampled_from([1, 3, 100_000]))
 def test_so_it_is_with_shares_and_limits(seed: int, steps: int) -> None:
     """The same whatever the rules are: who waits for a limit or for the account's turn is woken in time."""
-    compare(Player(seed, with_rules=True), steps)
+    assert first_difference(Player(seed, with_rules=True), steps) is None
 
 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
+@example(4754)  # an array that was moved once counted as a plain job
 def test_so_it_is_with_reservations(seed: int) -> None:
     """Who holds a reservation is the same, too, where accounts take turns and limits come in between."""
-    compare(Player(seed, with_rules=True, with_backfill=True), 100_000)
+    assert first_difference(Player(seed, with_rules=True, with_backfill=True), 100_000) is None
 
 
 @pytest.mark.slow
@@ -221,7 +222,7 @@ def test_so_it_is_with_reservations(seed: int) -> None:
 @example(1, 1)  # a slice of one step once began with the same blocked bucket for ever
 def test_a_pass_over_changes_is_a_pass_over_everything(seed: int, steps: int) -> None:
     """After each change both start the same jobs on the same hosts, however the pass is sliced."""
-    compare(Player(seed), steps)
+    assert first_difference(Player(seed), steps) is None
 
 
 @pytest.mark.slow
@@ -256,12 +257,18 @@ def all_of(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def compare(player: Player, steps: int) -> None:
-    """Play, and compare after each thing that was done."""
-    for _ in range(25):
+def first_difference(player: Player, steps: int) -> tuple[int, Any, Any] | None:
+    """Play until a pass over changes plans something else than one over everything: after how many actions, and what.
+
+    None when they always plan the same.
+    """
+    for number in range(25):
         player.play()
         twin = copy.deepcopy(player.story)
         twin.agenda.look_at_everything(twin.cluster)
         story = player.story
-        assert whole_pass(story, story.agenda, steps) == whole_pass(twin, twin.agenda, 100_000)
+        short, whole = whole_pass(story, story.agenda, steps), whole_pass(twin, twin.agenda, 100_000)
+        if short != whole:
+            return number, short, whole
         invariants.check_within_limits(story.cluster, story.now)
+    return None

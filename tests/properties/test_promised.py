@@ -153,8 +153,8 @@ def promised(world: World, job: int, ahead: list[int]) -> float:
         alone.go_to(alone.next_end())
 
 
-def play(sizes: Hosts, wanted: list[Wanted], depth: int) -> None:
-    """Submit and run everything; each job that holds a reservation is held against what it was promised."""
+def first_delayed(sizes: Hosts, wanted: list[Wanted], depth: int) -> tuple[int, float] | None:
+    """Submit and run everything: the first job that starts later than it was promised, and when it was to start."""
     story = Story(*described(sizes), policy=rules(depth))
     world, bounds = World(story, {}), dict[int, float]()
     coming, at = [], story.now
@@ -168,7 +168,8 @@ def play(sizes: Hosts, wanted: list[Wanted], depth: int) -> None:
             story.submit(a_job(run_limit_s=one.minutes * MINUTE, **dict(one.asks)))
         world.plan()
         for job, bound in bounds.items():
-            assert world.started.get(job, story.now) <= bound, (job, bound - story.now)
+            if world.started.get(job, story.now) > bound:
+                return job, bound
         ahead: list[int] = []
         for job in world.waiting():
             if len(ahead) == depth:
@@ -176,13 +177,14 @@ def play(sizes: Hosts, wanted: list[Wanted], depth: int) -> None:
             start = promised(world, job, ahead)
             bounds[job] = min(bounds.get(job, NEVER), start)
             ahead.append(job)
+    return None
 
 
 @settings(max_examples=100, deadline=None)
 @given(hosts, jobs(kinds()))
 def test_the_first_that_waits_is_never_delayed(sizes: Hosts, wanted: list[Wanted]) -> None:
     """EASY: one job holds a reservation."""
-    play(sizes, wanted, 1)
+    assert first_delayed(sizes, wanted, 1) is None
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -191,11 +193,11 @@ def test_the_first_that_waits_is_never_delayed(sizes: Hosts, wanted: list[Wanted
 def test_whatever_all_wait_for(theme: str, data: st.DataObject) -> None:
     """Also where many small ones that fit beside a promise come at once."""
     sizes, asks = THEMES[theme]
-    play(sizes, data.draw(jobs(asks, 16)), 1)
+    assert first_delayed(sizes, data.draw(jobs(asks, 16)), 1) is None
 
 
 @settings(max_examples=100, deadline=None)
 @given(hosts, jobs(kinds()), st.integers(2, 4))
 def test_so_it_is_with_several(sizes: Hosts, wanted: list[Wanted], depth: int) -> None:
     """Conservative: each of them is promised what those before it leave."""
-    play(sizes, wanted, depth)
+    assert first_delayed(sizes, wanted, depth) is None

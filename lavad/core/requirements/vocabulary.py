@@ -17,8 +17,6 @@ STRINGS = frozenset({"type", "model", "hname", "status", "gpu_driver", *(f"gpu_m
 BOOLEANS = frozenset({"server", "linux", "gpu"})
 # Worse when larger, so the smallest goes first.
 INCREASING = frozenset({"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "login", "cpu"})
-# What these are changes while jobs are placed, so they are looked up anew each time.
-MOVING = frozenset({"slots", "mem"})
 RESERVABLE = frozenset({"mem", "swp", "swap", "tmp"})
 
 

@@ -6,7 +6,7 @@ with a hundred running jobs and with a hundred thousand.
 """
 
 import heapq
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 
 NEVER = float("inf")
@@ -99,9 +99,3 @@ class PoolProfile:
         self._times.append(time)
         self._frees.append(free)
         return True
-
-    def free_at(self, time: float) -> int:
-        """Slots free at that time."""
-        while self._times[-1] < time and self._grow():
-            pass
-        return self._frees[bisect_right(self._times, time) - 1]
