@@ -1,35 +1,30 @@
 """What each event does to the cluster: one function an event, and nothing decided here.
 
-Every change of a job's state passes ``lifecycle.check``; every host share is taken and given back in one place each.
+Every change of a job's state passes ``lifecycle.check``; host shares are taken and given back in ``booking`` alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lavad.core import (
     apply_claims,
     apply_hosts,
+    apply_modified,
     apply_reservations,
     apply_terms,
+    booking,
     charges,
-    keeping,
     lifecycle,
     resizing,
     terms,
 )
 from lavad.core import events as e
-from lavad.core.allocations import are_slots
-from lavad.core.listed import entry, list_array, list_job
+from lavad.core.listed import entry, list_array, list_job, waiting_counts
 from lavad.core.model import (
     BY_USER,
     FINAL,
     PREEMPTION,
-    Allocation,
-    HostShare,
     JobState,
-    Key,
-    Shared,
-    limits_of,
     serial_of,
 )
 from lavad.core.ranges import Ranges
@@ -56,76 +51,6 @@ def _move(cluster: "Cluster", job: Job, event: object, target: JobState) -> None
             job.array.counts[target] += 1
         if cluster.dependants:
             cluster.dependants.note(job.id, job.index, old, target)
-
-
-def take_share(cluster: "Cluster", attempt: Attempt, share: HostShare) -> None:
-    """Book one host share of an attempt."""
-    _take_shares(cluster, attempt, (share,))
-
-
-def _take_shares(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
-    record = cluster.jobs.get(attempt.key.job)
-    attempt.takes_whole_hosts = record is not None and record.shared.request.exclusive
-    key, hosts = attempt.key, cluster.hosts
-    for share in shares:
-        hosts[share.host].attempts[key] = share
-    rows = cluster.table.rows_of(shares)
-    attempt.holds_slots_only = attempt.holds_slots_only and are_slots(shares)
-    cluster.table.take_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
-    keeping.keep(cluster.table, attempt, rows, record.shared.request if record is not None else None)
-    cluster.easing.note(attempt, record.shared.request if record is not None else None)
-    if cluster.pools:
-        enter_in_pool(cluster, attempt, shares)
-
-
-def enter_in_pool(cluster: "Cluster", attempt: Attempt, shares: Iterable[HostShare]) -> None:
-    """Count shares of an attempt in the pool of its job."""
-    record = cluster.jobs.get(attempt.key.job)
-    if cluster.pools and record is not None:
-        number = cluster.pools.number_of(record.shared.user, record.shared.queue)
-        cluster.pools.take(attempt.key, number, shares)
-
-
-def give_back_all(cluster: "Cluster", key: Key) -> None:
-    """What the releases of all hosts that still hold a share of an attempt come to, at once."""
-    attempt = cluster.attempts[key]
-    names, attempt.unreleased = attempt.unreleased, frozenset()
-    cluster.touched.add(key)
-    shares, hosts = attempt.booked, cluster.hosts
-    if len(names) < len(shares):
-        shares = tuple([share for share in shares if share.host in names])
-    if key in cluster.easing:
-        for name in names:
-            cluster.easing.take_again(cluster.table, key, name)
-        cluster.easing.forget(key)
-    for share in shares:
-        del hosts[share.host].attempts[key]
-    rows = cluster.table.rows_of(shares)
-    cluster.table.give_back_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
-    keeping.let_go(cluster.table, attempt, rows)
-    if cluster.pools:
-        cluster.pools.give_back(key, shares, True)
-    if attempt.over:
-        cluster.attempts.pop(key)
-
-
-def _give_share_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> None:
-    attempt.unreleased -= {name}
-    if attempt.key in cluster.easing:
-        cluster.easing.take_again(cluster.table, attempt.key, name)
-        if not attempt.unreleased:
-            cluster.easing.forget(attempt.key)
-    cluster.touched.add(attempt.key)
-    host = cluster.hosts.get(name)
-    share = host.attempts.pop(attempt.key, None) if host else None
-    if host is not None and share is not None:
-        cluster.table.give_back(host.row, share, attempt.takes_whole_hosts)
-        keeping.let_go(cluster.table, attempt, (host.row,))
-        if cluster.pools:
-            cluster.pools.give_back(attempt.key, (share,), not attempt.unreleased)
-    resizing.host_left(cluster, attempt, name, at)
-    if not attempt.unreleased and attempt.over:
-        cluster.attempts.pop(attempt.key)
 
 
 def _leave_attempt(cluster: "Cluster", job: Job, at: float, cpu_s: float = 0.0) -> Attempt:
@@ -205,69 +130,6 @@ def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> 
     list_array(cluster, array)
 
 
-def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
-    record = cluster.jobs[event.job.id]
-    shared = terms.adapted(cluster, cluster.intern(event.job.shared), record.terms)
-    if shared.request.reservation != record.shared.request.reservation:
-        apply_reservations.move(cluster, record, shared.request.reservation)
-    waiting = isinstance(record, ArrayRecord) or record.state is S.PEND
-    cluster.pending.remove(record.shared, entry(cluster, record))
-    for state, count in _waiting_counts(record):
-        cluster.tally.add(record.shared, state, -count)
-        cluster.tally.add(shared, state, count)
-    cluster.names.remove(record.shared.uid, record.text, record.id)
-    if isinstance(record, Job):
-        charges.recharge(cluster, record, shared)
-        _change_limits(cluster, record, shared)
-    record.shared, record.text, record.priority = shared, event.job.text, event.job.priority
-    cluster.names.add(shared.uid, record.text, record.id)
-    terms.change(cluster, record, event.job, event.at)
-    if isinstance(record, ArrayRecord):
-        record.limit = event.job.array_limit
-        for job in record.live.values():
-            cluster.tally.add(job.shared, job.state, -1)
-            cluster.tally.add(shared, job.state)
-            charges.recharge(cluster, job, shared)
-            _change_limits(cluster, job, shared)
-            job.shared = shared
-            _change_runner(cluster, job)
-        list_array(cluster, record)
-    elif waiting:
-        list_job(cluster, record)
-    else:
-        _change_runner(cluster, record)
-
-
-def _change_limits(cluster: "Cluster", job: Job, shared: Shared) -> None:
-    """What holds hosts gets other limits, and may be expected to end at another time."""
-    if job.attempt is not None and limits_of(job.shared) != limits_of(shared):
-        job.attempt.limits_version += 1
-        cluster.touched.add(job.attempt.key)
-
-
-def _change_runner(cluster: "Cluster", job: Job) -> None:
-    """A job that holds hosts may belong to another queue now."""
-    if job.attempt is not None:
-        cluster.runners.discard(job.attempt)
-        note_running(cluster, job)
-
-
-def _waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
-    if isinstance(record, ArrayRecord):
-        return [(S.PEND, len(record.pending) + len(record.blocked)), (S.PSUSP, len(record.held))]
-    return [(record.state, 1)]
-
-
-def _job_moved(cluster: "Cluster", event: e.JobMoved) -> None:
-    record = cluster.jobs[event.job]
-    is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
-    if is_listed:
-        cluster.pending.remove(record.shared, entry(cluster, record))
-    record.position, record.aged_from = event.position, event.aged_from
-    if is_listed:
-        cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord))
-
-
 def _pending_ended(cluster: "Cluster", event: e.PendingEnded) -> None:
     record = cluster.jobs[event.job]
     if isinstance(record, Job):
@@ -337,7 +199,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     attempt.launch_due = event.at + cluster.policy.staging_timeout_s
     attempt.is_unconstrained = event.is_unconstrained
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
-    _take_shares(cluster, attempt, event.allocation)
+    booking.take(cluster, attempt, event.allocation)
     charges.charge(cluster, attempt, job.shared)
 
 
@@ -370,7 +232,7 @@ def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
     cluster.touched.add(event.key)
     attempt.started_at, attempt.pid = event.at, event.pid
     attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
-    note_running(cluster, job)
+    cluster.runners.note(job)
     resizing.note_resizable(cluster, job)
 
 
@@ -392,7 +254,7 @@ def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
 
 
 def _host_released(cluster: "Cluster", event: e.HostReleased) -> None:
-    _give_share_back(cluster, cluster.attempts[event.key], event.host, event.at)
+    booking.give_back(cluster, cluster.attempts[event.key], event.host, event.at)
 
 
 def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
@@ -425,12 +287,12 @@ def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
 def _bar(cluster: "Cluster", job: Job, host: str) -> None:
     """The job is not to come back to this host, which makes it another bucket's."""
     record = job.array or job
-    for state, count in _waiting_counts(record):
+    for state, count in waiting_counts(record):
         cluster.tally.add(record.shared, state, -count)
     if job.array is not None:
         cluster.pending.remove(record.shared, entry(cluster, record))
     terms.bar(cluster, record, host)
-    for state, count in _waiting_counts(record):
+    for state, count in waiting_counts(record):
         cluster.tally.add(record.shared, state, count)
     if job.array is not None:
         list_array(cluster, job.array)
@@ -451,7 +313,7 @@ def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
         attempt.lends, attempt.preemptions = event.lends, attempt.preemptions + 1
         cluster.lenders[event.key] = attempt
     cluster.touched.add(event.key)
-    note_running(cluster, job)
+    cluster.runners.note(job)
 
 
 def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
@@ -464,7 +326,7 @@ def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
     if attempt.lends and event.cause == PREEMPTION:
         _lend_no_more(cluster, attempt)
     cluster.touched.add(event.key)
-    note_running(cluster, job)
+    cluster.runners.note(job)
 
 
 def _note_for_return(job: Job, attempt: Attempt, at: float) -> None:
@@ -483,17 +345,6 @@ def _lend_no_more(cluster: "Cluster", attempt: Attempt) -> None:
     cluster.lenders.pop(attempt.key, None)
 
 
-def note_running(cluster: "Cluster", job: Job) -> None:
-    """Enter whether the job may be a victim as far as its state goes."""
-    attempt = job.attempt
-    if not cluster.runners.queues or attempt is None:
-        return
-    if job.state is S.RUN and not attempt.is_ending:
-        cluster.runners.add(job.shared.queue, attempt)
-    else:
-        cluster.runners.discard(attempt)
-
-
 def _job_signalled(cluster: "Cluster", event: e.JobSignalled) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, job.state)
@@ -501,7 +352,7 @@ def _job_signalled(cluster: "Cluster", event: e.JobSignalled) -> None:
     _note_signal(attempt, event.signal, event.reason, event.at)
     if event.reason:
         attempt.kill_reason = event.reason
-        note_running(cluster, job)
+        cluster.runners.note(job)
 
 
 def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
@@ -518,7 +369,7 @@ def _job_doomed(cluster: "Cluster", event: e.JobDoomed) -> None:
     attempt = cluster.attempts[event.key]
     attempt.doomed, attempt.again = event.reason, event.again
     attempt.held_again, attempt.excludes = event.hold, event.exclude_host
-    note_running(cluster, job)
+    cluster.runners.note(job)
 
 
 def _job_lost(cluster: "Cluster", event: e.JobLost) -> None:
@@ -526,7 +377,7 @@ def _job_lost(cluster: "Cluster", event: e.JobLost) -> None:
     job.resume_state = job.state
     _move(cluster, job, event, S.UNKWN)
     cluster.staging.pop(event.key)
-    note_running(cluster, job)
+    cluster.runners.note(job)
 
 
 def _job_found(cluster: "Cluster", event: e.JobFound) -> None:
@@ -534,7 +385,7 @@ def _job_found(cluster: "Cluster", event: e.JobFound) -> None:
     state = job.resume_state or S.RUN
     _move(cluster, job, event, state)
     job.resume_state = None
-    note_running(cluster, job)
+    cluster.runners.note(job)
     if state is S.STAGING:
         cluster.staging[event.key] = cluster.attempts[event.key]
 
@@ -573,8 +424,6 @@ def _finished_forgotten(cluster: "Cluster", event: e.FinishedForgotten) -> None:
 HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     **resizing.HANDLERS,
     e.JobSubmitted: _job_submitted,
-    e.JobModified: _job_modified,
-    e.JobMoved: _job_moved,
     e.PendingEnded: _pending_ended,
     e.PendingHeld: _pending_held,
     e.PendingFreed: _pending_freed,
@@ -595,6 +444,7 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.FinishedForgotten: _finished_forgotten,
     **apply_claims.HANDLERS,
     **apply_hosts.HANDLERS,
+    **apply_modified.HANDLERS,
     **apply_reservations.HANDLERS,
     **apply_terms.HANDLERS,
 }

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from lavad.core import charges, keeping, lifecycle, terms
 from lavad.core.allocations import are_slots
-from lavad.core.apply import element_for_dispatch, enter_in_pool
+from lavad.core.apply import element_for_dispatch
+from lavad.core.booking import enter_in_pool
 from lavad.core.events import AttemptDispatched, Event
 from lavad.core.listed import entry
 from lavad.core.model import HostShare, JobState

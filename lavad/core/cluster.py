@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lavad.core import apply, apply_claims, apply_starts, charges, listed, resizing, terms
+from lavad.core import apply, apply_claims, apply_starts, booking, charges, listed, resizing, terms
 from lavad.core.configured import as_configured
 from lavad.core.easing import Easing
 from lavad.core.events import Event
@@ -130,14 +130,14 @@ class Cluster:
         if self.rights.victims != self.runners.queues:
             self.runners = Runners(self.rights.victims)
             for job in self.live_jobs():
-                apply.note_running(self, job)
+                self.runners.note(job)
         self.load_rules = LoadRules(policy)
         for name in self.hosts:
             self._look_at_load(name)
         self.pools = Pools(policy)
         for attempt in self.attempts.values():
             held = [share for share in attempt.booked if share.host in attempt.unreleased]
-            apply.enter_in_pool(self, attempt, held)
+            booking.enter_in_pool(self, attempt, held)
         self.sort_pending(had_growth != self.policy.priority_growth)
 
     def sort_pending(self, is_reordered: bool = False) -> None:
@@ -237,13 +237,13 @@ class Cluster:
         if attempt.lends:
             self.lenders[attempt.key] = attempt
         if job is not None and not attempt.over:
-            apply.note_running(self, job)
+            self.runners.note(job)
             resizing.note_resizable(self, job)
         for share in attempt.booked:
             if share.host in attempt.unreleased:
                 if share.host not in self.hosts:
                     self.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))
-                apply.take_share(self, attempt, share)
+                booking.take(self, attempt, (share,))
         if not attempt.over and job is not None:
             charges.charge(self, attempt, job.shared)
 

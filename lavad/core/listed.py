@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lavad.core.indexes.pending import Entry
+from lavad.core.model import JobState
 from lavad.core.records import ArrayRecord, Job
 
 if TYPE_CHECKING:
@@ -17,6 +18,13 @@ def entry(cluster: "Cluster", record: Job | ArrayRecord) -> Entry:
     growth = cluster.policy.priority_growth
     rank = round(growth * record.aged_from - record.priority, 6) if growth else -record.priority
     return Entry(rank, record.position, record.id)
+
+
+def waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
+    """How many of it wait, by state."""
+    if isinstance(record, ArrayRecord):
+        return [(JobState.PEND, len(record.pending) + len(record.blocked)), (JobState.PSUSP, len(record.held))]
+    return [(record.state, 1)]
 
 
 def list_array(cluster: "Cluster", array: ArrayRecord) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.allocations import slots_of
-from lavad.core.apply import give_back_all
+from lavad.core.booking import give_back_all
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.limits import UNLIMITED

@@ -80,8 +80,8 @@ MUTANTS = (
         f"{CORE}/apply.py",
         "    _note_finished(cluster, job)\n\n\ndef _host_released",
         "    _note_finished(cluster, job)\n    for share in attempt.allocation:\n"
-        "        if share.host in attempt.unreleased:\n            _give_share_back(cluster, attempt, share.host)\n\n\n"
-        "def _host_released",
+        "        if share.host in attempt.unreleased:\n"
+        "            booking.give_back(cluster, attempt, share.host, event.at)\n\n\ndef _host_released",
         "history",
     ),
     Mutant(

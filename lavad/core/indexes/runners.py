@@ -7,8 +7,8 @@ every change: whoever found no victims need not look again before it has grown.
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 
-from lavad.core.model import Key
-from lavad.core.records import Attempt
+from lavad.core.model import JobState, Key
+from lavad.core.records import Attempt, Job
 
 _Entry = tuple[float, Key]
 
@@ -22,6 +22,16 @@ class Runners:
         self.slots: dict[str, int] = dict.fromkeys(queues, 0)
         self._entries: dict[str, list[_Entry]] = {name: [] for name in queues}
         self._known: dict[Key, tuple[str, _Entry, int]] = {}
+
+    def note(self, job: Job) -> None:
+        """Enter whether the job may be a victim as far as its state goes."""
+        attempt = job.attempt
+        if not self.queues or attempt is None:
+            return
+        if job.state is JobState.RUN and not attempt.is_ending:
+            self.add(job.shared.queue, attempt)
+        else:
+            self.discard(attempt)
 
     def add(self, queue: str, attempt: Attempt) -> None:
         """The attempt runs and nobody has told it to end."""

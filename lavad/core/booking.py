@@ -1,0 +1,82 @@
+"""Host shares of attempts in the books: with the host, in the host table, in pools. Taken and given back here alone.
+
+Invariant: a share stands in all of them or in none.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lavad.core import keeping, resizing
+from lavad.core.allocations import are_slots
+from lavad.core.model import Allocation, HostShare, Key
+from lavad.core.records import Attempt
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+
+def take(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
+    """Book host shares of an attempt, all that it gets or another one."""
+    record = cluster.jobs.get(attempt.key.job)
+    attempt.takes_whole_hosts = record is not None and record.shared.request.exclusive
+    key, hosts = attempt.key, cluster.hosts
+    for share in shares:
+        hosts[share.host].attempts[key] = share
+    rows = cluster.table.rows_of(shares)
+    attempt.holds_slots_only = attempt.holds_slots_only and are_slots(shares)
+    cluster.table.take_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
+    keeping.keep(cluster.table, attempt, rows, record.shared.request if record is not None else None)
+    cluster.easing.note(attempt, record.shared.request if record is not None else None)
+    if cluster.pools:
+        enter_in_pool(cluster, attempt, shares)
+
+
+def enter_in_pool(cluster: "Cluster", attempt: Attempt, shares: Iterable[HostShare]) -> None:
+    """Count shares of an attempt in the pool of its job."""
+    record = cluster.jobs.get(attempt.key.job)
+    if cluster.pools and record is not None:
+        number = cluster.pools.number_of(record.shared.user, record.shared.queue)
+        cluster.pools.take(attempt.key, number, shares)
+
+
+def give_back_all(cluster: "Cluster", key: Key) -> None:
+    """What the releases of all hosts that still hold a share of an attempt come to, at once."""
+    attempt = cluster.attempts[key]
+    names, attempt.unreleased = attempt.unreleased, frozenset()
+    cluster.touched.add(key)
+    shares, hosts = attempt.booked, cluster.hosts
+    if len(names) < len(shares):
+        shares = tuple([share for share in shares if share.host in names])
+    if key in cluster.easing:
+        for name in names:
+            cluster.easing.take_again(cluster.table, key, name)
+        cluster.easing.forget(key)
+    for share in shares:
+        del hosts[share.host].attempts[key]
+    rows = cluster.table.rows_of(shares)
+    cluster.table.give_back_all(rows, shares, attempt.takes_whole_hosts, attempt.holds_slots_only)
+    keeping.let_go(cluster.table, attempt, rows)
+    if cluster.pools:
+        cluster.pools.give_back(key, shares, True)
+    if attempt.over:
+        cluster.attempts.pop(key)
+
+
+def give_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> None:
+    """A host has said that nothing of the attempt is left on it."""
+    attempt.unreleased -= {name}
+    if attempt.key in cluster.easing:
+        cluster.easing.take_again(cluster.table, attempt.key, name)
+        if not attempt.unreleased:
+            cluster.easing.forget(attempt.key)
+    cluster.touched.add(attempt.key)
+    host = cluster.hosts.get(name)
+    share = host.attempts.pop(attempt.key, None) if host else None
+    if host is not None and share is not None:
+        cluster.table.give_back(host.row, share, attempt.takes_whole_hosts)
+        keeping.let_go(cluster.table, attempt, (host.row,))
+        if cluster.pools:
+            cluster.pools.give_back(attempt.key, (share,), not attempt.unreleased)
+    resizing.host_left(cluster, attempt, name, at)
+    if not attempt.unreleased and attempt.over:
+        cluster.attempts.pop(attempt.key)
