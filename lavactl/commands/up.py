@@ -10,7 +10,7 @@ from pathlib import Path
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, Options, answer_standard
-from lavactl.personal import census, daemons, life, making, record, site_files, toolbox
+from lavactl.personal import census, daemons, life, making, record, site_files, toolbox, trial
 from lavactl.personal import directory as files
 from lavactl.personal.network import HOSTS_MAX
 from lavactl.personal.options import cluster_directory, number, parse, value
@@ -48,6 +48,8 @@ def main(argv: list[str], io: Io) -> int:
     wishes = _wishes(options, io)
     files.check_database(wishes.database)
     is_new = record.load(directory) is None
+    if is_new and wishes.lsf_files is not None:
+        trial.check(wishes.lsf_files)
     with _made(directory), record.locked(directory):
         cluster = making.make(directory, wishes, io.user_name()) if is_new else record.existing(directory)
         if not is_new:

@@ -17,6 +17,7 @@ from lavactl.personal.starting import Starting
 
 _MESSAGE_BYTES = 4096
 _LAST_LINES_BYTES = 2000
+_SPOKEN = re.compile(r"(?:lavad|lava-agent): ")  # what a daemon says to whoever started it, on one line or several
 _ROUTINE = re.compile(r"\blevel=(DEBUG|INFO|WARNING)\b")
 
 
@@ -86,7 +87,7 @@ def _one_round(poller: select.poll, words: dict[int, Awaited], exits: dict[int, 
 
 
 def last_words(log: Path) -> str:
-    """The end of a sentence about a daemon: its last line of log, if any, and where the rest is."""
+    """The end of a sentence about a daemon: its last line of log or its last words, and where the rest is."""
     try:
         with open(log, "rb") as stream:
             stream.seek(0, os.SEEK_END)
@@ -97,4 +98,8 @@ def last_words(log: Path) -> str:
     said = [line.strip() for line in lines if line.strip()]
     # An error is worth more than the good-byes after it.
     errors = [line for line in said if not _ROUTINE.search(line)]
-    return f": {(errors or said)[-1]} (see {log})." if said else f"; see {log}."
+    if not said:
+        return f"; see {log}."
+    spoken = [at for at, line in enumerate(errors) if _SPOKEN.match(line)]
+    words = "\n".join(errors[spoken[-1] :]) if spoken else (errors or said)[-1]
+    return f": {_SPOKEN.sub('', words)} (see {log})."

@@ -93,8 +93,8 @@ def _text(path: Path) -> str:
         raise CommandError(f"{path} cannot be copied: {error.strerror}.") from error
 
 
-def copy(site: SiteFiles, directory: Path) -> None:
-    """Write the copies into a cluster's directory."""
+def copy(site: SiteFiles, directory: Path) -> dict[Path, Path]:
+    """Write the copies into a cluster's directory; which file each is a copy of."""
     copies = _Copies(directory)
     try:
         for name, path in site.files.items():
@@ -102,6 +102,8 @@ def copy(site: SiteFiles, directory: Path) -> None:
             write_public(directory / name, text)
     except OSError as error:
         raise CommandError(f"The files of {site.source} cannot be copied: {error.strerror}.") from error
+    included = {copied: path for path, copied in copies.made.items()}
+    return {directory / name: path for name, path in site.files.items()} | included
 
 
 def _without_places(text: str) -> str:
@@ -117,7 +119,7 @@ class _Copies:
 
     def __init__(self, directory: Path) -> None:
         self._folder = directory / INCLUDED
-        self._copied: dict[Path, Path] = {}
+        self.made: dict[Path, Path] = {}  # by the file that was copied
 
     def with_own_includes(self, path: Path) -> str:
         """A file's text in which every include names a copy."""
@@ -132,10 +134,10 @@ class _Copies:
 
     def _copy(self, path: Path) -> Path:
         real = path.resolve()
-        if real not in self._copied:
-            if len(self._copied) >= _INCLUDED_MAX:
+        if real not in self.made:
+            if len(self.made) >= _INCLUDED_MAX:
                 raise CommandError(f"{path}: more than {_INCLUDED_MAX} files are included.")
-            self._copied[real] = self._folder / f"{len(self._copied) + 1}-{path.name}"
+            self.made[real] = self._folder / f"{len(self.made) + 1}-{path.name}"
             make_directory(self._folder, 0o755)
-            write_public(self._copied[real], self.with_own_includes(path))
-        return self._copied[real]
+            write_public(self.made[real], self.with_own_includes(path))
+        return self.made[real]

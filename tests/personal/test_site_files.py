@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lavactl.errors import CommandError
-from lavactl.personal import site_files
+from lavactl.personal import site_files, trial
 from tests.config.files import SITE, loaded, said, write
 
 SHARED = "Begin Cluster\nClusterName  Servers\nmill  (h1)\nEnd Cluster\n"
@@ -82,3 +82,23 @@ def test_what_files_include(tmp_path: Path) -> None:
     _copied(site, tmp_path / "D")
     write(tmp_path, {"far": "broken", "site/more/queues": "broken"})
     assert _queues(tmp_path / "D") == ["far", "near", "own"]
+
+
+@pytest.mark.slow
+def test_mistakes_are_told_before_anything_is_made(tmp_path: Path) -> None:
+    """All of them, in the site's own files, those that are included, too; warnings stop nobody."""
+    site = write(tmp_path / "site", {
+        "lsb.params": "Begin Parameters\nCLEAN_PERIOD = soon\nEnd Parameters\n",
+        "lsb.queues": '#INCLUDE "more"\nBegin Queue\nQUEUE_NAME = a\nPRIORITY = x\nPRE_EXEC = /b\nEnd Queue\n',
+        "more": "Begin Queue\nQUEUE_NAME = b\nNICE = 99\nEnd Queue\n",
+    })  # fmt: skip
+    with pytest.raises(CommandError) as caught:
+        trial.check(site_files.find(site))
+    assert str(caught.value).splitlines() == [
+        f"{site}/more:3: NICE = 99: expected a whole number from -20 to 20",
+        f"{site}/lsb.params:2: CLEAN_PERIOD = soon: expected a whole number from 1 to 2147483647",
+        f"{site}/lsb.queues:4: PRIORITY = x: expected a whole number from 1 to 2147483647",
+        f"The files of {site} have errors; no cluster was made.",
+    ]
+    write(site, {"lsb.params": "", "more": "", "lsb.queues": QUEUES.format("a\nPRE_EXEC = /b")})
+    trial.check(site_files.find(site))

@@ -1,0 +1,47 @@
+"""Would a master take a site's files? Asked before a cluster is made of them: a mistake leaves nothing behind."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lavactl.errors import CommandError
+from lavactl.personal import site_files
+from lavactl.personal.directory import write_public
+from lavactl.personal.site_files import SiteFiles
+from lavactl.personal.starting import clean_environment, program
+from protos import conffile
+
+_NOWHERE = "127.0.0.1:1"  # nobody listens there: the files are only read
+_WARNING = " (warning)"
+_PATIENCE_S = 120.0  # groups of users may come from a slow directory service
+
+
+def check(site: SiteFiles) -> None:
+    """Have the master read copies of the files.
+
+    Raises:
+        CommandError: every error, a line each, with the place in the site's own files.
+    """
+    with TemporaryDirectory(prefix="lava-trial-") as name:
+        place = Path(name)
+        settings = {"LAVA_LISTEN": _NOWHERE, "LAVA_ENROL_LISTEN": _NOWHERE, "LAVA_STATE_DIR": name}
+        write_public(place / conffile.FILE_NAME, conffile.render(settings, {}))
+        originals = site_files.copy(site, place)
+        errors = list(_errors(place, originals))
+    if errors:
+        raise CommandError("\n".join([*errors, f"The files of {site.source} have errors; no cluster was made."]))
+
+
+def _errors(place: Path, originals: dict[Path, Path]) -> Iterator[str]:
+    try:
+        done = subprocess.run(
+            program("lavad", "--conf", str(place), "--check-config"),
+            env=clean_environment(), cwd="/", capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise CommandError(f"The files could not be read within {_PATIENCE_S:g} seconds.") from None
+    for line in done.stderr.splitlines()[:-1] if done.returncode else ():
+        if not line.endswith(_WARNING):
+            copy, colon, rest = line.partition(":")
+            yield f"{originals.get(Path(copy), copy)}{colon}{rest}"
