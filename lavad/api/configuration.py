@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def read_policy(settings: Settings) -> Loaded:
-    """What the site's files come to, over the settings of lava.conf. Blocks."""
+def read_policy(settings: Settings, hosts: frozenset[str] = frozenset()) -> Loaded:
+    """What the site's files come to, over the settings of lava.conf; ``hosts`` have joined. Blocks."""
     directory = find_directory(settings.directory, settings.lsf_directory, os.environ)
-    return load(directory, settings.policy(), settings.cluster)
+    return load(directory, settings.policy(), settings.cluster, joined=hosts)
 
 
 def policy_at_start(settings: Settings) -> Loaded:
@@ -41,9 +41,13 @@ def policy_at_start(settings: Settings) -> Loaded:
     loaded = read_policy(settings)
     if loaded.errors:
         raise ConfError("\n".join(map(str, loaded.errors)))
+    _log_warnings(loaded)
+    return loaded
+
+
+def _log_warnings(loaded: Loaded) -> None:
     for warning in loaded.warnings:
         log.warning("configuration=warning file=%s line=%d reason=%r", warning.file, warning.line, warning.text)
-    return loaded
 
 
 class Configurator:
@@ -75,7 +79,8 @@ class Configurator:
         """Check the files; with ``apply``, and when they have no errors, they hold from now on."""
         async with self._turn:
             try:
-                loaded = await asyncio.to_thread(read_policy, self.settings)
+                hosts = frozenset(self.engine.cluster.hosts)
+                loaded = await asyncio.to_thread(read_policy, self.settings, hosts)
             except ConfError as error:
                 raise Refused(str(error)) from error
             reply = _reply(loaded)
@@ -85,6 +90,7 @@ class Configurator:
                 self.applied_at = self.engine.clock()
                 await asyncio.to_thread(self.installation.take, loaded)
                 reply.applied = True
+                _log_warnings(loaded)
                 log.info("configuration=applied files=%d warnings=%d", len(loaded.files), len(loaded.warnings))
             return reply
 

@@ -60,9 +60,7 @@ RESOURCE: Table = {
     "TYPE": sets("kind", _kind, "Boolean, Numeric or String"),
     "INTERVAL": sets("interval_s", v.decimal, "seconds between reports of an elim; empty: static"),
     "INCREASING": sets("is_increasing", v.switch, "Y: a larger value is worse"),
-    "RELEASE": sets(
-        "is_released_when_suspended", v.switch, "N: suspended jobs keep it", "suspended jobs always keep it"
-    ),
+    "RELEASE": Ignored("suspended jobs always keep it"),
     "CONSUMABLE": sets("is_consumable", v.switch, "N: `rusage` can't reserve it"),
     "LAVA_INDEXED": sets("is_indexed", v.switch, "lava's own: Y: numbered devices, a job is told which ones it has"),
     "DESCRIPTION": sets("description", str, "shown by `lsinfo`"),

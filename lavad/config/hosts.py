@@ -117,6 +117,8 @@ def _rules(document: Document, site: Site) -> dict[str, HostRule]:
             except Wrong as error:
                 site.wrong(row["HOST_NAME"], f"HOST_NAME = {name}: {error}")
                 continue
+            finally:
+                site.warn_of_strangers(row["HOST_NAME"])
             target = by_group if name in site.host_groups else by_name
             for member in members:
                 if member in target and target is by_name:
@@ -129,7 +131,6 @@ def _members(name: str, site: Site) -> list[str]:
     if name == DEFAULT or name in site.cpu_factors or name in {rule.type for rule in site.hosts.values()}:
         return [name]
     found = names.host_word(name, site)
-    site.strangers = []
     if found.is_all:
         raise Wrong("expected a host, a range, a host group, a model, a type, or default")
     return sorted(found.names)

@@ -61,14 +61,21 @@ def find_directory(own: Path, named: str, environment: Mapping[str, str]) -> Pat
     return Path(elsewhere) if elsewhere and (Path(elsewhere) / "lsf.conf").exists() else own
 
 
-def load(directory: Path, base: Policy, name: str = "", accounts: Accounts | None = None) -> Loaded:
+def load(
+    directory: Path,
+    base: Policy,
+    name: str = "",
+    accounts: Accounts | None = None,
+    joined: frozenset[str] = frozenset(),
+) -> Loaded:
     """Read all files of a directory.
 
     Args:
         base: what holds where the files say nothing: settings of lava.conf.
         name: the cluster's name; where no file fits it, that of the only lsf.cluster file is taken.
+        joined: the cluster's hosts, as far as they are known.
     """
-    site = Site(accounts or Accounts())
+    site = Site(accounts or Accounts(), joined=joined)
     reader = _Reader(directory, site)
     reader.open_conf()
     if not directory.is_dir():

@@ -168,7 +168,7 @@ def host_word(word: str, site: Site) -> Names:
     for one in names:
         if not _NAME.match(one):
             raise Wrong(f"{word}: expected the name of a host or host group")
-        if site.hosts and one not in site.hosts:
+        if site.known_hosts and one not in site.known_hosts:
             site.strangers.append(one)
     return Names(False, frozenset(names))
 

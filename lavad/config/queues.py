@@ -13,6 +13,8 @@ from lavad.config.values import Wrong
 from lavad.core import requeue, requirement
 from lavad.core.policy import Fairshare, JobDefaults, JobOrder, Names, Queue, ResourceKind
 from lavad.core.reasons import Refused
+from lavad.core.requirement import Requirement
+from lavad.core.requirements.vocabulary import Vocabulary
 
 _PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
 _RESERVE = re.compile(r"MAX_RESERVE_TIME\s*\[\s*(\d{1,9})\s*\]\s*$", re.IGNORECASE)
@@ -21,12 +23,28 @@ ALIASES = {"cpu": "r1m", "idle": "it", "login": "ls", "swap": "swp"}
 DEFAULT_QUEUE = "default"
 
 
-def _requirement(text: str) -> str:
+def _requirement(text: str, site: Site) -> Fields:
+    _parsed(text, site)
+    return {"defaults.requirement": text}
+
+
+def _parsed(text: str, site: Site) -> Requirement:
     try:
-        requirement.parse(text)
+        return requirement.parse(text, Vocabulary(site.resources))
     except Refused as error:
         raise Wrong(str(error)) from None
-    return text
+
+
+def _condition(name: str, about: str) -> Honoured:
+    """A condition on hosts, with or without ``select[...]`` around it."""
+
+    def read(text: str, site: Site) -> Fields:
+        select = _parsed(text, site).term.select
+        if _parsed(text, site) != _parsed(f"select[{select}]", site):
+            raise Wrong("expected select[...] and nothing else")
+        return {name: select}
+
+    return Honoured(read, about)
 
 
 def _run_limit(text: str, site: Site) -> Fields:
@@ -199,10 +217,10 @@ QUEUE: Table = {
     "FILELIMIT": _size_limit("fsize"),
     "CORELIMIT": _size_limit("core", least=0),
     "PROCESSLIMIT": Honoured(lambda text, site: {"rlimit.nproc": v.counts(text)}, f"{_LIMIT} of processes"),
-    "RES_REQ": sets("defaults.requirement", _requirement, "joined with each job's `-R`"),
+    "RES_REQ": Honoured(_requirement, "joined with each job's `-R`"),
     "GPU_REQ": sets("defaults.gpu_requirement", v.gpu_requirement, "for jobs without `-gpu`, and what `-gpu -` means"),
-    "STOP_COND": sets("stop_condition", str.strip, "a select expression: jobs on such hosts are suspended"),
-    "RESUME_COND": sets("resume_condition", str.strip, "a select expression: they go on"),
+    "STOP_COND": _condition("stop_condition", "a select expression: jobs on such hosts are suspended"),
+    "RESUME_COND": _condition("resume_condition", "a select expression: they go on"),
     "RUN_WINDOW": sets("run_windows", v.windows, "when its jobs may run"),
     "DISPATCH_WINDOW": sets("dispatch_windows", v.windows, "when its jobs may start"),
     "EXCLUSIVE": sets("is_exclusive_allowed", _exclusive, "Y: `bsub -x` is allowed; N. `CU[...]` counts as Y"),

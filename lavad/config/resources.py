@@ -175,7 +175,9 @@ def _limit(row: Row, section: Section, site: Site) -> Limit | None:
         if cell is not None and cell.text:
             site.warn(cell, f"{name}: lava has no such consumers; the whole limit is left out")
             return None
-    fields = site.read({name: cell for name, cell in row.items() if name not in _NO_SUCH_CONSUMERS}, LIMIT)
+    fields = site.read(
+        {name: cell for name, cell in row.items() if name not in _NO_SUCH_CONSUMERS}, LIMIT, all_narrow="Limit"
+    )
     resources = [fields.pop(key) for key in list(fields) if key.startswith("resource.") and key != "resource.own"]
     own = fields.pop("resource.own", ())
     name = fields.pop("name", "") or f"limit{section.line}"
@@ -199,7 +201,7 @@ def row_counts(limit: Limit) -> bool:
 
 def _reservation_rule(row: Row, section: Section, site: Site) -> ReservationRule | None:
     name = required(row, "NAME", section, site)
-    fields = site.read(row, RESERVATION)
+    fields = site.read(row, RESERVATION, all_narrow="ResourceReservation")
     written = tuple((key, cell.text) for key, cell in row.items())
     return ReservationRule(**{"users": ALL, **fields}, written=written) if name else None
 
@@ -211,7 +213,9 @@ def _pool(row: Row, section: Section, site: Site) -> Pool | None:
         if cell is not None and cell.text:
             site.wrong(cell, f"{word}: there are no service classes; expected USERS or QUEUES, and GUARANTEED, "
                        "DESERVED, MAX and LOAN")  # fmt: skip
-    fields = site.read({key: cell for key, cell in row.items() if key not in _OF_CLASSES}, POOL)
+    fields = site.read(
+        {key: cell for key, cell in row.items() if key not in _OF_CLASSES}, POOL, all_narrow="GuaranteedResourcePool"
+    )
     if not name:
         return None
     pool = Pool(**fields)

@@ -5,7 +5,8 @@ A table says of every parameter of a section whether it is honoured (and how it 
 """
 
 import difflib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -18,6 +19,9 @@ from lavad.core.policy import HostRule, Names, Resource, Share
 Fields = dict[str, Any]
 NEAR = 0.75  # how alike a name must be to be what was meant: one letter of four
 NAMED_MAX = 5  # so many unknown names are told of one line
+
+
+_DIGITS = re.compile(r"\d+")
 
 
 class Fate(Enum):
@@ -80,7 +84,8 @@ class Site:
     host_groups: dict[str, Names] = field(default_factory=dict)
     queue_names: frozenset[str] = frozenset()
     unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
-    strangers: list[str] = field(default_factory=list)  # hosts named just now that lsf.cluster does not list
+    joined: frozenset[str] = frozenset()  # hosts whose agents have joined
+    strangers: list[str] = field(default_factory=list)  # hosts named just now that nobody knows
     nobodies: list[str] = field(default_factory=list)  # users or groups named just now that are neither
 
     def wrong(self, cell: Cell, text: str) -> None:
@@ -95,13 +100,24 @@ class Site:
         """Say which hosts the last list named that are in no Host section, where there is one, and which users and
         groups that nobody knows."""
         if self.strangers:
-            first, *others = dict.fromkeys(self.strangers)
-            more = f" and {len(others)} more" if others else ""
-            self.warn(cell, f"{first}{more}: no host of lsf.cluster; counts once such a host has joined")
+            self._warn_of_hosts(cell, list(dict.fromkeys(self.strangers)))
             self.strangers = []
         if self.nobodies:
             self._warn_of_nobodies(cell, list(dict.fromkeys(self.nobodies)))
             self.nobodies = []
+
+    def _warn_of_hosts(self, cell: Cell, names: list[str]) -> None:
+        """The first, with what may have been meant; hosts that differ in their numbers alone are not meant."""
+        what = f"no host of {'lsf.cluster' if self.hosts else 'the cluster'}; counts once such a host has joined"
+        known = [*self.known_hosts, *self.host_groups]
+        is_numbered = _pattern(names[0]) in set(map(_pattern, self.known_hosts))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        self.warn(cell, f"{names[0]}{more}: {what}{'' if is_numbered else _hint(names[0], known, NEAR)}")
+
+    @property
+    def known_hosts(self) -> Collection[str]:
+        """Those of lsf.cluster or, where it lists none, those that have joined; empty when that is not known."""
+        return self.hosts or self.joined
 
     def _warn_of_nobodies(self, cell: Cell, names: list[str]) -> None:
         """Names near to a known one have a line each; of others the first few are named."""
@@ -121,26 +137,42 @@ class Site:
 
     def unknown(self, cell: Cell, name: str, known: Mapping[str, Any], what: str = "parameter") -> None:
         """A name that stands in no table: reported, and without effect."""
-        close = difflib.get_close_matches(name, list(known), 1)
-        hint = f"; did you mean {close[0]}?" if close else ""
         self.note(cell, name, Fate.UNKNOWN)
-        self.warn(cell, f"{name}: unknown {what}, it has no effect{hint}")
+        self.warn(cell, f"{name}: unknown {what}, it has no effect{_hint(name, known)}")
 
-    def read(self, row: Row, table: Table, *, extra: Callable[[str], Honoured | None] = lambda name: None) -> Fields:
+    def _refuse_unknown(self, cell: Cell, name: str, table: Table, what: str) -> None:
+        self.note(cell, name, Fate.UNKNOWN)
+        known = " ".join(word for word, meaning in table.items() if isinstance(meaning, Honoured))
+        self.wrong(cell, f"{name}: unknown parameter of a {what}{_hint(name, table)}; known are {known}")
+
+    def read(
+        self,
+        row: Row,
+        table: Table,
+        *,
+        extra: Callable[[str], Honoured | None] = lambda name: None,
+        all_narrow: str = "",
+    ) -> Fields:
         """What the settings of a row come to, by field. Each wrong value is a complaint, and all are looked at.
 
         Args:
             extra: finds a parameter whose name is not fixed (a load index), or None.
+            all_narrow: what the row is, where each setting says whom or what it is for: without one that is misspelt
+                it would be for everybody, so that is an error.
         """
         fields: Fields = {}
         for name, cell in row.items():
             known = table.get(name) or extra(name)
-            if known is None:
+            if known is None and all_narrow:
+                self._refuse_unknown(cell, name, table, all_narrow)
+            elif known is None:
                 self.unknown(cell, name, table)
             elif isinstance(known, Ignored):
                 self.note(cell, name, Fate.IGNORED, known.reason)
             else:
                 self.note(cell, name, Fate.IGNORED if known.gap else Fate.HONOURED, known.gap)
+                if known.gap and cell.text:
+                    self.warn(cell, f"{name}: lava does not do this yet: {known.gap}")
                 self._take(fields, name, cell, known)
         return fields
 
@@ -157,6 +189,17 @@ class Site:
         for field_name, value in found.items():
             before = fields.get(field_name)
             fields[field_name] = before + value if isinstance(before, tuple) and field_name == "thresholds" else value
+
+
+def _hint(name: str, known: Iterable[str], nearness: float = 0.6) -> str:
+    """Which of these may have been meant; empty when none is near."""
+    close = difflib.get_close_matches(name, list(known), 1, nearness)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _pattern(name: str) -> str:
+    """A host's name with all its numbers alike."""
+    return _DIGITS.sub("0", name)
 
 
 def _short(text: str) -> str:

@@ -249,7 +249,6 @@ class Resource:
     kind: ResourceKind = ResourceKind.BOOLEAN
     interval_s: float = 0.0
     is_increasing: bool = False  # a larger value is worse
-    is_released_when_suspended: bool = True
     is_consumable: bool = True
     is_indexed: bool = False  # numbered devices: a job is told which ones are its own
     description: str = ""

@@ -51,9 +51,10 @@ def loaded(
     files: Mapping[str, str] | None = None,
     base: Policy | None = None,
     accounts: Accounts | None = None,
+    joined: frozenset[str] = frozenset(),
 ) -> Loaded:
     """What these files come to."""
-    return load(write(directory, files or {}), base or Policy(), "c1", accounts or MadeUp())
+    return load(write(directory, files or {}), base or Policy(), "c1", accounts or MadeUp(), joined)
 
 
 def policy_of(directory: Path, files: Mapping[str, str]) -> Policy:

@@ -173,7 +173,7 @@ POOL: dict[str, Case] = {
 RESOURCE: dict[str, Case] = {
     "RESOURCENAME": text("name"), "TYPE": ("numeric", {"kind": ResourceKind.NUMERIC}, ("Number",)),
     "INTERVAL": ("60", {"interval_s": 60.0}, ("x",)), "INCREASING": switch("is_increasing"),
-    "RELEASE": switch("is_released_when_suspended"), "CONSUMABLE": switch("is_consumable"),
+    "CONSUMABLE": switch("is_consumable"),
     "LAVA_INDEXED": switch("is_indexed"), "DESCRIPTION": text("description"),
 }  # fmt: skip
 CLUSTER_HOST: dict[str, Case] = {

@@ -1,5 +1,6 @@
 """Which names a requirement may use, and of what kind they are: LSF's own, the site's, and what hosts report."""
 
+import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -50,7 +51,11 @@ class Vocabulary:
         """
         kind = self.kind(name)
         if kind is None:
-            raise Refused(f"Bad resource name {name!r} at character {at + 1}")
+            near = difflib.get_close_matches(
+                name, sorted({*NUMBERS, *STRINGS, *BOOLEANS, *self.booleans, *self.resources}), 1
+            )
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise Refused(f"Bad resource name {name!r} at character {at + 1}{hint}")
         return kind
 
     def is_increasing(self, name: str) -> bool:

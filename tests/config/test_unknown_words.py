@@ -1,0 +1,96 @@
+"""Words that nobody knows, where they would do harm unseen: in requirements, in limits, as names of hosts."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.files import loaded, policy_of, said, write
+
+SHARED = "Begin Resource\nRESOURCENAME TYPE INTERVAL INCREASING\nmatlab Numeric () N\nssd Boolean () ()\nEnd Resource\n"
+JOINS = "counts once such a host has joined"
+
+
+def _queue(*lines: str) -> dict[str, str]:
+    return {
+        "lsf.shared": SHARED,
+        "lsb.queues": "\n".join(("Begin Queue", "QUEUE_NAME = normal", *lines, "End Queue")) + "\n",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("RES_REQ = select[sdd]", "Bad resource name 'sdd' at character 8; did you mean ssd?"),
+        ("RES_REQ = rusage[matlabb=1]", "Bad resource name 'matlabb' at character 8; did you mean matlab?"),
+        ("RES_REQ = order[zzyzx]", "Bad resource name 'zzyzx' at character 7"),
+        ("STOP_COND = select[itt < 5]", "Bad resource name 'itt' at character 8; did you mean it?"),
+        ("RESUME_COND = it >", "Bad resource requirement syntax at character 5: it ends too early"),
+        ("STOP_COND = select[it < 5] span[hosts=1]", "expected select[...] and nothing else"),
+        ("STOP_COND = {it < 5}||{mem < 5}", "expected select[...] and nothing else"),
+    ],
+)
+def test_a_queues_requirement(tmp_path: Path, line: str, sentence: str) -> None:
+    """An error: every submission to the queue would be refused, or no job ever stopped."""
+    found = loaded(tmp_path, _queue(line))
+    assert [str(one) for one in found.errors] == [f"{tmp_path}/lsb.queues:3: {line}: {sentence}"]
+
+
+def test_conditions_with_and_without_brackets(tmp_path: Path) -> None:
+    """LSF's manual writes select[...] around them."""
+    queue = policy_of(tmp_path, _queue("STOP_COND = select[ssd && ut > 0.9]", "RESUME_COND = it > 5")).queues[0]
+    assert (queue.stop_condition, queue.resume_condition) == ("ssd && (ut > 0.9)", "it > 5")
+
+
+@pytest.mark.parametrize("name", ["PRE_EXEC", "POST_EXEC"])
+def test_what_is_not_done_yet(tmp_path: Path, name: str) -> None:
+    """A site that relies on it has to know."""
+    found = loaded(tmp_path, _queue(f"{name} = /site/check"))
+    assert len(said(found)) == 1
+    assert said(found)[0].startswith(f"lsb.queues:3: {name}: lava does not do this yet: jobs ")
+
+
+@pytest.mark.parametrize(
+    ("section", "known"),
+    [
+        ("Limit", "NAME SLOTS SLOTS_PER_PROCESSOR JOBS MEM TMP SWP RESOURCE USERS PER_USER QUEUES PER_QUEUE HOSTS "
+                  "PER_HOST PROJECTS PER_PROJECT LAVA_WINDOW"),
+        ("GuaranteedResourcePool", "NAME USERS QUEUES HOSTS GUARANTEED DESERVED MAX LOAN"),
+        ("ResourceReservation", "NAME USERS HOSTS TIME_WINDOW"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_consumer(tmp_path: Path, section: str, known: str) -> None:
+    """What was meant for one user would be for all of them."""
+    lines = f"Begin {section}\nNAME = few\nUSRES = ann\nEnd {section}\n"
+    found = loaded(tmp_path, {"lsb.resources": lines})
+    assert str(found.errors[-1]) == (
+        f"{tmp_path}/lsb.resources:3: USRES: unknown parameter of a {section}; did you mean USERS?; known are {known}"
+    )
+
+
+def test_a_misspelt_column(tmp_path: Path) -> None:
+    """The same where the section is a table."""
+    found = loaded(tmp_path, {"lsb.resources": "Begin Limit\nNAME QUEUE SLOTS\nfew normal 4\nEnd Limit\n"})
+    assert [one.text.partition(";")[0] for one in found.errors] == ["QUEUE: unknown parameter of a Limit"]
+
+
+def test_hosts_that_nobody_knows(tmp_path: Path) -> None:
+    """A warning where lsf.cluster lists hosts; a name that differs in its numbers alone was hardly misspelt."""
+    found = loaded(tmp_path, {
+        "lsf.cluster.c1": "Begin Host\nHOSTNAME server RESOURCES\nnode1 1 ()\nbigmem 1 ()\nEnd Host\n",
+        "lsb.hosts": "Begin Host\nHOST_NAME MXJ\nbigmen 4\nnode7 4\nEnd Host\n",
+        "lsb.queues": "Begin Queue\nQUEUE_NAME = normal\nHOSTS = nod1 node1\nEnd Queue\n",
+    })  # fmt: skip
+    assert said(found) == [
+        f"lsb.hosts:3: bigmen: no host of lsf.cluster; {JOINS}; did you mean bigmem?",
+        f"lsb.hosts:4: node7: no host of lsf.cluster; {JOINS}",
+        f"lsb.queues:3: nod1: no host of lsf.cluster; {JOINS}; did you mean node1?",
+    ]
+
+
+def test_without_a_list_those_that_have_joined_are_known(tmp_path: Path) -> None:
+    """While the master starts it knows none, and says nothing."""
+    write(tmp_path, {"lsb.hosts": "Begin Host\nHOST_NAME MXJ\nalph 4\nEnd Host\n"})
+    assert said(loaded(tmp_path)) == []
+    assert said(loaded(tmp_path, joined=frozenset({"alpha"}))) == [
+        f"lsb.hosts:3: alph: no host of the cluster; {JOINS}; did you mean alpha?"
+    ]
