@@ -5,6 +5,8 @@ import time
 from lavactl import units
 from lavactl.errors import CommandError
 from lavactl.options import Options, printable
+from lavactl.people import unknown_users
+from lavactl.render import long_time
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -36,8 +38,27 @@ def read_times(request: cluster_pb2.ReserveRequest, options: Options, io: "Io") 
     if begin is not None:
         request.begins_at = moment("-b", begin, now - 60)
     if end is not None:
-        request.ends_at = moment("-e", end, max(now, request.begins_at))
+        # An hour alone is of the day that -b names; where neither names one, both are the next from now.
+        is_of_that_day = begin is not None and begin.count(":") > end.count(":")
+        request.ends_at = moment("-e", end, max(now, request.begins_at) if is_of_that_day else now)
+    if begin is not None and end is not None and request.ends_at <= request.begins_at:
+        begins, ends = long_time(request.begins_at), long_time(request.ends_at)
+        raise CommandError(
+            f"The reservation would end ({ends}) before it begins ({begins}); name the day, as in -e day:hour:minute."
+        )
     return any(one is not None for one in (begin, end, windows))
+
+
+def read_holders(words: str, io: "Io") -> list[str]:
+    """Users, or a group.
+
+    Raises:
+        CommandError: nobody knows such a user or group.
+    """
+    names = words.split()
+    for name in unknown_users(names, io):
+        raise CommandError(f"{printable(name)}: Unknown user or user group.")
+    return names
 
 
 def read_hosts(request: cluster_pb2.ReserveRequest, options: Options) -> None:

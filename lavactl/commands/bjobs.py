@@ -8,6 +8,7 @@ from lavactl import job_table, messages
 from lavactl.errors import FAILURE
 from lavactl.jobrefs import read_refs, ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
+from lavactl.people import unknown_users
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -282,9 +283,8 @@ def not_found(ref: messages.JobRef, *, array: bool = False) -> str:
 def unknown_name(listing: Listing) -> str:
     """What to say when the list is empty because a name that was given does not exist; empty if they all do."""
     options, io = listing.options, listing.io
-    for user in (options.last("u") or "").split():
-        if user != "all" and io.home_of(user) is None:
-            return f"{printable(user)}: Unknown user"
+    for user in unknown_users((options.last("u") or "").split(), io):
+        return f"{printable(user)}: Unknown user"
     queue, host = options.last("q"), options.last("m")
     if queue and unknown_queue(queue, io):
         return f"{printable(queue)}: No such queue"

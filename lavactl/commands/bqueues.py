@@ -2,6 +2,7 @@
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
+from lavactl.people import unknown_users
 from lavactl.render import MISSING, clean, json_text
 from lavactl.thresholds import threshold_lines
 from protos import cluster_pb2
@@ -75,6 +76,8 @@ def main(argv: list[str], io: "Io") -> int:
     if "json" in options and form is None:
         raise GRAMMAR.wrong("-json needs -o")
     request = cluster_pb2.QueuesRequest(names=options.words, user=options.last("u") or "", host=options.last("m") or "")
+    if request.user and unknown_users([request.user], io):
+        raise CommandError(f"{printable(request.user)}: Unknown user", FAILURE)
     reply = io.client().queues(request)
     if reply.host_is_unknown:
         raise CommandError(f"{printable(request.host)}: Bad host name, host group name or cluster name", FAILURE)

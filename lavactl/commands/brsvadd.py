@@ -36,8 +36,8 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if options.words:
         raise GRAMMAR.wrong(f"{options.words[0]}: only options are expected")
-    holders = (options.last("u") or options.last("g") or "").split()
-    if ("s" in options) is bool(holders) or ("u" in options and "g" in options):
+    words = options.last("u") or options.last("g") or ""
+    if ("s" in options) is bool(words.split()) or ("u" in options and "g" in options):
         raise GRAMMAR.wrong("one of -u, -g and -s is expected")
     unit = options.last("unit") or "slot"
     if unit not in ("slot", "host"):
@@ -45,7 +45,6 @@ def main(argv: list[str], io: "Io") -> int:
     request = cluster_pb2.ReserveRequest(
         action=cluster_pb2.ADD_RESERVATION,
         name=options.last("N") or "",
-        holders=holders,
         for_group="g" in options,
         for_system="s" in options,
         whole_hosts=unit == "host",
@@ -60,6 +59,7 @@ def main(argv: list[str], io: "Io") -> int:
         raise GRAMMAR.wrong("both -b and -e, or -t, are expected")
     if not (request.hosts or request.requirement):
         raise GRAMMAR.wrong("the hosts are missing: -m or -R is expected")
+    request.holders.extend(reserving.read_holders(words, io))
     reply = io.client().reserve(request)
     io.print(f'Reservation "{clean(reply.name)}" is created')
     return 0

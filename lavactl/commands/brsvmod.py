@@ -71,7 +71,7 @@ def changed(request: cluster_pb2.ReserveRequest, options: Options, io: "Io") -> 
         fields.append("times")
     holders = options.last("u", "g")
     if holders is not None:
-        request.holders.extend(holders.split())
+        request.holders.extend(reserving.read_holders(holders, io))
         fields.append("holders")
     if "o" in options or "on" in options:
         request.is_open = "o" in options

@@ -89,6 +89,8 @@ def _add_parameters(record: pb.QueueRecord, queue: Queue) -> None:
     for name in _AS_WRITTEN:
         if name in written:
             record.parameters[name] = written[name]
+    if written.get("EXCLUSIVE", "").upper().startswith("CU"):
+        record.parameters["EXCLUSIVE"] = written["EXCLUSIVE"]
     if queue.nice:
         record.parameters["NICE"] = str(queue.nice)
     if queue.rerunnable:

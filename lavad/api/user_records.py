@@ -14,10 +14,12 @@ _NO_RULE = UserRule()
 
 
 def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -> pb.UsersReply:
-    """The caller, those who are named, or everybody who has jobs or a row of his own."""
+    """The caller, those who are named, or everybody who has jobs or a row of his own; then the groups of lsb.users."""
     policy = cluster.policy
     known = {user for user, _ in cluster.tally.slots_by_user} | policy.user_rules.keys()
-    names = sorted(known, key=natural) if request.everybody else list(request.names) or [caller]
+    groups = {row.name for row in policy.user_group_rows}
+    everybody = (*sorted(known - groups, key=natural), *sorted(groups, key=natural))
+    names = list(everybody if request.everybody else request.names) or [caller]
     reply = pb.UsersReply()
     for name in names:
         is_known = name in known or name in policy.user_groups or name in (DEFAULT, caller)

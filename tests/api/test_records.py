@@ -6,9 +6,9 @@ from lavad.api.queue_records import queue_record
 from lavad.api.resource_records import resources_reply
 from lavad.api.rule_records import limits_reply, parameters_reply
 from lavad.api.user_records import groups_reply, users_reply
-from lavad.core.policy import Policy
+from lavad.core.policy import Policy, Queue
 from protos import cluster_pb2 as pb
-from tests.builders import Story, a_host, a_job
+from tests.builders import Story, a_cluster, a_host, a_job
 from tests.config.files import SITE, loaded
 from tests.transcripts import site
 
@@ -49,6 +49,13 @@ def test_a_queue() -> None:
     assert night.parameters["POLICIES"] == "PREEMPTABLE  ROUND_ROBIN"
 
 
+def test_a_queue_for_whole_racks() -> None:
+    """Which compute units its jobs may have for themselves is shown as it was written."""
+    queue = Queue("q", written=(("EXCLUSIVE", "CU[rack]"),))
+    record = queue_record(a_cluster(policy=Policy(queues=(queue,))).cluster, queue, 0.0)
+    assert (record.parameters["EXCLUSIVE"], record.parameters["POLICIES"]) == ("CU[rack]", "EXCLUSIVE")
+
+
 def test_users() -> None:
     """What they have in slots, and the row that holds for each; groups are the sum of their members."""
     story = a_site()
@@ -64,6 +71,8 @@ def test_users() -> None:
     assert list(reply.missing) == ["zoe"]
     everybody = users_reply(story.cluster, pb.UsersRequest(everybody=True), "ann")
     assert {user.name for user in everybody.users} >= {"ada", "bea", "dan", "default", "science"}
+    assert [user.name for user in everybody.users if user.is_group] == ["flow", "genome", "science", "trainees"]
+    assert [user.is_group for user in everybody.users][-4:] == [True] * 4
     assert [user.name for user in users_reply(story.cluster, pb.UsersRequest(), "ann").users] == ["ann"]
 
 

@@ -200,6 +200,28 @@ def test_what_can_not_be_changed_is_refused() -> None:
         change(array, "name", indices="2")
 
 
+def test_brun_leaves_alone_what_a_job_has_for_itself() -> None:
+    """Neither onto the host of an exclusive job, nor an exclusive job onto a host that is used; idle ones will do."""
+    story = a_cluster(a_host("n1", 2), a_host("n2", 2), a_host("n3", 2))
+    exclusive = story.run(a_job(exclusive=True, hosts=("n1",)))
+    story.run(a_job(hosts=("n2",)))
+    plain, other = story.submit(a_job(hold=False)), story.submit(a_job(exclusive=True))
+
+    def force(job: int, host: str) -> None:
+        story.do(c.ForceJob(story.target(job), ROOT, ((host, 0),)))
+
+    for job, host, sentence in (
+        (plain, "n1", "n1: Running an exclusive job"),
+        (other, "n2", "n2: Job's requirement for exclusive execution not satisfied"),
+    ):
+        with pytest.raises(Refused, match=sentence):
+            force(job, host)
+    force(other, "n3")
+    story.finished("n1", exclusive)
+    force(plain, "n1")
+    assert [story.where(job) for job in (plain, other)] == [["n1"], ["n3"]]
+
+
 def test_brun_starts_a_job_over_all_limits() -> None:
     """Whatever it waits for, on full hosts; only administrators; all of it or nothing."""
     story = a_cluster(a_host("n1", 1), a_host("n2", 1))

@@ -112,7 +112,7 @@ class ScriptedClient:
         return iter([jobs_pb2.HistoryPage(jobs=self.histories)])
 
     def users(self, request: cluster_pb2.UsersRequest) -> cluster_pb2.UsersReply:
-        self.asked.append(request)
+        self.keep(cluster_pb2.UsersRequest, request)
         known = {user.name for user in self.user_records}
         chosen = [user for user in self.user_records if not request.names or user.name in request.names]
         return cluster_pb2.UsersReply(users=chosen, missing=[name for name in request.names if name not in known])

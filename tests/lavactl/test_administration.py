@@ -119,6 +119,16 @@ def test_busers(desk: Desk) -> None:
     assert desk.type("busers", "zoe").err == "zoe: No such user/user group\n"
 
 
+def test_queues_of_nobody(desk: Desk) -> None:
+    """All queues that are for all would be listed: a misspelt name would not be seen."""
+    desk.client.queue_records = [cluster_pb2.QueueRecord(name="normal")]
+    desk.client.user_records = [cluster_pb2.UserRecord(name="chem", is_group=True)]
+    result = desk.type("bqueues", "-u", "zoe")
+    assert (result.code, result.out, result.err) == (255, "", "zoe: Unknown user\n")
+    for known in ("alice", "chem", "all"):
+        assert desk.type("bqueues", "-u", known).code == 0
+
+
 def test_groups(desk: Desk) -> None:
     """lsf.md 1.5: members, inner groups with a slash, shares in the long form."""
     desk.client.group_records = [

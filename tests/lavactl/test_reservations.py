@@ -21,8 +21,14 @@ def a_record(desk: Desk, **words: object) -> pb.ReservationRecord:
     return record
 
 
+def cluster_user(name: str) -> pb.UserRecord:
+    """A user whom the cluster knows."""
+    return pb.UserRecord(name=name)
+
+
 def test_a_reservation_is_made(desk: Desk) -> None:
     """Times are the next such moments; the minute that goes on has begun."""
+    desk.client.user_records = [cluster_user("user1")]
     done = desk.type(
         "brsvadd", "-n", "1024", "-m", "hostA hostB", "-u", "user1", "-b", "9:30", "-e", "18:0", "-o", "-N", "course"
     )
@@ -43,6 +49,11 @@ def test_a_reservation_is_made(desk: Desk) -> None:
         (("-n", "0", "-u", "x", "-m", "h", "-b", "9:30", "-e", "10:0"), "-n: 0: expected a number, 1 or more."),
         (("-n", "1", "-u", "x", "-m", "h", "-b", "noon", "-e", "10:0"), "-b: noon: expected [[[year:]month:]day:]"),
         (("-n", "1", "-u", "x", "-m", "h", "-t", "8:00-9:00", "-e", "10:0"), "has neither -b nor -e"),
+        (
+            ("-n", "1", "-u", "x", "-m", "h", "-b", "12:0", "-e", "11:0"),
+            "The reservation would end (Sat Nov 21 11:00:00) before it begins (Sat Nov 21 12:00:00); name the day",
+        ),
+        (("-n", "1", "-u", "x", "-m", "h", "-b", "2026:12:2:8:0", "-e", "2026:12:1:9:0"), "before it begins"),
         (("-unit", "rack", "-n", "1", "-u", "x", "-m", "h", "-t", "8:00-9:00"), "-unit takes slot or host"),
     ],
 )
@@ -52,6 +63,23 @@ def test_what_makes_no_sense(desk: Desk, words: tuple[str, ...], said: str) -> N
     assert done.code == 255
     assert said in done.err
     assert not desk.client.asked
+
+
+@pytest.mark.parametrize(("begin", "end", "hours"), [("22:30", "2:0", 3.5), ("23:8:0", "12:0", 4.0)])
+def test_an_end_without_its_day(desk: Desk, begin: str, end: str, hours: float) -> None:
+    """The next such hour from now, or on the day that -b names."""
+    assert desk.type("brsvadd", "-s", "-m", "h", "-b", begin, "-e", end).code == 0
+    asked = desk.client.asked[-1]
+    assert asked.ends_at - asked.begins_at == hours * 3600
+
+
+@pytest.mark.parametrize("option", ["-u", "-g"])
+def test_nobody_reserves_for_somebody_unknown(desk: Desk, option: str) -> None:
+    """Neither an account here nor anybody whom the cluster knows."""
+    desk.client.user_records = [cluster_user("ann")]
+    done = desk.type("brsvadd", "-n", "1", option, "ann zoe", "-m", "h", "-b", "12:0", "-e", "13:0")
+    assert (done.code, done.err) == (255, "zoe: Unknown user or user group.\n")
+    assert not any(isinstance(one, pb.ReserveRequest) for one in desk.client.asked)
 
 
 def test_a_reservation_is_changed(desk: Desk) -> None:

@@ -1,6 +1,7 @@
 """brun: an administrator starts a waiting job now, where he says, over all limits; all of it or nothing.
 
-What the hosts must be able to do all the same: answer, be servers, and have the GPUs, which are never shared so.
+What the hosts must be able to do all the same: answer, be servers, and have the GPUs, which are never shared so. Nor is
+a host, or a compute unit, that a job has for itself.
 """
 
 from lavad.core import commands as c
@@ -8,8 +9,9 @@ from lavad.core.cluster import Cluster
 from lavad.core.decide.control import find
 from lavad.core.decide.decision import Decision
 from lavad.core.events import AttemptDispatched
-from lavad.core.model import FINAL, Allocation, HostShare, JobState, Key, RoleRequest
-from lavad.core.reasons import Refused
+from lavad.core.keeping import kept_type, unit_mates
+from lavad.core.model import FINAL, Allocation, HostShare, JobState, Key, Request, RoleRequest
+from lavad.core.reasons import EXCLUSIVE, RUNNING_EXCLUSIVE, Refused
 from lavad.core.records import ArrayRecord, Host, Job
 
 
@@ -47,6 +49,7 @@ def _allocation(cluster: Cluster, record: Job | ArrayRecord, named: tuple[tuple[
     if len(roles) != 1:
         raise Refused("A job of several roles can't be forced")
     role, hosts = roles[0], [(_host(cluster, name), tasks) for name, tasks in named]
+    _check_alone(cluster, record.shared.request, [host for host, _ in hosts])
     tasks = _spread(role, hosts)
     return tuple(_share(cluster, host, role, count) for (host, _), count in zip(hosts, tasks, strict=True) if count)
 
@@ -60,6 +63,18 @@ def _host(cluster: Cluster, name: str) -> Host:
     if not host.is_connected or host.is_silent:
         raise Refused(f"{name}: Unable to contact execution host")
     return host
+
+
+def _check_alone(cluster: Cluster, request: Request, hosts: list[Host]) -> None:
+    """Who has a host or a compute unit for himself keeps it, and who asks for that gets none that others use."""
+    table, kind = cluster.table, kept_type(request)
+    for host in hosts:
+        name, row = host.facts.name, host.row
+        if table.taken_whole[row] or row in table.kept:
+            raise Refused(f"{name}: {RUNNING_EXCLUSIVE[1]}")
+        mates = unit_mates(table, (row,), kind) if kind is not None else {row} if request.exclusive else set()
+        if any(cluster.hosts[table.names[mate]].attempts for mate in mates):
+            raise Refused(f"{name}: {EXCLUSIVE[1]}")
 
 
 def _spread(role: RoleRequest, hosts: list[tuple[Host, int]]) -> list[int]:
