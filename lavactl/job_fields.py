@@ -271,7 +271,7 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "nthreads": (10, lambda job: str(job.usage.threads or "")),
     "min_req_proc": (12, lambda job: str(job.slots_min or 1)),
     "max_req_proc": (12, lambda job: str(job.slots_max or job.slots_min or 1)),
-    "effective_resreq": (17, lambda job: clean(job.effective_requirement)),
+    "effective_resreq": (17, lambda job: clean(job.effective_requirement) if job.hosts else ""),
     "combined_resreq": (20, lambda job: clean(job.effective_requirement or job.spec.requirement_text)),
     "resize_notification_command": (27, lambda job: clean(job.spec.resize_notify)),
     "filelimit": (10, lambda job: rlimit(job, "fsize")),

@@ -9,6 +9,7 @@ from lavactl.exits import exit_sentence
 from lavactl.job_table import STATES, host_list, reason_text
 from lavactl.jobrefs import key_text
 from lavactl.render import clean, clean_script, long_time, short_time, wrap
+from lavactl.thresholds import threshold_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +22,6 @@ ENDED = (messages.DONE, messages.EXIT)
 SUSPENDED = (messages.USUSP, messages.SSUSP)
 HOLDING = (messages.STAGING, messages.RUN, messages.USUSP, messages.SSUSP, messages.UNKWN)
 IN_ORDER = "in order"  # the reason of a start that goes without saying
-SCHEDULING = """\
-
- SCHEDULING PARAMETERS:
-           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem
- loadSched   -     -     -     -       -     -    -     -     -      -      -
- loadStop    -     -     -     -       -     -    -     -     -      -      -"""
 
 
 def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
@@ -45,7 +40,7 @@ def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
         parts += [fold(line) for line in ended(job)]
     parts += usage(job, now)
     parts += reasons(job)
-    parts += [SCHEDULING, *requirement(job)]
+    parts += scheduling(job) + requirement(job)
     return "\n".join(parts) + "\n"
 
 
@@ -267,6 +262,13 @@ def reserved(job: "Job") -> str:
     slots = sum(share.slots for share in job.outlook.reserved)
     hosts = " ".join(f"<{share.slots}*{clean(share.host)}>" for share in job.outlook.reserved)
     return f"Reserved <{slots}> job slots on host(s) {hosts}"
+
+
+def scheduling(job: "Job") -> list[str]:
+    """Load thresholds that hold for the job: those of its queue, the stricter ones of its hosts."""
+    bounds = [(one.index, one.sched if one.has_sched else None, one.stop if one.has_stop else None)
+              for one in job.load_bounds]  # fmt: skip
+    return ["", " SCHEDULING PARAMETERS:", *threshold_lines(bounds)]
 
 
 def requirement(job: "Job") -> list[str]:

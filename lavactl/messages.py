@@ -200,6 +200,7 @@ else:
     )
     PendingReason = _message("PendingReason", "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s")
     JobNote = _message("JobNote", "1 time d, 2 text s, 3 state u")
+    LoadBound = _message("LoadBound", "1 index s, 2 sched d, 3 stop d, 4 has_sched t, 5 has_stop t")
     Outlook = _message(
         "Outlook",
         "1 ahead u, 2 sureness s, 3 remedies s*, 4 is_hopeless t, 5 is_for_later t, 6 costs s*, 7 reserved HostShare*",
@@ -212,13 +213,14 @@ else:
         "15 usage Usage, 16 usage_by_host Usage*, 17 attempt u, 18 pending_reasons PendingReason*, 19 spec JobSpec, "
         "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 25 notes JobNote*, "
         "26 suspend_reason s, 27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
-        "60 outlook Outlook",
+        "31 load_bounds LoadBound*, 60 outlook Outlook",
         HostShare,
         Usage,
         PendingReason,
         JobSpec,
         ArrayCounts,
         JobNote,
+        LoadBound,
         Outlook,
     )
     JobPage = _message("JobPage", "1 jobs JobRecord*, 2 missing JobRef*", JobRecord, JobRef)

@@ -1,12 +1,15 @@
-"""The table of load thresholds that bqueues -l and bhosts -l have in common."""
+"""The table of load thresholds that bqueues -l, bhosts -l and bjobs -l have in common."""
 
-from lavactl.render import clean
+from lavactl.render import MISSING, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from protos import cluster_pb2
+
+    # Index, loadSched, loadStop; None where there is no such bound.
+    Bound = tuple[str, float | None, float | None]
 
 HEADER = "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem"
 EMPTY = "   -     -     -     -       -     -    -     -     -      -      -"
@@ -15,28 +18,36 @@ SIZES = ("tmp", "swp", "mem")
 _PLACES = [place for place, letter in enumerate(EMPTY) if letter == "-"]
 
 
-def threshold_lines(records: "Iterable[cluster_pb2.ThresholdRecord]") -> list[str]:
+def bounds_of(records: "Iterable[cluster_pb2.ThresholdRecord]") -> "list[Bound]":
+    """The bounds of a queue or a host."""
+    return [
+        (one.index, one.sched if one.HasField("sched") else None, one.stop if one.HasField("stop") else None)
+        for one in records
+    ]
+
+
+def threshold_lines(bounds: "Iterable[Bound]") -> list[str]:
     """Header, loadSched and loadStop; the site's own indices in a table of their own below."""
-    known = {record.index: record for record in records}
-    own = [record for name, record in known.items() if name not in INDICES]
-    lines = [HEADER, _line(" loadSched", known, "sched"), _line(" loadStop ", known, "stop")]
+    known = {index: (sched, stop) for index, sched, stop in bounds}
+    own = [name for name in known if name not in INDICES]
+    lines = [HEADER, _line(" loadSched", known, 0), _line(" loadStop ", known, 1)]
     if own:
-        lines += ["", " " * 10 + "".join(f" {clean(record.index):>12}" for record in own)]
-        lines += [_own_line(" loadSched", own, "sched"), _own_line(" loadStop ", own, "stop")]
+        lines += ["", " " * 10 + "".join(f" {clean(name):>12}" for name in own)]
+        lines += [_own_line(" loadSched", own, known, 0), _own_line(" loadStop ", own, known, 1)]
     return lines
 
 
-def _line(label: str, known: "dict[str, cluster_pb2.ThresholdRecord]", side: str) -> str:
+def _line(label: str, known: "dict[str, tuple[float | None, float | None]]", side: int) -> str:
     text = list(EMPTY)
     for place, index in zip(_PLACES, INDICES, strict=True):
-        record = known.get(index)
-        if record is not None and record.HasField(side):
-            shown = f"{getattr(record, side):g}" + "M" * (index in SIZES)
+        bound = known.get(index, (None, None))[side]
+        if bound is not None:
+            shown = f"{bound:g}" + "M" * (index in SIZES)
             start = place - len(shown) // 2
             text[start : start + len(shown)] = shown
     return label + "".join(text).rstrip()
 
 
-def _own_line(label: str, records: "list[cluster_pb2.ThresholdRecord]", side: str) -> str:
-    values = [f"{getattr(record, side):g}" if record.HasField(side) else "-" for record in records]
+def _own_line(label: str, own: list[str], known: "dict[str, tuple[float | None, float | None]]", side: int) -> str:
+    values = [MISSING if (bound := known[name][side]) is None else f"{bound:g}" for name in own]
     return label + "".join(f" {value:>12}" for value in values)

@@ -6,7 +6,7 @@ from lavactl.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name
 from lavactl.load import HEADER_WITH_IO, load_columns
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.render import MISSING, clean, json_text, limit
-from lavactl.thresholds import threshold_lines
+from lavactl.thresholds import bounds_of, threshold_lines
 from lavactl.units import size
 from protos import cluster_pb2
 
@@ -172,7 +172,7 @@ def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceI
         *resources.own_table(own),
         "",
         " LOAD THRESHOLD USED FOR SCHEDULING:",
-        *threshold_lines(host.thresholds),
+        *threshold_lines(bounds_of(host.thresholds)),
     ]
     if host.comment:
         lines += ["", f"ADMIN ACTION COMMENT:  {clean(host.comment)}"]

@@ -4,7 +4,7 @@ from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
 from lavactl.people import unknown_users
 from lavactl.render import MISSING, clean, json_text
-from lavactl.thresholds import threshold_lines
+from lavactl.thresholds import bounds_of, threshold_lines
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -156,7 +156,7 @@ def long_text(queue: cluster_pb2.QueueRecord, whole_tree: bool = False) -> str:
         lines.append(f"Interval for a host to accept two jobs is {queue.accept_interval_s:.0f} seconds")
     lines += limit_lines("DEFAULT LIMITS:", dict(queue.default_limits)) + limit_lines("MAXIMUM LIMITS:", known)
     if queue.thresholds:
-        lines += ["", "SCHEDULING PARAMETERS", *threshold_lines(queue.thresholds)]
+        lines += ["", "SCHEDULING PARAMETERS", *threshold_lines(bounds_of(queue.thresholds))]
     if known.get("POLICIES"):
         lines += ["", f"SCHEDULING POLICIES:  {clean(known['POLICIES'])}"]
     lines += share_lines(queue, whole_tree)

@@ -8,10 +8,10 @@ from lavad.api import identity, reserving, resource_records, rule_records, user_
 from lavad.api.agents import AgentService
 from lavad.api.configuration import Configurator
 from lavad.api.control import control
-from lavad.api.queue_records import queue_record, threshold_record
+from lavad.api.host_records import host_record
+from lavad.api.queue_records import queue_record
 from lavad.api.status import status_reply
 from lavad.core.indexes.hosts import natural
-from lavad.core.model import HostFacts, JobState
 from lavad.core.policy import Queue
 from lavad.core.reasons import Refused
 from lavad.core.records import Host
@@ -22,7 +22,6 @@ from protos import cluster_pb2 as pb
 from protos import cluster_pb2_grpc
 
 PAGE_HOSTS = 500
-S = JobState
 
 
 class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
@@ -81,66 +80,8 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return list(found)
 
     def _host(self, name: str, host: Host) -> pb.HostRecord:
-        record = pb.HostRecord(
-            status=self._status(host),
-            slots_max=host.facts.slots,
-            last_seen=host.seen_at,
-            comment=host.comment,
-            memory_reserved_mib=max(
-                0, host.facts.memory_mib - int(self.engine.cluster.table.memory_free_mib[host.row])
-            ),
-            rsv=sum(share.slots for share in host.claims.values()),
-        )
-        record.facts.CopyFrom(self.agents.facts.get(name) or _known_facts(host))
-        _as_configured(record.facts, host.facts)
-        rule = self.engine.cluster.policy.host_rule(name, host.offered.model, host.offered.type)
-        record.thresholds.extend(map(threshold_record, rule.thresholds))
-        record.dispatch_window = rule.window_text
-        if rule.user_slots is not None:
-            record.per_user = rule.user_slots
-        if name in self.agents.loads:
-            record.load.CopyFrom(self.agents.loads[name])
-        self._count(record, host)
-        return record
-
-    def _count(self, record: pb.HostRecord, host: Host) -> None:
-        """Slots by state of the jobs that hold them; a share whose job has ended still counts until released."""
-        use = [pb.GpuUse(index=number) for number in range(host.facts.gpus)]
-        for key, share in host.attempts.items():
-            job = self.engine.cluster.holder(key)
-            state = job.state if job is not None else S.RUN
-            record.njobs += share.slots
-            if state is S.SSUSP:
-                record.ssusp += share.slots
-            elif state is S.USUSP:
-                record.ususp += share.slots
-            else:
-                record.run += share.slots
-            for gpu in share.gpus:
-                use[gpu].njobs += 1
-                use[gpu].run += state not in (S.USUSP, S.SSUSP)
-                use[gpu].susp += state in (S.USUSP, S.SSUSP)
-        record.gpu_use.extend(use)
-        for device, one in zip(record.load.gpus, use, strict=False):
-            device.allocated_jobs = one.njobs
-
-    def _status(self, host: Host) -> str:
-        table = self.engine.cluster.table
-        if not host.is_connected or host.is_silent:
-            return "unavail" if not host.seen_at or (not host.is_connected and not host.attempts) else "unreach"
-        if host.closed_by:
-            return "closed_Adm"
-        if host.is_shut:
-            return "closed_Wind"
-        if host.is_busy:
-            return "closed_Busy"
-        if table.taken_whole[host.row]:
-            return "closed_Excl"
-        if host.row in table.kept:
-            return "closed_cu_excl"
-        if host.facts.server and table.slots_free[host.row] <= 0:
-            return "closed_Full"
-        return "ok"
+        told, load = self.agents.facts.get(name), self.agents.loads.get(name)
+        return host_record(self.engine.cluster, host, told, load, self.engine.clock())
 
     async def Queues(self, request: pb.QueuesRequest, context: identity.Context) -> pb.QueuesReply:
         """bqueues: all of them, those named, those that a user may use or that use a host."""
@@ -227,28 +168,6 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         """brsvs."""
         await identity.caller(context, self.settings)
         return reserving.reservations_reply(self.engine.cluster, request, self.engine.clock())
-
-
-def _as_configured(told: pb.HostFacts, facts: HostFacts) -> None:
-    """What the files say instead of the agent."""
-    told.slots, told.server, told.cpu_factor = facts.slots, facts.server, facts.cpu_factor
-    told.type, told.model = facts.type, facts.model
-    told.resources[:] = sorted(facts.resources)
-
-
-def _known_facts(host: Host) -> pb.HostFacts:
-    """Of a host that has not said hello since the master started."""
-    facts = host.facts
-    return pb.HostFacts(
-        name=facts.name,
-        type=facts.type,
-        model=facts.model,
-        cpu_factor=facts.cpu_factor,
-        cpus=facts.cpus,
-        memory_mib=facts.memory_mib,
-        slots=facts.slots,
-        server=facts.server,
-    )
 
 
 def register(server: grpc.aio.Server, service: ClusterService) -> None:

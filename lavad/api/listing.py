@@ -9,6 +9,7 @@ from lavad.api import checks, translate
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
 from lavad.core.model import FINAL, Allocation, JobState
+from lavad.core.policy import Threshold
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, HostUsage, Job
 from lavad.core.scheduling.explain import explain, explain_ending
@@ -157,11 +158,27 @@ def record_message(
         add_run(message, job)
     if details:
         add_details(message, record, words)
+        message.effective_requirement = shared.requirement
+        queue = cluster.policy.queue(shared.queue)
+        for bound in cluster.load_rules.bounds(cluster.table, queue, _hosts(job)) if queue is not None else ():
+            _add_bound(message.load_bounds.add(), bound)
     if reasons and state in (JobState.PEND, JobState.PSUSP):
         add_reasons(message, explain(cluster, record, index, now), host_names)
     elif reasons and job is not None and job.attempt is not None:
         add_reasons(message, explain_ending(job.attempt), host_names)
     return message
+
+
+def _hosts(job: Job | None) -> tuple[str, ...]:
+    return tuple(share.host for share in allocation_of(job)) if job is not None else ()
+
+
+def _add_bound(message: jobs_pb2.LoadBound, bound: Threshold) -> None:
+    message.index = bound.index
+    if bound.sched is not None:
+        message.sched, message.has_sched = bound.sched, True
+    if bound.stop is not None:
+        message.stop, message.has_stop = bound.stop, True
 
 
 def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:

@@ -48,6 +48,7 @@ def _count(record: pb.QueueRecord, cluster: Cluster, queue: Queue) -> None:
     record.pend = counts[S.PEND] + counts[S.PSUSP]
     record.run = counts[S.STAGING] + counts[S.RUN] + counts[S.UNKWN] + counts[S.ZOMBI]
     record.ssusp, record.ususp = counts[S.SSUSP], counts[S.USUSP]
+    record.rsv = sum(kept for shared, kept in cluster.kept_slots() if shared.queue == queue.name)
     record.njobs = record.pend + record.run + record.ssusp + record.ususp
 
 

@@ -48,6 +48,7 @@ def _user(cluster: Cluster, name: str) -> pb.UserRecord:
         record.ssusp += counts[S.SSUSP]
         record.ususp += counts[S.USUSP]
         record.pending_jobs += tally.jobs_by_user[user, S.PEND] + tally.jobs_by_user[user, S.PSUSP]
+    record.rsv = sum(kept for shared, kept in cluster.kept_slots() if shared.user in users)
     record.njobs = record.pend + record.run + record.ssusp + record.ususp
     return record
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lavad.core import apply, apply_claims, apply_starts, booking, charges, listed, resizing, terms
+from lavad.core.allocations import slots_of
 from lavad.core.configured import as_configured
 from lavad.core.easing import Easing
 from lavad.core.events import Event
@@ -341,6 +342,11 @@ class Cluster:
         record = self.jobs.get(job_id)
         jobs = record.live.values() if isinstance(record, ArrayRecord) else (record,)
         return [job.attempt for job in jobs if job is not None and job.attempt is not None]
+
+    def kept_slots(self) -> Iterator[tuple[Shared, int]]:
+        """Slots that are kept for waiting jobs, and what each of these was submitted with."""
+        for claim in self.claims.values():
+            yield self.jobs[claim.job].shared, slots_of(claim.allocation)
 
     def live_jobs(self) -> Iterator[Job]:
         """Jobs and elements that hold an allocation."""

@@ -4,7 +4,7 @@ Bounds of a queue and of a host hold together, the stricter wins. Between the tw
 suspended goes on only below loadSched, so a load that swings does not make jobs swing with it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.policy import HostRule, Policy, Queue, Threshold
@@ -34,6 +34,17 @@ class LoadRules:
             exceeded(table, row, self._rule(table, row).thresholds, stop=True)
         )
 
+    def bounds(self, table: HostTable, queue: Queue, hosts: Iterable[str]) -> tuple[Threshold, ...]:
+        """The strictest bound on each index for jobs of that queue on these hosts."""
+        rows = [table.rows[host] for host in hosts if host in table.rows]
+        found: dict[str, Threshold] = {}
+        for bound in (*queue.thresholds, *(bound for row in rows for bound in self._rule(table, row).thresholds)):
+            known = found.get(bound.index, bound)
+            pick = min if table.is_increasing(bound.index) else max
+            sched, stop = _of_both(pick, known.sched, bound.sched), _of_both(pick, known.stop, bound.stop)
+            found[bound.index] = Threshold(bound.index, sched, stop)
+        return tuple(found.values())
+
     def _rule(self, table: HostTable, row: int) -> HostRule:
         facts = table.facts[row]
         return self._policy.host_rule(facts.name, facts.model, facts.type)
@@ -54,6 +65,10 @@ class LoadRules:
         if queue.resume_condition:
             return _holds(queue.resume_condition, table, row)
         return not exceeded(table, row, (*self._rule(table, row).thresholds, *queue.thresholds), stop=False)
+
+
+def _of_both(pick: Callable[[float, float], float], one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else pick(one, other)
 
 
 def _has_stop(bounds: Iterable[Threshold]) -> bool:

@@ -204,17 +204,19 @@ class Tree:
     def priority(self, account: Account, now: float, slots: int = 0, committed_s: int = 0) -> float:
         """The dynamic priority, as if so many more slots had just been taken."""
         rules, running, used = self.rules, account.running, account.used.faded(now, self.fading)
-        run_s = running.run_s(now)
-        counted = running.decayed_s(now, self.run_fading) if self.run_fading else run_s
-        past_run_s = used.run_s if rules.is_run_time_historic else 0.0
         seconds = (
             (used.cpu_s + running.cpu_s) * rules.cpu_time_factor
-            + (past_run_s + counted) * rules.run_time_factor
-            + (running.committed_s + committed_s - run_s) * rules.committed_run_time_factor
+            + self.counted_run_s(running, used, now) * rules.run_time_factor
+            + (running.committed_s + committed_s - running.run_s(now)) * rules.committed_run_time_factor
             + (used.gpu_s + running.gpu_s(now)) * rules.gpu_run_time_factor
         )
         jobs = (1 + running.slots + slots) * rules.run_job_factor
         return account.shares / max(_SMALLEST, seconds / _HOUR + jobs)
+
+    def counted_run_s(self, running: Running, used: Used, now: float) -> float:
+        """Run time as it counts: of running jobs, of ended ones where the rules say so, faded where they say so."""
+        past_s = used.run_s if self.rules.is_run_time_historic else 0.0
+        return past_s + running.decayed_s(now, self.run_fading)
 
     def accounts(self) -> Iterator[Account]:
         """Every account, groups before their members."""

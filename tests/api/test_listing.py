@@ -1,11 +1,14 @@
 """Long lists: whoever asks, and however little is found, the others are served meanwhile."""
 
 import asyncio
+from dataclasses import replace
 
 from lavad.api import listing
+from lavad.core.policy import HostRule, JobDefaults, Policy, Queue, Threshold
 from lavad.core.ranges import Ranges
+from lavad.core.records import Job
 from protos import jobs_pb2 as pb
-from tests.builders import ROOT, Story, a_cluster, a_job
+from tests.builders import ROOT, Story, a_cluster, a_host, a_job
 
 MANY = listing.LOOKED_AT * 2
 
@@ -53,3 +56,37 @@ def test_the_elements_of_an_array() -> None:
     named.refs.add(job=array)
     assert turns_while(story, named) == (MANY, 2)
     assert story.array(array).killed == Ranges.parse(f"1-{MANY}")
+
+
+def details(story: Story, job: int) -> pb.JobRecord:
+    """What bjobs -l is told."""
+    record = story.cluster.jobs[job]
+    assert isinstance(record, Job)
+    return listing.record_message(story.cluster, (record, 0, record), story.now, True, False)
+
+
+def test_load_thresholds_of_a_job() -> None:
+    """Those of its queue; when it has hosts, the strictest of these and theirs."""
+    queue = Queue("normal", thresholds=(Threshold("r1m", 2.0, 4.0), Threshold("mem", 100.0, None)))
+    rules = {"n1": HostRule(thresholds=(Threshold("r1m", 3.0, 3.5), Threshold("mem", 200.0, 50.0)))}
+    story = a_cluster(a_host("n1"), policy=Policy(queues=(queue,), host_rules=rules))
+    job = story.submit(a_job(hosts=("n1",)))
+    bounds = [pb.LoadBound(index="r1m", sched=2.0, stop=4.0, has_sched=True, has_stop=True),
+              pb.LoadBound(index="mem", sched=100.0, has_sched=True)]  # fmt: skip
+    assert list(details(story, job).load_bounds) == bounds
+    story.cluster.observe_load("n1", [0.0] * 10 + [1000.0])
+    story.plan()
+    assert story.where(job) == ["n1"]
+    bounds = [pb.LoadBound(index="r1m", sched=2.0, stop=3.5, has_sched=True, has_stop=True),
+              pb.LoadBound(index="mem", sched=200.0, stop=50.0, has_sched=True, has_stop=True)]  # fmt: skip
+    assert list(details(story, job).load_bounds) == bounds
+
+
+def test_the_requirement_of_job_and_queue() -> None:
+    """Both together, as placement uses them."""
+    queue = Queue("normal", defaults=JobDefaults(requirement="rusage[mem=10]"))
+    story = a_cluster(policy=Policy(queues=(queue,)))
+    job = story.submit(a_job())
+    shared = replace(story.cluster.jobs[job].shared, requirement="select[mem > 5] rusage[mem=10]")
+    story.cluster.jobs[job].shared = shared
+    assert details(story, job).effective_requirement == "select[mem > 5] rusage[mem=10]"

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from lavad.api.host_records import host_record
 from lavad.api.queue_records import queue_record
 from lavad.api.resource_records import resources_reply
 from lavad.api.rule_records import limits_reply, parameters_reply
 from lavad.api.user_records import groups_reply, users_reply
-from lavad.core.policy import Policy, Queue
+from lavad.core.model import JobState
+from lavad.core.policy import ALL, Fairshare, Names, Policy, Queue, Share
 from protos import cluster_pb2 as pb
 from tests.builders import Story, a_cluster, a_host, a_job
 from tests.config.files import SITE, loaded
@@ -54,6 +56,41 @@ def test_a_queue_for_whole_racks() -> None:
     queue = Queue("q", written=(("EXCLUSIVE", "CU[rack]"),))
     record = queue_record(a_cluster(policy=Policy(queues=(queue,))).cluster, queue, 0.0)
     assert (record.parameters["EXCLUSIVE"], record.parameters["POLICIES"]) == ("CU[rack]", "EXCLUSIVE")
+
+
+def test_slots_that_are_kept_for_a_job() -> None:
+    """RSV of its queue, of its user and his account, and of the hosts."""
+    shares = Fairshare((Share("art", 1, Names(False, frozenset({"ann"})), below=(Share("default", 1, ALL, True),)),))
+    queue = Queue("normal", slot_reserve_s=60.0, fairshare=shares)
+    story = a_cluster(a_host("n1", 2), a_host("n2", 2), policy=Policy(queues=(queue, Queue("other"))))
+    first, *_ = [story.run(a_job()) for _ in range(4)]
+    wide = story.submit(a_job(slots=3))
+    story.plan()
+    story.finished("n1", first)
+    story.plan()
+    assert story.state(wide) is JobState.PEND
+    cluster = story.cluster
+    assert [queue_record(cluster, one, story.now).rsv for one in cluster.policy.queues] == [1, 0]
+    assert [user.rsv for user in users_reply(cluster, pb.UsersRequest(names=["ann"]), "ann").users] == [1]
+    assert [row.reserved for row in queue_record(cluster, queue, story.now).share_tree] == [1, 1]
+    assert rsv(story) == {"n1": 1, "n2": 0}
+
+
+def test_slots_that_are_set_apart() -> None:
+    """RSV of a host counts what an advance reservation that holds leaves unused, as far as it is free."""
+    story = a_cluster(a_host("n1", 4), a_host("n2", 4))
+    story.run(a_job(2, hosts=("n1",)))
+    story.reserve(3, begin=60.0, hosts=("n1",), name="course")
+    assert rsv(story) == {"n1": 0, "n2": 0}
+    story.hear("n1", "n2")
+    story.wait(61.0)
+    assert rsv(story) == {"n1": 2, "n2": 0}
+
+
+def rsv(story: Story) -> dict[str, int]:
+    """What bhosts shows."""
+    hosts = story.cluster.hosts.items()
+    return {name: host_record(story.cluster, host, None, None, story.now).rsv for name, host in hosts}
 
 
 def test_users() -> None:

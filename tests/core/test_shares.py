@@ -1,11 +1,14 @@
 """Fairshare: the formula by hand, fading, and whose account a user's jobs are charged to."""
 
+from math import exp, log
+
 import pytest
 
 from lavad.core.model import HostFacts
 from lavad.core.policy import ALL, Fairshare, JobOrder, Names, Policy, Queue, Share
 from lavad.core.reasons import Refused
 from lavad.core.records import HostUsage
+from lavad.core.scheduling.share_tree import share_tree
 from lavad.core.shares import Account, Shares, Tree, Used, decayed_run_s
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job
 
@@ -36,6 +39,22 @@ def test_the_formula_by_hand() -> None:
     cpu, past, run, committed, slots, gpu = 4.0, 6.0, 2 * 3.0, 2 * 5.0, 1 + 2, 8.0 + 3.0
     by_hand = 10 / (cpu * 0.5 + (past + run) * 0.25 + (committed - run) * 0.125 + slots * 2.0 + gpu * 1.5)
     assert tree.priority(ann, 1000.0 + 3 * HOUR) == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize(("is_historic", "does_decay"), [(False, False), (True, False), (True, True), (False, True)])
+def test_run_time_is_shown_as_it_counts(is_historic: bool, does_decay: bool) -> None:
+    """Of ended jobs with ENABLE_HIST_RUN_TIME, faded with RUN_TIME_DECAY."""
+    fairshare = Fairshare((one("ann", 1),), is_run_time_historic=is_historic, does_run_time_decay=does_decay)
+    story = a_cluster(policy=Policy(queues=(Queue("normal", fairshare=fairshare),)))
+    first = story.run(a_job(2))
+    story.now += HOUR
+    story.finished("n1", first)
+    story.run(a_job())
+    story.now += HOUR
+    (row,) = share_tree(story.cluster, "normal", story.now)
+    rate = log(10) / (5 * HOUR)
+    past = 2 * decayed_run_s(HOUR, rate * does_decay) * exp(-rate * HOUR)
+    assert row.run_time_s == pytest.approx(past * is_historic + decayed_run_s(HOUR, rate * does_decay))
 
 
 def test_the_defaults_are_lsfs() -> None:

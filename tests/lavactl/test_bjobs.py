@@ -165,7 +165,8 @@ def test_long_form_of_a_running_job(desk: Desk) -> None:
     desk.client.jobs = [
         a_job(HOSTS, state=RUN, spec=spec, usage=usage, slots_min=4, slots_max=4, start_time=at("09:02:15"),
               exec_home="/home/alice", exec_cwd="/home/alice/run",
-              effective_requirement="select[type == local] rusage[mem=2000.00] span[ptile=2]")
+              effective_requirement="select[type == local] rusage[mem=2000.00] span[ptile=2]",
+              load_bounds=[jobs_pb2.LoadBound(index="r1m", sched=1.5, stop=4, has_sched=True, has_stop=True)])
     ]  # fmt: skip
     assert (
         desk.type("bjobs", "-l").out
@@ -195,8 +196,8 @@ Sat Nov 21 09:30:00: Resource usage collected.
 
  SCHEDULING PARAMETERS:
            r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem
- loadSched   -     -     -     -       -     -    -     -     -      -      -
- loadStop    -     -     -     -       -     -    -     -     -      -      -
+ loadSched   -    1.5    -     -       -     -    -     -     -      -      -
+ loadStop    -     4     -     -       -     -    -     -     -      -      -
 
  RESOURCE REQUIREMENT DETAILS:
  Combined: select[type == local] rusage[mem=2000.00] span[ptile=2]

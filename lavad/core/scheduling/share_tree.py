@@ -1,5 +1,6 @@
 """What people see of fairshare: the accounts of a queue's tree as of a moment, and whose turn it is."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from lavad.core.cluster import Cluster
@@ -9,7 +10,7 @@ from lavad.core.shares import Account, Tree
 
 @dataclass(frozen=True, slots=True)
 class ShareRow:
-    """One account, in the columns of ``bqueues -r``. Times are in seconds, faded; ``run_time_s`` of running jobs."""
+    """One account, in the columns of ``bqueues -r``. Times are in seconds, as they count for the priority."""
 
     path: str  # tree/group/user
     name: str
@@ -18,10 +19,9 @@ class ShareRow:
     shares: int
     priority: float
     started: int  # slots of jobs that have been dispatched and have not ended
-    reserved: int
+    reserved: int  # slots that are kept for its waiting jobs
     cpu_time_s: float
     run_time_s: float
-    past_run_time_s: float
     gpu_run_time_s: float
 
 
@@ -32,10 +32,23 @@ def share_tree(cluster: Cluster, queue: str, now: float) -> tuple[ShareRow, ...]
     they have had a job.
     """
     tree = cluster.shares.trees.get(queue)
-    return tuple(_row(tree, account, now) for account in tree.accounts()) if tree is not None else ()
+    if tree is None:
+        return ()
+    kept = _kept(cluster, tree)
+    return tuple(_row(tree, account, kept[account.path], now) for account in tree.accounts())
 
 
-def _row(tree: Tree, account: Account, now: float) -> ShareRow:
+def _kept(cluster: Cluster, tree: Tree) -> Counter[str]:
+    """Slots that are kept for waiting jobs, by the path of each account that they are for."""
+    found: Counter[str] = Counter()
+    for shared, slots in cluster.kept_slots():
+        account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
+        if account is not None and cluster.shares.trees[shared.queue] is tree:
+            found.update({one.path: slots for one in account.chain()})
+    return found
+
+
+def _row(tree: Tree, account: Account, kept: int, now: float) -> ShareRow:
     running, used = account.running, account.used.faded(now, tree.fading)
     return ShareRow(
         account.path,
@@ -45,10 +58,9 @@ def _row(tree: Tree, account: Account, now: float) -> ShareRow:
         account.shares,
         tree.priority(account, now),
         running.slots,
-        0,
+        kept,
         used.cpu_s + running.cpu_s,
-        running.decayed_s(now, tree.run_fading),
-        used.run_s,
+        tree.counted_run_s(running, used, now),
         used.gpu_s + running.gpu_s(now),
     )
 
