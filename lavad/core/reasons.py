@@ -72,6 +72,7 @@ GPU_TOPOLOGY = (2601 + 301, "Free GPUs are not linked or placed as the job requi
 GPU_MODE = (2601 + 302, "The host's agent can't set the compute mode of its GPUs")
 MPS = (2601 + 303, "The host has no MPS control daemon (nvidia-cuda-mps-control)")
 NEARNESS = (2601 + 304, "No free GPUs near the processors that the job would be bound to (aff=no lifts this)")
+GPU_MODEL = (2601 + 305, "The host has no GPU of the model that the job asks for")
 UNIT_KEPT = (1334, "A job has the host's compute unit for itself")
 SAME = (1330, "Not enough hosts that are the same in what the job requires")
 COMPUTE_UNITS = (1331, "Job's compute unit requirements not satisfied")

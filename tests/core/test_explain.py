@@ -3,6 +3,7 @@
 import pytest
 
 from lavad.core import commands as c
+from lavad.core.model import Device
 from lavad.core.policy import Policy, Queue
 from lavad.core.scheduling.explain import explain
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job
@@ -119,3 +120,25 @@ def test_a_span_that_does_not_fit(story: Story) -> None:
         ("Not enough hosts to meet the job's spanning requirement", ()),
         ("Not enough job slot(s)", ("n1",)),
     ]
+
+
+def test_a_model_of_gpu_that_there_is_not() -> None:
+    """The models that there are, as long as no host has the one asked for; what is taken is only taken."""
+    v100, a100 = Device("Tesla V100", 32_000), Device("NVIDIA A100-SXM4-40GB", 40_000)
+    story = a_cluster(a_host("n1", gpus=1, devices=(v100,)), a_host("n2", gpus=2, devices=(a100, v100)), a_host("n3"))
+    typo, small = (
+        story.submit(a_job(gpus=1, gpu="num=1:gmodel=H100")),
+        story.submit(a_job(gpus=1, gpu="num=1:gmodel=A100-80G")),
+    )
+    for job, asked in ((typo, "H100"), (small, "A100 with 80 GB")):
+        told = {one.text: one for one in explain(story.cluster, story.cluster.jobs[job], 0, story.now)}
+        model = told["The host has no GPU of the model that the job asks for"]
+        assert model.hosts == ("n1", "n2")
+        assert model.advice == f"no host has a GPU of model {asked}; there are NVIDIA A100-SXM4-40GB, Tesla V100"
+        assert told["Not enough GPUs on the hosts"].hosts == ("n3",)
+    story.run(a_job(gpus=1, gpu="num=1:gmodel=A100"))
+    late = story.submit(a_job(gpus=1, gpu="num=1:gmodel=A100"))
+    told = {one.text: one for one in explain(story.cluster, story.cluster.jobs[late], 0, story.now)}
+    model = told["The host has no GPU of the model that the job asks for"]
+    assert (model.hosts, model.advice) == (("n1",), "")
+    assert told["Not enough GPUs on the hosts"].hosts == ("n2", "n3")

@@ -50,6 +50,12 @@ def can_prepare(facts: HostFacts, wanted: Gpus) -> bool:
     return is_mode_set and (wanted.mps == "no" or facts.has_mps)
 
 
+def has_model(facts: HostFacts, wanted: Gpus) -> bool:
+    """Has the host a device of the model, as large as the model is to be?"""
+    plain = Gpus(model=wanted.model, model_memory_mib=wanted.model_memory_mib)
+    return bool(_suitable(facts.devices, facts.gpus, plain))
+
+
 @lru_cache(maxsize=4096)
 def _suitable(devices: tuple[Device, ...], count: int, wanted: Gpus) -> int:
     """Devices of the right model that are large enough."""

@@ -72,7 +72,20 @@ def host_reasons(
                 free = _free_on(cluster, limits, host.row)
                 free_slots += free if most is None else min(free, int(most[host.row]))
                 free_hosts += 1
-    return _told(by_cause, request, free_slots, free_hosts)
+    told = _told(by_cause, request, free_slots, free_hosts)
+    return [replace(one, advice=_models(cluster, request)) if one.code == r.GPU_MODEL[0] else one for one in told]
+
+
+def _models(cluster: Cluster, request: Request) -> str:
+    """Which models of GPUs there are, unless some host has the one that is asked for."""
+    asked = [wanted for role in request.roles if (wanted := wants_of(role).gpus) is not None and wanted.model]
+    facts = [host.facts for host in cluster.hosts.values()]
+    missing = next((one for one in asked if not any(devices.has_model(host, one) for host in facts)), None)
+    if missing is None:
+        return ""
+    models = sorted({device.model for host in facts for device in host.devices})
+    size = f" with {_size(missing.model_memory_mib)}" if missing.model_memory_mib else ""
+    return f"no host has a GPU of model {missing.model}{size}; there are {', '.join(models)}"
 
 
 def _room_for(cluster: Cluster, limits: LimitReasons | None, most: Slots | None) -> Room:
@@ -245,6 +258,8 @@ def _lack_of_devices(room: Room, free: Free, role: RoleRequest, wants: Wants, ro
     if wants.gpus is not None:
         if not devices.can_prepare(room.table.facts[row], wants.gpus):
             return Cause(*(r.GPU_MODE if room.table.facts[row].has_mps or wants.gpus.mps == "no" else r.MPS))
+        if room.table.facts[row].devices and not devices.has_model(room.table.facts[row], wants.gpus):
+            return Cause(*r.GPU_MODEL)
         there = devices.usable(room.table.facts[row], free, wants.gpus).bit_count()
     if there < need:
         return Cause(*r.GPUS, "GPU", need - there)
