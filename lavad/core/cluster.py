@@ -81,6 +81,7 @@ class Cluster:
         self.calendar = Calendar()
         self._interned: dict[Shared, Shared] = {}
         self._requests: dict[Request, Request] = {}
+        self._applied = 0  # events, and changes of the rules
 
     # -- change ------------------------------------------------------------------------------------------------
 
@@ -90,6 +91,7 @@ class Cluster:
         Raises:
             IllegalTransition: the event can't meet the state the job is in.
         """
+        self._applied += 1
         if self.reserved.by_name:
             self.reserved.note(self, event)
         apply.HANDLERS[type(event)](self, event)
@@ -98,10 +100,16 @@ class Cluster:
         """Let facts take effect one after the other. Many dispatches together cost less than each by itself."""
         starts = apply_starts.all_starts(self, events) if len(events) >= apply_starts.MANY else None
         if starts is not None:
+            self._applied += len(starts)
             apply_starts.dispatch_all(self, starts)
             return
         for event in events:
             self.apply(event)
+
+    @property
+    def version(self) -> int:
+        """Raised by everything that may change what can be placed where."""
+        return self._applied + self.table.untold
 
     def intern(self, shared: Shared) -> Shared:
         """The one object that stands for all equal ones."""
@@ -118,6 +126,7 @@ class Cluster:
     def take_policy(self, policy: Policy) -> None:
         """Other rules from now on. Whatever is derived from the rules is made anew here; jobs stay as they are."""
         had_growth = self.policy.priority_growth
+        self._applied += 1
         self.configured = policy
         self.table.configure(policy)
         for host in self.hosts.values():

@@ -1,5 +1,4 @@
-"""What the scheduler proposes. Plans are data: ``decide/plans.py`` verifies each start again before it becomes an
-event."""
+"""What the scheduler proposes. Plans are data: ``decide/plans.py`` makes events of what still holds of them."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -71,6 +70,8 @@ class Grow:
 class Plan(NamedTuple):
     """The starts of one slice, in the order they were decided; ``is_complete`` when the pass has nothing more to look
     at. A takeover, starts in cleared room, resumptions, drops and changes of size come in plans of their own.
+
+    ``version`` is the cluster's that the starts were found in: as long as it stays the same they hold.
     """
 
     starts: tuple[Start, ...] = ()
@@ -83,6 +84,7 @@ class Plan(NamedTuple):
     drops: tuple[Drop, ...] = ()
     shrinks: tuple[Shrink, ...] = ()
     grows: tuple[Grow, ...] = ()
+    version: int = -1  # of no cluster
 
     @property
     def is_empty(self) -> bool:

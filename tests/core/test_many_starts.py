@@ -1,4 +1,4 @@
-"""A plan of many starts is looked at as a whole, and one by one where the whole does not hold."""
+"""A plan holds as long as nothing has changed since it was made; else each of its starts is verified again."""
 
 from lavad.core import commands as c
 from lavad.core.plan import Plan, Start
@@ -31,6 +31,26 @@ def test_a_job_that_was_killed_meanwhile_does_not_start() -> None:
     story.do(c.KillJob(c.Target(plan.starts[7].job), ROOT))
     assert story.do(c.ApplyPlan(plan)).reply == 1
     assert len(story.cluster.attempts) == JOBS - 1
+
+
+def test_what_no_event_tells_is_a_change_as_well() -> None:
+    """A host whose load says that it takes nothing now, or whose elim says that there is less."""
+    story = Story(a_host("n1", JOBS))
+    changes = (lambda: story.cluster.table.set_usable(0, False), lambda: story.cluster.table.set_external(0, {}))
+    for change in changes:
+        before = story.cluster.version
+        change()
+        assert story.cluster.version != before
+    plan = a_plan(Story(a_host("n1", JOBS)))
+    assert plan.version != Plan().version, "a plan that says nothing is never taken for a fresh one"
+
+
+def test_a_host_that_was_shut_without_an_event_gets_nothing() -> None:
+    """Its load has risen since the plan was made."""
+    story = Story(a_host("n1", JOBS))
+    plan = a_plan(story)
+    story.cluster.table.set_usable(0, False)
+    assert story.do(c.ApplyPlan(plan)).reply == JOBS
 
 
 def test_what_does_not_fit_any_more_does_not_start() -> None:

@@ -37,10 +37,11 @@ MUTANTS = (
         "history",
     ),
     Mutant(
-        "a plan of many starts is not added up",
+        "an old plan passes for a fresh one",
         f"{CORE}/decide/plans.py",
-        "    return events if total.fits() and not is_twice else None",
-        "    return events if not is_twice else None",
+        "    if plan.version == cluster.version and not",
+        "    if plan.version >= 0 and not",
+        "history",
     ),
     Mutant(
         "the short way forgets a job's memory",

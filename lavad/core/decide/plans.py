@@ -1,6 +1,7 @@
-"""A plan becomes dispatches. Every start is verified again: the plan may be older than the cluster."""
+"""A plan becomes dispatches. Each start of a plan that is older than the cluster is verified again; one that was made of
+the cluster as it is has been.
+"""
 
-from collections.abc import Sequence
 from operator import le
 
 from lavad.core import commands as c
@@ -12,15 +13,11 @@ from lavad.core.decide.decision import Decision
 from lavad.core.decide.takeovers import dispatch
 from lavad.core.headroom import Headroom
 from lavad.core.indexes.sharing import Sharing, joined
-from lavad.core.indexes.total import Total
 from lavad.core.keeping import kept_type, unit_mates
-from lavad.core.model import Allocation, HostShare, Key, ResourceShare
+from lavad.core.model import HostShare, ResourceShare
 from lavad.core.plan import Plan, Start
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.reserved import Withheld
-
-_new = tuple.__new__  # two tuples for each start, in half the time that their own constructors take
-_MANY_STARTS = 32  # from so many on a plan is first looked at as a whole
 
 
 class _Room:
@@ -137,72 +134,6 @@ def _bits(share: HostShare) -> int:
     return sum(1 << gpu for gpu in share.gpus)
 
 
-class _Sum:
-    """What many starts take together, and on which hosts."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._table = cluster.table
-        self._row_of = cluster.table.rows
-        self._total = Total()
-        self._gpus: dict[int, int] = {}
-
-    def add(self, allocation: Allocation) -> bool:
-        """Add what one start takes; False: only a look at each of them tells whether there is room."""
-        for host, slots, memory_mib, gpus, _, resources, gpu_memory_mib, cpus, _ in allocation:
-            row = self._row_of.get(host, -1)
-            if row < 0 or resources or cpus or gpu_memory_mib or (gpus and not self._add_gpus(row, gpus)):
-                return False
-            self._total.add(row, slots, memory_mib)
-        return True
-
-    def _add_gpus(self, row: int, gpus: tuple[int, ...]) -> bool:
-        bits, taken = sum([1 << gpu for gpu in gpus]), self._gpus.get(row, 0)
-        self._gpus[row] = taken | bits
-        return not bits & (taken | ~self._table.gpu_free[row])
-
-    def fits(self) -> bool:
-        """Is there room for all of it?"""
-        table = self._table
-        at, _, slots, memory_mib = self._total.columns()
-        return bool(
-            table.open_rows()[at].all()
-            and (slots <= table.slots_free[at]).all()
-            and (memory_mib <= table.memory_free_mib[at]).all()
-        )
-
-
-def _all_together(cluster: Cluster, starts: Sequence[Start], now: float) -> list[e.Event] | None:
-    """All starts of a plan as events. One look at all of them is much cheaper than one at each.
-
-    None: not all of them hold, or one look does not tell.
-    """
-    jobs, total, taken = cluster.jobs, _Sum(cluster), dict[int, set[int]]()
-    singles: set[int] = set()
-    events: list[e.Event] = []
-    for start in starts:
-        number, index, allocation, reason = start
-        record = jobs.get(number)
-        if isinstance(record, ArrayRecord):
-            if _is_waiting(cluster, start, taken) is not False:
-                return None
-            taken.setdefault(number, set()).add(index)
-            before = record.attempts.get(index, 0)
-        elif record is None or index or not record.may_start:
-            return None
-        else:
-            singles.add(number)
-            before = record.attempts
-        request = record.shared.request
-        if not request.is_simple and (request.exclusive or kept_type(request) is not None):
-            return None
-        if not total.add(allocation):
-            return None
-        key = _new(Key, (number, index, before + 1))
-        events.append(_new(e.AttemptDispatched, (now, key, allocation, len(allocation) == 1, reason, False)))
-    is_twice = len(singles) + sum(map(len, taken.values())) < len(events)
-    return events if total.fits() and not is_twice else None
-
-
 def _cpus(share: HostShare) -> int:
     return sum(1 << cpu for cpu in {*share.cpus_idle, *(cpu for task in share.cpus for cpu in task)})
 
@@ -226,12 +157,10 @@ def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
 
 
 def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
-    """Dispatch every start that still holds."""
+    """Dispatch every start that still holds. What was set apart for others may depend on what time it is by now."""
     starts = plan.starts
-    if len(starts) >= _MANY_STARTS and not (cluster.limits or cluster.reserved):
-        events = _all_together(cluster, starts, now)
-        if events is not None:
-            return Decision(events, reply=0)
+    if plan.version == cluster.version and not (cluster.limits or cluster.reserved):
+        return Decision([dispatch(cluster, start, now) for start in starts], reply=0)
     room = _Room(cluster)
     taken: dict[int, set[int]] = {}
     headroom = Headroom(cluster.limits, cluster.table, now) if cluster.limits else None
@@ -243,7 +172,7 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
             decision.reply += 1
             continue
         kind = kept_type(cluster.jobs[start.job].shared.request)
-        if kind is not None and room is not None and not room.can_keep(start, kind):
+        if kind is not None and not room.can_keep(start, kind):
             decision.reply += 1
             continue
         if headroom is not None and not _is_within(cluster, headroom, start):

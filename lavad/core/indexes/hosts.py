@@ -52,6 +52,7 @@ class HostTable:
         self.facts: list[HostFacts] = []
         self.facts_version = 0  # raised when any host's facts change: cached select masks are made anew
         self.usable_version = 0  # raised when a host is opened or shut
+        self.untold = 0  # changes that came with no event
         self._in_order: list[tuple[list[tuple[int, str]], int]] = []  # natural names and rows, as hosts are taken
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
         self._is_sorted = True  # rows happen to be in natural order of names
@@ -265,6 +266,7 @@ class HostTable:
             self.shut.add(row)
         if usable is not bool(self.usable[row]):
             self.usable_version += 1
+            self.untold += 1
         self.usable[row] = usable
         self._set_open(row)
 
@@ -300,6 +302,7 @@ class HostTable:
 
     def set_external(self, row: int, values: Mapping[str, float]) -> None:
         """Newest values of an elim on that host."""
+        self.untold += 1
         for name, value in values.items():
             store = self.site.report(row, name, value)
             if store is not None:

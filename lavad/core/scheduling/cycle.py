@@ -97,7 +97,10 @@ class _Slice:
             self.agenda.vain.clear()
         is_complete = not (self.agenda.due or has_woken or self.agenda.is_unfinished(self.cluster))
         self.agenda.is_under_way = not is_complete
-        return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving)
+        version = self.cluster.version
+        return Plan(
+            tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving, version=version
+        )
 
     def _is_over(self) -> bool:
         return self.is_cut or self.room.work >= self.steps or self.gate.waits_for_ends(self.steps)

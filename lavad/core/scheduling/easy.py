@@ -119,7 +119,7 @@ class EasySlice:
         agenda.plain.order = Turns(turn[:5] for turn in turns if turn[4] in agenda.due)
         self._write_down()
         agenda.end_slice(is_complete=not turns)
-        return Plan(tuple(self._starts), not turns, room.work)
+        return Plan(tuple(self._starts), not turns, room.work, version=self._cluster.version)
 
     def _serve(self, turn: _Turn, turns: list[_Turn]) -> None:
         """Start jobs of one bucket until another goes first, one can't start, or it is empty."""
