@@ -10,7 +10,8 @@ from operator import itemgetter
 
 from lavad.core.model import Allocation, HostShare, RoleRequest
 
-_SLOTS = itemgetter(HostShare._fields.index("slots"))  # in a loop of C: gangs have hundreds of hosts
+HOST = itemgetter(HostShare._fields.index("host"))  # of a share, in a loop of C: gangs have hundreds of hosts
+_SLOTS = itemgetter(HostShare._fields.index("slots"))
 
 
 def slots_of(allocation: Allocation) -> int:

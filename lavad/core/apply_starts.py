@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lavad.core import charges, keeping, lifecycle, terms
-from lavad.core.allocations import are_slots
 from lavad.core.apply import element_for_dispatch
 from lavad.core.booking import enter_in_pool
 from lavad.core.events import AttemptDispatched, Event
@@ -91,7 +90,6 @@ class _Booking:
             host.attempts[key] = share
             self._rows.append(host.row)
             self._shares.append(share)
-        attempt.holds_slots_only = are_slots(attempt.allocation)
         if not request.is_simple:
             self._book_special(attempt, request)
         if self._is_pooled:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from lavad.core.allocations import grown, slots_of
+from lavad.core.allocations import HOST, grown, slots_of
 from lavad.core.dependency import Expression
+from lavad.core.indexes.booked import Booked
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.ranges import Ranges
 
@@ -105,7 +106,7 @@ def _only(host: str) -> frozenset[str]:
 
 
 def _hosts_of(allocation: Allocation) -> frozenset[str]:
-    return _only(allocation[0].host) if len(allocation) == 1 else frozenset([share.host for share in allocation])
+    return _only(allocation[0].host) if len(allocation) == 1 else frozenset(map(HOST, allocation))
 
 
 class Attempt:
@@ -118,13 +119,13 @@ class Attempt:
     __slots__ = (
         "again",
         "allocation",
+        "booked_at_once",
         "dispatched_at",
         "doomed",
         "excludes",
         "exec_cwd",
         "exec_home",
         "held_again",
-        "holds_slots_only",
         "is_unconstrained",
         "keeps_units",
         "key",
@@ -175,7 +176,7 @@ class Attempt:
         self.preemptions = 0  # how often it was suspended for others
         self.is_unconstrained = False  # forced with brun -f: windows do not suspend it
         self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
-        self.holds_slots_only = True  # on all its hosts
+        self.booked_at_once: Booked | None = None  # of a gang, as long as its shares stay the same
         self.keeps_units: str | None = None  # the type of the compute units that are kept from others; None: none
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.resizing = NEVER_RESIZED

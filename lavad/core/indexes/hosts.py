@@ -8,13 +8,13 @@ import copy
 import re
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
-from operator import add, itemgetter, neg
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.allocations import slots_by_host
+from lavad.core.allocations import HOST, are_slots
+from lavad.core.indexes.booked import Booked
 from lavad.core.indexes.kept import Kept
 from lavad.core.indexes.sharing import Sharing, joined, left_by
 from lavad.core.indexes.site import PARTS, Site
@@ -23,12 +23,12 @@ from lavad.core.model import Allocation, HostFacts, HostShare, Key, ResourceShar
 from lavad.core.policy import ComputeUnit, Names, Policy, ResourceKind
 
 _GROWTH = 64
-_COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "attempts", "usable", "taken_whole", "_open")
+_COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")
 _MANY = 6  # so many shares are booked at once: fewer are faster one by one
+_NOTED_MAX = 1000  # gangs that came or went since somebody asked for attempts
 _PLAIN_SHARES_MAX = 100_000  # kept for the next job; what is not kept is made again
 _CACHED_MAX = 8192
 _T = TypeVar("_T")
-_HOST = itemgetter(HostShare._fields.index("host"))
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 
 
@@ -45,7 +45,8 @@ class HostTable:
         self.slots_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.gpus_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
-        self.attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self._attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self._attempts_noted: list[tuple[NDArray[np.int64], int]] = []  # so many more on these hosts: not entered yet
         self.usable: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.taken_whole: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
@@ -113,7 +114,7 @@ class HostTable:
         Raises:
             KeyError: there is no such host.
         """
-        return [self.rows[shares[0].host]] if len(shares) == 1 else list(map(self.rows.__getitem__, map(_HOST, shares)))
+        return [self.rows[shares[0].host]] if len(shares) == 1 else list(map(self.rows.__getitem__, map(HOST, shares)))
 
     def copy(self) -> "HostTable":
         """An independent table with the same hosts, to think about the future with."""
@@ -133,7 +134,8 @@ class HostTable:
         twin.slots_free[:used] = self.slots_max[:used]
         twin.memory_free_mib[:used] = [facts.memory_mib for facts in self.facts]
         twin.load[:used, _PLACES["mem"]] = np.inf  # so that free memory alone counts
-        twin.attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, Kept()
+        twin._attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, Kept()
+        twin._attempts_noted = []
         twin._gpu_held, twin._gpu_again, twin.gpu_shared, twin._cpus_held = [0] * used, {}, {}, {}
         twin.site.empty()
         twin.gpus_free[:used] = gpus = [facts.gpus for facts in self.facts]
@@ -317,7 +319,7 @@ class HostTable:
         """Book a host share. What a suspended holder lends, or one gives back soon, may be booked a second time."""
         self._add_slots(row, -share.slots)
         self._note_moved("slots")
-        self.attempts[row] += 1
+        self._attempts[row] += 1
         if share.memory_mib:
             self.memory_free_mib[row] -= share.memory_mib
         self._hold_rest(row, share)
@@ -343,7 +345,7 @@ class HostTable:
             if share.gpus or share.cpus or share.resources:
                 self._hold_rest(row, share)
         at, attempts, slots, memory_mib = total.columns()
-        self.attempts[at] += attempts
+        self._attempts[at] += attempts
         self.memory_free_mib[at] -= memory_mib
         free = self.slots_free[at] = self.slots_free[at] - slots
         if free.min() < 0:  # below none, what is booked twice is no one's to use
@@ -393,44 +395,60 @@ class HostTable:
             if not more:
                 self._gpu_held[row] &= ~(1 << gpu)
 
-    def take_all(self, rows: list[int], shares: Allocation, whole: bool, is_plain: bool) -> None:
-        """Book host shares, each on its row; a host has one at most. ``is_plain``: they hold nothing but slots."""
-        if len(rows) < _MANY or whole or not is_plain:
-            for row, share in zip(rows, shares, strict=True):
-                self.take(row, share, whole)
-            return
-        self._move_slots(rows, list(map(neg, slots_by_host(shares))), 1)
+    def take_all(self, rows: list[int], shares: Allocation, whole: bool) -> Booked | None:
+        """Book host shares, each on its row; a host has one at most.
 
-    def give_back_all(self, rows: list[int], shares: Allocation, whole: bool, is_plain: bool) -> None:
-        """Undo ``take_all``."""
-        if len(rows) < _MANY or whole or not is_plain:
-            for row, share in zip(rows, shares, strict=True):
-                self.give_back(row, share, whole)
-            return
-        self._move_slots(rows, slots_by_host(shares), -1)
-        self.changed.update(rows)
+        Returns:
+            What ``let_go`` gives back at once; None where they are given back one by one.
+        """
+        if len(rows) >= _MANY and not whole and are_slots(shares):
+            booked = Booked(shares, rows)
+            left = self.slots_free[booked.at] - booked.slots
+            if min(left.tolist()) >= 0:
+                self._move(booked, left, -1)
+                return booked
+        for row, share in zip(rows, shares, strict=True):
+            self.take(row, share, whole)
+        return None
 
-    def _move_slots(self, rows: list[int], slots: list[int], attempts: int) -> None:
-        at = np.array(rows)
-        self._note_moved("slots")
-        self.attempts[at] += attempts
-        before: list[int] = self.slots_free[at].tolist()
-        after = list(map(add, before, slots))
-        if min(before) < 0 or min(after) < 0:
-            for row, more in zip(rows, slots, strict=True):
-                self._add_slots(row, more)
-            return
-        self.slots_free[at] = after
-        if self.are_open(rows):
-            self.slots_open += sum(slots)
+    def let_go(self, booked: Booked) -> None:
+        """Give back what was booked at once."""
+        free = self.slots_free[booked.at]
+        if min(free.tolist()) >= 0:
+            self._move(booked, free + booked.slots, 1)
         else:
-            is_open = self._is_open
-            self.slots_open += sum([more for row, more in zip(rows, slots, strict=True) if is_open[row]])
+            for row, share in zip(booked.rows, booked.shares, strict=True):
+                self.give_back(row, share, False)
+        self.changed.update(booked.rows)
+
+    def _move(self, booked: Booked, free: NDArray[np.int64], sign: int) -> None:
+        """So much is free on these hosts from now on. Nobody uses what is booked twice there."""
+        self._note_moved("slots")
+        self.slots_free[booked.at] = free
+        self._attempts_noted.append((booked.at, -sign))
+        if len(self._attempts_noted) > _NOTED_MAX:
+            self._enter_attempts()
+        if self.are_open(booked.rows):
+            self.slots_open += sign * booked.total
+        else:
+            self.slots_open += sign * int(booked.slots[self._open[booked.at]].sum())
+
+    def _enter_attempts(self) -> None:
+        noted, self._attempts_noted = self._attempts_noted, []
+        for at, more in noted:
+            self._attempts[at] += more
+
+    @property
+    def attempts(self) -> NDArray[np.int64]:
+        """How many attempts hold a share of each host."""
+        if self._attempts_noted:
+            self._enter_attempts()
+        return self._attempts
 
     def give_back(self, row: int, share: HostShare, whole: bool) -> None:
         """Undo ``take``."""
         self._add_slots(row, share.slots)
-        self.attempts[row] -= 1
+        self._attempts[row] -= 1
         if share.memory_mib:
             self.memory_free_mib[row] += share.memory_mib
         if share.gpus:

@@ -98,9 +98,7 @@ class _Slice:
         is_complete = not (self.agenda.due or has_woken or self.agenda.is_unfinished(self.cluster))
         self.agenda.is_under_way = not is_complete
         version = self.cluster.version
-        return Plan(
-            tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving, version=version
-        )
+        return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving, version=version)
 
     def _is_over(self) -> bool:
         return self.is_cut or self.room.work >= self.steps or self.gate.waits_for_ends(self.steps)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from lavad.core import keeping
-from lavad.core.allocations import are_slots
 from lavad.core.cluster import Cluster
 from lavad.core.headroom import Headroom
 from lavad.core.indexes.ends import expected_end
@@ -196,7 +195,7 @@ class Future:
     def _take(self, taken: Taken, is_counted: bool = True) -> None:
         table, (request, consumer, allocation, until, key) = self.table, taken
         rows = [table.rows[share.host] for share in allocation]
-        table.take_all(rows, allocation, request.exclusive, are_slots(allocation))
+        table.take_all(rows, allocation, request.exclusive)
         kind = keeping.kept_type(request)
         if kind is not None:
             for row in rows:
