@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.figures import Figures
 from lavad.simulator import plain
-from lavad.simulator.replay import Replay
+from lavad.simulator.brief import BriefReplay
 from lavad.simulator.swf import Trace, TraceError, read_trace
 from lavad.simulator.workload import Machine, of_trace
 
@@ -84,7 +84,7 @@ def _compare(figures: Figures, name: str, trace: Trace, machine: Machine, has_pe
 
 def _our_rate(trace: Trace, machine: Machine) -> float:
     policy = plain.policy("easy")
-    replay = Replay(of_trace(trace.jobs, policy), machine.facts(), policy, is_brief=True)
+    replay = BriefReplay(of_trace(trace.jobs, policy), machine.facts(), policy)
     began = time.perf_counter()
     ran = replay.run()
     return len(ran) / (time.perf_counter() - began)

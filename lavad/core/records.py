@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lavad.core.allocations import HOST, grown, slots_of
 from lavad.core.dependency import Expression
-from lavad.core.indexes.booked import Booked
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.ranges import Ranges
+
+if TYPE_CHECKING:
+    from lavad.core.booked import Booked
 
 
 class JobEnd(NamedTuple):

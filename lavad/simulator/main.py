@@ -20,6 +20,7 @@ from lavad.config.load import has_made_default
 from lavad.core.model import HostFacts
 from lavad.core.policy import JobOrder, Policy
 from lavad.simulator import plain
+from lavad.simulator.brief import BriefReplay
 from lavad.simulator.output import WholeFile
 from lavad.simulator.plot import draw
 from lavad.simulator.possible import NothingLeftError, Possible
@@ -130,7 +131,8 @@ def _replay_trace(arguments: argparse.Namespace) -> None:
     trace = read_trace(arguments.trace, asked, arguments.limit)
     machine = Machine(int(arguments.hosts), slots) if arguments.hosts else Machine(1, trace.processors)
     submissions = of_trace(trace.jobs, policy, Overrun(arguments.overrun or "kill"))
-    replay = Replay(submissions, machine.facts(), policy, arguments.policy in plain.QUEUES)
+    kind = BriefReplay if arguments.policy in plain.QUEUES else Replay
+    replay = kind(submissions, machine.facts(), policy)
     _tell_of_default(submissions, policy)
     with ExitStack() as stack:
         files = _Files(arguments, stack)

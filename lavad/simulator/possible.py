@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from lavad.core.model import HostFacts, Shared
 from lavad.core.policy import Policy
+from lavad.simulator.brief import BriefReplay
 from lavad.simulator.replay import STUCK_NAMED_MAX, Replay, StuckError
 from lavad.simulator.report import Ran
 from lavad.simulator.workload import Submission
@@ -45,7 +46,8 @@ class Possible:
             return ran
 
     def _replay(self, submissions: Sequence[Submission]) -> Replay:
-        return Replay(submissions, self.hosts, self.policy, self.is_brief)
+        kind = BriefReplay if self.is_brief else Replay
+        return kind(submissions, self.hosts, self.policy)
 
     def _without(self, submissions: Sequence[Submission], error: StuckError, left_out: "_LeftOut") -> list[Submission]:
         """Without those of the stuck that are stuck alone, or without all that are."""

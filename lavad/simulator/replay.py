@@ -2,9 +2,6 @@
 
 Invariants: at each moment first everything that ends, then everything that arrives, then one scheduling pass; ``step``
 decides everything; the same submissions under the same policy give the same schedule.
-
-Under a textbook policy nothing ever stops a job or runs it again. Then what agents say between a start and an end
-changes nothing, and is left out (``is_brief``): that is most of a replay's time.
 """
 
 import heapq
@@ -17,11 +14,10 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.allocations import slots_of
-from lavad.core.booking import give_back_all
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.limits import UNLIMITED
-from lavad.core.model import FINAL, HostFacts, Key
+from lavad.core.model import FINAL, Allocation, HostFacts, Key
 from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.policy import Policy
 from lavad.core.reasons import NotNow, Refused
@@ -62,9 +58,7 @@ class _Run:
 
     key: Key
     lead: str
-    started_at: float
     ends_at: float
-    hosts: int
     left_s: float = 0.0
     stopped_at: float = 0.0
     stopped_s: float = 0.0
@@ -73,16 +67,13 @@ class _Run:
 class Replay:
     """Submissions on some hosts. ``refused`` counts jobs that the queues did not take, by the reason they gave."""
 
-    def __init__(
-        self, submissions: Sequence[Submission], hosts: Iterable[HostFacts], policy: Policy, is_brief: bool = False
-    ) -> None:
+    def __init__(self, submissions: Sequence[Submission], hosts: Iterable[HostFacts], policy: Policy) -> None:
         self.refused: Counter[str] = Counter()
         self.cluster = Cluster(policy)
         self.agenda = Agenda()
         self._submissions, self._began_at = _from_zero(submissions)
         self._hosts = hosts
-        self._is_brief = is_brief
-        self._follows_clock = not is_brief and _follows_clock(policy)
+        self._follows_clock = _follows_clock(policy)
         self._ran: dict[tuple[int, int], Ran] = {}  # by place of the submission and index
         self._ends: list[tuple[float, int, Key]] = []  # (when, place of the submission, attempt)
         self._running: dict[Key, _Run] = {}
@@ -90,7 +81,7 @@ class Replay:
         self._put_off: list[tuple[float, int]] = []  # submissions to be repeated: (when, place)
         self._left = 0  # jobs and elements that were taken and have not ended
         self._ended = 0
-        self._last_change = 0.0  # when a job started or ended; reservations come and go for ever
+        self._last_change = self._submissions[0].at if submissions else 0.0  # reservations come and go for ever
 
     def run(self) -> list[Ran]:
         """From the first arrival to the last end; what ran, in the order in which it was submitted.
@@ -98,31 +89,34 @@ class Replay:
         Raises:
             StuckError: jobs are left that will never start.
         """
-        arrivals, at = self._submissions, 0
-        self._last_change = now = arrivals[0].at if arrivals else 0.0
         for facts in self._hosts:
-            step(self.cluster, c.AgentHello(facts, 1), now, has_agents=False)
+            step(self.cluster, c.AgentHello(facts, 1), self._last_change, has_agents=False)
             self.cluster.observe_load(facts.name, _idle(facts))
         with seldom_collected():
-            while (moment := self._next_moment(at, now)) is not None:
-                now = moment
-                while self._ends and self._ends[0][0] == now:
-                    self._end(now)
-                while self._put_off and self._put_off[0][0] <= now:
-                    self._submit(heapq.heappop(self._put_off)[1], now)
-                while at < len(arrivals) and arrivals[at].at == now:
-                    self._submit(at, now)
-                    at += 1
-                if not self._is_brief:
-                    self._do(c.Tick(), now)
-                self._schedule(now)
-        left = self._left + sum(len(arrivals[place].runs) for _, place in self._put_off)
+            now = self._play()
+        left = self._left + sum(len(self._submissions[place].runs) for _, place in self._put_off)
         if left:
             raise self._complaint(left, now)
         ran = [self._ran[key] for key in sorted(self._ran)]
         if not self._began_at:
             return ran
         return [_later(one, self._began_at) for one in ran]
+
+    def _play(self) -> float:
+        """All that happens; when the last of it did."""
+        arrivals, at, now = self._submissions, 0, self._last_change
+        while (moment := self._next_moment(at, now)) is not None:
+            now = moment
+            while self._ends and self._ends[0][0] == now:
+                self._end_next(now)
+            while self._put_off and self._put_off[0][0] <= now:
+                self._submit(heapq.heappop(self._put_off)[1], now)
+            while at < len(arrivals) and arrivals[at].at == now:
+                self._submit(at, now)
+                at += 1
+            self._do(c.Tick(), now)
+            self._schedule(now)
+        return now
 
     def _complaint(self, left: int, now: float) -> StuckError:
         """How many jobs are left, and why the first of them can't start."""
@@ -153,11 +147,6 @@ class Replay:
         """When something happens next; None at the end."""
         ends = self._ends
         arrival = self._submissions[at].at if at < len(self._submissions) else None
-        if self._is_brief:
-            if not ends:
-                return arrival
-            end = ends[0][0]
-            return end if arrival is None or end < arrival else arrival
         while ends and ends[0][2] not in self._running:
             heapq.heappop(ends)
         return min(self._moments(arrival, now), default=None)
@@ -201,18 +190,18 @@ class Replay:
                 dropped = self._do(c.ApplyPlan(plan), now)
                 assert not dropped, f"{dropped} parts of a fresh plan do not hold"
 
-    def _end(self, now: float) -> None:
-        """The agents that hold a job say that it has ended, and what that leads to is done."""
+    def _end_next(self, now: float) -> None:
+        """The agents that hold the next job to end say that it has, and what that leads to is done."""
         key = heapq.heappop(self._ends)[2]
         run = self._running.get(key)
         if run is None or run.ends_at != now:
             return  # it was stopped meanwhile, or ended before its time
         del self._running[key]
+        self._do(c.ReportFinished(run.lead, key, 0, now, also_released=True), now)
+        self._note_end(now)
+
+    def _note_end(self, now: float) -> None:
         self._left -= 1
-        is_many = self._is_brief and run.hosts > 1
-        self._do(c.ReportFinished(run.lead, key, 0, now, also_released=not is_many), now)
-        if is_many:
-            give_back_all(self.cluster, key)
         self._last_change = now
         self._ended += 1
         if self._ended % TICK_EVERY == 0:
@@ -220,23 +209,12 @@ class Replay:
 
     def _do(self, command: c.Command, now: float) -> Any:
         """A step, and what agents answer to its orders at once; the reply to the command itself."""
-        outcome = step(self.cluster, command, now, has_agents=not self._is_brief)
-        if self._is_brief:
-            if type(command) is c.ApplyPlan:
-                self._start_all(outcome.events, now)
-            return outcome.reply
+        outcome = step(self.cluster, command, now)
         reply, answers = outcome.reply, deque(self._answers(outcome.events, outcome.orders, now))
         while answers:
             outcome = step(self.cluster, answers.popleft(), now)
             answers.extend(self._answers(outcome.events, outcome.orders, now))
         return reply
-
-    def _start_all(self, events: Iterable[e.Event], now: float) -> None:
-        for event in events:
-            if type(event) is e.AttemptDispatched:
-                self._start(event.key, now)
-                if len(event.allocation) > 1:
-                    self.cluster.apply(e.AttemptLaunched(now, event.key))
 
     # -- the agents ---------------------------------------------------------------------------------------------------
 
@@ -262,15 +240,20 @@ class Replay:
 
     def _start(self, key: Key, now: float) -> str:
         """The attempt runs from now on; its lead host."""
-        place, allocation = self._places[key.job], self.cluster.attempts[key].allocation
+        allocation = self.cluster.attempts[key].allocation
+        place, until = self._note_start(key, allocation, now)
+        self._running[key] = _Run(key, allocation[0].host, until)
+        heapq.heappush(self._ends, (until, place, key))
+        return allocation[0].host
+
+    def _note_start(self, key: Key, allocation: Allocation, now: float) -> tuple[int, float]:
+        """The place of its submission, and when it will end unless it is stopped."""
+        place, index = self._places[key.job], key.index
         number, submitted, _, runs = self._submissions[place]
-        run_s = runs[key.index]
-        self._ran[place, key.index] = Ran(number, submitted, now, run_s, slots_of(allocation), key.index)
-        lead = allocation[0].host
+        run_s = runs[index]
+        self._ran[place, index] = Ran(number, submitted, now, run_s, slots_of(allocation), index)
         self._last_change = now
-        self._running[key] = _Run(key, lead, now, now + run_s, len(allocation))
-        heapq.heappush(self._ends, (now + run_s, place, key))
-        return lead
+        return place, now + run_s
 
     def _kill(self, order: SignalOrder, now: float) -> Iterator[c.Command]:
         """The job is ended before its time, to be run again; whoever else holds it is told to release it."""

@@ -47,7 +47,8 @@ def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
         verified = apply_plan(story.cluster, c.ApplyPlan(plan._replace(version=-1)), story.now)
         assert verified.reply == 0
         applied = story.do(c.ApplyPlan(plan))
-        assert applied.events[: len(verified.events)] == verified.events and applied.reply == 0
+        assert applied.events[: len(verified.events)] == verified.events
+        assert applied.reply == 0
         if plan.is_complete:
             return starts
     raise AssertionError(f"no end after {SLICES_MAX} slices")

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from lavad.simulator import plain
-from lavad.simulator.replay import Replay
+from lavad.simulator.brief import BriefReplay
 from lavad.simulator.swf import read_trace
 from lavad.simulator.workload import Machine, Overrun, of_trace
 from tests.simulator.twin import TwinJob, replay
@@ -61,7 +61,7 @@ def test_odd_traces_are_replayed_as_the_twin_replays_them(tmp_path: Path, seed: 
     file.write_bytes(text.encode())
     rules, overrun = plain.policy(policy), list(Overrun)[seed % 3]
     trace = read_trace(file, PROCESSORS)
-    ran = Replay(of_trace(trace.jobs, rules, overrun), Machine(2, 3).facts(), rules, is_brief=True).run()
+    ran = BriefReplay(of_trace(trace.jobs, rules, overrun), Machine(2, 3).facts(), rules).run()
     expected = replay(own_reading(text), PROCESSORS, policy, overrun.value)
     assert [job.start_s for job in ran] == [expected[place] for place in range(len(expected))]
     assert len(ran) + sum(trace.dropped.values()) == trace.lines == 60

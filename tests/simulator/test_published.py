@@ -13,7 +13,7 @@ import pytest
 
 from lavad.core.policy import JobOrder
 from lavad.simulator import plain, rules
-from lavad.simulator.replay import Replay
+from lavad.simulator.brief import BriefReplay
 from lavad.simulator.report import figures
 from lavad.simulator.swf import read_trace
 from lavad.simulator.workload import Machine, of_trace
@@ -49,7 +49,7 @@ def replayed(name: str, policy: str, order: JobOrder) -> dict[str, float]:
     source = next(one for one in sources if one["file"] == f"{name}.swf.gz")
     trace = read_trace(TRACES / source["file"], source["replay_processors"], LINES)
     chosen = rules.in_order(plain.policy(policy), order)
-    replay = Replay(of_trace(trace.jobs, chosen), Machine(1, trace.processors).facts(), chosen, is_brief=True)
+    replay = BriefReplay(of_trace(trace.jobs, chosen), Machine(1, trace.processors).facts(), chosen)
     return figures(replay.run(), trace.processors, 1.0)
 
 

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lavad.simulator import plain
+from lavad.simulator.brief import BriefReplay
 from lavad.simulator.replay import Replay
 from lavad.simulator.swf import TraceJob
 from lavad.simulator.workload import Machine, Overrun, of_trace
@@ -30,7 +31,8 @@ def replayed(
 ) -> dict[int, float]:
     """Start of each job by number."""
     rules = plain.policy(policy)
-    replay = Replay(of_trace(jobs, rules, overrun), machine.facts(), rules, is_brief)
+    kind = BriefReplay if is_brief else Replay
+    replay = kind(of_trace(jobs, rules, overrun), machine.facts(), rules)
     return {ran.number: ran.start_s for ran in replay.run()}
 
 

@@ -1,6 +1,4 @@
-"""A plan becomes dispatches. Each start of a plan that is older than the cluster is verified again; one that was made of
-the cluster as it is has been.
-"""
+"""A plan becomes dispatches. If it was made of the cluster as it is it holds; else each of its starts is verified."""
 
 from operator import le
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.allocations import HOST, are_slots
-from lavad.core.indexes.booked import Booked
+from lavad.core.booked import Booked
 from lavad.core.indexes.kept import Kept
 from lavad.core.indexes.sharing import Sharing, joined, left_by
 from lavad.core.indexes.site import PARTS, Site

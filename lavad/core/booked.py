@@ -1,10 +1,15 @@
 """What a gang holds that holds nothing but slots, as columns: it comes and goes in a few steps, however many hosts."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from lavad.core.allocations import slots_by_host
-from lavad.core.model import Allocation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lavad.core.model import Allocation
 
 
 class Booked:
@@ -12,7 +17,7 @@ class Booked:
 
     __slots__ = ("at", "rows", "shares", "slots", "total")
 
-    def __init__(self, shares: Allocation, rows: list[int]) -> None:
+    def __init__(self, shares: "Allocation", rows: list[int]) -> None:
         slots = slots_by_host(shares)
         self.shares = shares
         self.rows = rows
