@@ -5,8 +5,8 @@ import time
 from lavactl import units
 from lavactl.errors import CommandError
 from lavactl.options import Options, printable
-from lavactl.people import unknown_users
 from lavactl.render import long_time
+from lavactl.unknown import unknown_users
 from protos import cluster_pb2
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from lavactl import job_table, messages
 from lavactl.errors import FAILURE
 from lavactl.jobrefs import read_refs, ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
-from lavactl.people import unknown_users
+from lavactl.unknown import unknown_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def conclude(listing: Listing) -> int:
         for ref in listing.missing:
             io.error(not_found(ref, array="A" in options))
     if not listing.found and not listing.missing:
-        if unknown := unknown_name(listing):
+        if unknown := unknown_name(options, io):
             io.error(unknown)
             return FAILURE
         io.error(nothing_found(listing))
@@ -280,19 +280,6 @@ def not_found(ref: messages.JobRef, *, array: bool = False) -> str:
     return f"Job {'array ' if array else ''}<{ref_text(ref)}> is not found"
 
 
-def unknown_name(listing: Listing) -> str:
-    """What to say when the list is empty because a name that was given does not exist; empty if they all do."""
-    options, io = listing.options, listing.io
-    for user in unknown_users((options.last("u") or "").split(), io):
-        return f"{printable(user)}: Unknown user"
-    queue, host = options.last("q"), options.last("m")
-    if queue and unknown_queue(queue, io):
-        return f"{printable(queue)}: No such queue"
-    if host and unknown_host(host, io):
-        return f"{printable(host)}: Bad host name, host group name or cluster name"
-    return ""
-
-
 def nothing_found(listing: Listing) -> str:
     """That there is no such job."""
     options = listing.options
@@ -303,18 +290,3 @@ def nothing_found(listing: Listing) -> str:
     text = text or ("No job found" if "a" in options else "No unfinished job found")
     text += f" in queue <{printable(queue)}>" if queue else ""
     return text + (f" on host/group <{printable(host)}>" if host else "")
-
-
-def unknown_queue(name: str, io: "Io") -> bool:
-    """Whether no queue has this name."""
-    from protos import cluster_pb2
-
-    return bool(io.client().queues(cluster_pb2.QueuesRequest(names=[name])).missing)
-
-
-def unknown_host(name: str, io: "Io") -> bool:
-    """Whether no host has this name."""
-    from protos import cluster_pb2
-
-    request = cluster_pb2.HostsRequest(names=[name], clients_too=True)
-    return any(page.missing for page in io.client().hosts(request))

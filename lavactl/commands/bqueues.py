@@ -2,9 +2,9 @@
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
-from lavactl.people import unknown_users
 from lavactl.render import MISSING, clean, json_text
 from lavactl.thresholds import bounds_of, threshold_lines
+from lavactl.unknown import unknown_users
 from protos import cluster_pb2
 
 TYPE_CHECKING = False

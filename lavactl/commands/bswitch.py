@@ -4,6 +4,7 @@ from lavactl import messages
 from lavactl.control import chosen_jobs, tell
 from lavactl.errors import FAILURE
 from lavactl.options import VALUE, Grammar, answered
+from lavactl.unknown import unknown_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,4 +42,7 @@ def main(argv: list[str], io: "Io") -> int:
         is_switch=True,
     )
     reply = io.client().modify(request)
+    if not reply.results and (unknown := unknown_name(options, io)):
+        io.error(unknown)
+        return FAILURE
     return tell(reply.results, f"Job <{{}}> is switched to queue <{queue}>", io, failed=bad)

@@ -31,6 +31,7 @@ class Selection:
         checks.check_filter(request)
         self.cluster = cluster
         self.user = "" if request.user == "all" else request.user or caller.user
+        self.group = cluster.policy.user_groups.get(request.user)
         self.queue, self.host, self.project, self.name = request.queue, request.host, request.project, request.name
         self.states = checks.states_of(request)
         self.finished_too = request.finished_too
@@ -42,7 +43,7 @@ class Selection:
         """All but state and host: what is the same for all elements."""
         shared = record.shared
         return (
-            (not self.user or shared.user == self.user)
+            (not self.user or shared.user == self.user or (self.group is not None and shared.user in self.group))
             and (not self.queue or shared.queue == self.queue)
             and (not self.project or shared.project == self.project)
             and (not self.name or _matches(self.name, record.words["name"]))

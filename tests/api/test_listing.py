@@ -3,12 +3,14 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from lavad.api import listing
-from lavad.core.policy import HostRule, JobDefaults, Policy, Queue, Threshold
+from lavad.core.policy import HostRule, JobDefaults, Names, Policy, Queue, Threshold
 from lavad.core.ranges import Ranges
 from lavad.core.records import Job
 from protos import jobs_pb2 as pb
-from tests.builders import ROOT, Story, a_cluster, a_host, a_job
+from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
 
 MANY = listing.LOOKED_AT * 2
 
@@ -90,3 +92,18 @@ def test_the_requirement_of_job_and_queue() -> None:
     shared = replace(story.cluster.jobs[job].shared, requirement="select[mem > 5] rusage[mem=10]")
     story.cluster.jobs[job].shared = shared
     assert details(story, job).effective_requirement == "select[mem > 5] rusage[mem=10]"
+
+
+@pytest.mark.parametrize(("user", "expected"), [("art", [1, 2]), ("ann", [1]), ("", [3]), ("all", [1, 2, 3])])
+def test_jobs_of_a_group_of_users(user: str, expected: list[int]) -> None:
+    """-u takes a group of users, too; without it they are the caller's own."""
+    groups = {"art": Names(False, frozenset({"ann", "bob"}))}
+    story = a_cluster(policy=Policy(user_groups=groups))
+    for owner in (ANN, BOB, ROOT):
+        story.submit(a_job(caller=owner))
+
+    async def found() -> list[int]:
+        selection = listing.Selection(pb.JobFilter(user=user), ROOT, story.cluster)
+        return [record.id async for record, _, _ in selection.items([])]
+
+    assert asyncio.run(found()) == expected

@@ -10,6 +10,7 @@ from lavad.core.model import JobState
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
+from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.explain import explain
 from lavad.simulator.rebirth import reborn
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job
@@ -321,3 +322,48 @@ def test_a_job_that_waits_at_its_deadline_is_ended() -> None:
     end = story.job(late).end
     assert end is not None
     assert end.reason.startswith("TERM_DEADLINE")
+
+
+def depend(story: Story, job: int, dependency: str) -> None:
+    """bmod -w."""
+    wanted = a_job(array="1-2" if isinstance(story.cluster.jobs[job], ArrayRecord) else "", dependency=dependency)
+    story.do(c.ModifyJob(story.target(job), wanted, ANN, "", frozenset({"dependency"})))
+
+
+@pytest.mark.parametrize(
+    "condition", ["done(4)", "ended(3)", "done(4) && !done(1)", "done(1) && done(3)", "started(4) || done(3)"]
+)
+def test_nobody_waits_for_himself(condition: str) -> None:
+    """Neither directly nor through others: 4 waits for 3, 3 for 2, and 2 is to wait for one of them."""
+    story = a_cluster()
+    story.submit(a_job(hold=True))
+    second = story.submit(a_job(hold=True))
+    third = story.submit(a_job(dependency=f"done({second})"))
+    story.submit(a_job(dependency=f"done({third})"))
+    with pytest.raises(Refused, match="Job <2> would wait for itself"):
+        depend(story, second, condition)
+    assert second not in story.cluster.dependants.conditions
+
+
+@pytest.mark.parametrize("condition", ["done(3) || done(1)", "!started(3) && done(1)", "done(1)"])
+def test_a_way_round_is_no_circle(condition: str) -> None:
+    """What can still come true without the job itself is taken."""
+    story = a_cluster()
+    story.submit(a_job(hold=True))
+    second = story.submit(a_job(hold=True))
+    story.submit(a_job(dependency=f"done({second})"))
+    depend(story, second, condition)
+    assert second in story.cluster.dependants.conditions
+
+
+def test_an_array_may_wait_for_one_of_its_elements() -> None:
+    """One that has been started already."""
+    story = a_cluster(a_host("n1", 1))
+    array = story.submit(a_job(array="1-2"))
+    story.plan()
+    with pytest.raises(Refused, match="would wait for itself"):
+        depend(story, array, f"done({array})")
+    depend(story, array, f"done({array}[1])")
+    ended(story, array, 1)
+    story.plan()
+    assert story.state(array, 2) is S.STAGING

@@ -86,6 +86,26 @@ def test_nothing_found(desk: Desk) -> None:
     assert (result.code, result.err) == (255, "No unfinished job found\n")
 
 
+UNKNOWN = {
+    "-q": "nowhere: No such queue",
+    "-u": "nowhere: Unknown user",
+    "-m": "nowhere: Bad host name, host group name or cluster name",
+    "-J": "No unfinished job found",
+}
+TAKEN = {"bkill": UNKNOWN, "bstop": UNKNOWN, "bresume": UNKNOWN, "bswitch": UNKNOWN, "brequeue": ("-u", "-J")}
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), [(command, option) for command, options in TAKEN.items() for option in options]
+)
+def test_a_name_that_nobody_knows(desk: Desk, command: str, option: str) -> None:
+    """A misspelt name is told apart from a queue without jobs."""
+    desk.client.signal_reply = jobs_pb2.SignalReply(error="No unfinished job found")
+    argv = [option, "nowhere", *(["night"] if command == "bswitch" else []), "0"]
+    result = desk.type(command, *argv)
+    assert (result.code, result.err) == (255, f"{UNKNOWN[option]}\n")
+
+
 def test_unknown_signal(desk: Desk) -> None:
     """One sentence for a signal that does not exist."""
     assert desk.type("bkill", "-s", "FOO", "1").err == "FOO: Illegal signal value.\n"

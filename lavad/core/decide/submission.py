@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core import commands as c
+from lavad.core.circles import waits_for_itself
 from lavad.core.cluster import Cluster
 from lavad.core.conditions import resolve
 from lavad.core.decide.admission import (
@@ -179,6 +180,8 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     if "dependency" in command.fields:
         indices = record.indices if isinstance(record, ArrayRecord) else None
         dependency = resolved(cluster, command.job, indices) if command.job.dependency else ""
+        if dependency and waits_for_itself(cluster.dependants.conditions, record.id, parse(dependency)):
+            raise Refused(f"Job <{record.id}> would wait for itself")
     shared = fitted(cluster, command.job.shared, queue, command.asked)
     if cluster.tally.waiting:
         check_waiting_larger(cluster, record, shared)

@@ -1,0 +1,44 @@
+"""Names on the command line that nobody knows: said when nothing was found by them, so that a slip is seen."""
+
+from lavactl.options import Options, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+
+def unknown_name(options: Options, io: "Io") -> str:
+    """Which of -u, -q and -m names somebody or something that there is not, in a sentence; empty if there is none."""
+    for user in unknown_users((options.last("u") or "").split(), io):
+        return f"{printable(user)}: Unknown user"
+    queue, host = options.last("q"), options.last("m")
+    if queue and unknown_queue(queue, io):
+        return f"{printable(queue)}: No such queue"
+    if host and unknown_host(host, io):
+        return f"{printable(host)}: Bad host name, host group name or cluster name"
+    return ""
+
+
+def unknown_users(names: list[str], io: "Io") -> list[str]:
+    """Those of the names that are no account of this host, and neither a user nor a group that the cluster knows."""
+    strangers = [name for name in names if name != "all" and io.home_of(name) is None]
+    if not strangers:
+        return []
+    from protos import cluster_pb2
+
+    return list(io.client().users(cluster_pb2.UsersRequest(names=strangers)).missing)
+
+
+def unknown_queue(name: str, io: "Io") -> bool:
+    """Whether no queue has this name."""
+    from protos import cluster_pb2
+
+    return bool(io.client().queues(cluster_pb2.QueuesRequest(names=[name])).missing)
+
+
+def unknown_host(name: str, io: "Io") -> bool:
+    """Whether no host has this name."""
+    from protos import cluster_pb2
+
+    request = cluster_pb2.HostsRequest(names=[name], clients_too=True)
+    return any(page.missing for page in io.client().hosts(request))
