@@ -18,6 +18,7 @@ from lavad.core.model import Launch
 from lavad.core.plan import Start
 from lavad.core.policy import Policy, Resource, ResourceInstance, ResourceKind
 from lavad.core.reasons import Refused
+from lavad.core.scheduling import blocked, columns
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.straight import StraightStarts
@@ -205,10 +206,10 @@ class Player:
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from([1, 3, 100_000]))
-def test_so_it_is_with_shares_and_limits(seed: int, steps: int) -> None:
+@given(st.integers(0, 10**6), st.sampled_from([1, 3, 100_000]), st.booleans())
+def test_so_it_is_with_shares_and_limits(seed: int, steps: int, as_columns: bool) -> None:
     """The same whatever the rules are: who waits for a limit or for the account's turn is woken in time."""
-    assert first_difference(Player(seed, with_rules=True), steps) is None
+    assert first_difference(Player(seed, with_rules=True), steps, as_columns) is None
 
 
 @pytest.mark.slow
@@ -222,11 +223,11 @@ def test_so_it_is_with_reservations(seed: int) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from([1, 3, 100_000]))
-@example(1, 1)  # a slice of one step once began with the same blocked bucket for ever
-def test_a_pass_over_changes_is_a_pass_over_everything(seed: int, steps: int) -> None:
+@given(st.integers(0, 10**6), st.sampled_from([1, 3, 100_000]), st.booleans())
+@example(1, 1, False)  # a slice of one step once began with the same blocked bucket for ever
+def test_a_pass_over_changes_is_a_pass_over_everything(seed: int, steps: int, as_columns: bool) -> None:
     """After each change both start the same jobs on the same hosts, however the pass is sliced."""
-    assert first_difference(Player(seed), steps) is None
+    assert first_difference(Player(seed), steps, as_columns) is None
 
 
 @pytest.mark.slow
@@ -259,18 +260,23 @@ def all_of(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def first_difference(player: Player, steps: int) -> tuple[int, Any, Any] | None:
+def first_difference(player: Player, steps: int, as_columns: bool = False) -> tuple[int, Any, Any] | None:
     """Play until a pass over changes plans something else than one over everything: after how many actions, and what.
 
-    None when they always plan the same.
+    None when they always plan the same. ``as_columns``: as if very many buckets waited for room.
     """
-    for number in range(25):
-        player.play()
-        twin = copy.deepcopy(player.story)
-        twin.agenda.look_at_everything(twin.cluster)
-        story = player.story
-        short, whole = whole_pass(story, story.agenda, steps), whole_pass(twin, twin.agenda, 100_000)
-        if short != whole:
-            return number, short, whole
-        invariants.check_within_limits(story.cluster, story.now)
+    with pytest.MonkeyPatch.context() as patched:
+        if as_columns:
+            patched.setattr(blocked, "_FEW", 0)
+            patched.setattr(columns, "_BITS", 1)
+            patched.setattr(columns, "_WIDTH", 2)
+        for number in range(25):
+            player.play()
+            twin = copy.deepcopy(player.story)
+            twin.agenda.look_at_everything(twin.cluster)
+            story = player.story
+            short, whole = whole_pass(story, story.agenda, steps), whole_pass(twin, twin.agenda, 100_000)
+            if short != whole:
+                return number, short, whole
+            invariants.check_within_limits(story.cluster, story.now)
     return None

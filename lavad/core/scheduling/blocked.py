@@ -1,26 +1,26 @@
 """Buckets for which nothing fitted, by their smallest need: not looked at again until room for that need appears.
 
-Columns over blocked buckets, so that freed hosts are compared with all of them at once, and those that could fit come
-out in scheduling order without a look at each.
+Those that freed hosts could fit come out in scheduling order without a look at each: ``columns`` and ``woken``.
 """
 
 from collections.abc import Container, Iterable, Mapping
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.pending import BucketKey
+from lavad.core.scheduling.columns import Columns, Rooms
 from lavad.core.scheduling.ordering import Rank
 from lavad.core.scheduling.placement import Need
 from lavad.core.scheduling.wants import watched_by
+from lavad.core.scheduling.woken import First, Part, Woken
 
-_GROWTH = 256
 _FEW = 32  # so many are compared one by one: arrays would take longer
-_STALE_MAX = 1024  # entered in the columns together, so that nobody has to wait for all of a pass
 _NEVER = int(np.iinfo(np.int64).max)
-_FIELDS = len(Need._fields)
-_NO_NEED = Need(*[_NEVER] * _FIELDS)
+_NO_NEED = Need(*[_NEVER] * len(Need._fields))
+_NO_RANK: First = (float("inf"), float("inf"), float("inf"))
+_BEFORE_ALL: First = (float("-inf"), 0.0, 0.0)
 
 
 class BlockedBuckets:
@@ -35,10 +35,7 @@ class BlockedBuckets:
         self._spare: list[int] = []
         self.others = 0  # how many of them are not plain
         self._watching: dict[str, set[BucketKey]] = {}  # by the value that may let them start
-        # The same as columns, for many at once; what has changed since is entered when they are next asked.
-        self._need_columns: NDArray[np.int64] = np.full((_FIELDS, _GROWTH), _NEVER, np.int64)
-        self._rank_columns: NDArray[np.float64] = np.zeros((3, _GROWTH), np.float64)
-        self._stale: set[int] = set()
+        self._columns = Columns(self._needs, self._ranks)  # the same, for many at once
 
     def __len__(self) -> int:
         return len(self._places)
@@ -53,18 +50,17 @@ class BlockedBuckets:
             place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
             self._keys[place] = key
             self.others += not key.is_plain
-            for name in watched_by(key.request):
-                self._watching.setdefault(name, set()).add(key)
+            if key.chunk is None:  # one simple task looks at no values
+                for name in watched_by(key.request):
+                    self._watching.setdefault(name, set()).add(key)
         self._needs[place] = need
         self._ranks[place] = rank[:3]
         self._lanes[place] = lane
-        self._stale.add(place)
-        if len(self._stale) >= _STALE_MAX:
-            self._columns()
+        self._columns.note(place)
 
     def _new_place(self) -> int:
         self._needs.append(_NO_NEED)
-        self._ranks.append((0.0, 0.0, 0.0))
+        self._ranks.append(_NO_RANK)
         self._keys.append(None)
         self._lanes.append(0)
         return len(self._keys) - 1
@@ -75,11 +71,12 @@ class BlockedBuckets:
         if place is not None:
             self._keys[place] = None
             self.others -= not key.is_plain
-            self._needs[place] = _NO_NEED
-            self._stale.add(place)
+            self._needs[place], self._ranks[place] = _NO_NEED, _NO_RANK
+            self._columns.note(place)
             self._spare.append(place)
-            for name in watched_by(key.request):
-                self._unwatch(name, key)
+            if key.chunk is None:
+                for name in watched_by(key.request):
+                    self._unwatch(name, key)
 
     def _unwatch(self, name: str, key: BucketKey) -> None:
         keys = self._watching.get(name)
@@ -98,13 +95,6 @@ class BlockedBuckets:
         found = {key for name in names for key in self._watching.get(name, ())}
         return sorted(found)
 
-    def by_lane(self, places: list[int]) -> dict[int, list[int]]:
-        """The same places, apart by lane, in the same order."""
-        found: dict[int, list[int]] = {}
-        for place in places:
-            found.setdefault(self._lanes[place], []).append(place)
-        return found
-
     def key(self, place: int) -> BucketKey | None:
         """The bucket at a place; None when it is not blocked any more."""
         return self._keys[place]
@@ -117,18 +107,6 @@ class BlockedBuckets:
         """(queue, job priority, position) of the bucket's first job when it was blocked."""
         return self._ranks[place]
 
-    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        used = len(self._keys)
-        while used > self._need_columns.shape[1]:
-            self._need_columns = np.concatenate([self._need_columns, np.full_like(self._need_columns, _NEVER)], axis=1)
-            self._rank_columns = np.concatenate([self._rank_columns, np.zeros_like(self._rank_columns)], axis=1)
-        if self._stale:
-            places = list(self._stale)
-            self._need_columns[:, places] = np.array([self._needs[place] for place in places]).T
-            self._rank_columns[:, places] = np.array([self._ranks[place] for place in places]).T
-            self._stale.clear()
-        return self._need_columns[:, :used], self._rank_columns[:, :used]
-
     def of_queues(self, queues: Container[str]) -> list[int]:
         """Places of all blocked buckets of these queues, the one that goes first at the end."""
         found = [place for key, place in self._places.items() if key.queue in queues]
@@ -137,62 +115,82 @@ class BlockedBuckets:
     def fitting(self, slots: int) -> list[BucketKey]:
         """Buckets that need no more slots in all."""
         if len(self._places) > _FEW:
-            needs, _ = self._columns()
-            return [key for place in np.flatnonzero(needs[3] <= slots) if (key := self._keys[place]) is not None]
+            return [key for place in self._columns.fitting(slots) if (key := self._keys[place]) is not None]
         needs_now = self._needs
         return [key for key, place in self._places.items() if needs_now[place].slots_in_all <= slots]
 
-    def woken_by(self, table: HostTable, rows: set[int]) -> list[int]:
-        """Places of the buckets whose need fits one of these hosts now, the one that goes first at the end."""
-        if not self._places or not rows:
-            return []
-        if len(self._places) <= _FEW:
-            return self._few_woken_by(table, rows)
-        needs, ranks = self._columns()
-        rooms = _distinct_rooms(table, rows)
-        hit = np.zeros(needs.shape[1], dtype=bool)
-        for slots, memory, gpus in rooms:
-            hit |= (needs[0] <= slots) & (needs[1] <= memory) & (needs[2] <= gpus)
-        hit &= needs[3] <= table.slots_open
-        places = self._without_hopeless_gangs(table, np.flatnonzero(hit))
-        return places[_in_order(*ranks[:, places])[::-1]].tolist()  # type: ignore[no-any-return]
+    def woken_by(
+        self, table: HostTable, rows: set[int], vain: Container[BucketKey], has_lanes: bool
+    ) -> dict[int, Woken]:
+        """Buckets whose need fits one of these hosts now, by lane; without the ``vain`` ones.
 
-    def _few_woken_by(self, table: HostTable, rows: set[int]) -> list[int]:
+        Where nobody ``has_lanes`` all of them are in lane 0.
+        """
+        if not self._places or not rows:
+            return {}
+        if len(self._places) <= _FEW:
+            by_lane = self._by_lane(self._few_fitting(table, rows))
+        else:
+            rooms = Rooms(_largest(_distinct_rooms(table, rows)), table.slots_open)
+            parts = self._columns.parts(rooms)
+            by_lane = self._by_lane(place for part in parts for place in part.places) if has_lanes else {0: parts}
+        gangs = _Gangs(table)
+
+        def is_hopeful(place: int) -> bool:
+            key = self._keys[place]
+            return key is not None and key not in vain and gangs.have_room(self._needs[place])
+
+        return {lane: Woken(parts, self.rank, is_hopeful) for lane, parts in by_lane.items()}
+
+    def _few_fitting(self, table: HostTable, rows: set[int]) -> list[int]:
         needs, slots_open = self._needs, table.slots_open
         hopeful = [place for place in self._places.values() if needs[place].slots_in_all <= slots_open]
-        if not hopeful:
-            return []
-        rooms = _distinct_rooms(table, rows)
-        found = [place for place in hopeful if _fits_one(needs[place], rooms)]
-        return sorted(found, key=self.rank, reverse=True)
+        rooms = _distinct_rooms(table, rows) if hopeful else set()
+        return [place for place in hopeful if _fits_one(needs[place], rooms)]
 
-    def _without_hopeless_gangs(self, table: HostTable, places: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Leave out those that need more tasks than all open hosts together have slots for.
+    def _by_lane(self, places: Iterable[int]) -> dict[int, list[Part]]:
+        """One part for each lane, to be sorted when somebody asks for it."""
+        found: dict[int, list[int]] = {}
+        for place in places:
+            found.setdefault(self._lanes[place], []).append(place)
+        return {lane: [Part(_BEFORE_ALL, partial(self._sorted, some))] for lane, some in found.items()}
 
-        Many gangs share slots per task and tasks per host, so the count is made once for each such pair.
-        """
-        tasks, slots, most = self._need_columns[4:7, places]
-        keep = tasks <= 1
-        pairs = set(zip(slots[~keep].tolist(), most[~keep].tolist(), strict=True))
-        free = table.slots_free[: len(table)][table.open_rows()]
-        for slots_per_task, tasks_per_host in pairs:
-            capacity = int(np.minimum(free // slots_per_task, tasks_per_host).clip(0).sum())
-            keep |= (slots == slots_per_task) & (most == tasks_per_host) & (tasks <= capacity)
-        hopeful: NDArray[np.intp] = places[keep]
-        return hopeful
+    def _sorted(self, places: list[int]) -> list[int]:
+        return sorted(places, key=self.rank, reverse=True)
 
 
-def _in_order(
-    queue: NDArray[np.float64], job_priority: NDArray[np.float64], position: NDArray[np.float64]
-) -> NDArray[np.intp]:
-    """Where ranks stand in their order. Of very many most differ in nothing but the position."""
-    if len(position) and (queue == queue[0]).all() and (job_priority == job_priority[0]).all():
-        return np.argsort(position, kind="stable")
-    return np.lexsort((position, job_priority, queue))
+class _Gangs:
+    """Gangs that all open hosts together have slots for. The count is made once for those that are alike."""
+
+    def __init__(self, table: HostTable) -> None:
+        self._table = table
+        self._tasks: dict[tuple[int, int], int] = {}  # by slots per task and tasks per host
+
+    def have_room(self, need: Need) -> bool:
+        """Could there be room for one with that need? Of what is no gang nothing is known."""
+        return need.tasks <= 1 or need.tasks <= self._most(need.slots_per_task, need.tasks_per_host)
+
+    def _most(self, slots_per_task: int, tasks_per_host: int) -> int:
+        found = self._tasks.get((slots_per_task, tasks_per_host))
+        if found is None:
+            table = self._table
+            free = table.slots_free[: len(table)][table.open_rows()]
+            found = int(np.minimum(free // slots_per_task, tasks_per_host).clip(0).sum())
+            self._tasks[slots_per_task, tasks_per_host] = found
+        return found
 
 
 def _fits_one(need: Need, rooms: set[tuple[int, int, int]]) -> bool:
     return any(need.slots <= slots and need.memory_mib <= memory and need.gpus <= gpus for slots, memory, gpus in rooms)
+
+
+def _largest(rooms: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Those that no other one covers: whatever fits some room fits one of these."""
+    found: list[tuple[int, int, int]] = []
+    for slots, memory, gpus in sorted(rooms, reverse=True):
+        if not any(memory <= more_memory and gpus <= more_gpus for _, more_memory, more_gpus in found):
+            found.append((slots, memory, gpus))
+    return found
 
 
 def _distinct_rooms(table: HostTable, rows: set[int]) -> set[tuple[int, int, int]]:

@@ -22,6 +22,7 @@ from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.straight import WORK_OF_A_START, StraightStarts
 from lavad.core.scheduling.takeover import Attempted
 from lavad.core.scheduling.walk import Cursor
+from lavad.core.scheduling.woken import NOBODY_WOKEN, Woken
 
 _ITS_TURN_IS_OVER: First = (float("-inf"),)
 _NOTHING = Plan()
@@ -36,7 +37,7 @@ class _Slice:
     each account has these two places for itself, and accounts compete first.
     """
 
-    def __init__(self, cluster: Cluster, agenda: Agenda, woken: list[int], steps: int, now: float) -> None:
+    def __init__(self, cluster: Cluster, agenda: Agenda, woken: dict[int, Woken], steps: int, now: float) -> None:
         self.cluster = cluster
         self.agenda = agenda
         self.steps = steps
@@ -58,14 +59,13 @@ class _Slice:
         self.straight = StraightStarts(cluster, agenda, self.room, self.gate, self.starts)
         self._deal_out(woken)
 
-    def _deal_out(self, woken: list[int]) -> None:
+    def _deal_out(self, woken: dict[int, Woken]) -> None:
         """Woken buckets to their lanes, and lanes with something to start to their contests."""
         agenda = self.agenda
         self.is_anything_woken = bool(woken)
-        by_lane = agenda.blocked.by_lane(woken) if self.is_shared else {0: woken}
-        agenda.plain.woken = by_lane.get(0, [])
+        agenda.plain.woken = woken.get(0, NOBODY_WOKEN)
         for lane in agenda.lanes.values():
-            lane.woken = by_lane.get(lane.number, [])
+            lane.woken = woken.get(lane.number, NOBODY_WOKEN)
             if lane.order or lane.woken:
                 agenda.contest_of(lane).enter(lane)
 
@@ -123,7 +123,7 @@ class _Slice:
                 if left is not None:
                     order.push(left)
                 self._drop_vain_wakes(lane)
-                if lane.woken and (not order or ranks.rank(lane.woken[-1]) < order.near[0][:3]):
+                if lane.woken and (not order or ranks.rank(lane.woken.first) < order.near[0][:3]):
                     found = self._take_woken(lane)
                     if found is not None:
                         return found
@@ -162,15 +162,15 @@ class _Slice:
     def _drop_all_wakes(self) -> None:
         """What room there was on the grown hosts is taken: all that is left of the woken buckets stays blocked."""
         self.is_anything_woken = False
-        self.agenda.plain.woken = []
+        self.agenda.plain.woken = NOBODY_WOKEN
         for lane in self.agenda.lanes.values():
-            lane.woken = []
+            lane.woken = NOBODY_WOKEN
 
     def _drop_vain_wakes(self, lane: Lane) -> None:
         """Pass over blocked buckets that none of the grown hosts fits any more: they stay blocked."""
         if lane.woken and not any(self.room.slots(row) > 0 for row in self.agenda.grown):
-            lane.woken = []
-        while lane.woken and not self._may_fit(lane.woken[-1]):
+            lane.woken = NOBODY_WOKEN
+        while lane.woken and not self._may_fit(lane.woken.first):
             lane.woken.pop()
 
     def _may_fit(self, place: int) -> bool:
@@ -366,10 +366,8 @@ def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan
         return _NOTHING
     if agenda.book.enter_some(cluster, steps):
         return Plan((), False, steps)
-    woken = agenda.blocked.woken_by(cluster.table, agenda.grown)
-    if agenda.vain:
-        woken = [place for place in woken if agenda.blocked.key(place) not in agenda.vain]
-    if not woken and not agenda.has_due:
+    woken = agenda.blocked.woken_by(cluster.table, agenda.grown, agenda.vain, bool(agenda.lanes))
+    if not any(woken.values()) and not agenda.has_due:
         agenda.end_slice(is_complete=True)
         return agenda.takers.behind(cluster, now) or agenda.growers.behind(cluster, agenda.book, now) or _NOTHING
     return _Slice(cluster, agenda, woken, steps, now).run()

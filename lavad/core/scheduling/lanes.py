@@ -12,6 +12,7 @@ import heapq
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.ordering import Ranking
 from lavad.core.scheduling.turns import Turns
+from lavad.core.scheduling.woken import NOBODY_WOKEN
 from lavad.core.shares import Account, Tree
 
 First = tuple[float, ...]  # queue, job priority, position of the first job
@@ -22,7 +23,7 @@ class Lane:
     """Due buckets and, during a slice, woken ones, of one account and queue priority.
 
     ``order`` has due buckets by the rank they had when they became due; a rank is checked when its turn comes.
-    ``woken`` are places of blocked buckets that freed hosts might fit, the first at the end.
+    ``woken`` are blocked buckets that freed hosts might fit.
     """
 
     __slots__ = ("account", "number", "order", "priority", "tree", "woken")
@@ -35,7 +36,7 @@ class Lane:
         self.tree = tree
         self.account = account
         self.order = Turns()
-        self.woken: list[int] = []
+        self.woken = NOBODY_WOKEN
 
     def __lt__(self, other: "Lane") -> bool:
         return self.number < other.number
@@ -43,7 +44,7 @@ class Lane:
     def first(self, blocked: BlockedBuckets) -> First:
         """Rank of the bucket that goes first here; ``NOBODY`` when the lane is empty."""
         first: First = self.order.near[0][:3] if self.order else NOBODY
-        return min(first, blocked.rank(self.woken[-1])) if self.woken else first
+        return min(first, blocked.rank(self.woken.first)) if self.woken else first
 
 
 _Noted = tuple[float, First, int, Account]
