@@ -82,7 +82,7 @@ def _fields(job: Job) -> dict[str, Any]:
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    return {name: getattr(attempt, name) for name in Attempt.__slots__ if name != "usage"}
+    return {name: getattr(attempt, name) for name in Attempt.__slots__ if name not in ("usage", "booked_at_once")}
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ class PendingIndex:
     ) -> None:
         self.buckets: dict[BucketKey, Bucket] = {}
         self.fresh: set[BucketKey] = set()  # changed since the last pass: must be looked at
-        self.left: set[BucketKey] = set()  # lost a job since the last pass: reservations may have lost their holder
+        self.left: set[BucketKey] = set()  # lost jobs or elements since the last pass: reservations may have no holder
         self._timed_queues = timed_queues
         self._by_project = by_project
         self._eager_queues = eager_queues  # where a job matters to others as soon as it waits, wherever it stands
@@ -230,6 +230,8 @@ class PendingIndex:
         bucket = self.buckets[key]
         was_head = bucket.head()
         bucket.add(entry, is_array)
+        if is_array:  # it may have stood there before, with more elements
+            self.left.add(key)
         # Behind a head that waits for room there is nothing new to look at, unless it is to hold a reservation.
         if bucket.head() != was_head or shared.queue in self._eager_queues:
             self.fresh.add(key)
@@ -252,6 +254,8 @@ class PendingIndex:
         key = self.key_of(shared)
         if key is not None:
             bucket = self.buckets[key]
+            if len(bucket) > 1 and bucket.head() == entry:  # the bucket stands where its next job does from now on
+                self.fresh.add(key)
             bucket.remove(entry)
             self._note_removed(bucket)
 

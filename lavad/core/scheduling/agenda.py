@@ -5,6 +5,7 @@ is void, their turn in a queue that is served in order.
 """
 
 import heapq
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from lavad.core.cluster import Cluster
@@ -141,6 +142,7 @@ class Agenda:
         touched, cluster.touched = cluster.touched, set()
         lost, cluster.table.lost = cluster.table.lost, set()
         is_other = self.book.promises.look_again(cluster, changed, lost, touched, self.book.ends, now) or bool(lost)
+        is_other = is_other or self.book.are_moved(cluster, touched)
         left, cluster.pending.left = cluster.pending.left, set()
         self.book.note(touched)
         is_less = self.book.drop_departed(cluster, left)
@@ -158,9 +160,9 @@ class Agenda:
         if (has_room or is_less or is_new) and cluster.table.slots_open:
             self._gather_reordered(cluster)
 
-    def call_held(self, cluster: Cluster, by_slots: bool = False) -> None:
+    def call_held(self, cluster: Cluster, by_slots: bool = False, but_for: Container[BucketKey] = frozenset()) -> None:
         """What was held back for others is looked at again; ``by_slots``: but for what waits for room on some host."""
-        for key in [key for key in self.book.held if not (by_slots and key in self.blocked)]:
+        for key in [key for key in self.book.held if key not in but_for and not (by_slots and key in self.blocked)]:
             self._add(cluster, key)
 
     def _drop_limited(self, cluster: Cluster, headroom: Headroom) -> bool:

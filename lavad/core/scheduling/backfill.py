@@ -11,6 +11,7 @@ room for asks to start after them.
 """
 
 import heapq
+from collections import Counter as Counted
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
@@ -40,7 +41,7 @@ from lavad.core.scheduling.promised import (
     is_anywhere,
     shuts_others_out,
 )
-from lavad.core.scheduling.reservation import Book, Reservation
+from lavad.core.scheduling.reservation import Book, Reservation, slots_of_hosts
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor, blocked_in_order
@@ -82,6 +83,7 @@ class Gate:
         self.counter: Counter | None = None  # the limit that refused the last job
         self.limited: list[tuple[BucketKey, Counter]] = []
         self.is_paused = False  # the job that was placed last has to ask again in the next slice
+        self.is_upset = False  # reservations behind the last job have changed: so may have who is held back for them
         self._headroom = headroom
         self._placer = Placer(room, headroom) if headroom is not None else None
         self._withheld = withheld
@@ -93,6 +95,9 @@ class Gate:
         self._now = ranking.now
         self._queues = cluster.policy.by_name
         self._carried = book.reservations[::-1]  # the first at the end
+        self._holders = {(one.job, one.index) for one in self._carried}
+        counts = Counted(one.key.queue for one in self._carried)
+        self._has_vacancy = any(counts[name] < self._queues[name].backfill_depth for name in book.full)
         self._made: list[Reservation] = []
         self._starts: Sequence[Start] = starts
         self._says_where = withheld is not None  # one of them at least is not just so many slots of the whole cluster
@@ -127,6 +132,7 @@ class Gate:
 
     def place(self, candidate: Cursor) -> Allocation | None:
         """Where the job starts now; None when it can't, and then it is written down if its queue makes reservations."""
+        self.is_upset = False
         if self._carried:
             self._carry(candidate.place, candidate.job, candidate.index)
         if self._book.full:
@@ -150,7 +156,9 @@ class Gate:
         """Nothing fits: the job gets a reservation if its queue makes one more."""
         queue = self._queues[candidate.key.queue]
         if self._makes_more(queue):
-            self._reserve(queue, Reservation(self._noted_place(queue, candidate), candidate.key, candidate.job))
+            place = self._noted_place(queue, candidate)
+            self._reserve(queue, Reservation(self._cluster, place, candidate.key, candidate.job))
+            self.is_upset = bool(self._carried) and (candidate.job, candidate.index) not in self._holders
 
     def _is_limited(self, key: BucketKey) -> bool:
         """Does a limit leave too little for any job of this bucket? ``counter`` is that limit."""
@@ -191,6 +199,8 @@ class Gate:
     def _carry(self, place: tuple[Rank, int], job: int, index: int) -> None:
         """Reservations of earlier passes that rank before this job hold against it; its own is void while it asks."""
         while self._carried and self._carried[-1].place <= place:
+            if self._has_vacancy:
+                self._promote(self._carried[-1].place[0])
             one = self._carried.pop()
             if one.job != job or one.index != index:
                 self._reserve(self._queues[one.key.queue], one)
@@ -206,10 +216,20 @@ class Gate:
             self._next_blocked = blocked_in_order(self._ranking, self._blocked, self._book.full)
         while self._next_blocked and self._next_blocked[0][0] < rank:
             _, cursor = heapq.heappop(self._next_blocked)
+            is_starting = any(start.job == cursor.job and start.index == cursor.index for start in self._starts)
+            if is_starting and cursor.advance():
+                heapq.heappush(self._next_blocked, (cursor.rank, cursor))
+            if is_starting:
+                continue
             if cursor.key in self._blocked and all(one.place != cursor.place for one in self._made):
-                self._reserve(self._queues[cursor.key.queue], Reservation(cursor.place, cursor.key, cursor.job))
+                queue = self._queues[cursor.key.queue]
+                self._reserve(queue, Reservation(self._cluster, cursor.place, cursor.key, cursor.job))
             if self.wants_more(cursor.key) and cursor.advance():
                 heapq.heappush(self._next_blocked, (cursor.rank, cursor))
+
+    def _is_upsetting(self, job: int, index: int) -> bool:
+        """Others may begin at another time if this job starts, or holds a reservation from now on that it did not."""
+        return bool(self._carried) or (job, index) in self._holders
 
     def _makes_more(self, queue: Queue) -> bool:
         if queue.in_order:
@@ -220,6 +240,7 @@ class Gate:
         if self._headroom is not None and self._is_limited(one.key):
             assert self.counter is not None
             self.limited.append((one.key, self.counter))
+            self.is_upset = True
             return
         if queue.in_order:
             if queue.name not in self._barred:
@@ -271,7 +292,8 @@ class Gate:
     def _note(self, candidate: Cursor, allocation: Allocation, is_beside: bool) -> None:
         """The job starts there."""
         key = candidate.key
-        slots = slots_of(allocation)
+        slots = slots_of(allocation) if not key.request.exclusive else slots_of_hosts(self._cluster, allocation)
+        self.is_upset = self._is_upsetting(candidate.job, candidate.index)
         if self._withheld is not None:
             self._withheld.take(key.request, candidate.run_limit_s, allocation)
         if is_beside:

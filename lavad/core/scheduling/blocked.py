@@ -19,8 +19,8 @@ from lavad.core.scheduling.woken import First, Part, Woken
 _FEW = 32  # so many are compared one by one: arrays would take longer
 _NEVER = int(np.iinfo(np.int64).max)
 _NO_NEED = Need(*[_NEVER] * len(Need._fields))
-_NO_RANK: First = (float("inf"), float("inf"), float("inf"))
-_BEFORE_ALL: First = (float("-inf"), 0.0, 0.0)
+_NO_RANK: First = (float("inf"), float("inf"), float("inf"), float("inf"))
+_BEFORE_ALL: First = (float("-inf"), 0.0, 0.0, 0.0)
 
 
 class BlockedBuckets:
@@ -28,7 +28,7 @@ class BlockedBuckets:
 
     def __init__(self) -> None:
         self._needs: list[Need] = []
-        self._ranks: list[tuple[float, float, float]] = []
+        self._ranks: list[First] = []
         self._keys: list[BucketKey | None] = []
         self._lanes: list[int] = []
         self._places: dict[BucketKey, int] = {}
@@ -54,7 +54,7 @@ class BlockedBuckets:
                 for name in watched_by(key.request):
                     self._watching.setdefault(name, set()).add(key)
         self._needs[place] = need
-        self._ranks[place] = rank[:3]
+        self._ranks[place] = rank
         self._lanes[place] = lane
         self._columns.note(place)
 
@@ -103,8 +103,8 @@ class BlockedBuckets:
         """What the bucket at a place waits for."""
         return self._needs[place]
 
-    def rank(self, place: int) -> tuple[float, float, float]:
-        """(queue, job priority, position) of the bucket's first job when it was blocked."""
+    def rank(self, place: int) -> First:
+        """Of the bucket's first job when it was blocked."""
         return self._ranks[place]
 
     def of_queues(self, queues: Container[str]) -> list[int]:

@@ -21,6 +21,7 @@ _WIDTH = 1 << _BITS  # places a block
 _NEVER = int(np.iinfo(np.int64).max)
 _NOTED_MAX = 1024  # entered together, so that nobody has to wait for all of a pass
 _FIELDS = 4  # of a need: slots, memory and GPUs on one host, slots in all
+_PARTS = 4  # of a rank
 
 
 class Rooms(NamedTuple):
@@ -35,9 +36,9 @@ class _Block:
 
     def __init__(self, number: int) -> None:
         self.begins = number << _BITS
-        self.bound: First = (0.0, 0.0, 0.0)
+        self.bound: First = (0.0, 0.0, 0.0, 0.0)
         self._needs: NDArray[np.int64] = np.full((_FIELDS, _WIDTH), _NEVER, np.int64)
-        self._ranks: NDArray[np.float64] = np.full((3, _WIDTH), np.inf)
+        self._ranks: NDArray[np.float64] = np.full((_PARTS, _WIDTH), np.inf)
 
     def enter(self, places: list[int], needs: Sequence[Need], ranks: Sequence[First]) -> None:
         """What is at these places now."""
@@ -46,17 +47,17 @@ class _Block:
         values = chain.from_iterable([needs[place][:_FIELDS] for place in places])
         self._needs[:, at] = np.fromiter(values, np.int64, count * _FIELDS).reshape(count, _FIELDS).T
         values_of_ranks = chain.from_iterable([ranks[place] for place in places])
-        self._ranks[:, at] = np.fromiter(values_of_ranks, np.float64, count * 3).reshape(count, 3).T
+        self._ranks[:, at] = np.fromiter(values_of_ranks, np.float64, count * _PARTS).reshape(count, _PARTS).T
         self.bound = self._first()
 
     def _first(self) -> First:
-        """The rank that goes before all others here."""
-        queue, job_priority, position = self._ranks
+        """A rank that none here goes before, and that differs from the first by the job's number alone."""
+        queue, job_priority, position, _ = self._ranks
         first_queue = queue.min()
         leads = queue == first_queue
         first_priority = job_priority[leads].min()
         leads &= job_priority == first_priority
-        return float(first_queue), float(first_priority), float(position[leads].min())
+        return float(first_queue), float(first_priority), float(position[leads].min()), 0.0
 
     def fitting(self, slots: int) -> list[int]:
         """Places that need no more slots in all."""

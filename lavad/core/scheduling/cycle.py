@@ -123,7 +123,7 @@ class _Slice:
                 if left is not None:
                     order.push(left)
                 self._drop_vain_wakes(lane)
-                if lane.woken and (not order or ranks.rank(lane.woken.first) < order.near[0][:3]):
+                if lane.woken and (not order or ranks.rank(lane.woken.first) < order.near[0][:4]):
                     found = self._take_woken(lane)
                     if found is not None:
                         return found
@@ -259,6 +259,9 @@ class _Slice:
         while True:
             room.work += WORK_OF_A_START
             allocation = gate.place(cursor) if self.tenants is None else self._place_in_pool(self.tenants, cursor)
+            if gate.is_upset and self.agenda.book.held:
+                self.agenda.call_held(self.cluster, but_for=self.refused)
+                limit = self._next_rank()
             if gate.is_paused:
                 self.left = (*cursor.rank, key)
                 self.is_cut = True
@@ -279,7 +282,7 @@ class _Slice:
                 if not cursor.advance():
                     self.agenda.due.discard(key)
                     return
-            if cursor.rank[:3] > limit or room.work >= self.steps:
+            if cursor.rank > limit or room.work >= self.steps:
                 self.left = (*cursor.rank, key)
                 return
 

@@ -103,11 +103,13 @@ class EasySlice:
         self._holder: Reservation | None = None  # of the reservation, once it counts
         self._shadow: Shadow | None = None  # of the holder, once somebody asked
         self._waiting: list[tuple[Rank, Cursor]] | None = None  # blocked buckets that may get the reservation
+        self._refused: set[BucketKey] = set()  # held back in this slice
+        self._is_upset = False  # the reservation has changed: so may have who was held back for it before
 
     def run(self, turns: list[_Turn]) -> Plan:
         """Until so many hosts were looked at, or everybody has had a turn."""
         agenda, blocked, room = self._agenda, self._agenda.blocked, self._room
-        while turns and room.work < self._steps:
+        while turns and room.work < self._steps and not self._is_upset:
             turn = heapq.heappop(turns)
             key = turn[4]
             if key in blocked:
@@ -118,8 +120,11 @@ class EasySlice:
             self._serve(turn, turns)
         agenda.plain.order = Turns(turn[:5] for turn in turns if turn[4] in agenda.due)
         self._write_down()
-        agenda.end_slice(is_complete=not turns)
-        return Plan(tuple(self._starts), not turns, room.work, version=self._cluster.version)
+        if self._is_upset:
+            agenda.call_held(self._cluster, but_for=self._refused)
+        is_complete = not (turns or agenda.due)
+        agenda.end_slice(is_complete)
+        return Plan(tuple(self._starts), is_complete, room.work, version=self._cluster.version)
 
     def _serve(self, turn: _Turn, turns: list[_Turn]) -> None:
         """Start jobs of one bucket until another goes first, one can't start, or it is empty."""
@@ -131,7 +136,7 @@ class EasySlice:
                 self._agenda.due.discard(key)
                 return
             turn = (turn[0], *bucket.at(at), key, at)
-            if (turns and turns[0] < turn) or room.work >= self._steps:
+            if (turns and turns[0] < turn) or room.work >= self._steps or self._is_upset:
                 heapq.heappush(turns, turn)
                 return
         self._agenda.due.discard(key)
@@ -151,9 +156,11 @@ class EasySlice:
         request = key.request if self._holder is None else self._beside(self._holder, key.request, end)
         if request is None:
             self._agenda.book.held.add(key)
+            self._refused.add(key)
             return False
         allocation = place(self._room, request)
         assert allocation is not None, "open slots are on hosts, and any will do"
+        self._note_upset(job)
         self._starts.append(_new(Start, (job, 0, allocation, "in order" if self._holder is None else "backfilled")))
         self._take(end, slots_of(allocation))
         return True
@@ -170,7 +177,15 @@ class EasySlice:
         rank = _new(Rank, turn[:4])
         self._agenda.blocked.add(key, self._agenda.need_of(key.request), rank)
         if self._holder is None and self._cluster.policy.by_name[key.queue].backfill_depth:
-            self._holder = Reservation((rank, 0), key, turn[3])
+            self._holder = Reservation(self._cluster, (rank, 0), key, turn[3])
+            if self._carried is not None:
+                self._note_upset(turn[3])
+
+    def _note_upset(self, job: int) -> None:
+        """A job starts, or holds the reservation now: before who did, or it is himself."""
+        before, held = self._agenda.book.reservations, self._agenda.book.held
+        if before and not held <= self._refused:
+            self._is_upset |= self._carried is not None or before[0].job == job
 
     # -- the reservation -------------------------------------------------------------------------------------------
 
@@ -192,7 +207,7 @@ class EasySlice:
         while self._waiting and self._waiting[0][0] < rank:
             _, cursor = heapq.heappop(self._waiting)
             if cursor.key in self._agenda.blocked:
-                self._holder = Reservation(cursor.place, cursor.key, cursor.job)
+                self._holder = Reservation(self._cluster, cursor.place, cursor.key, cursor.job)
                 return
 
     def _beside(self, holder: Reservation, request: Request, end: float) -> Request | None:

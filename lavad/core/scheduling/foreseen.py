@@ -17,9 +17,9 @@ STEPS_MAX = 20_000  # moments that are played for one job
 
 
 def could_take(table: HostTable, request: Request) -> NDArray[np.bool_]:
-    """Hosts that could take part of such a job if they were empty."""
+    """Hosts that could take part of such a job if they were open and empty."""
     need, hosts = smallest_need(request), len(table)
-    found = table.usable[:hosts] & (table.slots_max[:hosts] >= need.slots)
+    found = table.slots_max[:hosts] >= need.slots
     if need.memory_mib:
         found &= table.values("maxmem") >= need.memory_mib
     if need.gpus:

@@ -1,7 +1,7 @@
 """Whose bucket goes next where queues are shared: each account has its own lane, and lanes compete.
 
-Inside a lane buckets stand in one order that never changes (queue, job priority, position), so a start costs no more
-than putting one account back into its place. All queues without shares have one lane in common.
+Inside a lane buckets stand in one order that never changes (queue, job priority, position, job), so a start costs no
+more than putting one account back into its place. All queues without shares have one lane in common.
 
 Invariants: during a pass the priority of an account only falls, by what it starts; so the place that was noted for it
 in a heap is never too far behind, and it is enough to look again at whoever comes out first.
@@ -15,7 +15,7 @@ from lavad.core.scheduling.turns import Turns
 from lavad.core.scheduling.woken import NOBODY_WOKEN
 from lavad.core.shares import Account, Tree
 
-First = tuple[float, ...]  # queue, job priority, position of the first job
+First = tuple[float, ...]  # the rank of the first job
 NOBODY: First = (2.0**62, 0.0, 0.0)
 
 
@@ -43,7 +43,7 @@ class Lane:
 
     def first(self, blocked: BlockedBuckets) -> First:
         """Rank of the bucket that goes first here; ``NOBODY`` when the lane is empty."""
-        first: First = self.order.near[0][:3] if self.order else NOBODY
+        first: First = self.order.near[0][:4] if self.order else NOBODY
         return min(first, blocked.rank(self.woken.first)) if self.woken else first
 
 

@@ -73,7 +73,7 @@ class Promised:
         self.place: tuple[tuple[Rank, int], BucketKey] = one.place, one.key
         self.moments: Moments = before.moments.copy() if before is not None else Moments()
         self.taken: list[tuple[float, Taken]] = list(before.taken) if before is not None else []
-        self.relevant = relevant  # hosts on which it could be
+        self.relevant = relevant  # hosts on which it could be, also those that are shut now
         self.rows: set[int] = set()  # that it names
         self.found_at = 0.0
         self.steps: int = before.steps if before is not None else 0  # that it took to find it, and all before
@@ -227,6 +227,7 @@ class Finder:
         asked = asked._replace(request=with_at_most(asked.request, asked.request.slots_min))
         relevant = could_take(self._cluster.table, asked.request)
         made = Promised(one, before, relevant)
+        relevant = relevant & self._cluster.table.usable[: len(relevant)]
         future = self._future(asked, relevant, made)
         found = earliest(future, asked, relevant)
         one.start_at = future.at if found is not None else NEVER

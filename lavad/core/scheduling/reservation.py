@@ -9,14 +9,16 @@ from itertools import islice
 
 from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.ends import ExpectedEnd, ExpectedEnds, expected_end
+from lavad.core.indexes.ends import NEVER, ExpectedEnd, ExpectedEnds, expected_end
 from lavad.core.indexes.pending import BucketKey
-from lavad.core.model import Key
+from lavad.core.listed import entry
+from lavad.core.model import Allocation, Key
 from lavad.core.policy import Queue
 from lavad.core.records import ArrayRecord
 from lavad.core.scheduling.ordering import Rank
 from lavad.core.scheduling.promised import Promises
 
+MOVED_S = 1.0  # what ends so much earlier or later than was thought changes nobody's turn
 _WORK_OF_ENTERING = 8  # hosts that could be looked at while one end is entered
 _ENTERED_MIN = 64  # ends in one slice
 
@@ -24,12 +26,13 @@ _ENTERED_MIN = 64  # ends in one slice
 class Reservation:
     """A blocked job that others must not delay. ``place`` is its rank, and its index among equals."""
 
-    __slots__ = ("job", "key", "place", "start_at")
+    __slots__ = ("entry", "job", "key", "place", "start_at")
 
-    def __init__(self, place: tuple[Rank, int], key: BucketKey, job: int) -> None:
+    def __init__(self, cluster: Cluster, place: tuple[Rank, int], key: BucketKey, job: int) -> None:
         self.place = place
         self.key = key
         self.job = job
+        self.entry = entry(cluster, cluster.jobs[job])  # where it stood in its bucket
         self.start_at: float | None = None
 
     @property
@@ -53,6 +56,20 @@ class Book:
         """Attempts that took or gave back slots."""
         if self._touched is not None:
             self._touched.update(touched)
+
+    def are_moved(self, cluster: Cluster, touched: Iterable[Key]) -> bool:
+        """Will one of these attempts end at quite another time than was thought when somebody was held back?"""
+        return bool(self.held) and any(self._is_moved(cluster, key) for key in touched)
+
+    def _is_moved(self, cluster: Cluster, key: Key) -> bool:
+        attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
+        if attempt is None or record is None:
+            return False  # room has appeared then
+        old, run_limit_s = self.ends.of(key), record.shared.run_limit_s
+        if old is None and attempt.limits_version:
+            return True
+        before = old.at if old is not None else attempt.dispatched_at + (run_limit_s or NEVER)
+        return abs(expected_end(attempt, run_limit_s, 0).at - before) > MOVED_S
 
     def ends_of(self, cluster: Cluster) -> ExpectedEnds:
         """The expected ends as they are now."""
@@ -99,16 +116,15 @@ class Book:
             return False
         if not queue.backfill_depth:
             return True
-        return queue.name in self.full and any(
-            one.key.queue == queue.name and one.place[0] < rank for one in reversed(self.reservations)
-        )
+        before = sum([one.key.queue == queue.name and one.place[0] < rank for one in self.reservations])
+        return queue.name in self.full and before >= queue.backfill_depth
 
     def concerns(self, buckets: Iterable[BucketKey]) -> bool:
         """Does one of these buckets have a job that holds a reservation?"""
         return not self._keys.isdisjoint(buckets)
 
     def drop_departed(self, cluster: Cluster, left: set[BucketKey]) -> bool:
-        """Forget reservations of jobs that don't wait in these buckets any more; True when there were any."""
+        """Forget reservations of jobs that don't wait where they did in these buckets; True when there were any."""
         if not self.concerns(left):
             return False
         kept = [one for one in self.reservations if one.key not in left or _still_waits(cluster, one)]
@@ -126,16 +142,19 @@ def _expectation(cluster: Cluster, key: Key) -> ExpectedEnd | None:
     if attempt is None:
         return None
     shared = cluster.jobs[key.job].shared
-    slots = slots_of(attempt.booked)
-    if shared.request.exclusive:  # it gives back whole hosts
-        slots = sum([cluster.hosts[share.host].facts.slots for share in attempt.booked])
+    slots = slots_of(attempt.booked) if not shared.request.exclusive else slots_of_hosts(cluster, attempt.booked)
     return expected_end(attempt, shared.run_limit_s, slots)
+
+
+def slots_of_hosts(cluster: Cluster, allocation: Allocation) -> int:
+    """What an exclusive job takes from others, and gives back: all slots of its hosts."""
+    return sum([cluster.hosts[share.host].facts.slots for share in allocation])
 
 
 def _still_waits(cluster: Cluster, one: Reservation) -> bool:
     record = cluster.jobs.get(one.job)
-    if record is None or cluster.pending.key_of(record.shared) != one.key:
+    if record is None or cluster.pending.key_of(record.shared) != one.key or entry(cluster, record) != one.entry:
         return False
     if isinstance(record, ArrayRecord):
         return one.index in record.pending
-    return record.attempt is None and record.end is None
+    return record.may_start

@@ -7,7 +7,7 @@ parts, and a part is looked into only when its bound says that the first of all 
 import heapq
 from collections.abc import Callable, Iterable
 
-First = tuple[float, float, float]  # queue, job priority and position of a bucket's first job
+First = tuple[float, float, float, float]  # the rank of a bucket's first job
 
 
 class Part:
