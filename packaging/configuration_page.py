@@ -53,7 +53,8 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
 - A host need not have joined to be named. If `lsf.cluster` lists hosts, other names are worth a warning.
 - Windows are in the time zone of the master's host.
 - `badmin reconfig` lets the files take effect at once. Running jobs go on, whatever the new rules say; a queue that
-  is gone but still has jobs stays, closed and inactive, until they have ended or been moved.
+  is gone but still has jobs stays, closed and inactive, whatever was done to it; when they have ended or been
+  moved, the next `badmin reconfig` forgets it.
 
 ## What each file may say
 """

@@ -177,7 +177,9 @@ class Cluster:
 
     def _ruled(self, queue: Queue) -> Queue:
         state = self.queue_states.get(queue.name)
-        return queue if state is None else replace(queue, open=state.is_open, active=state.is_active)
+        return (
+            queue if state is None or queue.is_removed else replace(queue, open=state.is_open, active=state.is_active)
+        )
 
     # -- what restore uses: rows are truth, so state is taken over without an event ------------------------------
 

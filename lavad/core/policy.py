@@ -120,6 +120,7 @@ class Queue:
     description: str = ""
     open: bool = True
     active: bool = True
+    is_removed: bool = False  # in no file any more, but it still has jobs: closed and inactive, whatever anybody did
     run_limit_s: int = 0
     rerunnable: bool = False
     requeue_limit: int | None = None  # MAX_JOB_REQUEUE

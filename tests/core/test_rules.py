@@ -101,6 +101,23 @@ def test_jobs_of_a_removed_queue_are_kept() -> None:
     assert story.where(waiting) == ["n1"]
 
 
+def test_a_removed_queue_is_shut_whatever_was_done_to_it() -> None:
+    """Opened by hand once, it takes no jobs all the same, and can't be opened until a file has it again."""
+    story = a_story()
+    story.do(c.RuleQueue("other", c.QueueAction.OPEN, ROOT))
+    waiting = story.submit(a_job(queue="other"))
+    reconfigure(story, queues=(Queue("normal"),))
+    story.plan()
+    assert story.state(waiting) is JobState.PEND
+    queue = story.cluster.policy.by_name["other"]
+    assert (queue.open, queue.active) == (False, False)
+    with pytest.raises(Refused, match=r"other: Not in lsb\.queues any more"):
+        story.do(c.RuleQueue("other", c.QueueAction.OPEN, ROOT))
+    reconfigure(story)
+    story.plan()
+    assert story.where(waiting) == ["n1"]
+
+
 def test_a_master_that_starts_without_a_queue_keeps_its_jobs() -> None:
     """The files were changed while no master ran: the jobs wait in a queue that is only a name."""
     story = a_story()

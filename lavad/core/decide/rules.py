@@ -21,15 +21,19 @@ def reconfigure(cluster: Cluster, command: c.Reconfigure, now: float) -> Decisio
 def _with_removed(cluster: Cluster, policy: Policy) -> Policy:
     """The policy, with queues that it has no more but that still hold jobs: closed and inactive.
 
-    What is known of such a queue stays; after a restart that is its name alone.
+    What is known of such a queue stays; after a restart that is its name alone. What administrators did to it before
+    opens it no more.
     """
     used = {queue for (queue, _), slots in cluster.tally.slots_by_queue.items() if slots}
     removed = sorted(name for name in used if policy.queue(name) is None)
     if not removed:
         return policy
     known = cluster.configured.by_name
-    shut = [replace(known.get(name) or Queue(name, description=GONE), open=False, active=False) for name in removed]
-    return replace(policy, queues=(*policy.queues, *shut))
+    return replace(policy, queues=(*policy.queues, *(_shut(known.get(name) or Queue(name)) for name in removed)))
+
+
+def _shut(queue: Queue) -> Queue:
+    return replace(queue, description=GONE, open=False, active=False, is_removed=True)
 
 
 def rule_queue(cluster: Cluster, command: c.RuleQueue, now: float) -> Decision:
@@ -37,6 +41,8 @@ def rule_queue(cluster: Cluster, command: c.RuleQueue, now: float) -> Decision:
     queue = cluster.policy.queue(command.queue)
     if queue is None:
         raise Refused(f"{command.queue}: No such queue")
+    if queue.is_removed:
+        raise Refused(f"{queue.name}: {GONE}")
     caller = command.caller
     if not caller.is_administrator and caller.user not in queue.administrators:
         raise Refused("User permission denied")
