@@ -73,7 +73,8 @@ def test_a_forced_kill_goes_over_the_controls(site: Cluster, open_directory: Pat
     job = site.submit("-q", "calm", "-o", str(output), "trap '' USR1; echo up; while :; do sleep 0.1; done")
     wait_for(lambda: output.exists() and output.read_text().startswith("up"), 20, "the job to run")
     site.run("bkill", str(job))
-    wait_for(lambda: f"end {job}\n" in (open_directory / "said").read_text(), 20, "the TERMINATE command")
+    said = open_directory / "said"
+    wait_for(lambda: said.exists() and f"end {job}\n" in said.read_text(), 20, "the TERMINATE command")
     assert site.run("bkill", "-s", "KILL", str(job)).returncode == 0
     site.becomes(job, "EXIT")
     assert site.states(job)[0] == ("EXIT", 137)
