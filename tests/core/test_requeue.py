@@ -200,6 +200,14 @@ def test_what_can_not_be_changed_is_refused() -> None:
         change(array, "name", indices="2")
 
 
+def test_brun_of_an_element_that_there_is_not() -> None:
+    """It has not finished: it never was."""
+    story = a_cluster()
+    array = story.submit(a_job(array="1-3"))
+    with pytest.raises(Refused, match="No matching job found"):
+        story.do(c.ForceJob(story.target(array, "7"), ROOT, (("n1", 0),)))
+
+
 def test_brun_leaves_alone_what_a_job_has_for_itself() -> None:
     """Neither onto the host of an exclusive job, nor an exclusive job onto a host that is used; idle ones will do."""
     story = a_cluster(a_host("n1", 2), a_host("n2", 2), a_host("n3", 2))

@@ -34,7 +34,10 @@ def _next_attempt(record: Job | ArrayRecord, target: c.Target) -> Key:
         if target.indices is None or len(target.indices) != 1:
             raise Refused("Name one element of the array, such as 123[4]")
         index = target.indices.first()
-        state, before = record.state_of(index) or JobState.EXIT, record.attempts.get(index, 0)
+        known, before = record.state_of(index), record.attempts.get(index, 0)
+        if known is None:
+            raise Refused("No matching job found")
+        state = known
     if state is JobState.PSUSP:
         raise Refused("The job is suspended; resume it first")
     if state in FINAL:
