@@ -1,7 +1,9 @@
 """blimits: limits of lsb.resources: how they are configured, and how much of each is used."""
 
-from lavactl.options import FLAG, Grammar, answered
+from lavactl.errors import FAILURE, CommandError
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.render import MISSING, clean
+from lavactl.unknown import unknown_name
 from protos import cluster_pb2
 
 TYPE_CHECKING = False
@@ -9,17 +11,21 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: blimits [-c] [-w] [limit ...]
+Usage: blimits [-c] [-w] [-n limit] [-u user] [-q queue] [-m host] [-P project] [limit ...]
        blimits -h | -V
+  -u, -q, -m and -P choose the limits that hold for that user, queue, host or project
 """
 GRAMMAR = Grammar(
     "blimits",
     USAGE,
     {
         **dict.fromkeys(("c", "w", "a"), FLAG),
-        **dict.fromkeys(("n", "m", "P", "q", "u", "A", "Lp"), "not supported yet."),
+        **dict.fromkeys(("n", "m", "P", "q", "u"), VALUE),
+        **dict.fromkeys(("A", "Lp"), "not supported yet."),
     },
 )
+# Option, the field of a line of usage, and the words of a Limit section.
+CONSUMERS = (("u", "users", "USERS"), ("q", "queues", "QUEUES"), ("m", "hosts", "HOSTS"), ("P", "projects", "PROJECTS"))
 COLUMNS = (("NAME", 14), ("USERS", 12), ("QUEUES", 12), ("HOSTS", 12), ("PROJECTS", 12), ("SLOTS", 9), ("MEM", 14),
            ("TMP", 12), ("SWP", 12), ("JOBS", 9))  # fmt: skip
 
@@ -29,16 +35,14 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
-    reply = io.client().limits()
-    limits = [limit for limit in reply.limits if not options.words or limit.name in options.words]
-    known = {limit.name for limit in limits}
-    for name in options.words:
-        if name not in known:
-            raise GRAMMAR.wrong(f"{name}: no such limit")
+    unknown = unknown_name(options, io)
+    if unknown:
+        raise CommandError(unknown, FAILURE)
+    limits = chosen(io.client().limits(), options)
     if "c" in options:
         io.print("\n\n".join(configured_text(limit) for limit in limits) or "No resource limit is configured.")
         return 0
-    lines = [line for limit in limits for line in usage_lines(limit, "w" in options)]
+    lines = [line for limit in limits for line in usage_lines(limit, options)]
     if not lines:
         io.print("No resource usage found.")
         return 0
@@ -48,10 +52,39 @@ def main(argv: list[str], io: "Io") -> int:
     return 0
 
 
-def usage_lines(limit: cluster_pb2.LimitRecord, uncut: bool) -> list[str]:
-    """A line for each set of consumers that uses something."""
+def chosen(reply: cluster_pb2.LimitsReply, options: Options) -> list[cluster_pb2.LimitRecord]:
+    """The limits that were named, or all; of these the ones that hold for the consumers that were named."""
+    names = [*options.words, *(options.last("n") or "").split()]
+    known = {limit.name for limit in reply.limits}
+    for name in names:
+        if name not in known:
+            raise GRAMMAR.wrong(f"{name}: no such limit")
+    found = [limit for limit in reply.limits if not names or limit.name in names]
+    for option, _, word in CONSUMERS:
+        wanted = options.last(option)
+        if wanted is not None:
+            found = [
+                limit
+                for limit in found
+                if holds_for(wanted, limit.configured.get(word) or limit.configured.get(f"PER_{word}", ""))
+            ]
+    return found
+
+
+def holds_for(name: str, consumers: str) -> bool:
+    """Is the name among these, such as ``ann bob`` or ``all ~zoe``? Where none are told apart, all are meant."""
+    words = consumers.split()
+    return not words or name in words or ("all" in words and f"~{name}" not in words)
+
+
+def usage_lines(limit: cluster_pb2.LimitRecord, options: Options) -> list[str]:
+    """A line for each set of consumers that uses something, as far as the ones that were named are among them."""
     lines = []
+    uncut = "w" in options
+    asked = [(field, name) for option, field, _ in CONSUMERS if (name := options.last(option)) is not None]
     for usage in limit.usage:
+        if not all(holds_for(name, getattr(usage, field)) for field, name in asked):
+            continue
         used = usage.used
         cells = [limit.name, usage.users, usage.queues, usage.hosts, usage.projects]
         cells += [used.get(name, "") for name, _ in COLUMNS[5:]]

@@ -174,6 +174,49 @@ def test_blimits(desk: Desk) -> None:
     assert lines[4].split() == ["flow", "alice", "bob", "-", "-", "-", "12/96", "-", "-", "-", "-"]
 
 
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["-u", "alice"], ["each:alice", "flow:alice bob", "nobody:all ~bob", "wide:"]),
+        (["-u", "bob"], ["each:bob", "flow:alice bob", "wide:"]),
+        (["-u", "bob", "-n", "flow"], ["flow:alice bob"]),
+        (["-q", "night"], ["each:alice", "each:bob", "flow:alice bob", "nobody:all ~bob", "wide:"]),
+        (["-q", "short", "wide"], []),
+    ],
+)
+def test_limits_of_one(desk: Desk, argv: list[str], expected: list[str]) -> None:
+    """Those that hold for a user or a queue; of each the lines that are about him."""
+    desk.client.queue_records = [cluster_pb2.QueueRecord(name=name) for name in ("night", "short")]
+    add = desk.client.limits_reply.limits.add
+    for name, configured, users in (
+        ("each", {"PER_USER": "all"}, ["alice", "bob"]), ("flow", {"USERS": "alice bob"}, ["alice bob"]),
+        ("nobody", {"USERS": "all ~bob"}, ["all ~bob"]), ("wide", {"QUEUES": "night"}, [""]),
+    ):  # fmt: skip
+        add(name=name, configured=configured).usage.extend(
+            cluster_pb2.LimitUsage(users=one, queues=configured.get("QUEUES", ""), used={"SLOTS": "1/9"})
+            for one in users
+        )
+    result = desk.type("blimits", "-w", *argv)
+    assert result.code == 0
+    lines = [line for line in result.out.splitlines()[4:] if line.strip()]
+    found = [f"{line.split()[0]}:{line[16:].partition('  ')[0].strip().removeprefix('-')}" for line in lines]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["-u", "zoe"], "zoe: Unknown user"),
+        (["-q", "nowhere"], "nowhere: No such queue"),
+        (["-n", "nothing"], "blimits: nothing: no such limit"),
+    ],
+)
+def test_limits_of_nobody(desk: Desk, argv: list[str], sentence: str) -> None:
+    """A misspelt name is not nothing in use."""
+    result = desk.type("blimits", *argv)
+    assert (result.code, result.err.splitlines()[0]) == (255, sentence)
+
+
 def test_lsclusters(desk: Desk) -> None:
     """lsf.md 1.7; a client takes the first word of the second line for the cluster's name."""
     desk.client.cluster.administrators.append("hpcadm")
