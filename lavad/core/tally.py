@@ -1,16 +1,18 @@
 """Counts of slots by queue, user and state, kept as jobs move, so that nobody has to count.
 
-Moves are noted at once and entered when somebody looks: thousands of starts and ends come between two looks, and most
-of them are alike.
+Moves are noted at once, summed up by queue and user, and entered when somebody looks: thousands of starts and ends come
+between two looks.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from lavad.core.model import FINAL, WAITING, JobState, Shared
 from lavad.core.waiting import Waiting
 
-_NOTED_MAX = 1000  # moves that differ, before they are entered
+_NOTED_MAX = 1000  # queues and users of which moves were noted, before they are entered
 _Move = tuple[JobState | None, JobState]  # from (None: from nowhere) and to which state
+_Sums = dict[tuple[str, str], list[int]]  # by queue and user: jobs, their slots, and slots times run limit
 
 
 class Tally:
@@ -22,7 +24,7 @@ class Tally:
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
         self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
-        self._noted: dict[_Move, Counter[Shared]] = {}  # by what they share, how many jobs moved like this
+        self._noted: dict[_Move, _Sums] = {}
 
     @property
     def waiting_now(self) -> Waiting:
@@ -69,63 +71,53 @@ class Tally:
         """``count`` jobs went from one state to another."""
         self._note(shared, old, new, count)
 
-    def move_each(self, many: list[Shared], old: JobState, new: JobState) -> None:
+    def move_each(self, many: Iterable[Shared], old: JobState, new: JobState) -> None:
         """One job for each entry went from one state to another."""
-        noted = self._noted.setdefault((old, new), Counter())
-        noted.update(many)
-        if len(noted) > _NOTED_MAX:
+        sums = self._noted.setdefault((old, new), {})
+        for shared in many:
+            slots = shared.request.slots_min
+            found = sums.get((shared.queue, shared.user))
+            if found is None:
+                found = sums[shared.queue, shared.user] = [0, 0, 0]
+            found[0] += 1
+            found[1] += slots
+            found[2] += slots * shared.run_limit_s
+        if len(sums) > _NOTED_MAX:
             self._enter()
 
     def _note(self, shared: Shared, old: JobState | None, new: JobState, count: int) -> None:
-        noted = self._noted.get((old, new))
-        if noted is None:
-            noted = self._noted[old, new] = Counter()
-        noted[shared] = noted.get(shared, 0) + count
-        if len(noted) > _NOTED_MAX:
+        sums = self._noted.setdefault((old, new), {})
+        slots = shared.request.slots_min * count
+        found = sums.get((shared.queue, shared.user))
+        if found is None:
+            found = sums[shared.queue, shared.user] = [0, 0, 0]
+        found[0] += count
+        found[1] += slots
+        found[2] += slots * shared.run_limit_s
+        if len(sums) > _NOTED_MAX:
             self._enter()
 
     def _enter(self) -> None:
         if not self._noted:
             return
         noted, self._noted = self._noted, {}
-        for (old, new), counts in noted.items():
-            total = _Sums(counts)
+        for (old, new), sums in noted.items():
             if old is not None:
-                self._add(total, old, -1)
-            self._add(total, new, 1)
+                self._add(sums, old, -1)
+            self._add(sums, new, 1)
 
-    def _add(self, total: "_Sums", state: JobState, sign: int) -> None:
+    def _add(self, sums: _Sums, state: JobState, sign: int) -> None:
         if state in FINAL:
             return  # ended jobs are counted by the store
-        for queue, slots in total.slots_by_queue.items():
-            self._slots_by_queue[queue, state] += sign * slots
         is_limited = state in WAITING and bool(self.waiting)
-        for user, slots in total.slots_by_user.items():
-            jobs = total.jobs_by_user[user]
+        for (queue, user), (jobs, slots, work) in sums.items():
+            self._slots_by_queue[queue, state] += sign * slots
             self._slots_by_user[user, state] += sign * slots
             self._jobs_by_user[user, state] += sign * jobs
             if is_limited:
                 self.waiting.add(user, sign * jobs, sign * slots)
-        if state is JobState.PEND:
-            for queue, work in total.work_by_queue.items():
+            if state is JobState.PEND:
                 self._work_by_queue[queue, state] += sign * work
-
-
-class _Sums:
-    """What jobs come to by queue and by user, given how many there are of each kind."""
-
-    def __init__(self, counts: Counter[Shared]) -> None:
-        self.slots_by_queue: dict[str, int] = {}
-        self.work_by_queue: dict[str, int] = {}
-        self.slots_by_user: dict[str, int] = {}
-        self.jobs_by_user: dict[str, int] = {}
-        by_queue, work, by_user, jobs = self.slots_by_queue, self.work_by_queue, self.slots_by_user, self.jobs_by_user
-        for shared, count in counts.items():
-            queue, user, slots = shared.queue, shared.user, shared.request.slots_min * count
-            by_queue[queue] = by_queue.get(queue, 0) + slots
-            work[queue] = work.get(queue, 0) + slots * shared.run_limit_s
-            by_user[user] = by_user.get(user, 0) + slots
-            jobs[user] = jobs.get(user, 0) + count
 
 
 def _waiting_of(counts: Counter[tuple[str, JobState]]) -> Counter[str]:
