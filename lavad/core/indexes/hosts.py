@@ -340,10 +340,8 @@ class HostTable:
         """Book shares of many attempts, each on its row; a host may be among them several times."""
         self._note_moved("slots")
         total = Total()
-        for row, share in zip(rows, shares, strict=True):
-            total.add(row, share[1], share[2])
-            if share.gpus or share.cpus or share.resources:
-                self._hold_rest(row, share)
+        for row, share in total.add_all(rows, shares):
+            self._hold_rest(row, share)
         at, attempts, slots, memory_mib = total.columns()
         self._attempts[at] += attempts
         self.memory_free_mib[at] -= memory_mib

@@ -113,6 +113,11 @@ class Bucket:
         """The entry with that number, from 0, in scheduling order."""
         return self._entries[self._head + number]
 
+    def get(self, number: int) -> Entry | None:
+        """The entry with that number; None behind the last."""
+        at = self._head + number
+        return self._entries[at] if at < len(self._entries) else None
+
     def add(self, entry: Entry, is_array: bool) -> None:
         if is_array:
             self.arrays = {*self.arrays, entry.job} if isinstance(self.arrays, frozenset) else self.arrays
@@ -136,14 +141,16 @@ class Bucket:
         if at < len(self._entries) and self._entries[at] == entry:
             del self._entries[at]
 
-    def remove_head(self, job: int) -> bool:
-        """Remove the first entry, if it is this job and no array; else nothing."""
-        if self.arrays or self._entries[self._head].job != job:
-            return False
-        self._head += 1
-        if self._head >= _COMPACT_AT:
+    def remove_head(self, job: int) -> int | None:
+        """Remove the first entry, if it is this job and no array; how many are left then. Else nothing, and None."""
+        entries, head = self._entries, self._head
+        if self.arrays or entries[head].job != job:
+            return None
+        self._head = head = head + 1
+        left = len(entries) - head
+        if head >= _COMPACT_AT:
             self._compact()
-        return True
+        return left
 
     def _compact(self) -> None:
         if self._head * 2 >= len(self._entries):
@@ -266,17 +273,22 @@ class PendingIndex:
         if bucket is None:
             known = self.key_of(shared)
             bucket = self.buckets[known] if known is not None else None
-        if bucket is None or not bucket.remove_head(job):
+        left = bucket.remove_head(job) if bucket is not None else None
+        if bucket is None or left is None:
             return False
-        self._note_removed(bucket)
+        self.left.add(bucket.key)
+        if not left:
+            self._drop(bucket.key)
         return True
 
     def _note_removed(self, bucket: Bucket) -> None:
-        key = bucket.key
-        self.left.add(key)
+        self.left.add(bucket.key)
         if not len(bucket):
-            del self.buckets[key], self._keys[key.kind]
-            self.fresh.discard(key)
+            self._drop(bucket.key)
+
+    def _drop(self, key: BucketKey) -> None:
+        del self.buckets[key], self._keys[key.kind]
+        self.fresh.discard(key)
 
     def freshen(self, queue: str) -> None:
         """Something about this queue has changed: the next pass must look at all that waits in it."""

@@ -3,8 +3,12 @@
 Hundreds of shares on a few dozen hosts are summed faster so than by sorting them.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
+
+from lavad.core.model import HostShare
 
 Column = NDArray[np.int64]
 
@@ -17,15 +21,21 @@ class Total:
     def __init__(self) -> None:
         self._sums: dict[int, list[int]] = {}  # of each row: shares, slots, memory in MiB
 
-    def add(self, row: int, slots: int, memory_mib: int) -> None:
-        """One more share."""
-        found = self._sums.get(row)
-        if found is None:
-            self._sums[row] = [1, slots, memory_mib]
-        else:
-            found[0] += 1
-            found[1] += slots
-            found[2] += memory_mib
+    def add_all(self, rows: Iterable[int], shares: Iterable[HostShare]) -> list[tuple[int, HostShare]]:
+        """More shares, each with its row; those that take something else, too."""
+        sums, special = self._sums, []
+        for row, share in zip(rows, shares, strict=True):
+            _, slots, memory_mib, gpus, _, resources, _, cpus, _ = share
+            found = sums.get(row)
+            if found is None:
+                sums[row] = [1, slots, memory_mib]
+            else:
+                found[0] += 1
+                found[1] += slots
+                found[2] += memory_mib
+            if gpus or cpus or resources:
+                special.append((row, share))
+        return special
 
     def columns(self) -> tuple[Column, Column, Column, Column]:
         """Rows, and for each how many shares it has, their slots and their memory."""

@@ -12,11 +12,10 @@ from lavad.core.cluster import Cluster
 from lavad.core.headroom import Headroom
 from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.limits import Counter
-from lavad.core.model import Request
 from lavad.core.scheduling.backfill import Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
 from lavad.core.scheduling.elastic import Growers
-from lavad.core.scheduling.hopeless import Hopeless
+from lavad.core.scheduling.hopeless import Chunk, Hopeless
 from lavad.core.scheduling.lanes import Contest, Lane
 from lavad.core.scheduling.limited import LimitedBuckets
 from lavad.core.scheduling.ordering import Rank, Ranking, Turn
@@ -28,6 +27,7 @@ from lavad.core.scheduling.takeover import Takers
 from lavad.core.windows import next_change
 
 if TYPE_CHECKING:
+    from lavad.core.model import Request
     from lavad.core.policy import Policy
     from lavad.core.shares import Account, Tree
 
@@ -69,7 +69,7 @@ class Agenda:
         self.withheld: Withheld | None = None  # of this slice, where there are advance reservations
         self._reserved_version = 0
         self._windows_change_at = 0.0
-        self._needs: dict[Request, Need] = {}
+        self._needs: dict[Chunk | Request, Need] = {}
         self._reordered: set[str] = set()  # queues whose order changes with time while reservations depend on it
         self.ranking: Ranking
         self.policy: Policy | None = None  # under which all this was found out
@@ -223,14 +223,14 @@ class Agenda:
         elif counter is not None and refusal in (Refusal.LIMITED, Refusal.LIMITED_THERE):
             self.limited.add(counter, self.lane_of(key), rank, key)
             if refusal is Refusal.LIMITED_THERE:
-                self.blocked.add(key, self.need_of(key.request), rank, self.lane_of(key).number)
+                self.blocked.add(key, self.need_of(key), rank, self.lane_of(key).number)
         else:
             heapq.heappush(self.barred.setdefault(key.queue, []), (rank, key))
 
     def _block(self, key: BucketKey, rank: Rank) -> None:
         """It waits for room on a host, or for an alternative that holds after a while."""
         self._note_delays(key, rank)
-        self.blocked.add(key, self.need_of(key.request), rank, self.lane_of(key).number)
+        self.blocked.add(key, self.need_of(key), rank, self.lane_of(key).number)
 
     def _note_delays(self, key: BucketKey, rank: Rank) -> None:
         for one in key.request.alternatives:
@@ -238,13 +238,13 @@ class Agenda:
             if submitted_at + one.delay_s > self.ranking.now:
                 heapq.heappush(self.delays, (submitted_at + one.delay_s, key))
 
-    def need_of(self, request: Request) -> Need:
-        """What a blocked job of that request waits for."""
-        need = self._needs.get(request)
+    def need_of(self, key: BucketKey) -> Need:
+        """What a blocked job of that bucket waits for. Tasks of one size wait for the same, whoever asks."""
+        need = self._needs.get(key.chunk or key.request)
         if need is None:
             if len(self._needs) >= _NEEDS_KEPT:
                 self._needs.clear()
-            need = self._needs[request] = smallest_need(request)
+            need = self._needs[key.chunk or key.request] = smallest_need(key.request)
         return need
 
     def call_next(self, cluster: Cluster, queue: str) -> None:
@@ -266,7 +266,7 @@ class Agenda:
             if rank is not None and is_behind and not may_take:
                 self.book.held.discard(key)
                 self.limited.discard(key)
-                self.blocked.add(key, self.need_of(key.request), rank, self.lane_of(key).number)
+                self.blocked.add(key, self.need_of(key), rank, self.lane_of(key).number)
                 return
         self._add(cluster, key)
 

@@ -110,7 +110,8 @@ class Gate:
         self._next_blocked: list[tuple[Rank, Cursor]] | None = None
         self._barred: set[str] = set()  # queues in order whose head is blocked
         self.slots_open = cluster.table.slots_open
-        self._planned: list[tuple[int, int]] = []  # jobs and slots of what this slice starts
+        self._planned: list[tuple[int, int]] = []  # jobs and slots of what this slice starts,
+        self._straight: list[list[Start]] = []  # beside what did not have to ask
         self._profile: PoolProfile | None = None
 
     @property
@@ -397,7 +398,7 @@ class Gate:
         """Jobs start that did not have to ask, because the gate ``is_open``; so many slots are left."""
         self._book.promises.clear()
         self.slots_open = slots_open
-        self._planned += [(start.job, start.allocation[0].slots) for start in starts]
+        self._straight.append(starts)
 
     def _future(self) -> PoolProfile:
         """The profile with every reservation so far in its place."""
@@ -416,7 +417,9 @@ class Gate:
 
     def _ends(self) -> Iterator[tuple[float, int]]:
         jobs = self._cluster.jobs
-        planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in self._planned]
+        straight = [(start.job, start.allocation[0].slots) for some in self._straight for start in some]
+        started = [*self._planned, *straight]
+        planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in started]
         return heapq.merge(self._running(), sorted(planned)) if planned else self._running()
 
     def _running(self) -> Iterator[tuple[float, int]]:

@@ -175,7 +175,7 @@ class EasySlice:
     def _block(self, turn: _Turn, key: BucketKey) -> None:
         """There is no room: the job gets the reservation if nobody before it has."""
         rank = _new(Rank, turn[:4])
-        self._agenda.blocked.add(key, self._agenda.need_of(key.request), rank)
+        self._agenda.blocked.add(key, self._agenda.need_of(key), rank)
         if self._holder is None and self._cluster.policy.by_name[key.queue].backfill_depth:
             self._holder = Reservation(self._cluster, (rank, 0), key, turn[3])
             if self._carried is not None:

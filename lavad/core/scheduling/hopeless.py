@@ -17,8 +17,15 @@ class Hopeless:
             self._least = [one for one in self._least if not _covers(chunk, one)]
             self._least.append(chunk)
 
+    def __bool__(self) -> bool:
+        return bool(self._least)
+
     def __contains__(self, chunk: Chunk) -> bool:
-        return any([_covers(one, chunk) for one in self._least])
+        slots, memory_mib, gpus = chunk
+        for less_slots, less_memory_mib, less_gpus in self._least:
+            if less_slots <= slots and less_memory_mib <= memory_mib and less_gpus <= gpus:
+                return True
+        return False
 
     def clear(self) -> None:
         """Some host has more room than before."""

@@ -166,7 +166,7 @@ class Room:
         self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
         self._fronts: dict[tuple[int, int], Front] = {}  # by the slots and GPUs that are free on each host at least
         self._by_slots: dict[int, Candidates] = {}  # by the slots that are free on each host at least
-        self._narrowed: set[Request] = set()
+        self.narrowed: set[Request] = set()  # requests for which only some hosts are worth a look
         self._masks: dict[str, tuple[int, NDArray[np.bool_]]] = {}
 
     def __len__(self) -> int:
@@ -323,11 +323,11 @@ class Room:
             return
         fitting = np.array([row for row in rows if self._fits_now(request, role, row)], np.intp)
         self._candidates[request, 0, 0] = Candidates(self._sorted(fitting, request, wants_of(role)))
-        self._narrowed.add(request)
+        self.narrowed.add(request)
 
     def is_narrowed(self, request: Request) -> bool:
         """Are only some hosts worth a look for this request?"""
-        return bool(self._narrowed) and request in self._narrowed
+        return bool(self.narrowed) and request in self.narrowed
 
     def _is_moving(self, role: RoleRequest) -> bool:
         """Must hosts be selected and sorted anew whenever something was taken?"""

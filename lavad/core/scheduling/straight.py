@@ -10,7 +10,7 @@ from lavad.core.model import HostShare
 from lavad.core.plan import Start
 from lavad.core.scheduling import devices
 from lavad.core.scheduling.agenda import Agenda
-from lavad.core.scheduling.backfill import Gate, Refusal
+from lavad.core.scheduling.backfill import Gate
 from lavad.core.scheduling.ordering import Rank, Turn
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
@@ -25,7 +25,7 @@ _new = tuple.__new__  # two tuples for each start: their own constructors take l
 class StraightStarts:
     """Starts of one slice that need not ask anybody.
 
-    ``passed``: of buckets of which it has started jobs, how many they are, and the turn of the next one.
+    ``passed``: of buckets of which it has started jobs, how many they are, the turn of the next one, and the bucket.
     """
 
     def __init__(self, cluster: Cluster, agenda: Agenda, room: Room, gate: Gate, starts: list[Start]) -> None:
@@ -34,7 +34,7 @@ class StraightStarts:
         self._room = room
         self._gate = gate
         self._starts = starts
-        self._passed: dict[BucketKey, tuple[int, Turn]] = {}
+        self._passed: dict[BucketKey, tuple[int, Turn, Bucket]] = {}
         self._waits: dict[str, bool] = {}  # by queue
 
     @property
@@ -70,13 +70,17 @@ class StraightStarts:
             key = turn[4]
             if key.chunk is None or key not in due or key in begun:
                 break
-            at, bucket, known = 0, buckets.get(key), passed.get(key)
-            if known is not None and known[1] is turn:
-                at = known[0]
-            if bucket is None or (not at and (known is not None or not self._is_simple(key, bucket, turn))):
+            known = passed.get(key)
+            if known is None:
+                at, bucket = 0, buckets.get(key)
+                if bucket is None or not self._is_simple(key, bucket, turn):
+                    break
+            elif known[1] is turn:
+                at, _, bucket = known
+            else:
                 break
             slots, memory_mib, gpus = key.chunk
-            if (slots > slots_open or key.chunk in hopeless) and self._may_refuse(key):
+            if (slots > slots_open or (hopeless and key.chunk in hopeless)) and self._may_refuse(key):
                 self._refuse(turn)
                 turn = None
                 continue
@@ -90,7 +94,14 @@ class StraightStarts:
             share = _new(HostShare, (names[row], slots, memory_mib, chosen, _ONE_TASK, (), (), (), ()))
             starts.append(_new(Start, (turn[3], 0, (share,), _IN_ORDER)))
             room.work += WORK_OF_A_START
-            turn = self._next_turn(bucket, turn, at + 1)
+            later = bucket.get(at + 1)
+            if later is not None:
+                turn = turn[0], *later, key
+                passed[key] = at + 1, turn, bucket
+            else:
+                turn = None
+                passed.pop(key, None)
+                due.discard(key)
         room.version += len(starts) - begins_with
         self._gate.note_starts(starts[begins_with:], slots_open)
         return turn
@@ -109,7 +120,7 @@ class StraightStarts:
         key, agenda = turn[4], self._agenda
         self._room.work += _WORK_OF_A_REFUSAL
         self._passed.pop(key, None)
-        agenda.set_aside(key, Refusal.NO_ROOM, Rank(*turn[:4]))
+        agenda.blocked.add(key, agenda.need_of(key), _new(Rank, turn[:4]))
         agenda.vain.add(key)
         agenda.due.discard(key)
 
@@ -118,22 +129,11 @@ class StraightStarts:
         if key.chunk is not None and self._gate.is_open and not self._room.is_narrowed(key.request):
             self._agenda.hopeless.add(key.chunk)
 
-    def _next_turn(self, bucket: Bucket, turn: Turn, passed: int) -> Turn | None:
-        """The turn of the next job of a bucket of which so many start; None when that was the last."""
-        key = turn[4]
-        if passed < len(bucket):
-            rank, position, job = bucket.at(passed)
-            later = turn[0], rank, position, job, key
-            self._passed[key] = passed, later
-            return later
-        self._passed.pop(key, None)
-        self._agenda.due.discard(key)
-        return None
-
     def _is_simple(self, key: BucketKey, bucket: Bucket, turn: Turn) -> bool:
         """Is it the turn of the bucket's head, do ranks depend on nothing else, and may its jobs go to any host?
 
         And are none of them arrays?
         """
-        is_steady = not bucket.arrays and self._agenda.ranking.steady_queue(key) == turn[0]
-        return is_steady and bucket.head() == turn[1:4] and not self._room.is_narrowed(key.request)
+        if bucket.arrays or bucket.head() != turn[1:4] or (self._room.narrowed and key.request in self._room.narrowed):
+            return False
+        return self._agenda.ranking.steady_queue(key) == turn[0]
