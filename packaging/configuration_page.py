@@ -41,8 +41,8 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
   master keeps its rules, a starting one ends.
 - A section without its `Begin` or `End` is one error, and is read all the same; lines may end in CR LF.
 - A parameter or section that lava does not know is a warning, with the name that may have been meant.
-- One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason, and so those
-  that are read and checked but that nothing obeys yet.
+- One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason. One that is read
+  and checked but that nothing obeys yet (`PRE_EXEC`) is a warning.
 - `#INCLUDE "file"` is followed. `#if time(...)` is an error, one for each block: lava does not change its rules by
   the clock. A comment may begin with `# If`.
 - A user group is looked for in `lsb.users`, then among users, then among the Unix groups of the master's host;
@@ -50,7 +50,11 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
   and never else.
 - A name that is neither a user of the master's host nor a group is worth a warning, with the known one that is near to
   it: accounts may come later.
-- A host need not have joined to be named. If `lsf.cluster` lists hosts, other names are worth a warning.
+- A host need not have joined to be named. If `lsf.cluster` lists hosts, other names are worth a warning; if it lists
+  none, `badmin ckconfig` and `badmin reconfig` warn of those that have not joined.
+- A name in `RES_REQ`, `STOP_COND` or `RESUME_COND` that is neither built in nor in `lsf.shared` is an error: every
+  submission to the queue would be refused. So is a word that a section of `lsb.resources` does not have: without the
+  `USERS` that was misspelt, say, a limit would hold for everybody.
 - Windows are in the time zone of the master's host.
 - `badmin reconfig` lets the files take effect at once. Running jobs go on, whatever the new rules say; a queue that
   is gone but still has jobs stays, closed and inactive, whatever was done to it; when they have ended or been
