@@ -187,8 +187,10 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     record = cluster.jobs[key.job]
     job = element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
     if job.array is None:
-        cluster.pending.remove(job.shared, entry(cluster, job))
-        terms.force(cluster, job, 0)
+        if not cluster.pending.remove_head(job.shared, job.id):
+            cluster.pending.remove(job.shared, entry(cluster, job))
+        if job.terms is not None:
+            terms.force(cluster, job, 0)
     if cluster.claims:
         apply_claims.drop_claim(cluster, key.job, key.index)
     _move(cluster, job, event, S.STAGING)

@@ -344,9 +344,11 @@ class Cluster:
     def holder(self, key: Key) -> Job | None:
         """The job whose present attempt is this one, or None when the attempt is over."""
         attempt = self.attempts.get(key)
-        if attempt is None or attempt.over:
-            return None
-        return self.element(key.job, key.index)
+        return self.holder_of(attempt) if attempt is not None else None
+
+    def holder_of(self, attempt: Attempt) -> Job | None:
+        """The job whose present attempt this is, or None when it is over."""
+        return None if attempt.over else self.element(attempt.key.job, attempt.key.index)
 
     def attempts_of(self, job_id: int) -> list[Attempt]:
         """What a job, or the elements of an array, hold hosts with."""

@@ -142,6 +142,8 @@ class Request:
     slots_min: int = field(init=False, compare=False, repr=False)
     is_plain: bool = field(init=False, compare=False, repr=False)  # any free slots will do, wherever they are
     is_simple: bool = field(init=False, compare=False, repr=False)  # slots, memory, whole devices of selected hosts
+    # Slots, memory and GPUs of the one task of a request that has no more to say; None of all others.
+    chunk: tuple[int, int, int] | None = field(init=False, compare=False, repr=False)
     is_even: bool = field(init=False, compare=False, repr=False)  # so many equal parts on as many hosts, no devices
     _hash: int = field(init=False, compare=False, repr=False)
 
@@ -155,6 +157,7 @@ class Request:
         is_simple = not (is_special or self.exclusive or self.alternatives or self.same or self.cu)
         is_first = any("!" in word for word in self.hosts)
         object.__setattr__(self, "is_simple", is_simple and not is_first)
+        object.__setattr__(self, "chunk", self._chunk())
         object.__setattr__(self, "is_even", self.is_simple and len(self.roles) == 1 and _is_even(self.roles[0]))
         rest = (self.same, self.cu, self.alternatives, self.queue_hosts, self.avoids, self.reservation)
         object.__setattr__(self, "_hash", hash((self.roles, self.hosts, self.exclusive, rest)))
@@ -163,6 +166,14 @@ class Request:
         choices = (self.roles, *(one.roles for one in self.alternatives))
         return min(sum(role.tasks_min * role.slots_per_task for role in roles) for roles in choices)
 
+    def _chunk(self) -> tuple[int, int, int] | None:
+        if not self.is_simple or len(self.roles) != 1 or self.roles[0].tasks_max != 1:
+            return None
+        role = self.roles[0]
+        if role.select or self.is_particular or self.reservation:
+            return None
+        return role.slots_per_task, role.memory_mib, role.gpus
+
     def __hash__(self) -> int:
         return self._hash  # asked for at every start and end of a job
 
@@ -170,15 +181,6 @@ class Request:
     def is_particular(self) -> bool:
         """Are some hosts out of the question, or less welcome than others, whatever they have?"""
         return bool(self.hosts or self.avoids) or self.queue_hosts is not None
-
-    @property
-    def chunk(self) -> tuple[int, int, int] | None:
-        """Slots, memory and GPUs of the one task of a request that has no more to say; None of all others."""
-        role = self.roles[0]
-        is_single = self.is_simple and len(self.roles) == 1 and role.tasks_max == 1
-        if not is_single or role.select or self.is_particular or self.reservation:
-            return None
-        return role.slots_per_task, role.memory_mib, role.gpus
 
     @property
     def slots_max(self) -> int:

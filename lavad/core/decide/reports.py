@@ -171,7 +171,7 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
     attempt = _held(cluster, command.key, command.host)
     if attempt is None:
         return Decision(orders=[ForgetOrder(command.host, command.key)])
-    job = cluster.holder(command.key)
+    job = cluster.holder_of(attempt)
     is_leads = attempt.launched and command.host == attempt.lead
     if job is not None and not (is_leads and not _is_repeated(job, attempt, command)):
         return _part_ended(cluster, job, attempt, command, now)
