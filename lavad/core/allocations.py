@@ -9,6 +9,7 @@ from itertools import zip_longest
 from operator import itemgetter
 
 from lavad.core.model import Allocation, HostShare, RoleRequest
+from lavad.core.plain import PlainAllocation
 
 HOST = itemgetter(HostShare._fields.index("host"))  # of a share, in a loop of C: gangs have hundreds of hosts
 _SLOTS = itemgetter(HostShare._fields.index("slots"))
@@ -16,8 +17,9 @@ _SLOTS = itemgetter(HostShare._fields.index("slots"))
 
 def slots_of(allocation: Allocation) -> int:
     """How many slots it holds in all."""
-    found: int = allocation[0].slots if len(allocation) == 1 else sum(map(_SLOTS, allocation))
-    return found
+    if len(allocation) == 1:
+        return allocation[0].slots
+    return allocation.total if type(allocation) is PlainAllocation else sum(map(_SLOTS, allocation))
 
 
 def slots_by_host(allocation: Allocation) -> list[int]:

@@ -22,7 +22,7 @@ def take(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
     for share in shares:
         hosts[share.host].attempts[key] = share
     rows = cluster.table.rows_of(shares)
-    attempt.booked_at_once = cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
+    cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
     keeping.keep(cluster.table, attempt, rows, record.shared.request if record is not None else None)
     cluster.easing.note(attempt, record.shared.request if record is not None else None)
     if cluster.pools:
@@ -51,24 +51,13 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
         cluster.easing.forget(key)
     for share in shares:
         del hosts[share.host].attempts[key]
-    _let_go(cluster, attempt, shares)
+    rows = cluster.table.rows_of(shares)
+    cluster.table.give_back_all(rows, shares, attempt.takes_whole_hosts)
+    keeping.let_go(cluster.table, attempt, rows)
     if cluster.pools:
         cluster.pools.give_back(key, shares, True)
     if attempt.over:
         cluster.attempts.pop(key)
-
-
-def _let_go(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
-    """These shares are free: all at once, if that is how they were booked."""
-    table, booked = cluster.table, attempt.booked_at_once
-    if booked is not None and booked.shares is shares:
-        table.let_go(booked)
-        rows = booked.rows
-    else:
-        rows = table.rows_of(shares)
-        for row, share in zip(rows, shares, strict=True):
-            table.give_back(row, share, attempt.takes_whole_hosts)
-    keeping.let_go(table, attempt, rows)
 
 
 def give_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> None:

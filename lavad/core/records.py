@@ -8,15 +8,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lavad.core.allocations import HOST, grown, slots_of
 from lavad.core.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.ranges import Ranges
-
-if TYPE_CHECKING:
-    from lavad.core.booked import Booked
 
 
 class JobEnd(NamedTuple):
@@ -121,7 +118,6 @@ class Attempt:
     __slots__ = (
         "again",
         "allocation",
-        "booked_at_once",
         "dispatched_at",
         "doomed",
         "excludes",
@@ -178,7 +174,6 @@ class Attempt:
         self.preemptions = 0  # how often it was suspended for others
         self.is_unconstrained = False  # forced with brun -f: windows do not suspend it
         self.over = False  # the job has left this attempt (ended or requeued); only host shares remain
-        self.booked_at_once: Booked | None = None  # of a gang, as long as its shares stay the same
         self.keeps_units: str | None = None  # the type of the compute units that are kept from others; None: none
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.resizing = NEVER_RESIZED

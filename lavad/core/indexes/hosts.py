@@ -8,18 +8,18 @@ import copy
 import re
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.allocations import HOST, are_slots
-from lavad.core.booked import Booked
+from lavad.core.allocations import HOST
 from lavad.core.indexes.kept import Kept
 from lavad.core.indexes.sharing import Sharing, joined, left_by
 from lavad.core.indexes.site import PARTS, Site
 from lavad.core.indexes.total import Total
 from lavad.core.model import Allocation, HostFacts, HostShare, Key, ResourceShare
+from lavad.core.plain import PlainAllocation, plain_allocation
 from lavad.core.policy import ComputeUnit, Names, Policy, ResourceKind
 
 _GROWTH = 64
@@ -114,7 +114,9 @@ class HostTable:
         Raises:
             KeyError: there is no such host.
         """
-        return [self.rows[shares[0].host]] if len(shares) == 1 else list(map(self.rows.__getitem__, map(HOST, shares)))
+        if len(shares) == 1:
+            return [self.rows[shares[0].host]]
+        return shares.rows if self.knows(shares) else list(map(self.rows.__getitem__, map(HOST, shares)))
 
     def copy(self) -> "HostTable":
         """An independent table with the same hosts, to think about the future with."""
@@ -393,43 +395,43 @@ class HostTable:
             if not more:
                 self._gpu_held[row] &= ~(1 << gpu)
 
-    def take_all(self, rows: list[int], shares: Allocation, whole: bool) -> Booked | None:
-        """Book host shares, each on its row; a host has one at most.
-
-        Returns:
-            What ``let_go`` gives back at once; None where they are given back one by one.
-        """
-        if len(rows) >= _MANY and not whole and are_slots(shares):
-            booked = Booked(shares, rows)
-            left = self.slots_free[booked.at] - booked.slots
+    def take_all(self, rows: Sequence[int], shares: Allocation, whole: bool) -> None:
+        """Book host shares, each on its row; a host has one at most."""
+        if self.knows(shares) and not whole:
+            left = self.slots_free[shares.at] - shares.slots
             if min(left.tolist()) >= 0:
-                self._move(booked, left, -1)
-                return booked
+                self._move(shares, left, -1)
+                return
         for row, share in zip(rows, shares, strict=True):
             self.take(row, share, whole)
-        return None
 
-    def let_go(self, booked: Booked) -> None:
-        """Give back what was booked at once."""
-        free = self.slots_free[booked.at]
-        if min(free.tolist()) >= 0:
-            self._move(booked, free + booked.slots, 1)
-        else:
-            for row, share in zip(booked.rows, booked.shares, strict=True):
-                self.give_back(row, share, False)
-        self.changed.update(booked.rows)
+    def give_back_all(self, rows: Sequence[int], shares: Allocation, whole: bool) -> None:
+        """Undo ``take_all``."""
+        if self.knows(shares) and not whole:
+            free = self.slots_free[shares.at]
+            if min(free.tolist()) >= 0:
+                self._move(shares, free + shares.slots, 1)
+                self.changed.update(shares.rows)
+                return
+        for row, share in zip(rows, shares, strict=True):
+            self.give_back(row, share, whole)
 
-    def _move(self, booked: Booked, free: NDArray[np.int64], sign: int) -> None:
-        """So much is free on these hosts from now on. Nobody uses what is booked twice there."""
+    def knows(self, shares: Allocation) -> TypeGuard[PlainAllocation]:
+        """Is it an allocation of slots that was made of this table's rows?"""
+        return type(shares) is PlainAllocation and shares.names is self.names
+
+    def _move(self, shares: PlainAllocation, free: NDArray[np.int64], sign: int) -> None:
+        """So much is free on these hosts from now on, which was not less than nothing before, nor is it now."""
         self._note_moved("slots")
-        self.slots_free[booked.at] = free
-        self._attempts_noted.append((booked.at, -sign))
+        self.slots_free[shares.at] = free
+        self._attempts_noted.append((shares.at, -sign))
         if len(self._attempts_noted) > _NOTED_MAX:
             self._enter_attempts()
-        if self.are_open(booked.rows):
-            self.slots_open += sign * booked.total
+        if self.are_open(shares.rows):
+            self.slots_open += sign * shares.total
         else:
-            self.slots_open += sign * int(booked.slots[self._open[booked.at]].sum())
+            is_open = self._open[shares.at]
+            self.slots_open += sign * int((is_open * shares.slots).sum())
 
     def _enter_attempts(self) -> None:
         noted, self._attempts_noted = self._attempts_noted, []
@@ -520,10 +522,13 @@ class HostTable:
         """The same on several hosts, of which those give nothing that have no slots here."""
         if len(rows) == 1:
             return (self.plain_share(rows[0], slots[0]),)
+        if not all(slots):
+            rows, slots = [row for row, here in zip(rows, slots, strict=True) if here], [here for here in slots if here]
         try:
-            return tuple(map(self._plain_shares.__getitem__, zip(rows, slots, strict=True)))
+            shares = tuple(map(self._plain_shares.__getitem__, zip(rows, slots, strict=True)))
         except KeyError:
-            return tuple([self.plain_share(row, here) for row, here in zip(rows, slots, strict=True) if here])
+            shares = tuple(map(self.plain_share, rows, slots))
+        return shares if len(rows) < _MANY else plain_allocation(shares, self.names, rows, slots)
 
     def open_rows(self) -> NDArray[np.bool_]:
         """Which hosts may take anything now, over the rows in use."""
