@@ -124,7 +124,7 @@ class Master:
         agents.register(server, agent_service)
         stored = Stored(self.store, self.clock)
         job_service = jobs.JobService(
-            self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key
+            self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key, self.pacer.agenda
         )
         jobs.register(server, job_service)
         enrolment.register(server, self.settings.directory)

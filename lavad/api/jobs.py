@@ -19,6 +19,7 @@ from lavad.core.decide.submission import Submitted
 from lavad.core.model import HOLDING, JobState
 from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord, Job
+from lavad.core.scheduling.agenda import Agenda
 from lavad.engine import Engine
 from lavad.links import AgentLinks
 from lavad.settings import Settings
@@ -41,6 +42,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         watchers: Watchers,
         settings: Settings,
         ticket_key: Ed25519PrivateKey,
+        agenda: Agenda,
     ) -> None:
         self.engine = engine
         self.links = links
@@ -49,6 +51,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         self.watchers = watchers
         self.settings = settings
         self.ticket_key = ticket_key
+        self.agenda = agenda  # the scheduler's: who holds reservations
 
     # -- submit -------------------------------------------------------------------------------------------------
 
@@ -158,7 +161,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             async for item in selection.items(forgotten):
                 message = await self._record(item, request)
                 if wanted and message.state in (common_pb2.PEND, common_pb2.PSUSP):
-                    await add_outlook(message, self.engine.cluster, item[0], item[1], self.engine.clock())
+                    now, book = self.engine.clock(), self.agenda.book
+                    await add_outlook(message, self.engine.cluster, item[0], item[1], now, book)
                     wanted -= 1
                 yield message
         for ref in forgotten:
@@ -170,7 +174,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 
     async def _record(self, item: listing.Item, request: pb.ListJobsRequest) -> pb.JobRecord:
         message = listing.record_message(
-            self.engine.cluster, item, self.engine.clock(), request.details, request.reasons
+            self.engine.cluster,
+            item,
+            self.engine.clock(),
+            request.details,
+            self.agenda.book if request.reasons else None,
         )
         if request.details:
             await self._add_stored(message)
@@ -193,7 +201,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         reply = pb.ExplainReply()
         async for item in selection.items([]):
             message = listing.record_message(
-                self.engine.cluster, item, self.engine.clock(), False, True, request.host_names
+                self.engine.cluster, item, self.engine.clock(), False, self.agenda.book, request.host_names
             )
             explanation = reply.explanations.add(job=message.job, index=message.index)
             explanation.reasons.extend(message.pending_reasons)

@@ -13,6 +13,7 @@ from lavad.core.policy import Threshold
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, HostUsage, Job
 from lavad.core.scheduling.explain import explain, explain_ending
+from lavad.core.scheduling.reservation import Book
 from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500
@@ -135,9 +136,9 @@ def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -
 
 
 def record_message(
-    cluster: Cluster, item: Item, now: float, details: bool, reasons: bool, host_names: bool = False
+    cluster: Cluster, item: Item, now: float, details: bool, reasons: Book | None, host_names: bool = False
 ) -> jobs_pb2.JobRecord:
-    """A job or element for lists."""
+    """A job or element for lists; ``reasons``: also why it waits, for whose reservation that may be."""
     record, index, job = item
     shared, words = record.shared, record.words
     state = job.state if job is not None else record.state_of(index) if isinstance(record, ArrayRecord) else None
@@ -163,9 +164,9 @@ def record_message(
         queue = cluster.policy.queue(shared.queue)
         for bound in cluster.load_rules.bounds(cluster.table, queue, _hosts(job)) if queue is not None else ():
             _add_bound(message.load_bounds.add(), bound)
-    if reasons and state in (JobState.PEND, JobState.PSUSP):
-        add_reasons(message, explain(cluster, record, index, now), host_names)
-    elif reasons and job is not None and job.attempt is not None:
+    if reasons is not None and state in (JobState.PEND, JobState.PSUSP):
+        add_reasons(message, explain(cluster, record, index, now, reasons), host_names)
+    elif reasons is not None and job is not None and job.attempt is not None:
         add_reasons(message, explain_ending(job.attempt), host_names)
     return message
 

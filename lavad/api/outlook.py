@@ -12,8 +12,10 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import WAITING, JobState
 from lavad.core.records import ArrayRecord, Job
 from lavad.core.scheduling.forecast import forecast
+from lavad.core.scheduling.held import held_back
 from lavad.core.scheduling.ordering import Ranking
 from lavad.core.scheduling.remedies import remedies
+from lavad.core.scheduling.reservation import Book
 from protos import jobs_pb2
 
 TURN_S = 0.003
@@ -36,21 +38,22 @@ async def in_turns(work: Generator[None, None, Answer]) -> Answer:
 
 
 async def add_outlook(
-    message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int, now: float
+    message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: Book
 ) -> None:
-    """Enter the outlook of a job that waits for a place; nothing for any other."""
+    """Enter the outlook of a job that waits for a place; nothing for any other. ``book``: the scheduler's."""
     state = cluster.present_state(record.id, index)
     if state not in WAITING:
         return
     if state is JobState.PEND:
-        seen = await in_turns(forecast(cluster, Ranking(cluster, now), record, index))
+        is_held = held_back(cluster, book, record, index, now) is not None
+        seen = await in_turns(forecast(cluster, Ranking(cluster, now), record, index, is_held))
         message.outlook.ahead = seen.ahead
         message.outlook.sureness = seen.sureness.value
         if seen.start_at is not None and seen.start_at > now:
             message.estimated_start = seen.start_at
             for share in seen.promised:
                 message.outlook.reserved.add(host=share.host, slots=share.slots)
-    found = await in_turns(remedies(cluster, record, index, now))
+    found = await in_turns(remedies(cluster, record, index, now, book))
     name = f"{record.id}[{index}]" if index else str(record.id)
     message.outlook.is_hopeless, message.outlook.is_for_later = found.is_hopeless, found.is_for_later
     message.outlook.remedies.extend(command.replace("{}", name) for command in found.commands)

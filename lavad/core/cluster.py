@@ -163,8 +163,12 @@ class Cluster:
     def _pending_index(self) -> PendingIndex:
         """Empty. Where slots are set apart for later, each job's run limit says whether it may use them until then."""
         queues = self.policy.queues
+        urgent = [queue.priority for queue in queues if queue.backfill_depth or queue.in_order]
+        most_urgent = max(urgent, default=float("-inf"))  # of those that make reservations: all behind must mind them
         return PendingIndex(
-            frozenset(queue.name for queue in queues if queue.is_timed or self.reserved),
+            frozenset(
+                queue.name for queue in queues if queue.is_timed or self.reserved or queue.priority <= most_urgent
+            ),
             frozenset(queue.name for queue in queues if queue.backfill_depth > 1) | self.rights.takers,
             self.limits.by_project,
             {queue.name: hosts for queue in queues if (hosts := queue.own_hosts) is not None},

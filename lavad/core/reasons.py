@@ -85,6 +85,9 @@ RESERVATION_GONE = (341, "The job's advance reservation has expired or was delet
 RESERVED = (1340, "Job slots reserved by an advance reservation")
 NOT_RESERVED = (1341, "Not a host of the job's advance reservation")
 
+HELD_BACK = (342, "The job would delay a job that goes before it")
+SAVED_UP = (1342, "Job slots reserved for another job")
+
 TERM_OWNER = "TERM_OWNER: job killed by owner."
 TERM_ADMIN = "TERM_ADMIN: job killed by root or LSF administrator."
 TERM_FORCE_OWNER = "TERM_FORCE_OWNER: job killed by owner without time for cleanup."

@@ -134,7 +134,7 @@ class Replay:
         """Name, slots and first reason of jobs that wait."""
         for number, record in self.cluster.jobs.items():
             for index in record.pending if isinstance(record, ArrayRecord) else (0,):
-                why = explain(self.cluster, record, index, now)
+                why = explain(self.cluster, record, index, now, self.agenda.book)
                 if why:
                     name = self._submissions[self._places[number]].number
                     label = f"{name}[{index}]" if index else str(name)

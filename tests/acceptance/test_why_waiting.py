@@ -36,6 +36,19 @@ class Situation:
     index: int = 0
 
 
+RULES = {
+    "lsb.params": "Begin Parameters\nDEFAULT_QUEUE = normal\nEnd Parameters\n",
+    "lsb.queues": "".join(
+        f"Begin Queue\nQUEUE_NAME = {name}\nPRIORITY = {priority}\nEXCLUSIVE = Y\n{more}End Queue\n"
+        for name, priority, more in (
+            ("priority", 43, ""),
+            ("short", 35, "RUNLIMIT = 15\n"),
+            ("normal", 30, "BACKFILL = Y\n"),
+            ("idle", 20, ""),
+        )
+    ),
+}
+
 SITUATIONS = (
     Situation(
         "It asks for more memory than any host has",
@@ -75,6 +88,12 @@ SITUATIONS = (
         "bmod -n 6 {}",
         before=(f"bsub -n 2 {SLEEP}",),
     ),
+    Situation(
+        "It would delay a job that goes before it",
+        f"bsub -W 120 {SLEEP}",
+        "bmod -W 59 {}",
+        before=(f"bsub -n 6 -W 60 {SLEEP}", f"bsub -n 8 -W 60 {SLEEP}"),
+    ),
     Situation("It was submitted on hold", f"bsub -H {SLEEP}", "bresume {}"),
     Situation(
         "Its queue starts nothing",
@@ -109,7 +128,8 @@ SITUATIONS = (
 @pytest.fixture(scope="module")
 def cluster(open_directory: Path) -> Iterator[Cluster]:
     """Two hosts, lava1 and lava2, with four slots and two simulated GPUs each."""
-    with a_cluster(open_directory / "W", 2, 4, "--simulate-gpus", "2", LAVA_TERMINATE_INTERVAL="1") as made:
+    options = ("--simulate-gpus", "2")
+    with a_cluster(open_directory / "W", 2, 4, *options, lsf_files=RULES, LAVA_TERMINATE_INTERVAL="1") as made:
         yield made
 
 
@@ -132,7 +152,8 @@ def _outlook(cluster: Cluster, name: str) -> list[str]:
     end = lines.index(" SCHEDULING PARAMETERS:")
     text = "\n".join(lines[begin:end]).rstrip()
     text = re.sub(r"\d+(\.\d)? GB", "N GB", re.sub(r"mem=\d+", "mem=MIB", text))
-    return re.sub(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d", "MON DD HH:MM", text).splitlines()
+    text = re.sub(r"([A-Z][a-z]{2} )?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d", "MON DD HH:MM", text)
+    return re.sub(r"\(Job: \d+", "(Job: 6", text).splitlines()
 
 
 def _clear(cluster: Cluster, situation: Situation) -> None:

@@ -64,7 +64,7 @@ def details(story: Story, job: int) -> pb.JobRecord:
     """What bjobs -l is told."""
     record = story.cluster.jobs[job]
     assert isinstance(record, Job)
-    return listing.record_message(story.cluster, (record, 0, record), story.now, True, False)
+    return listing.record_message(story.cluster, (record, 0, record), story.now, True, None)
 
 
 def test_load_thresholds_of_a_job() -> None:

@@ -55,7 +55,7 @@ def test_orders_of_the_commit_that_changed_a_job_bear_the_change() -> None:
         shelf = store.shelf()
         engine = Engine(cluster, store.append, lambda orders: None, lambda: 1000.0)
         unused: Any = None
-        service = JobService(engine, AgentLinks(cluster, shelf), shelf, unused, unused, unused, unused)
+        service = JobService(engine, AgentLinks(cluster, shelf), shelf, unused, unused, unused, unused, unused)
         await engine.execute(c.SubmitJob(a_job(), ANN))
         store.specs[1] = shelf.pack(pb.JobSpec(command="old"), "ann")
         ordered: list[asyncio.Task[pb.JobSpec]] = []

@@ -170,3 +170,12 @@ def test_a_second_reservation_goes_to_whoever_is_second_by_now() -> None:
     story.plan()
     assert [one.job for one in story.agenda.book.reservations] == [first, between]
     assert story.state(last) is JobState.PEND
+
+
+def test_a_short_job_of_any_queue_goes_before_a_long_one_that_is_held_back(story: Story) -> None:
+    """Their queue makes no reservations itself, but has to mind that of another."""
+    story.submit(a_job(4, run_limit_s=600))
+    long = held_back(story, 900, queue="other")
+    short = story.submit(a_job(run_limit_s=300, queue="other"))
+    story.plan()
+    assert (story.state(short), story.state(long)) == (JobState.STAGING, JobState.PEND)

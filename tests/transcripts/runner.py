@@ -260,7 +260,8 @@ class Player:
     def do_why(self, letter: str) -> Iterator[str]:
         """Why a job waits."""
         number, index = self._split(letter)
-        for reason in explain(self.story.cluster, self.story.cluster.jobs[number], index, self.story.now):
+        story = self.story
+        for reason in explain(story.cluster, story.cluster.jobs[number], index, story.now, story.agenda.book):
             hosts = f": {' '.join(reason.hosts)}" if reason.hosts else ""
             yield f"{reason.text}{hosts}" + (f"  ({reason.advice})" if reason.advice else "")
 

@@ -32,7 +32,7 @@ from lavad.core.scheduling.capped import Placer, has_place, is_checked, place_ca
 from lavad.core.scheduling.leeway import Leeway
 from lavad.core.scheduling.ordering import Rank, Ranking
 from lavad.core.scheduling.placement import host_of_one, is_one_task, place
-from lavad.core.scheduling.profile import NEVER, PoolProfile
+from lavad.core.scheduling.profile import NEVER, PoolProfile, come_back
 from lavad.core.scheduling.promised import (
     PROMISES_MAX,
     Finder,
@@ -420,12 +420,5 @@ class Gate:
         straight = [(start.job, start.allocation[0].slots) for some in self._straight for start in some]
         started = [*self._planned, *straight]
         planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in started]
-        return heapq.merge(self._running(), sorted(planned)) if planned else self._running()
-
-    def _running(self) -> Iterator[tuple[float, int]]:
-        """What runs gives its slots back at its expected end; what has outrun it, at the next moment."""
-        soonest = self._now + 1
-        for at, slots, _ in self._book.ends_of(self._cluster).entries:
-            if at == NEVER:
-                return
-            yield (at if at > soonest else soonest), slots
+        running = come_back(self._book.ends_of(self._cluster).entries, self._now)
+        return heapq.merge(running, sorted(planned)) if planned else running

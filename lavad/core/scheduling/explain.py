@@ -11,8 +11,10 @@ from lavad.core.policy import Window
 from lavad.core.pools import Lots, least
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.scheduling.held import HeldBack, held_back
 from lavad.core.scheduling.hindrances import host_reasons
 from lavad.core.scheduling.limit_reasons import limit_reasons
+from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.share_tree import turn
 from lavad.core.windows import NEVER, moment_text, opens_at
@@ -20,8 +22,13 @@ from lavad.core.windows import NEVER, moment_text, opens_at
 Windows = tuple[Window, ...]
 
 
-def explain(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
-    """Every reason that holds now, those about the job itself first; empty when the job does not wait."""
+def explain(
+    cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: Book | None = None
+) -> list[PendingReason]:
+    """Every reason that holds now, those about the job itself first; empty when the job does not wait.
+
+    ``book``: the scheduler's, which knows who holds a reservation.
+    """
     state = record.state_of(index) if isinstance(record, ArrayRecord) else record.state
     if state is JobState.PSUSP:
         return [PendingReason(*r.HELD_BY_USER)]
@@ -35,11 +42,27 @@ def explain(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float)
     if any(one.code in (r.RESERVATION_GONE[0], r.RESERVATION_INACTIVE[0]) for one in own):
         return own  # no host matters until then
     request, most = cluster.pending.request_of(record.shared), None
+    claim = cluster.claims.get((record.id, index))
     if cluster.reserved:
-        most = Withheld(cluster, now).most(request, record.shared.queue, record.shared.run_limit_s)
-    of_hosts = host_reasons(cluster, request, limits=limits, most=most)
+        saved = claim.allocation if claim is not None else ()
+        most = Withheld(cluster, now).most(request, record.shared.queue, record.shared.run_limit_s, saved)
+    of_hosts = host_reasons(cluster, request, limits=limits, most=most, claim=claim)
     found = [*own, *(_with_opening(cluster, one, now) for one in of_hosts)]
+    if not of_hosts:
+        held = held_back(cluster, book, record, index, now)
+        found += [_held_reason(cluster, held)] if held is not None else []
     return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
+
+
+def _held_reason(cluster: Cluster, held: HeldBack) -> PendingReason:
+    """There is room now, and it is somebody else's before the job has ended."""
+    code, text = r.HELD_BACK
+    name = f"{held.job}[{held.element}]" if held.element else str(held.job)
+    text += f" (Job: {name}, From: {moment_text(held.begins_at, cluster.policy.zone)})"
+    minutes = held.minutes
+    unit = "minute" if minutes == 1 else "minutes"
+    advice = f"with a run limit of at most {minutes} {unit} it would be over by then" if minutes else ""
+    return PendingReason(code, text, advice=advice)
 
 
 def explain_ending(attempt: Attempt) -> list[PendingReason]:

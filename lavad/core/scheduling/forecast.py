@@ -10,6 +10,7 @@ serve others meanwhile.
 """
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.pending import Bucket
+from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.listed import entry
 from lavad.core.model import Allocation, JobState, Request
 from lavad.core.records import ArrayRecord, Attempt, Job
@@ -37,6 +38,7 @@ BUCKETS_A_PIECE = 256
 class Sureness(Enum):
     """How far an estimated start can be trusted."""
 
+    WINDOW = "its advance reservation begins then"
     FIRM = "it goes first, and everything it waits for has a run limit"
     LIKELY = "no later, unless something more urgent is submitted"
     ROUGH = "jobs behind it may fill the hosts first, or some jobs have no run limit"
@@ -57,11 +59,16 @@ class Forecast:
 
 
 def forecast(
-    cluster: Cluster, ranking: Ranking, record: Job | ArrayRecord, index: int = 0
+    cluster: Cluster, ranking: Ranking, record: Job | ArrayRecord, index: int = 0, is_held: bool = False
 ) -> Generator[None, None, Forecast]:
-    """Play the future until the job starts; ``ranking`` says from which moment on, and who goes before whom."""
+    """Play the future until the job starts; ``ranking`` says from which moment on, and who goes before whom.
+
+    ``is_held``: it would start now, but for a reservation of one that goes before it; so it follows all of them.
+    """
     is_waiting = cluster.present_state(record.id, index) is JobState.PEND
     key = cluster.pending.key_of(record.shared) if is_waiting else None
+    if key is not None and key.reservation and not cluster.reserved.holds(cluster, key.reservation, ranking.now):
+        return _forecast_of_window(cluster, key, record, ranking.now)
     bucket = cluster.pending.buckets.get(key) if key is not None else None
     mine = _place_of(ranking, bucket, record) if bucket is not None else None
     if key is None or mine is None:
@@ -71,7 +78,7 @@ def forecast(
         return Forecast(None, Sureness.UNKNOWN, ahead)  # what its own reservation will have is not played
     jobs = yield from _first_ahead(cluster, ranking, mine)
     ends = yield from _all_ends(cluster, ranking.now)
-    game = _Game(Future(cluster, ranking.now, ends))
+    game = _Game(Future(cluster, ranking.now, ends), is_held)
     jobs.append(asked_for(cluster, key, record.id, index))
     allocation = yield from game.play(jobs)
     if allocation is None:
@@ -81,6 +88,24 @@ def forecast(
     sureness = _sureness(game, ahead, len(jobs) - 1, is_protected)
     is_promised = is_protected and sureness is not Sureness.ROUGH
     return Forecast(game.future.at, sureness, ahead, allocation if is_promised else ())
+
+
+def _forecast_of_window(cluster: Cluster, key: BucketKey, record: Job | ArrayRecord, now: float) -> Forecast:
+    """A job that waits for its advance reservation starts when that begins, as far as it has the turn then."""
+    stretches = cluster.reserved.timeline(cluster, now).stretches
+    begin = min((begin for begin, _, name in stretches if name == key.reservation and begin > now), default=None)
+    is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
+    if begin is None or not is_listed:
+        return Forecast(None, Sureness.UNKNOWN, 0)
+    queues, mine = cluster.policy.by_name, entry(cluster, record)
+    ahead = 0
+    for bucket in cluster.pending.buckets.values():
+        queue = queues.get(bucket.key.queue)
+        if queue is not None and bucket.key.reservation == key.reservation:
+            lead = queue.priority - queues[key.queue].priority
+            entries = range(len(bucket))
+            ahead += bisect_left(entries, mine, key=bucket.at) if not lead else len(bucket) * (lead > 0)
+    return Forecast(begin, Sureness.WINDOW, ahead)
 
 
 def _all_ends(cluster: Cluster, now: float) -> Generator[None, None, list[tuple[float, Attempt]]]:
@@ -167,6 +192,7 @@ class _Game:
     """A future, and what has been tried in it."""
 
     future: Future
+    is_held: bool  # the last job waits for all others
     placings: int = 0
     has_unlimited: bool = False
 
@@ -193,6 +219,9 @@ class _Game:
         left: list[Asked] = []
         started: list[tuple[Asked, Allocation]] = []
         for job in jobs:
+            if left and self.is_held and job is jobs[-1]:
+                left.append(job)
+                continue
             allocation, alike = None, (job.request, job.consumer, job.queue, job.run_limit_s)
             if alike not in vain and job.request.slots_min <= slots_open:
                 self.placings += 1

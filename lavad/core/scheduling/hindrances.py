@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.headroom import Ceilings
-from lavad.core.indexes.hosts import LOAD_INDICES
+from lavad.core.indexes.hosts import LOAD_INDICES, HostTable
 from lavad.core.model import Request, RoleRequest
 from lavad.core.reasons import PendingReason
+from lavad.core.records import Claim, Host
 from lavad.core.requirements import named
 from lavad.core.requirements.rusage import PARTS, Reserve
 from lavad.core.reserved import Slots
@@ -46,17 +47,20 @@ def host_reasons(
     waited_s: float = 0.0,
     limits: LimitReasons | None = None,
     most: Slots | None = None,
+    claim: Claim | None = None,
 ) -> list[PendingReason]:
     """One reason for each cause, with the hosts it rules out; none when enough hosts have room.
 
     Args:
         most: slots that advance reservations leave to the job on each host; None: all.
+        claim: what the job has saved up, or is being cleared for it: it counts as free.
     """
     if not any(host.facts.server for host in cluster.hosts.values()):
         return [PendingReason(r.NO_SLOTS[0], "No host has joined the cluster yet")]
-    if place(_room_for(cluster, limits, most), request, waited_s) is not None:
+    table = _with_claim(cluster.table, claim)
+    if place(_room_for(table, limits, most), request, waited_s) is not None:
         return []
-    room = Room(cluster.table)
+    room = Room(table)
     by_cause: dict[tuple[int, str], _Found] = {}
     free_slots = free_hosts = 0
     for role in request.roles:
@@ -64,12 +68,14 @@ def host_reasons(
             if not host.facts.server:
                 continue
             cause = cause_on(cluster, room, request, role, name) or _limit_on(limits, role, host.row)
+            if cause is not None and cause.code == r.NO_SLOTS[0]:
+                cause = _saved_on(room, host, role, claim) or cause
             if most is not None and (cause is None or cause.code == r.NO_SLOTS[0]):
                 cause = _reserved_on(cluster, most, request, role, host.row) or cause
             if cause is not None:
                 _note(by_cause, name, cause)
             else:
-                free = _free_on(cluster, limits, host.row)
+                free = _free_on(table, limits, host.row)
                 free_slots += free if most is None else min(free, int(most[host.row]))
                 free_hosts += 1
     told = _told(by_cause, request, free_slots, free_hosts)
@@ -88,9 +94,30 @@ def _models(cluster: Cluster, request: Request) -> str:
     return f"no host has a GPU of model {missing.model}{size}; there are {', '.join(models)}"
 
 
-def _room_for(cluster: Cluster, limits: LimitReasons | None, most: Slots | None) -> Room:
+def _with_claim(table: HostTable, claim: Claim | None) -> HostTable:
+    """The hosts as the one sees them for whom that is kept."""
+    if claim is None:
+        return table
+    twin = table.copy()
+    for share in claim.allocation:
+        twin.give_back(twin.rows[share.host], share, False)
+    return twin
+
+
+def _saved_on(room: Room, host: Host, role: RoleRequest, claim: Claim | None) -> Cause | None:
+    """Would there be slots enough on the host if others had not saved them up, or were they not being cleared?"""
+    mine = (claim.job, claim.index) if claim is not None else None
+    others = {key: share.slots for key, share in sorted(host.claims.items()) if key != mine}
+    if not others or room.table.slots_free[host.row] + sum(others.values()) < chunk_of(role)[0]:
+        return None
+    names = ", ".join(f"{job}[{index}]" if index else str(job) for job, index in others)
+    code, text = r.SAVED_UP
+    return Cause(code, f"{text} (Job: {names})")
+
+
+def _room_for(table: HostTable, limits: LimitReasons | None, most: Slots | None) -> Room:
     """Hosts as limits about hosts and advance reservations leave them to this job."""
-    room: Room = Room(cluster.table)
+    room: Room = Room(table)
     if limits is not None and limits.ceilings is not None:
         room = CappedRoom(room, limits.ceilings)
     return room if most is None else CappedRoom(room, Ceilings(most))
@@ -107,9 +134,9 @@ def _reserved_on(cluster: Cluster, most: Slots, request: Request, role: RoleRequ
     return Cause(*(r.NO_SLOTS if is_of_it else r.NOT_RESERVED))
 
 
-def _free_on(cluster: Cluster, limits: LimitReasons | None, row: int) -> int:
+def _free_on(table: HostTable, limits: LimitReasons | None, row: int) -> int:
     """Free slots of a host, as far as limits allow the job to have them."""
-    free = int(cluster.table.slots_free[row])
+    free = int(table.slots_free[row])
     return free if limits is None or limits.ceilings is None else limits.ceilings.slots_on(row, free)
 
 
@@ -182,7 +209,7 @@ def _size(mib: float) -> str:
 
 def cause_on(cluster: Cluster, room: Room, request: Request, role: RoleRequest, name: str) -> Cause | None:
     """The first thing that rules this host out for this role, or None."""
-    host, table = cluster.hosts[name], cluster.table
+    host, table = cluster.hosts[name], room.table
     row = host.row
     slots = chunk_of(role)[0]
     unusable = _not_for_it(room, request, row)

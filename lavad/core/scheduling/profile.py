@@ -7,7 +7,11 @@ with a hundred running jobs and with a hundred thousand.
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lavad.core.indexes.ends import ExpectedEnd
 
 NEVER = float("inf")
 
@@ -34,6 +38,10 @@ class PoolProfile:
             if frees[at] < least:
                 least = frees[at]
         return least  # behind the last step slots only come back
+
+    def short_from(self, slots: int) -> float:
+        """When fewer are free for the first time; ``NEVER``: not as long as anything is promised."""
+        return next((at for at, free in zip(self._times, self._frees, strict=True) if free < slots), NEVER)
 
     def earliest(self, slots: int, duration: float) -> float:
         """When so many slots are free for so long the first time; ``NEVER`` if that can't be foreseen."""
@@ -99,3 +107,12 @@ class PoolProfile:
         self._times.append(time)
         self._frees.append(free)
         return True
+
+
+def come_back(ends: "Iterable[ExpectedEnd]", now: float) -> Iterator[tuple[float, int]]:
+    """What runs gives its slots back at its expected end; what has outrun it, at the next moment."""
+    soonest = now + 1
+    for at, slots, _ in ends:
+        if at == NEVER:
+            return
+        yield (at if at > soonest else soonest), slots

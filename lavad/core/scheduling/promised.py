@@ -26,7 +26,7 @@ from lavad.core.records import NEVER_RESIZED, Attempt
 from lavad.core.scheduling.capped import is_checked, with_at_most
 from lavad.core.scheduling.foreseen import could_take, earliest
 from lavad.core.scheduling.future import SOON_S, Asked, Future, Taken, asked_for, consumer_of
-from lavad.core.scheduling.leeway import Moment, Moments, Rest, place_of
+from lavad.core.scheduling.leeway import Leeway, Moment, Moments, Rest, place_of
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.wants import all_roles, wants_of
 from lavad.core.windows import NEVER
@@ -129,6 +129,25 @@ class Promises:
     def _forget_from(self, number: int) -> None:
         self.version += 1
         del self._all[number:]
+
+    # -- for those who ask ---------------------------------------------------------------------------------------------
+
+    def known(self, reservations: "Sequence[Reservation]") -> int:
+        """Of so many of these, from the first on, it is known what is promised."""
+        count = 0
+        for one, reservation in zip(self._all, reservations, strict=False):
+            if one.place != (reservation.place, reservation.key):
+                break
+            count += 1
+        return count
+
+    def leeway(self, behind: int, begin: float, end: float) -> Leeway | None:
+        """What the first so many leave to a job from one time to another; None: whatever is free."""
+        return self._all[behind - 1].moments.leeway(begin, end)
+
+    def begins(self, behind: int) -> Iterator[float]:
+        """When the first so many begin, as far as it can be foreseen."""
+        return (moment.at for moment in self._all[behind - 1].moments.all)
 
     # -- while they are kept -------------------------------------------------------------------------------------------
 

@@ -26,7 +26,9 @@ from lavad.core.scheduling.advice import (
 )
 from lavad.core.scheduling.capped import Placer
 from lavad.core.scheduling.explain import explain
+from lavad.core.scheduling.held import held_back
 from lavad.core.scheduling.placement import place
+from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
 
@@ -49,11 +51,16 @@ class Remedies:
     costs: tuple[str, ...] = ()
 
 
-def remedies(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> Generator[None, None, Remedies]:
+def remedies(
+    cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: Book | None = None
+) -> Generator[None, None, Remedies]:
     """Each command alone would let the job start; in pieces, as ``counsel`` is."""
     request = cluster.pending.request_of(record.shared)
-    found = explain(cluster, record, index, now)
+    found = explain(cluster, record, index, now, book)
     yield
+    if [one.code for one in found] == [r.HELD_BACK[0]]:
+        held = held_back(cluster, book, record, index, now)
+        return Remedies((f"bmod -W {held.minutes} {{}}",) if held is not None and held.minutes else ())
     if place(Room(cluster.table), request) is not None:
         return Remedies(tuple(_beside_room(cluster, record, found)))
     if any(one.code in _OWN for one in found):
@@ -108,6 +115,8 @@ def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -
 def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
     """There is room: what keeps the job from it, if it is one thing."""
     own = [one for one in found if one.code in _OWN]
+    if any(one.code == r.HELD_BACK[0] for one in found):
+        return []
     if len(own) != 1:
         return []
     return _OWN[own[0].code](cluster, record)

@@ -4,7 +4,8 @@ A reservation is no allocation. It is made anew from the present state whenever 
 never grows stale; what is remembered between passes is only who holds one. ``start_at`` is the newest estimate.
 """
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from lavad.core.allocations import slots_of
@@ -21,6 +22,7 @@ from lavad.core.scheduling.promised import Promises
 MOVED_S = 1.0  # what ends so much earlier or later than was thought changes nobody's turn
 _WORK_OF_ENTERING = 8  # hosts that could be looked at while one end is entered
 _ENTERED_MIN = 64  # ends in one slice
+_FORESEEN_MAX = 2048  # that have changed since ends were entered, for one answer
 
 
 class Reservation:
@@ -77,6 +79,14 @@ class Book:
         if touched:
             self._enter(cluster, touched)
         return self.ends
+
+    def foreseen(self, cluster: Cluster) -> Iterator[ExpectedEnd] | None:
+        """The same for those who only ask: nothing is entered. None: it would take too long."""
+        touched = cluster.touched | (self._touched if self._touched is not None else set(cluster.attempts))
+        if len(touched) > _FORESEEN_MAX:
+            return None
+        known = (end for end in self.ends.entries if end.key not in touched)
+        return heapq.merge(known, sorted([end for key in touched if (end := _expectation(cluster, key)) is not None]))
 
     def enter_some(self, cluster: Cluster, steps: int) -> bool:
         """Enter expected ends if there are too many for a slice that does anything else; True when it did."""

@@ -1,0 +1,51 @@
+"""Whatever happens, a job that waits after a whole pass is told why, and what is said of reservations is true."""
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lavad.core import commands as c
+from lavad.core import reasons as r
+from lavad.core.model import JobState
+from lavad.core.records import Job
+from lavad.core.scheduling.explain import explain
+from lavad.core.scheduling.held import HeldBack, held_back
+from tests.builders import ROOT, Story, a_job
+from tests.properties.test_cycle import whole_pass
+from tests.properties.test_easy import EasyPlayer, PlaceOfItsOwn
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_nobody_waits_for_nothing(seed: int, where: bool) -> None:
+    """Nobody is told that he waits for his turn when all have had it; with the run limit that is named a job starts."""
+    player = PlaceOfItsOwn(seed) if where else EasyPlayer(seed, False)
+    for _ in range(25):
+        player.play()
+        story = player.story
+        whole_pass(story, story.agenda, 100_000)
+        for job, record in story.cluster.jobs.items():
+            if isinstance(record, Job) and record.may_start:
+                codes = [one.code for one in explain(story.cluster, record, 0, story.now, story.agenda.book)]
+                assert r.NEW_JOB[0] not in codes
+                if codes == [r.HELD_BACK[0]]:
+                    check_held(story, job, record)
+
+
+def check_held(story: Story, job: int, record: Job) -> None:
+    """The one who is named waits for the room; who is over by then starts."""
+    found = held_back(story.cluster, story.agenda.book, record, 0, story.now)
+    assert isinstance(found, HeldBack)
+    assert (found.job, found.element) in [(one.job, one.index) for one in story.agenda.book.reservations]
+    assert found.begins_at >= story.now
+    if found.longest_s >= 1:
+        twin, shared = copy.deepcopy(story), record.shared
+        caller = c.Caller(shared.user, shared.uid)
+        words = {"queue": shared.queue, "request": shared.request, "priority": record.priority}
+        shorter = a_job(run_limit_s=int(found.longest_s), caller=caller, **words)
+        twin.do(c.ModifyJob(c.Target(job), shorter, ROOT, "", frozenset({"run_limit_s"})))
+        whole_pass(twin, twin.agenda, 100_000)
+        assert twin.state(job) is JobState.STAGING, found
