@@ -34,6 +34,7 @@ from lavad.core.scheduling.room import Room
 from lavad.core.step import Outcome, step
 from lavad.simulator.checkers import Alone, Ended, History
 from lavad.simulator.fleet import Behaviour, SimulatedHost
+from lavad.simulator.overbooked import Overbooked
 from lavad.simulator.rebirth import reborn
 
 BEGIN = 1_000_000_000.0
@@ -92,6 +93,7 @@ class Master:
         self.cluster = Cluster(policy)
         self.durable = Cluster(policy)
         self.agenda = Agenda()
+        self.overbooked = Overbooked()
         self.life = 0  # counts starts: what an earlier life planned does not happen
         self.is_up = False
         self.links: dict[str, Session] = {}
@@ -167,6 +169,7 @@ class Master:
         self.steps += 1
         if outcome.events and self.steps % self.world.check_every == 0:
             invariants.check(self.cluster)
+            self.overbooked.check(self.cluster, self.world.now)
         return outcome
 
     def _commit(self, outcome: Outcome, reply: Callable[[], None]) -> None:
