@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lavad.core import apply_reservations, charges, terms
+from lavad.core import apply_reservations, booking, charges, terms
 from lavad.core import events as e
 from lavad.core.listed import entry, list_array, list_job, waiting_counts
 from lavad.core.model import JobState, Shared, limits_of
@@ -25,6 +25,7 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
         cluster.tally.add(shared, state, count)
     cluster.names.remove(record.shared.uid, record.text, record.id)
     if isinstance(record, Job):
+        _change_memory(cluster, record, shared)
         charges.recharge(cluster, record, shared)
         _change_limits(cluster, record, shared)
     record.shared, record.text, record.priority = shared, event.job.text, event.job.priority
@@ -44,6 +45,13 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
         list_job(cluster, record)
     else:
         _change_runner(cluster, record)
+
+
+def _change_memory(cluster: "Cluster", job: Job, shared: Shared) -> None:
+    """A job that holds hosts holds another amount of their memory."""
+    more_mib = shared.request.roles[0].memory_mib - job.shared.request.roles[0].memory_mib
+    if job.attempt is not None and more_mib:
+        booking.hold_memory(cluster, job.attempt, more_mib)
 
 
 def _change_limits(cluster: "Cluster", job: Job, shared: Shared) -> None:

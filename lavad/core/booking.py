@@ -29,6 +29,22 @@ def take(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
         enter_in_pool(cluster, attempt, shares)
 
 
+def hold_memory(cluster: "Cluster", attempt: Attempt, more_mib: int) -> None:
+    """The attempt holds so much more memory, or less, on each of its hosts from now on."""
+    before = attempt.allocation
+    attempt.allocation = tuple([share._replace(memory_mib=share.memory_mib + more_mib) for share in before])
+    cluster.touched.add(attempt.key)
+    for old, new in zip(before, attempt.allocation, strict=True):
+        host = cluster.hosts[old.host]
+        if old.host in attempt.unreleased:
+            host.attempts[attempt.key] = new
+            cluster.table.give_back(host.row, old, attempt.takes_whole_hosts)
+            cluster.table.take(host.row, new, attempt.takes_whole_hosts)
+            if cluster.pools:
+                cluster.pools.give_back(attempt.key, (old,), False)
+                cluster.pools.take(attempt.key, cluster.pools.pool_of(attempt.key), (new,))
+
+
 def enter_in_pool(cluster: "Cluster", attempt: Attempt, shares: Iterable[HostShare]) -> None:
     """Count shares of an attempt in the pool of its job."""
     record = cluster.jobs.get(attempt.key.job)

@@ -134,6 +134,25 @@ def test_parameters_are_changed(cluster: Cluster, tmp_path: Path) -> None:
     assert refused.stderr == f"Job <{plain}>: Job <{plain}> is not a job array. Job not modified.\n"
 
 
+def test_a_running_job_keeps_another_amount_of_memory(cluster: Cluster) -> None:
+    """bmod -R: what it lets go is reserved on its host no more; nothing else of its requirement changes."""
+    job = cluster.submit("-R", "rusage[mem=300]", "sleep 60")
+    cluster.becomes(job, "RUN")
+    host = cluster.says("bjobs", "-noheader", "-o", "exec_host", str(job)).strip()
+    refused = cluster.run("bmod", "-R", "select[mem>1]", str(job))
+    assert "of its -R only the amount of rusage[mem=...] can be changed" in refused.stderr
+    assert _reserved(cluster, host) == "300M"
+    assert cluster.says("bmod", "-R", "rusage[mem=100]", str(job)) == f"Parameters of job <{job}> are being changed"
+    assert _reserved(cluster, host) == "100M"
+    assert "rusage[mem=100]" in cluster.says("bjobs", "-noheader", "-o", "effective_resreq", str(job))
+
+
+def _reserved(cluster: Cluster, host: str) -> str:
+    """Memory of a host that jobs keep from others, as bhosts -l shows it."""
+    lines = cluster.says("bhosts", "-l", host).splitlines()
+    return next(line.split()[-1] for line in lines if line.strip().startswith("Reserved"))
+
+
 def test_an_administrator_forces_a_job(cluster: Cluster) -> None:
     """Onto a full host, whatever it waits for."""
     _filled(cluster)

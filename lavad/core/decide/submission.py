@@ -24,6 +24,7 @@ from lavad.core.decide.admission import (
 )
 from lavad.core.decide.clockwork import may_run, run_window_events
 from lavad.core.decide.decision import Decision
+from lavad.core.decide.memory import with_other_memory
 from lavad.core.decide.ownership import check_owner
 from lavad.core.dependency import parse, text_of
 from lavad.core.events import JobModified, JobSubmitted, NewJob
@@ -208,6 +209,7 @@ def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.Mo
 _LIMITS = {"run_limit_s": "run_limit_s", "terminate_time": "terminate_at", "memory_limit_mib": "memory_limit_mib"}
 _WHILE_RUNNING = frozenset(
     {"queues", "rerunnable", "not_rerunnable", "description", "name", "runtime_estimate_s", "reservation", *_LIMITS}
+    | {"roles.requirement", "requirement_text"}
 )
 
 
@@ -222,12 +224,13 @@ def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
         raise Refused("Job has already finished")
     if isinstance(record, Job) and record.attempt is not None and not command.fields <= _WHILE_RUNNING:
         raise Refused(
-            "Job has already started: of a running job only -W, -We, -M, -t, -q, -r, -J and -Jd can be changed"
+            "Job has already started: of a running job only -W, -We, -M, -t, -q, -r, -J, -Jd and the memory of -R "
+            "can be changed"
         )
 
 
 def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float) -> Decision:
-    """What can still be changed of a job that holds hosts: its limits, not its size."""
+    """What can still be changed of a job that holds hosts: its limits and its memory, not its size."""
     wanted = command.job.shared
     queue = _queue_of_changed(cluster, job, command)
     shared = replace(job.shared, queue=queue.name, rerunnable=wanted.rerunnable)
@@ -236,6 +239,9 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
     limits = {name: getattr(wanted, name) for field, name in _LIMITS.items() if field in command.fields}
     if limits:
         shared = with_queue_limits(replace(shared, **limits), queue)
+    if "roles.requirement" in command.fields:
+        changed = with_other_memory(cluster, job, command.asked, queue)
+        shared = replace(shared, request=changed.request, requirement=changed.requirement)
     if "reservation" in command.fields:
         _check_leaving(cluster, job, wanted.request.reservation, now)
         shared = replace(shared, request=replace(shared.request, reservation=""))

@@ -1,0 +1,51 @@
+"""bmod -R of a running job: it keeps more or less memory from others. Nothing else of its requirement can change."""
+
+from dataclasses import replace
+
+from lavad.core.cluster import Cluster
+from lavad.core.commands import Asked
+from lavad.core.model import RoleRequest, Shared
+from lavad.core.policy import Queue
+from lavad.core.reasons import Refused
+from lavad.core.records import Attempt, Job
+from lavad.core.requesting import known_request
+from lavad.core.resizing import may_change
+
+_ONLY = "Job has already started: of its -R only the amount of rusage[mem=...] can be changed"
+
+
+def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue) -> Shared:
+    """What the job was submitted with, and as much memory on each host as it asks for now.
+
+    Raises:
+        Refused: it asks for something else, too; a host has not so much left; or what it holds is changing anyway.
+    """
+    shared, attempt = job.shared, job.attempt
+    assert attempt is not None, f"{job.key} holds no hosts"
+    before = shared.request
+    request, text = known_request(
+        asked.roles, before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
+    )
+    if len(request.roles) != 1 or len(before.roles) != 1 or request.alternatives or before.alternatives:
+        raise Refused(_ONLY)
+    (old,), (new,) = before.roles, request.roles
+    if not _differ_in_memory_alone(old, new) or (request.same, request.cu) != (before.same, before.cu):
+        raise Refused(_ONLY)
+    if new.memory_mib != old.memory_mib:
+        _check_room(cluster, attempt, new.memory_mib - old.memory_mib)
+    role = replace(old, memory_mib=new.memory_mib)
+    return replace(shared, request=replace(before, roles=(role,)), requirement=text)
+
+
+def _differ_in_memory_alone(old: RoleRequest, new: RoleRequest) -> bool:
+    """Sizes may differ, too: the queue has bounded what was asked for."""
+    return replace(new, memory_mib=old.memory_mib, tasks_min=old.tasks_min, tasks_max=old.tasks_max) == old
+
+
+def _check_room(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
+    if not may_change(attempt) or attempt.lends:
+        raise Refused("Operation is in progress")
+    for share in attempt.allocation:
+        free = int(cluster.table.memory_free_mib[cluster.table.rows[share.host]])
+        if share.host in attempt.unreleased and more_mib > free:
+            raise Refused(f"{share.host}: {free} MB of memory are not reserved; the job would need {more_mib} MB more")
