@@ -21,7 +21,7 @@ def ask(story: Story, job: int, requirement: str, slots: int = 2) -> None:
 @pytest.fixture
 def story() -> Story:
     """Two hosts with 1000 MB."""
-    limit = Limit("few", memory_mib=2000, users=ALL)
+    limit = Limit("few", memory_mib=1900, users=ALL)
     pool = Pool("art", guaranteed={"mem": 1500.0})
     policy = Policy(queues=(Queue("normal"),), limits=(limit,), pools=(pool,))
     return a_cluster(a_host("n1", 4, memory_mib=1000), a_host("n2", 4, memory_mib=1000), policy=policy)
@@ -73,6 +73,19 @@ def test_more_memory_as_far_as_it_is_left(story: Story) -> None:
     story.released("n2", key)
     story.finished("n1", key)
     assert free(story) == [1000, 800]
+
+
+def test_no_more_than_a_limit_leaves(story: Story) -> None:
+    """The one of lsb.resources holds for what runs, too; less is always taken."""
+    key = a_pair(story)
+    story.run(a_job(memory_mib=300))
+    story.run(a_job(memory_mib=300))
+    with pytest.raises(Refused, match="Limit Name: few"):
+        ask(story, key.job, "span[ptile=1] rusage[mem=700]")
+    assert free(story) == [100, 100]
+    ask(story, key.job, "span[ptile=1] rusage[mem=650]")
+    ask(story, key.job, "span[ptile=1] rusage[mem=100]")
+    assert free(story) == [600, 600]
 
 
 @pytest.mark.parametrize(

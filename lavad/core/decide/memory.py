@@ -4,21 +4,24 @@ from dataclasses import replace
 
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Asked
-from lavad.core.model import RoleRequest, Shared
+from lavad.core.headroom import Headroom
+from lavad.core.model import HostShare, RoleRequest, Shared
 from lavad.core.policy import Queue
 from lavad.core.reasons import Refused
 from lavad.core.records import Attempt, Job
 from lavad.core.requesting import known_request
 from lavad.core.resizing import may_change
+from lavad.core.scheduling.limit_reasons import text_of
 
 _ONLY = "Job has already started: of its -R only the amount of rusage[mem=...] can be changed"
 
 
-def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue) -> Shared:
+def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue, now: float) -> Shared:
     """What the job was submitted with, and as much memory on each host as it asks for now.
 
     Raises:
-        Refused: it asks for something else, too; a host has not so much left; or what it holds is changing anyway.
+        Refused: it asks for something else, too; a host or a limit has not so much left; or what it holds is changing
+            anyway.
     """
     shared, attempt = job.shared, job.attempt
     assert attempt is not None, f"{job.key} holds no hosts"
@@ -33,6 +36,7 @@ def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue) ->
         raise Refused(_ONLY)
     if new.memory_mib != old.memory_mib:
         _check_room(cluster, attempt, new.memory_mib - old.memory_mib)
+        _check_limits(cluster, attempt, shared, new.memory_mib - old.memory_mib, now)
     role = replace(old, memory_mib=new.memory_mib)
     return replace(shared, request=replace(before, roles=(role,)), requirement=text)
 
@@ -49,3 +53,11 @@ def _check_room(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
         free = int(cluster.table.memory_free_mib[cluster.table.rows[share.host]])
         if share.host in attempt.unreleased and more_mib > free:
             raise Refused(f"{share.host}: {free} MB of memory are not reserved; the job would need {more_mib} MB more")
+
+
+def _check_limits(cluster: Cluster, attempt: Attempt, shared: Shared, more_mib: int, now: float) -> None:
+    more = tuple([HostShare(share.host, 0, more_mib) for share in attempt.allocation if more_mib > 0])
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+    full = Headroom(cluster.limits, cluster.table, now).refusing(consumer, more, is_new=False) if more else None
+    if full is not None:
+        raise Refused(text_of(full))

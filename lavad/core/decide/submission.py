@@ -240,7 +240,7 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
     if limits:
         shared = with_queue_limits(replace(shared, **limits), queue)
     if "roles.requirement" in command.fields:
-        changed = with_other_memory(cluster, job, command.asked, queue)
+        changed = with_other_memory(cluster, job, command.asked, queue, now)
         shared = replace(shared, request=changed.request, requirement=changed.requirement)
     if "reservation" in command.fields:
         _check_leaving(cluster, job, wanted.request.reservation, now)
