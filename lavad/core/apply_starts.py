@@ -10,6 +10,7 @@ from lavad.core.events import AttemptDispatched, Event
 from lavad.core.listed import entry
 from lavad.core.model import HostShare, JobState
 from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.tally import Sort, sort_of
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -29,7 +30,7 @@ def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> Non
     """Let these dispatches take effect."""
     jobs, pending, booking = cluster.jobs, cluster.pending, _Booking(cluster)
     has_dependants = bool(cluster.dependants)
-    moved: list[Shared] = []
+    moved: list[Sort] = []
     for event in events:
         record = jobs[event.key.job]
         shared = record.shared
@@ -41,7 +42,7 @@ def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> Non
                 pending.remove(shared, entry(cluster, job))
             if job.terms is not None:
                 terms.force(cluster, job, 0)
-        moved.append(shared)
+        moved.append(sort_of(shared))
         if has_dependants:
             cluster.dependants.note(job.id, job.index, _PEND, _STAGING)
         booking.book(_begin_attempt(cluster, job, event), shared)

@@ -1,18 +1,20 @@
 """Counts of slots by queue, user and state, kept as jobs move, so that nobody has to count.
 
-Moves are noted at once, summed up by queue and user, and entered when somebody looks: thousands of starts and ends come
-between two looks.
+Moves are noted at once and entered when somebody looks: thousands of starts and ends come between two looks, and most
+of them are alike.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 from lavad.core.model import FINAL, WAITING, JobState, Shared
 from lavad.core.waiting import Waiting
 
-_NOTED_MAX = 1000  # queues and users of which moves were noted, before they are entered
+_NOTED_MAX = 1000  # moves that differ, before they are entered
 _Move = tuple[JobState | None, JobState]  # from (None: from nowhere) and to which state
-_Sums = dict[tuple[str, str], list[int]]  # by queue and user: jobs, their slots, and slots times run limit
+Sort = tuple[str, str, int, int]  # queue, user, slots and run limit: what is counted of a job
+sort_of: Callable[[Shared], Sort] = attrgetter("queue", "user", "request.slots_min", "run_limit_s")
 
 
 class Tally:
@@ -24,7 +26,7 @@ class Tally:
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
         self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
-        self._noted: dict[_Move, _Sums] = {}
+        self._noted: dict[_Move, Counter[Sort]] = {}  # how many jobs of each sort moved like this
 
     @property
     def waiting_now(self) -> Waiting:
@@ -71,53 +73,45 @@ class Tally:
         """``count`` jobs went from one state to another."""
         self._note(shared, old, new, count)
 
-    def move_each(self, many: Iterable[Shared], old: JobState, new: JobState) -> None:
-        """One job for each entry went from one state to another."""
-        sums = self._noted.setdefault((old, new), {})
-        for shared in many:
-            slots = shared.request.slots_min
-            found = sums.get((shared.queue, shared.user))
-            if found is None:
-                found = sums[shared.queue, shared.user] = [0, 0, 0]
-            found[0] += 1
-            found[1] += slots
-            found[2] += slots * shared.run_limit_s
-        if len(sums) > _NOTED_MAX:
+    def move_each(self, many: Iterable[Sort], old: JobState, new: JobState) -> None:
+        """One job of each of these sorts went from one state to another."""
+        noted = self._noted.setdefault((old, new), Counter())
+        noted.update(many)
+        if len(noted) > _NOTED_MAX:
             self._enter()
 
     def _note(self, shared: Shared, old: JobState | None, new: JobState, count: int) -> None:
-        sums = self._noted.setdefault((old, new), {})
-        slots = shared.request.slots_min * count
-        found = sums.get((shared.queue, shared.user))
-        if found is None:
-            found = sums[shared.queue, shared.user] = [0, 0, 0]
-        found[0] += count
-        found[1] += slots
-        found[2] += slots * shared.run_limit_s
-        if len(sums) > _NOTED_MAX:
+        noted = self._noted.get((old, new))
+        if noted is None:
+            noted = self._noted[old, new] = Counter()
+        sort = sort_of(shared)
+        noted[sort] = noted.get(sort, 0) + count
+        if len(noted) > _NOTED_MAX:
             self._enter()
 
     def _enter(self) -> None:
         if not self._noted:
             return
         noted, self._noted = self._noted, {}
-        for (old, new), sums in noted.items():
+        for (old, new), counts in noted.items():
             if old is not None:
-                self._add(sums, old, -1)
-            self._add(sums, new, 1)
+                self._add(counts, old, -1)
+            self._add(counts, new, 1)
 
-    def _add(self, sums: _Sums, state: JobState, sign: int) -> None:
+    def _add(self, counts: Counter[Sort], state: JobState, sign: int) -> None:
         if state in FINAL:
             return  # ended jobs are counted by the store
         is_limited = state in WAITING and bool(self.waiting)
-        for (queue, user), (jobs, slots, work) in sums.items():
-            self._slots_by_queue[queue, state] += sign * slots
-            self._slots_by_user[user, state] += sign * slots
-            self._jobs_by_user[user, state] += sign * jobs
+        for (queue, user, slots_each, run_limit_s), count in counts.items():
+            jobs = sign * count
+            slots = jobs * slots_each
+            self._slots_by_queue[queue, state] += slots
+            self._slots_by_user[user, state] += slots
+            self._jobs_by_user[user, state] += jobs
             if is_limited:
-                self.waiting.add(user, sign * jobs, sign * slots)
+                self.waiting.add(user, jobs, slots)
             if state is JobState.PEND:
-                self._work_by_queue[queue, state] += sign * work
+                self._work_by_queue[queue, state] += slots * run_limit_s
 
 
 def _waiting_of(counts: Counter[tuple[str, JobState]]) -> Counter[str]:
