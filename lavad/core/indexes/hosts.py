@@ -56,6 +56,7 @@ class HostTable:
         self.untold = 0  # changes that came with no event
         self._in_order: list[tuple[list[tuple[int, str]], int]] = []  # natural names and rows, as hosts are taken
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._in_place: NDArray[np.intp] = np.zeros(0, np.intp)  # the row at each place
         self._is_sorted = True  # rows happen to be in natural order of names
         self._plain_shares: dict[tuple[int, int], HostShare] = {}
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
@@ -217,11 +218,17 @@ class HostTable:
         Which host joined first is chance and must not decide where jobs run.
         """
         if len(self._place) != len(self.names):
-            order = np.array([row for _, row in self._in_order])
+            order = self.rows_at(0, len(self.names))
             self._place = np.empty(len(order), np.int64)
             self._place[order] = np.arange(len(order))
             self._is_sorted = bool((self._place[order] == order).all())
         return self._place
+
+    def rows_at(self, start: int, stop: int) -> NDArray[np.intp]:
+        """Rows of these hosts in natural order of names, counted from 0."""
+        if len(self._in_place) != len(self.names):
+            self._in_place = np.array([row for _, row in self._in_order], np.intp)
+        return self._in_place[start:stop]
 
     def sorted_rows(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Rows of the hosts for which ``chosen`` is true, in natural order of names."""

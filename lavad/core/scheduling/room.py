@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lavad.core.indexes.sharing import Sharing
 
 _FIRST_BLOCK = 8  # candidates looked for at first
+_FIRST_WINDOW = 64  # hosts among which those for most jobs are looked for at first
 _FRONT = 8  # hosts that are looked at before all others
 
 
@@ -155,6 +156,7 @@ class Room:
         self.work = 0
         self.version = 0  # raised whenever something is taken or put back
         self._open = table.open_rows()
+        self._full: int | None = None  # so many hosts are in front of those that had a free slot; None: nobody asked
         self._free: dict[int, Free] = {}
         self._taken: dict[int, int] = {}  # slots, by plain requests, from hosts that are in no other way of interest
         self._noted: list[tuple[list[int], list[int]]] = []  # the same, by host and slots, not entered there yet
@@ -374,12 +376,24 @@ class Room:
 
     def _blocks_from(self, slots: int, gpus: int) -> Iterator[list[int]]:
         """Rows that had so many slots when the slice began, a few at first and then more and more at a time."""
-        rows, start, size = self._rows_with(gpus), 0, _FIRST_BLOCK
-        while start < len(rows):
-            some = rows[start : start + size]
-            self.work += 1 + len(some) // 64
-            yield some[self.table.slots_free[some] >= slots].tolist()
+        table, start, size = self.table, self._first_place(), _FIRST_WINDOW
+        while start < len(table):
+            rows = table.rows_at(start, start + size)
+            self.work += 1 + len(rows) // 64
+            fits = self._open[rows] & (table.slots_free[rows] >= slots)
+            if gpus:
+                fits &= table.gpus_free[rows] >= gpus
+            yield rows[fits].tolist()
             start, size = start + size, size * 4
+
+    def _first_place(self) -> int:
+        """How many hosts, in natural order of names, come before the first one that had a free slot."""
+        if self._full is None:
+            table, used = self.table, len(self.table)
+            self.work += 1 + used // 64
+            has_room = (self._open & (table.slots_free[:used] > 0))[table.rows_at(0, used)]
+            self._full = int(has_room.argmax()) if has_room.any() else used
+        return self._full
 
     def _blocks(self, request: Request, role: RoleRequest) -> Iterator[list[int]]:
         """Rows that may be candidates, a few at first and then more and more at a time.
