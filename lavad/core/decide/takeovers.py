@@ -97,8 +97,8 @@ def dispatch(cluster: Cluster, start: Start, now: float) -> e.AttemptDispatched:
     """The start as an event: the job's next attempt."""
     record = cluster.jobs[start.job]
     before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
-    key = Key(start.job, start.index, before + 1)
-    return e.AttemptDispatched(now, key, start.allocation, len(start.allocation) == 1, start.reason)
+    key, allocation = _new(Key, (start.job, start.index, before + 1)), start.allocation
+    return _new(e.AttemptDispatched, (now, key, allocation, len(allocation) == 1, start.reason, False))
 
 
 def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Decision:

@@ -59,7 +59,7 @@ class StraightStarts:
         """
         order, due, passed = self._agenda.plain.order, self._agenda.due, self._passed
         buckets, room, starts, names = self._cluster.pending.buckets, self._room, self._starts, self._room.table.names
-        slots_open, begins_with, hopeless = self._gate.slots_open, len(starts), self._agenda.hopeless
+        slots_open, begins_with, hopeless = self._gate.slots_open, len(starts), self._agenda.hopeless or ()
         while room.work < steps:
             if turn is not None:
                 turn = order.push_pop(turn)
@@ -80,7 +80,7 @@ class StraightStarts:
             else:
                 break
             slots, memory_mib, gpus = key.chunk
-            if (slots > slots_open or (hopeless and key.chunk in hopeless)) and self._may_refuse(key):
+            if (slots > slots_open or key.chunk in hopeless) and self._may_refuse(key):
                 self._refuse(turn)
                 turn = None
                 continue
