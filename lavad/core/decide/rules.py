@@ -29,7 +29,8 @@ def _with_removed(cluster: Cluster, policy: Policy) -> Policy:
     if not removed:
         return policy
     known = cluster.configured.by_name
-    return replace(policy, queues=(*policy.queues, *(_shut(known.get(name) or Queue(name)) for name in removed)))
+    shut = [_shut(known.get(name) or Queue(name)) for name in removed]
+    return replace(policy, queues=(*policy.queues, *shut))
 
 
 def _shut(queue: Queue) -> Queue:
