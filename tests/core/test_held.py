@@ -152,10 +152,10 @@ def test_asking_changes_nothing() -> None:
     job = story.submit(a_job(1, hosts=("n1",), run_limit_s=HOUR))
     story.plan()
     story.submit(a_job(1, hosts=("n1",), run_limit_s=30))
-    before = list(story.agenda.book.ends.entries), story.agenda.book.promises.version, set(story.cluster.touched)
+    before = list(story.agenda.book.ends), story.agenda.book.promises.version, set(story.cluster.touched)
     why(story, job)
     book = story.agenda.book
-    assert (list(book.ends.entries), book.promises.version, set(story.cluster.touched)) == before
+    assert (list(book.ends), book.promises.version, set(story.cluster.touched)) == before
 
 
 def test_its_start_is_expected_behind_those_that_hold_it_back() -> None:

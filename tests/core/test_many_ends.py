@@ -1,7 +1,17 @@
 """Where much runs when the first job has to wait, the ends it may wait for are entered in several slices."""
 
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from lavad.core import commands as c
-from lavad.core.model import JobState
+from lavad.core.indexes import ends
+from lavad.core.indexes.ends import NEVER
+from lavad.core.indexes.paged import Paged
+from lavad.core.model import JobState, Key
 from lavad.core.policy import Policy, Queue
 from lavad.core.scheduling.cycle import slice_pass
 from tests.builders import Story, a_host, a_job
@@ -28,7 +38,7 @@ def test_each_slice_enters_a_few() -> None:
     entered = [0]
     while True:
         plan = slice_pass(story.cluster, story.agenda, 1, story.now)
-        entered.append(len(story.agenda.book.ends.entries))
+        entered.append(len(story.agenda.book.ends))
         assert entered[-1] - entered[-2] <= A_FEW
         story.do(c.ApplyPlan(plan))
         if plan.starts:
@@ -45,3 +55,47 @@ def test_nobody_goes_first_who_would_hold_on_for_too_long() -> None:
         short = story.submit(a_job(memory_mib=1, run_limit_s=HOUR // 4))
         story.plan(steps)
         assert [story.state(job) is JobState.PEND for job in (long, short)] == [True, False], steps
+
+
+def test_what_runs_is_looked_through_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When somebody asks for the first time, and very much runs already."""
+    running = 2500
+    story = Story(a_host("n1", running + 1), policy=Policy(queues=(Queue("normal", backfill_depth=1),)))
+    story.submit(a_job(memory_mib=1, run_limit_s=HOUR, array=f"1-{running}"))
+    story.plan()
+    story.submit(a_job(slots=running, one_host=True, memory_mib=1, run_limit_s=HOUR))
+    short = story.submit(a_job(memory_mib=1, run_limit_s=HOUR // 2))
+    pages: list[int] = []
+    look = Paged.page
+
+    def noted(paged: Paged[Any], number: int) -> Iterable[Key]:
+        pages.append(number)
+        return look(paged, number)
+
+    monkeypatch.setattr(Paged, "page", noted)
+    counts = []
+    while story.state(short) is JobState.PEND:
+        story.do(c.ApplyPlan(slice_pass(story.cluster, story.agenda, 1, story.now)))
+        counts.append(len(pages))
+    assert counts[-1] > 2, "there are pages"
+    assert all(later - before <= 1 for before, later in zip([0, *counts], counts, strict=False))
+
+
+entries = st.tuples(st.sampled_from([1.0, 2.0, 3.0, NEVER]), st.integers(1, 3))
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.none() | entries), max_size=120), st.integers(1, 9))
+def test_ends_in_pages_are_those_in_one_list(changes: list[tuple[int, tuple[float, int] | None]], size: int) -> None:
+    """Whatever is entered, moved and taken out, however short the pages are."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ends, "_PAGE_MAX", size)
+        paged, plain = ends.ExpectedEnds(), dict[Key, ends.ExpectedEnd]()
+        for job, change in changes:
+            key = Key(job, 0, 1)
+            paged.update({key: ends.ExpectedEnd(*change, key) if change is not None else None})
+            plain.pop(key, None)
+            if change is not None:
+                plain[key] = ends.ExpectedEnd(*change, key)
+            assert list(paged) == sorted(plain.values())
+            assert (len(paged), paged.first()) == (len(plain), min([one.at for one in plain.values()], default=NEVER))
+            assert paged.of(key) == plain.get(key)

@@ -7,6 +7,7 @@ from lavad.core import events as e
 from lavad.core.model import JobState, Key
 from lavad.core.policy import Policy, Queue
 from lavad.core.scheduling import easy
+from lavad.core.scheduling.profile import PoolProfile
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job
 
 RULES = Policy(queues=(Queue("normal", 30, backfill_depth=1), Queue("urgent", 50), Queue("other", 20)))
@@ -22,9 +23,9 @@ def story(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> St
     return story
 
 
-def held_back(story: Story, run_limit_s: int, **words: str) -> int:
+def held_back(story: Story, run_limit_s: int, queue: str = "normal") -> int:
     """A job of one slot that fits, and may not start."""
-    job = story.submit(a_job(run_limit_s=run_limit_s, **words))
+    job = story.submit(a_job(run_limit_s=run_limit_s, queue=queue))
     story.plan()
     assert story.state(job) is JobState.PEND
     return job
@@ -107,6 +108,26 @@ def test_whoever_is_held_back_goes_before_a_new_one_behind_it(story: Story) -> N
     late = story.submit(a_job(run_limit_s=900))
     story.plan()
     assert (story.state(job), story.state(late)) == (JobState.STAGING, JobState.PEND)
+
+
+def test_whoever_asks_for_no_less_than_was_refused_is_not_asked_for(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many jobs that would delay the first one question is enough, if none of them is smaller or shorter."""
+    monkeypatch.setattr(easy, "turns_of", lambda cluster, agenda: None)
+    asked: list[float] = []
+    look = PoolProfile.free_until
+
+    def noted(profile: PoolProfile, end: float) -> int:
+        asked.append(end)
+        return look(profile, end)
+
+    monkeypatch.setattr(PoolProfile, "free_until", noted)
+    story.submit(a_job(4, run_limit_s=600))
+    for run_limit_s in (700, 800, 900, 650, 660):
+        story.submit(a_job(run_limit_s=run_limit_s))
+    story.plan()
+    assert [end - story.now for end in asked] == [700, 650]
 
 
 def test_a_bucket_stands_where_its_next_job_stands(story: Story) -> None:

@@ -4,16 +4,18 @@ Invariants: entries are in order of time; an attempt without a run limit is at `
 only has hosts left to clear, is at the beginning of time. Kept up to date lazily: whoever asks hands over what changed.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
+from lavad.core.indexes.paged import Paged
 from lavad.core.model import Key
 from lavad.core.records import Attempt
 
 NEVER = float("inf")
 _AT_ONCE = 0.0
-_SORT_FROM = 64  # so many changes at once are sorted in together instead of one by one,
-_SORT_SHARE = 32  # unless that many times as many entries stay: then to go through them would take longer
+_PAGE_MAX = 1024  # entries
 
 
 class ExpectedEnd(NamedTuple):
@@ -25,15 +27,22 @@ class ExpectedEnd(NamedTuple):
 
 
 class ExpectedEnds:
-    """Attempts in the order in which they are expected to end."""
+    """Attempts in the order in which they are expected to end, in pages: to enter one moves none but its page's."""
 
     def __init__(self) -> None:
-        self.entries: list[ExpectedEnd] = []
-        self._by_key: dict[Key, ExpectedEnd] = {}
+        self._pages: list[list[ExpectedEnd]] = []
+        self._firsts: list[ExpectedEnd] = []  # of each page
+        self._by_key: Paged[ExpectedEnd] = Paged()
+
+    def __iter__(self) -> Iterator[ExpectedEnd]:
+        return chain.from_iterable(self._pages)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pages))
 
     def first(self) -> float:
         """When the next end is expected."""
-        return self.entries[0].at if self.entries else NEVER
+        return self._firsts[0].at if self._firsts else NEVER
 
     def of(self, key: Key) -> ExpectedEnd | None:
         """What is expected of an attempt; None where nobody has entered it."""
@@ -41,28 +50,36 @@ class ExpectedEnds:
 
     def update(self, changed: dict[Key, ExpectedEnd | None]) -> None:
         """Enter new expectations; None: the attempt holds nothing any more."""
-        if len(changed) >= max(_SORT_FROM, len(self.entries) // _SORT_SHARE):
-            self._update_many(changed)
-            return
         for key, entry in changed.items():
-            old = self._by_key.pop(key, None)
+            old = self._by_key.pop(key)
             if old is not None:
-                del self.entries[bisect_left(self.entries, old)]
+                self._remove(old)
             if entry is not None:
-                insort(self.entries, entry)
+                self._insert(entry)
                 self._by_key[key] = entry
 
-    def _update_many(self, changed: dict[Key, ExpectedEnd | None]) -> None:
-        """What stays is in order already, so that sorting costs little more than going through it once."""
-        kept = [entry for entry in self.entries if entry.key not in changed]
-        for key, entry in changed.items():
-            if entry is None:
-                self._by_key.pop(key, None)
-            else:
-                self._by_key[key] = entry
-                kept.append(entry)
-        kept.sort()
-        self.entries = kept
+    def _remove(self, entry: ExpectedEnd) -> None:
+        number = bisect_right(self._firsts, entry) - 1
+        page = self._pages[number]
+        del page[bisect_left(page, entry)]
+        if page:
+            self._firsts[number] = page[0]
+        else:
+            del self._pages[number], self._firsts[number]
+
+    def _insert(self, entry: ExpectedEnd) -> None:
+        number = max(0, bisect_right(self._firsts, entry) - 1)
+        if not self._pages:
+            self._pages.append([])
+            self._firsts.append(entry)
+        page = self._pages[number]
+        insort(page, entry)
+        self._firsts[number] = page[0]
+        if len(page) > _PAGE_MAX:
+            half = page[_PAGE_MAX // 2 :]
+            del page[_PAGE_MAX // 2 :]
+            self._pages.insert(number + 1, half)
+            self._firsts.insert(number + 1, half[0])
 
 
 def expected_end(attempt: Attempt, run_limit_s: int, slots: int) -> ExpectedEnd:

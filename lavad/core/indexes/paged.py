@@ -52,6 +52,14 @@ class Paged(Generic[Value]):
             del self._pages[number]
         return found
 
+    def numbers(self) -> list[int]:
+        """Of all pages there are."""
+        return list(self._pages)
+
+    def page(self, number: int) -> Iterable[Key]:
+        """The keys of one page; none when it is not there any more."""
+        return self._pages.get(number, ())
+
     def clear(self) -> None:
         """Take all out."""
         self._pages.clear()

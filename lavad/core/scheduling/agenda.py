@@ -160,10 +160,22 @@ class Agenda:
         if (has_room or is_less or is_new) and cluster.table.slots_open:
             self._gather_reordered(cluster)
 
-    def call_held(self, cluster: Cluster, by_slots: bool = False, but_for: Container[BucketKey] = frozenset()) -> None:
+    def call_held(self, cluster: Cluster, by_slots: bool = False) -> None:
         """What was held back for others is looked at again; ``by_slots``: but for what waits for room on some host."""
-        for key in [key for key in self.book.held if key not in but_for and not (by_slots and key in self.blocked)]:
+        for key in [key for key in self.book.held if not (by_slots and key in self.blocked)]:
             self._add(cluster, key)
+
+    def call_held_behind(self, cluster: Cluster, rank: Rank, asked: Container[BucketKey]) -> bool:
+        """The same of those that go after that rank, and were not ``asked`` in this slice; True when there are any."""
+        buckets, found = cluster.pending.buckets, []
+        for key in self.book.held:
+            bucket = buckets.get(key) if key not in asked else None
+            own = self.ranking.of(key, bucket.head()) if bucket is not None else None
+            if own is not None and (own > rank or self.ranking.tree_of(key) is not None):
+                found.append(key)
+        for key in found:
+            self._add(cluster, key)
+        return bool(found)
 
     def _drop_limited(self, cluster: Cluster, headroom: Headroom) -> bool:
         """Take away reservations of jobs that a limit forbids to start by now; True when there were any."""

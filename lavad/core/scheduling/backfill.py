@@ -46,6 +46,7 @@ from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor, blocked_in_order
 
+_WORK_SPARED = 14  # hosts that could be looked at in the time that it takes to see how much is left
 _FIRST = float("-inf")
 _LAST = (Rank(2**62, 0, 0.0, 0), 0)
 
@@ -104,6 +105,7 @@ class Gate:
         self._finder: Finder | None = None
         self._beside: Promised | None = None  # what was asked for last,
         self._beside_of = 0, -1  # how many reservations that was about, and in which state of the promises
+        self._scant: dict[int, float] = {}  # the soonest ends of jobs that were refused, by the slots they asked for
         self._vain: dict[tuple[Request, Consumer, str, int], Refusal] = {}  # what was refused beside promises
         self._computed = 0  # so many of them have their place in the profile
         self._depth_left: dict[str, int] = {}  # of queues that have made a reservation
@@ -273,9 +275,14 @@ class Gate:
             until = self._end_of(candidate)
             is_beside = self._says_where or shuts_others_out(request)
             if not is_beside or len(self._made) > PROMISES_MAX:
+                if self._is_scant(request.slots_min, until):
+                    self.refusal = Refusal.PROMISED
+                    self._room.work -= _WORK_SPARED
+                    return None
                 free = self._future().free_until(until)
                 if free < request.slots_min:
                     self.refusal = Refusal.PROMISED
+                    self._scant[request.slots_min] = until
                     return None
                 if free < request.slots_max:
                     request = with_at_most(request, free)
@@ -289,6 +296,10 @@ class Gate:
         if allocation is not None:
             self._note(candidate, allocation, is_beside)
         return allocation
+
+    def _is_scant(self, slots: int, until: float) -> bool:
+        """Was a job of no more slots refused in this slice that would have ended no later? Ever less is left."""
+        return any(fewer <= slots and sooner <= until for fewer, sooner in self._scant.items())
 
     def _note(self, candidate: Cursor, allocation: Allocation, is_beside: bool) -> None:
         """The job starts there."""
@@ -420,5 +431,5 @@ class Gate:
         straight = [(start.job, start.allocation[0].slots) for some in self._straight for start in some]
         started = [*self._planned, *straight]
         planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in started]
-        running = come_back(self._book.ends_of(self._cluster).entries, self._now)
+        running = come_back(self._book.ends_of(self._cluster), self._now)
         return heapq.merge(running, sorted(planned)) if planned else running

@@ -259,8 +259,7 @@ class _Slice:
         while True:
             room.work += WORK_OF_A_START
             allocation = gate.place(cursor) if self.tenants is None else self._place_in_pool(self.tenants, cursor)
-            if gate.is_upset and self.agenda.book.held:
-                self.agenda.call_held(self.cluster, but_for=self.refused)
+            if gate.is_upset and self.agenda.call_held_behind(self.cluster, cursor.rank, self.refused):
                 limit = self._next_rank()
             if gate.is_paused:
                 self.left = (*cursor.rank, key)

@@ -10,6 +10,7 @@ Invariants: jobs come in order of rank; the reservation belongs to the first of 
 """
 
 import heapq
+from typing import TYPE_CHECKING
 
 from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
@@ -30,6 +31,9 @@ from lavad.core.scheduling.shadow import Shadow
 from lavad.core.scheduling.straight import WORK_OF_A_START
 from lavad.core.scheduling.turns import Turns
 from lavad.core.scheduling.walk import Cursor, blocked_in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _FEW = 64  # buckets to look at: with more of them what a slice costs besides does not matter
 _Turn = tuple[int, float, float, int, BucketKey, int]  # rank of a bucket's next job, and how many started before it
@@ -104,12 +108,12 @@ class EasySlice:
         self._shadow: Shadow | None = None  # of the holder, once somebody asked
         self._waiting: list[tuple[Rank, Cursor]] | None = None  # blocked buckets that may get the reservation
         self._refused: set[BucketKey] = set()  # held back in this slice
-        self._is_upset = False  # the reservation has changed: so may have who was held back for it before
+        self._upset_by: Rank | None = None  # whose start, or reservation, changes what others behind it may have
 
     def run(self, turns: list[_Turn]) -> Plan:
         """Until so many hosts were looked at, or everybody has had a turn."""
         agenda, blocked, room = self._agenda, self._agenda.blocked, self._room
-        while turns and room.work < self._steps and not self._is_upset:
+        while turns and room.work < self._steps and self._upset_by is None:
             turn = heapq.heappop(turns)
             key = turn[4]
             if key in blocked:
@@ -120,8 +124,8 @@ class EasySlice:
             self._serve(turn, turns)
         agenda.plain.order = Turns(turn[:5] for turn in turns if turn[4] in agenda.due)
         self._write_down()
-        if self._is_upset:
-            agenda.call_held(self._cluster, but_for=self._refused)
+        if self._upset_by is not None:
+            agenda.call_held_behind(self._cluster, self._upset_by, self._refused)
         is_complete = not (turns or agenda.due)
         agenda.end_slice(is_complete)
         return Plan(tuple(self._starts), is_complete, room.work, version=self._cluster.version)
@@ -136,7 +140,7 @@ class EasySlice:
                 self._agenda.due.discard(key)
                 return
             turn = (turn[0], *bucket.at(at), key, at)
-            if (turns and turns[0] < turn) or room.work >= self._steps or self._is_upset:
+            if (turns and turns[0] < turn) or room.work >= self._steps or self._upset_by is not None:
                 heapq.heappush(turns, turn)
                 return
         self._agenda.due.discard(key)
@@ -160,7 +164,7 @@ class EasySlice:
             return False
         allocation = place(self._room, request)
         assert allocation is not None, "open slots are on hosts, and any will do"
-        self._note_upset(job)
+        self._note_upset(_new(Rank, turn[:4]))
         self._starts.append(_new(Start, (job, 0, allocation, "in order" if self._holder is None else "backfilled")))
         self._take(end, slots_of(allocation))
         return True
@@ -179,13 +183,13 @@ class EasySlice:
         if self._holder is None and self._cluster.policy.by_name[key.queue].backfill_depth:
             self._holder = Reservation(self._cluster, (rank, 0), key, turn[3])
             if self._carried is not None:
-                self._note_upset(turn[3])
+                self._note_upset(rank)
 
-    def _note_upset(self, job: int) -> None:
+    def _note_upset(self, rank: Rank) -> None:
         """A job starts, or holds the reservation now: before who did, or it is himself."""
-        before, held = self._agenda.book.reservations, self._agenda.book.held
-        if before and not held <= self._refused:
-            self._is_upset |= self._carried is not None or before[0].job == job
+        before, agenda = self._agenda.book.reservations, self._agenda
+        if before and (self._carried is not None or before[0].job == rank.job):
+            self._upset_by = rank if not agenda.book.held <= self._refused else None
 
     # -- the reservation -------------------------------------------------------------------------------------------
 
@@ -220,9 +224,9 @@ class EasySlice:
     def _shadow_of(self, holder: Reservation) -> Shadow:
         shadow = self._shadow
         if shadow is None:
-            ends = self._agenda.book.ends_of(self._cluster).entries
+            ends: Iterable[ExpectedEnd] = self._agenda.book.ends_of(self._cluster)
             if self._ends:
-                ends = sorted([*ends, *self._ends])
+                ends = heapq.merge(ends, sorted(self._ends))
             shadow = self._shadow = Shadow(self._now, self._slots_open, holder.key.request.slots_min, ends)
             holder.start_at = shadow.at
         return shadow

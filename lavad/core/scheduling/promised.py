@@ -291,7 +291,7 @@ class Finder:
         """Who ends when: all, or those that hold something of relevant hosts or of the site's resources."""
         attempts, rows, soonest = self._cluster.attempts, self._cluster.table.rows, self._now + SOON_S
         self._scanned = 0
-        for at, _, key in self._ends(self._cluster).entries:
+        for at, _, key in self._ends(self._cluster):
             if at == NEVER:
                 return
             self._scanned += 1

@@ -53,6 +53,7 @@ class Book:
         self.promises = Promises()  # what the reservations come to, where they say which hosts
         self._keys: set[BucketKey] = set()
         self._touched: set[Key] | None = None  # None: nothing was ever asked, so nothing is kept
+        self._pages: list[int] = []  # of attempts that were there then, and have not been looked at
 
     def note(self, touched: Iterable[Key]) -> None:
         """Attempts that took or gave back slots."""
@@ -75,17 +76,20 @@ class Book:
 
     def ends_of(self, cluster: Cluster) -> ExpectedEnds:
         """The expected ends as they are now."""
-        touched, self._touched = self._to_enter(cluster), set()
+        touched = self._to_enter(cluster)
+        while self._pages:
+            self._take_page(cluster, touched)
         if touched:
+            self._touched = set()
             self._enter(cluster, touched)
         return self.ends
 
     def foreseen(self, cluster: Cluster) -> Iterator[ExpectedEnd] | None:
         """The same for those who only ask: nothing is entered. None: it would take too long."""
-        touched = cluster.touched | (self._touched if self._touched is not None else set(cluster.attempts))
-        if len(touched) > _FORESEEN_MAX:
+        if self.is_far_behind(cluster, _FORESEEN_MAX * _WORK_OF_ENTERING):
             return None
-        known = (end for end in self.ends.entries if end.key not in touched)
+        touched = cluster.touched | self._to_enter(cluster)
+        known = (end for end in self.ends if end.key not in touched)
         return heapq.merge(known, sorted([end for key in touched if (end := _expectation(cluster, key)) is not None]))
 
     def enter_some(self, cluster: Cluster, steps: int) -> bool:
@@ -100,12 +104,19 @@ class Book:
 
     def is_far_behind(self, cluster: Cluster, steps: int) -> bool:
         """Are there more ends to enter than a slice of so many steps should?"""
-        return len(self._to_enter(cluster)) > _portion(steps)
+        touched = self._to_enter(cluster)
+        while self._pages and len(touched) <= _portion(steps):
+            self._take_page(cluster, touched)
+        return len(touched) > _portion(steps)
 
     def _to_enter(self, cluster: Cluster) -> set[Key]:
+        """As far as it has been looked for: what lies in ``_pages`` is to be entered, too."""
         if self._touched is None:
-            self._touched = set(cluster.attempts)
+            self._touched, self._pages = set(), cluster.attempts.numbers()
         return self._touched
+
+    def _take_page(self, cluster: Cluster, touched: set[Key]) -> None:
+        touched.update(cluster.attempts.page(self._pages.pop()))
 
     def _enter(self, cluster: Cluster, keys: Iterable[Key]) -> None:
         self.ends.update({key: _expectation(cluster, key) for key in keys})
