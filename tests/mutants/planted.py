@@ -344,4 +344,30 @@ MUTANTS = (
         "                pass\n",
         "properties",
     ),
+    Mutant(
+        "what two reservations have together is not looked at",
+        f"{CORE}/decide/reservations.py",
+        "        return max(0, slots - max(taken, default=0))\n",
+        "        return max(0, slots - min(taken, default=0))\n",
+        "history",
+    ),
+    Mutant(
+        "jobs of a reservation have more than it sets apart",
+        f"{CORE}/scheduling/reserved.py",
+        " - self._reserved.own(self._cluster, name, self._now)\n",
+        "\n",
+        "history",
+    ),
+    Mutant(
+        "who is held back is not asked again when a reservation has changed",
+        f"{CORE}/scheduling/cycle.py",
+        "            if gate.is_upset and",
+        "            if False and",
+    ),
+    Mutant(
+        "a bucket whose first job is gone goes on standing where that stood",
+        f"{CORE}/indexes/pending.py",
+        "            if len(bucket) > 1 and bucket.head() == entry:",
+        "            if False:",
+    ),
 )
