@@ -24,6 +24,7 @@ from lavad.core.scheduling.reclaim import Tenants
 from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.takeover import Takers
+from lavad.core.scheduling.turns import Turns
 from lavad.core.windows import next_change
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class Agenda:
 
     def __init__(self) -> None:
         self.due: set[BucketKey] = set()
-        self._unlisted: list[BucketKey] = []  # due ones that do not stand in their lanes yet, the newest first
+        self._unlisted: list[BucketKey] = []  # after a new beginning: still to be added, the newest first
+        self._unnoted: set[BucketKey] = set()  # due ones without a place in their lane: on the short way nobody asks
         self.plain = Lane(0)
         self.lanes: dict[tuple[Account, int], Lane] = {}
         self.contests: dict[tuple[Tree, int], Contest] = {}  # of the slice under way
@@ -63,7 +65,7 @@ class Agenda:
         self.tenants: Tenants | None = None  # of this slice, where there are capacity pools
         self.growers = Growers()
         self.is_under_way = False
-        self.suits_easy: bool | None = None  # do the rules allow the short way of ``easy``? None: not asked yet
+        self.easy_ranks: dict[str, int] | None = None  # by queue, if the rules allow the short way of ``easy``; else {}
         self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones whose jobs are still to get reservations
         self.headroom: Headroom | None = None
         self.withheld: Withheld | None = None  # of this slice, where there are advance reservations
@@ -79,7 +81,7 @@ class Agenda:
         if cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version:
             self.look_at_everything(cluster, now)
             cluster.pending.fresh = set()
-        self.withheld = Withheld(cluster, now) if cluster.reserved else None
+        self.withheld = Withheld(cluster, now) if cluster.reserved.by_name else None
         self.contests = {}
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
@@ -97,7 +99,8 @@ class Agenda:
             self.growers.gather(cluster, bool(changed or cluster.touched), now)
         for key in self.takers.gather(cluster, changed, cluster.touched, now):
             self._add(cluster, key)
-        self._gather_moved(cluster)
+        if cluster.table.moved:
+            self._gather_moved(cluster)
         while self.delays and self.delays[0][0] <= now:
             self._add(cluster, heapq.heappop(self.delays)[1])
         self._gather_promised(cluster, changed, now)
@@ -105,10 +108,8 @@ class Agenda:
     def _gather_moved(self, cluster: Cluster) -> None:
         """Buckets that wait for a load, or for a resource of the site, are looked at when that has changed."""
         moved, cluster.table.moved = cluster.table.moved, set()
-        if moved:
-            for key in self.blocked.watching(moved):
-                self._add(cluster, key)
-        cluster.table.watched = self.blocked.watched
+        for key in self.blocked.watching(moved):
+            self._add(cluster, key)
 
     def _gather_limited(self, cluster: Cluster, now: float) -> None:
         """The first buckets that wait for a limit that has fallen; where limits have come or gone by the clock, all."""
@@ -286,13 +287,24 @@ class Agenda:
         """The bucket is to be looked at, unless its queue starts nothing."""
         self.blocked.discard(key)
         self.book.held.discard(key)
+        if self.reached:
+            self.reached.pop(key, None)
+        if self.easy_ranks:  # then nobody waits for a limit, and ranks may never be asked for
+            self.due.add(key)
+            self._unnoted.add(key)
+            return
         self.limited.discard(key)
-        self.reached.pop(key, None)
+        self._enter(cluster, key)
+
+    def _enter(self, cluster: Cluster, key: BucketKey) -> None:
+        """The bucket is due, and stands in its lane."""
         bucket = cluster.pending.buckets.get(key)
         rank = self.ranking.of(key, bucket.head()) if bucket is not None else None
         if rank is not None:
             self.due.add(key)
             self._note(rank, key)
+        else:
+            self.due.discard(key)
 
     def _note(self, rank: Rank, key: BucketKey) -> None:
         """The due bucket stands in its lane with this rank."""
@@ -319,23 +331,43 @@ class Agenda:
         self.hopeless.clear()
         self.takers.look_at_everything(cluster)
         self.is_under_way, self.reached = False, {}
-        self.suits_easy = None
+        self.easy_ranks = None
         self.ranking = Ranking(cluster, now)
         self._reordered = {queue.name for queue in cluster.policy.queues if self.ranking.is_reordered(queue)}
-        self._unlisted = list(reversed(cluster.pending.buckets))
+        self._unlisted, self._unnoted = list(reversed(cluster.pending.buckets)), set()
+        cluster.table.watched = self.blocked.watched
 
     def list_some(self, cluster: Cluster, steps: int) -> bool:
-        """Enter due buckets in their lanes after ``look_at_everything``; True when some are left for the next slice.
+        """Enter due buckets in their lanes; True when some are left for the next slice.
 
         Nothing may start before all are there: who goes first is not known before.
         """
         for _ in range(max(1, steps // _WORK_OF_LISTING)):
-            if not self._unlisted:
+            if self._unlisted:
+                key = self._unlisted.pop()
+                if key not in self.due:
+                    self._add(cluster, key)
+            elif self._unnoted:
+                self._enter(cluster, self._unnoted.pop())
+            else:
                 return False
+        return bool(self._unlisted or self._unnoted)
+
+    def due_at_once(self, cluster: Cluster, most: int) -> set[BucketKey] | None:
+        """All due buckets, whether they stand in their lanes or not; None when they are more than that."""
+        if len(self._unlisted) + len(self.due) > most:
+            return None
+        while self._unlisted:
             key = self._unlisted.pop()
             if key not in self.due:
                 self._add(cluster, key)
-        return bool(self._unlisted)
+        return self.due
+
+    def clear_lanes(self) -> None:
+        """Nobody who is due stands in a lane any more."""
+        if self.plain.order:
+            self.plain.order = Turns()
+        self._unnoted = set(self.due)
 
     def due_bucket(self, cluster: Cluster, turn: Turn) -> Bucket | None:
         """The bucket that was taken off the heap; None when it has no turn now: then it is noted anew if it is due."""
@@ -367,14 +399,14 @@ class Agenda:
 
     def has_work(self, cluster: Cluster, now: float) -> bool:
         """Is there anything a pass would look at?"""
-        has_room = bool(cluster.table.changed or self.grown)
+        has_room = cluster.table.changed or self.grown
         return bool(
-            self.due
+            cluster.pending.fresh
+            or self.due
+            or (has_room and (self.book.held or len(self.blocked)))
             or self._unlisted
             or cluster.policy is not self.policy
             or cluster.reserved.version != self._reserved_version
-            or cluster.pending.fresh
-            or (has_room and (len(self.blocked) or self.book.held))
             or (cluster.table.lost and self.book.held)
             or cluster.table.moved
             or (self.delays and self.delays[0][0] <= now)

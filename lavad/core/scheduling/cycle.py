@@ -355,17 +355,18 @@ class _Slice:
 def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan:
     """Say which jobs to start, as far as ``steps`` hosts looked at. The plan must be applied before the next slice."""
     agenda.gather(cluster, now)
+    turns = easy.turns_of(cluster, agenda)
+    if turns:
+        return easy.EasySlice(cluster, agenda, steps, now).run(turns)
+    if turns is not None:
+        agenda.clear_lanes()
+        agenda.end_slice(is_complete=True)
+        return _NOTHING
     if agenda.list_some(cluster, steps):
         return Plan((), False, steps)
     ahead = agenda.takers.ahead(cluster, now)
     if ahead is not None:
         return ahead
-    turns = easy.turns_of(cluster, agenda)
-    if turns:
-        return easy.EasySlice(cluster, agenda, steps, now).run(turns)
-    if turns is not None:
-        agenda.end_slice(is_complete=True)
-        return _NOTHING
     if agenda.book.enter_some(cluster, steps):
         return Plan((), False, steps)
     woken = agenda.blocked.woken_by(cluster.table, agenda.grown, agenda.vain, bool(agenda.lanes))

@@ -29,7 +29,6 @@ from lavad.core.scheduling.reservation import Reservation
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.shadow import Shadow
 from lavad.core.scheduling.straight import WORK_OF_A_START
-from lavad.core.scheduling.turns import Turns
 from lavad.core.scheduling.walk import Cursor, blocked_in_order
 
 if TYPE_CHECKING:
@@ -42,11 +41,15 @@ _NO_QUEUE: frozenset[str] = frozenset()
 _new = tuple.__new__
 
 
-def suits(cluster: Cluster) -> bool:
-    """Do the rules leave nothing to ask but whether there is room, and whether it was promised to one job before?"""
+def ranks_of(cluster: Cluster) -> dict[str, int]:
+    """The queue's part of ranks in each queue that starts jobs, if the rules leave nothing to ask but whether there is
+    room, and whether it was promised to one job before; else nothing."""
     queues = cluster.policy.queues
-    has_more = cluster.limits or cluster.shares or cluster.pools or cluster.rights.takers
-    return not has_more and all(map(_is_simple, queues)) and sum(queue.backfill_depth for queue in queues) <= 1
+    if cluster.limits or cluster.shares or cluster.pools or cluster.rights.takers:
+        return {}
+    if not all(map(_is_simple, queues)) or sum(queue.backfill_depth for queue in queues) > 1:
+        return {}
+    return {queue.name: -queue.priority for queue in queues if queue.active}
 
 
 def _is_simple(queue: Queue) -> bool:
@@ -57,33 +60,32 @@ def turns_of(cluster: Cluster, agenda: Agenda) -> list[_Turn] | None:
     """The first job of each bucket that is to be looked at, as a heap; None where the long way has to be gone."""
     if not _may_be_short(cluster, agenda):
         return None
-    due, blocked = agenda.due, agenda.blocked
+    due, blocked = agenda.due_at_once(cluster, _FEW), agenda.blocked
     woken = blocked.fitting(cluster.table.slots_open) if agenda.grown else []
-    if len(due) + len(woken) > _FEW:
+    if due is None or len(due) + len(woken) > _FEW:
         return None
-    buckets, steady = cluster.pending.buckets, agenda.ranking.steady_queue
+    buckets, ranks = cluster.pending.buckets, agenda.easy_ranks or {}
     turns: list[_Turn] = []
     for key in (*due, *woken):
-        bucket = buckets.get(key)
-        if bucket is None:
+        bucket, queue = buckets.get(key), ranks.get(key.queue)
+        if bucket is None or queue is None:
             due.discard(key)
             blocked.discard(key)
-            continue
-        queue = steady(key)
-        if queue is None or bucket.arrays or not key.is_plain:
+        elif bucket.arrays or not key.is_plain:
             return None
-        turns.append((queue, *bucket.head(), key, 0))
+        else:
+            turns.append((queue, *bucket.head(), key, 0))
     heapq.heapify(turns)
     return turns
 
 
 def _may_be_short(cluster: Cluster, agenda: Agenda) -> bool:
     """Is there nobody now who has to be asked, or who waits for more than slots?"""
-    if agenda.suits_easy is None:
-        agenda.suits_easy = suits(cluster)
-    if not agenda.suits_easy or agenda.reached or agenda.blocked.others:
+    if agenda.easy_ranks is None:
+        agenda.easy_ranks = ranks_of(cluster)
+    if not agenda.easy_ranks or agenda.reached or agenda.blocked.others:
         return False
-    if cluster.reserved or cluster.resizable or cluster.lenders or cluster.claims:
+    if cluster.reserved.by_name or cluster.resizable or cluster.lenders or cluster.claims:
         return False
     if cluster.table.shut and has_shut_holders(cluster.table):  # what they hold is not for whoever has the reservation
         return False
@@ -112,17 +114,17 @@ class EasySlice:
 
     def run(self, turns: list[_Turn]) -> Plan:
         """Until so many hosts were looked at, or everybody has had a turn."""
-        agenda, blocked, room = self._agenda, self._agenda.blocked, self._room
+        agenda, due, room = self._agenda, self._agenda.due, self._room
         while turns and room.work < self._steps and self._upset_by is None:
             turn = heapq.heappop(turns)
             key = turn[4]
-            if key in blocked:
+            if key not in due:  # it was blocked, and there is more room now
                 if key.request.slots_min > self._slots_open:
                     continue  # others have taken what it was woken for
-                blocked.discard(key)
-                agenda.due.add(key)
+                agenda.blocked.discard(key)
+                due.add(key)
             self._serve(turn, turns)
-        agenda.plain.order = Turns(turn[:5] for turn in turns if turn[4] in agenda.due)
+        agenda.clear_lanes()
         self._write_down()
         if self._upset_by is not None:
             agenda.call_held_behind(self._cluster, self._upset_by, self._refused)
