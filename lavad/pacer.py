@@ -16,7 +16,7 @@ from lavad.engine import Engine
 log = logging.getLogger(__name__)
 
 DEBOUNCE_S = 0.002  # under load a pass waits this long after the last one, so that what ends meanwhile shares it
-SLICE_S = 0.004  # a slice should take about so long: what a reply may have to wait for
+SLICE_S = 0.006  # a slice should take about so long: what a reply may have to wait for
 STEPS_MIN, STEPS_FIRST, STEPS_MAX = 64, 512, 16_384
 _LEARNING = 0.25  # weight of the newest slice, where steps were cheaper than before; a dear one counts at once
 

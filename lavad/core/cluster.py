@@ -81,6 +81,8 @@ class Cluster:
         self.calendar = Calendar()
         self._interned: dict[Shared, Shared] = {}
         self._requests: dict[Request, Request] = {}
+        # Of jobs submitted like these: the rules then, who asked, and for what besides; what was admitted.
+        self.admissions: dict[Shared, tuple[Policy, object, object, Shared]] = {}
         self._applied = 0  # events, and changes of the rules
 
     # -- change ------------------------------------------------------------------------------------------------

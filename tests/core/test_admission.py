@@ -164,3 +164,14 @@ def test_limits_and_defaults() -> None:
     assert refusal(story, greedy) == "MEMLIMIT: Cannot exceed queue's hard limit(s)"
     assert refusal(story, job, limits=(("core", 2 << 20),)) == "CORELIMIT: Cannot exceed queue's hard limit(s)"
     assert shared_of(a_story(Queue("q", run_limit_s=900)), a_job(queue="q")).run_limit_s == 900
+
+
+def test_what_was_admitted_before_is_asked_again_under_other_rules_and_for_others() -> None:
+    """The same job again: of its user, of one whom the queue does not take, and after the queue has been closed."""
+    story = a_story(Queue("q", users=Names(False, frozenset({"ann"}))))
+    job = a_job(queue="q")
+    assert shared_of(story, job) is shared_of(story, job)
+    assert refusal(story, job, BOB) == "q: User cannot use the queue"
+    assert refusal(story, job, queues=("r",)) == "r: No such queue"
+    story.do(c.RuleQueue("q", c.QueueAction.CLOSE, ROOT))
+    assert refusal(story, job) == "q: Queue has been closed"

@@ -19,6 +19,7 @@ from lavad.core.requirements import named
 from lavad.core.reservations import Kind
 
 HARD_LIMIT = "Cannot exceed queue's hard limit(s)"
+_ADMISSIONS_KEPT = 10_000
 
 
 def admitted(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Shared:
@@ -27,6 +28,23 @@ def admitted(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Sha
     Raises:
         Refused: no queue takes it; what the first one said.
     """
+    known = cluster.admissions.get(new.shared)
+    if known is not None and _is_like(known, (cluster.policy, caller, asked)):
+        return known[3]
+    shared = _in_first_queue(cluster, new, caller, asked)
+    if not (asked.queues or new.shared.request.hosts):  # then nothing but the rules has a say
+        if len(cluster.admissions) >= _ADMISSIONS_KEPT:
+            cluster.admissions.clear()
+        cluster.admissions[new.shared] = cluster.policy, caller, asked, shared
+    return shared
+
+
+def _is_like(known: tuple[object, ...], now: tuple[object, ...]) -> bool:
+    """Are the rules the same, and the rest equal? Most often all of it is."""
+    return known[0] is now[0] and known[1:3] == now[1:]
+
+
+def _in_first_queue(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Shared:
     names = asked.queues or (new.shared.queue,)
     first: Refused | None = None
     for name in names:

@@ -139,21 +139,22 @@ class Agenda:
 
     def _gather_promised(self, cluster: Cluster, changed: set[int], now: float) -> None:
         """Buckets held back for others are looked at when room appears, or when what was promised may have changed."""
-        has_room = bool(changed)
+        book, has_room = self.book, bool(changed)
         touched, cluster.touched = cluster.touched, set()
         lost, cluster.table.lost = cluster.table.lost, set()
-        is_other = self.book.promises.look_again(cluster, changed, lost, touched, self.book.ends, now) or bool(lost)
-        is_other = is_other or self.book.are_moved(cluster, touched)
+        is_other = book.promises.look_again(cluster, changed, lost, touched, book.ends, now) or bool(lost)
+        is_other = is_other or book.are_moved(cluster, touched)
         left, cluster.pending.left = cluster.pending.left, set()
-        self.book.note(touched)
-        is_less = self.book.drop_departed(cluster, left)
-        if self.headroom is not None and self.book.reservations:
+        book.note(touched)
+        is_less = book.drop_departed(cluster, left)
+        if self.headroom is not None and book.reservations:
             is_less = self._drop_limited(cluster, self.headroom) or is_less
-        is_later = not self.is_under_way and self.book.has_overdue(cluster, now)
-        if is_less or is_later or is_other:
-            self.call_held(cluster)
-        elif has_room:
-            self.call_held(cluster, by_slots=True)
+        if book.held:
+            is_later = not self.is_under_way and book.has_overdue(cluster, now)
+            if is_less or is_later or is_other:
+                self.call_held(cluster)
+            elif has_room:
+                self.call_held(cluster, by_slots=True)
         if is_less:
             for queue in self.barred:
                 self.call_next(cluster, queue)
