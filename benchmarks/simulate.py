@@ -26,7 +26,7 @@ VENV = Path(".cache/accasim")
 PACKAGE = "accasim==1.1.3"
 TRACE_VARIABLE = "LAVA_BENCHMARK_TRACE"
 LINES = 10_000
-ROUNDS = 3
+ROUNDS = 5
 LIMIT_S = 300
 DRIVER = """
 import collections, collections.abc, json, os, sys

@@ -41,7 +41,9 @@ def _errors(place: Path, originals: dict[Path, Path]) -> Iterator[str]:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise CommandError(f"The files could not be read within {_PATIENCE_S:g} seconds.") from None
-    for line in done.stderr.splitlines()[:-1] if done.returncode else ():
-        if not line.endswith(_WARNING):
-            copy, colon, rest = line.partition(":")
-            yield f"{originals.get(Path(copy), copy)}{colon}{rest}"
+    if not done.returncode:
+        return
+    lines = done.stderr.splitlines()
+    for line in [line for line in lines[:-1] if not line.endswith(_WARNING)] or lines[-1:]:
+        copy, colon, rest = line.partition(":")
+        yield f"{originals.get(Path(copy), copy)}{colon}{rest}"

@@ -187,7 +187,7 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     record = cluster.jobs[key.job]
     job = element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
     if job.array is None:
-        if not cluster.pending.remove_head(job.shared, job.id):
+        if not cluster.pending.remove_head(job.shared, job.id, is_planned=False):
             cluster.pending.remove(job.shared, entry(cluster, job))
         if job.terms is not None:
             terms.force(cluster, job, 0)

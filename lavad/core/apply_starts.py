@@ -38,7 +38,7 @@ def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> Non
             job = _element(cluster, record, event)
         else:
             job = record
-            if not pending.remove_head(shared, job.id):
+            if not pending.remove_head(shared, job.id, is_planned=True):
                 pending.remove(shared, entry(cluster, job))
             if job.terms is not None:
                 terms.force(cluster, job, 0)

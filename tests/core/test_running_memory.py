@@ -8,7 +8,7 @@ from lavad.core.model import JobState, Key, RoleAsked
 from lavad.core.policy import ALL, Limit, Policy, Pool, Queue
 from lavad.core.reasons import Refused
 from lavad.simulator.rebirth import reborn
-from tests.builders import ANN, Story, a_cluster, a_host, a_job
+from tests.builders import ANN, ROOT, Story, a_cluster, a_host, a_job
 
 
 def ask(story: Story, job: int, requirement: str, slots: int = 2) -> None:
@@ -106,3 +106,13 @@ def test_it_keeps_the_new_amount_when_it_runs_again(story: Story) -> None:
     ask(story, key.job, "span[ptile=1] rusage[mem=700]")
     assert story.job(key.job).shared.request.roles[0].memory_mib == 700
     assert story.job(key.job).shared.requirement == "rusage[mem=700] span[ptile=1]"
+
+
+def test_memory_can_be_given_back_where_more_is_kept_than_there_is() -> None:
+    """brun has put another job onto the same host."""
+    story = a_cluster(a_host("n1", 4, memory_mib=1000), policy=Policy(queues=(Queue("normal"),)))
+    key = story.run(a_job(memory_mib=800))
+    forced = story.submit(a_job(memory_mib=600))
+    story.do(c.ForceJob(story.target(forced), ROOT, (("n1", 0),)))
+    ask(story, key.job, "rusage[mem=700]", 1)
+    assert story.cluster.table.memory_free_mib[0] == -300

@@ -8,7 +8,7 @@ from lavad.core.model import JobState, Key
 from lavad.core.policy import Policy, Queue
 from lavad.core.scheduling import easy
 from lavad.core.scheduling.profile import PoolProfile
-from tests.builders import ROOT, Story, a_cluster, a_host, a_job
+from tests.builders import BOB, ROOT, Story, a_cluster, a_host, a_job
 
 RULES = Policy(queues=(Queue("normal", 30, backfill_depth=1), Queue("urgent", 50), Queue("other", 20)))
 
@@ -50,6 +50,7 @@ def test_more_time_for_what_runs_moves_it_too(story: Story) -> None:
     story.submit(a_job(4, run_limit_s=600))
     job = held_back(story, 900)
     story.do(c.ModifyJob(c.Target(1), a_job(3, run_limit_s=1200), ROOT, "", frozenset({"run_limit_s"})))
+    assert story.agenda.has_work(story.cluster, story.now), "else nobody would begin a pass"
     story.plan()
     assert story.state(job) is JobState.STAGING
 
@@ -200,3 +201,35 @@ def test_a_short_job_of_any_queue_goes_before_a_long_one_that_is_held_back(story
     short = story.submit(a_job(run_limit_s=300, queue="other"))
     story.plan()
     assert (story.state(short), story.state(long)) == (JobState.STAGING, JobState.PEND)
+
+
+@pytest.mark.parametrize("with_array", [False, True])
+def test_whoever_is_asked_again_in_a_pass_has_his_turn_in_it(with_array: bool) -> None:
+    """An array makes the pass go the long way: who was held back before goes first all the same."""
+    story = a_cluster(a_host("n1", 20), policy=Policy(queues=(RULES.queues[0], Queue("urgent", 50))))
+    story.run(a_job(10, run_limit_s=100))
+    story.submit(a_job(18, run_limit_s=50))
+    held = story.submit(a_job(3, run_limit_s=150))
+    story.plan()
+    assert story.state(held) is JobState.PEND
+    story.submit(a_job(3, queue="urgent", run_limit_s=200))
+    story.submit(a_job(7, run_limit_s=50, array="1-1" if with_array else ""))
+    story.plan()
+    assert story.state(held) is JobState.STAGING
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("memory_mib", [0, 10])
+def test_a_bucket_whose_first_job_was_forced_to_run_stands_where_its_next_one_does(depth: int, memory_mib: int) -> None:
+    """brun of the first of two: another user's job that was submitted between them goes before the second."""
+    story = a_cluster(a_host("n1", 4), a_host("n2", 4), policy=Policy((Queue("normal", 30, backfill_depth=depth),)))
+    _, second = story.run(a_job(4, hosts=("n1",))), story.run(a_job(4, hosts=("n2",)))
+    one_host = {"memory_mib": memory_mib, "one_host": True} if memory_mib else {}
+    first = story.submit(a_job(4, **one_host))
+    others, last = story.submit(a_job(4, caller=BOB, **one_host)), story.submit(a_job(4, **one_host))
+    story.plan()
+    story.do(c.ForceJob(story.target(first), ROOT, (("n1", 0),)))
+    story.plan()
+    story.finished("n2", second)
+    story.plan()
+    assert (story.state(others), story.state(last)) == (JobState.STAGING, JobState.PEND)

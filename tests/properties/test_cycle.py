@@ -38,6 +38,7 @@ CALLERS = (ANN, BOB, c.Caller("cel", 1002), c.Caller("dan", 1003))
 def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
     """All that one pass decided, slice by slice, each applied; a fresh plan holds when it is verified, too."""
     starts: list[Any] = []
+    has_work = agenda.has_work(story.cluster, story.now)
     for _ in range(SLICES_MAX):
         plan = slice_pass(story.cluster, agenda, steps, story.now)
         starts += plan.starts
@@ -51,6 +52,7 @@ def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
         assert applied.events[: len(verified.events)] == verified.events
         assert applied.reply == 0
         if plan.is_complete:
+            assert has_work or not starts, "nobody would have begun this pass"
             return starts
     raise AssertionError(f"no end after {SLICES_MAX} slices")
 

@@ -51,7 +51,7 @@ def _check_room(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
         raise Refused("Operation is in progress")
     for share in attempt.allocation:
         free = int(cluster.table.memory_free_mib[cluster.table.rows[share.host]])
-        if share.host in attempt.unreleased and more_mib > free:
+        if share.host in attempt.unreleased and more_mib > max(0, free):
             raise Refused(f"{share.host}: {free} MB of memory are not reserved; the job would need {more_mib} MB more")
 
 

@@ -363,6 +363,7 @@ class HostTable:
 
     def ease(self, row: int, name: str, amount: int) -> None:
         """So many thousandths of what is booked may be had by others from now on; below nothing: no longer."""
+        self.untold += 1
         if name == "mem":
             self.memory_free_mib[row] += amount // PARTS
         else:

@@ -266,8 +266,11 @@ class PendingIndex:
             bucket.remove(entry)
             self._note_removed(bucket)
 
-    def remove_head(self, shared: Shared, job: int) -> bool:
-        """A job may no longer start; False, and nothing is done, if it does not stand first where it waits."""
+    def remove_head(self, shared: Shared, job: int, is_planned: bool) -> bool:
+        """A job may no longer start; False, and nothing is done, if it does not stand first where it waits.
+
+        ``is_planned``: the scheduler knows, and has looked at the next one.
+        """
         newest = self._newest.get(shared)
         bucket = self.buckets.get(newest) if newest is not None else None
         if bucket is None:
@@ -279,6 +282,8 @@ class PendingIndex:
         self.left.add(bucket.key)
         if not left:
             self._drop(bucket.key)
+        elif not is_planned:
+            self.fresh.add(bucket.key)
         return True
 
     def _note_removed(self, bucket: Bucket) -> None:

@@ -179,6 +179,11 @@ class Agenda:
             self._add(cluster, key)
         return bool(found)
 
+    def note_due(self, cluster: Cluster) -> None:
+        """Whoever is due stands in a lane: a slice on the long way is under way."""
+        while self._unnoted:
+            self._enter(cluster, self._unnoted.pop())
+
     def _drop_limited(self, cluster: Cluster, headroom: Headroom) -> bool:
         """Take away reservations of jobs that a limit forbids to start by now; True when there were any."""
         kept = []
@@ -416,6 +421,8 @@ class Agenda:
             or self.growers.has_work(cluster, now)
             or (cluster.limits.fallen and self.limited)
             or (cluster.limits.windows and self._windows_change_at <= now)
+            or self.book.are_moved(cluster, cluster.touched)
+            or (self.book.held and self.book.has_overdue(cluster, now))
         )
 
     @property

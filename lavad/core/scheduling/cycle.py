@@ -260,6 +260,7 @@ class _Slice:
             room.work += WORK_OF_A_START
             allocation = gate.place(cursor) if self.tenants is None else self._place_in_pool(self.tenants, cursor)
             if gate.is_upset and self.agenda.call_held_behind(self.cluster, cursor.rank, self.refused):
+                self.agenda.note_due(self.cluster)
                 limit = self._next_rank()
             if gate.is_paused:
                 self.left = (*cursor.rank, key)

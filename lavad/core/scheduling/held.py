@@ -1,12 +1,13 @@
 """For whose reservation a job waits that there is room for: whom it would delay, from when on, and how short it may be.
 
 Worked out when somebody asks, from the reservations that the scheduler has written down and from what runs at this
-moment; nothing is found, entered or remembered by asking. Where the scheduler has not yet found out where something is
-promised, nobody else is told so either.
+moment; nothing is decided by asking. Where the scheduler has not yet found out where something is promised, nobody else
+is told so either; nor is what cannot be seen from the next ``_ENDS_MAX`` ends.
 """
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import islice
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,7 @@ from lavad.core.scheduling.room import Room
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_ENDS_MAX = 4096  # of what runs, looked at for one answer
 TYPING_S = 30  # what somebody may need to give the job another run limit
 
 
@@ -92,7 +94,8 @@ class _Asking:
         if ends is None or (self._is_by_host and len(self._before) <= PROMISES_MAX):
             return None
         cluster, wanted, until = self._cluster, self._request.slots_min, self._until(self._shared.run_limit_s)
-        profile = PoolProfile(self._now, cluster.table.slots_open, come_back(ends, self._now))
+        soon = islice(ends, _ENDS_MAX)
+        profile = PoolProfile(self._now, cluster.table.slots_open, come_back(soon, self._now))
         for begin, end, slots in Withheld(cluster, self._now).spans() if cluster.reserved else ():
             profile.take(begin, end - begin, slots)
         holder: HeldBack | None = None
