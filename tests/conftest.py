@@ -6,6 +6,7 @@ is left out silently, because the last lines of a run list every reason with the
 
 import os
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +23,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("lava")
+
+# A shell ignores SIGINT for what it starts in the background, and what is ignored is inherited: commands that tests
+# interrupt would never hear of it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 POSTGRES_HOMES = "/usr/lib/postgresql"
 
