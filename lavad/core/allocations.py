@@ -42,11 +42,6 @@ def is_whole(share: HostShare) -> bool:
     return bool(share.memory_mib or share.gpus or share.resources or share.cpus)
 
 
-def are_slots(shares: Allocation) -> bool:
-    """Are these nothing but slots?"""
-    return not any([memory or gpus or resources or cpus for _, _, memory, gpus, _, resources, _, cpus, _ in shares])
-
-
 def plus(one: HostShare, more: HostShare) -> HostShare:
     """Two shares of one host as one; only one of them has more than slots."""
     whole, rest = (more, one) if is_whole(more) else (one, more)

@@ -34,10 +34,14 @@ def test_a_job_that_was_killed_meanwhile_does_not_start() -> None:
 
 
 def test_what_no_event_tells_is_a_change_as_well() -> None:
-    """A host whose load says that it takes nothing now, or whose elim says that there is less."""
-    story = Story(a_host("n1", JOBS))
-    changes = (lambda: story.cluster.table.set_usable(0, False), lambda: story.cluster.table.set_external(0, {}))
-    for change in changes:
+    """A host whose load says that it takes nothing now, whose elim says that there is less, or where a job that had let
+    memory go has it again."""
+    table = (story := Story(a_host("n1", JOBS))).cluster.table
+    for change in (
+        lambda: table.set_usable(0, False),
+        lambda: table.set_external(0, {}),
+        lambda: table.ease(0, "mem", -1000),
+    ):
         before = story.cluster.version
         change()
         assert story.cluster.version != before

@@ -85,8 +85,11 @@ def test_every_lawful_host_name_works_as_a_server(host: str) -> None:
     assert asyncio.run(story()) == repr(MASTER)
 
 
-def refused(server: Identity, client: Identity, server_name: str) -> grpc.aio.AioRpcError:
-    """The error of a call that TLS must not let through."""
+NOT_LET_THROUGH = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+def refused(server: Identity, client: Identity, server_name: str) -> grpc.StatusCode:
+    """How a call ends that TLS must not let through."""
 
     async def story() -> None:
         async with a_server(tls.server_credentials(server)) as address:
@@ -94,23 +97,27 @@ def refused(server: Identity, client: Identity, server_name: str) -> grpc.aio.Ai
 
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         asyncio.run(story())
-    assert caught.value.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-    return caught.value
+    return caught.value.code()
 
 
 def test_an_agents_certificate_cannot_pose_as_the_master() -> None:
     """A client that dials the master refuses a server that is an agent."""
     authority = make_authority("test")
     agent = an_identity(authority, Role(Kind.AGENT, "n1"))
-    refused(agent, an_identity(authority, Role(Kind.AGENT, "n2")), tls.MASTER_NAME)
+    assert refused(agent, an_identity(authority, Role(Kind.AGENT, "n2")), tls.MASTER_NAME) in NOT_LET_THROUGH
 
 
 def test_one_agent_cannot_pose_as_another() -> None:
     """A client that dials host n2 refuses n1, and also a host whose name only ends like it."""
     authority = make_authority("test")
     client = an_identity(authority, MASTER)
-    refused(an_identity(authority, Role(Kind.AGENT, "n1")), client, tls.agent_server_name("n2"))
-    refused(an_identity(authority, Role(Kind.AGENT, "x.n2")), client, tls.agent_server_name("n2"))
+    assert (
+        refused(an_identity(authority, Role(Kind.AGENT, "n1")), client, tls.agent_server_name("n2")) in NOT_LET_THROUGH
+    )
+    assert (
+        refused(an_identity(authority, Role(Kind.AGENT, "x.n2")), client, tls.agent_server_name("n2"))
+        in NOT_LET_THROUGH
+    )
 
 
 def test_another_authority_is_refused_on_both_sides() -> None:
@@ -119,8 +126,11 @@ def test_another_authority_is_refused_on_both_sides() -> None:
     master = an_identity(here, MASTER)
     stranger = an_identity(elsewhere, Role(Kind.AGENT, "n1"))
     posing = Identity(stranger.key_pem, stranger.certificate_pem, here.certificate_pem)
-    refused(master, posing, tls.MASTER_NAME)
-    refused(an_identity(elsewhere, MASTER), an_identity(here, Role(Kind.AGENT, "n1")), tls.MASTER_NAME)
+    assert refused(master, posing, tls.MASTER_NAME) in NOT_LET_THROUGH
+    assert (
+        refused(an_identity(elsewhere, MASTER), an_identity(here, Role(Kind.AGENT, "n1")), tls.MASTER_NAME)
+        in NOT_LET_THROUGH
+    )
 
 
 def test_a_client_without_certificate_is_refused() -> None:
@@ -142,7 +152,7 @@ def test_an_expired_certificate_is_refused() -> None:
     """TLS itself refuses what is past its time."""
     authority = make_authority("test", datetime.now(UTC) - timedelta(days=19 * 365))
     old = an_identity(authority, Role(Kind.AGENT, "n1"), datetime.now(UTC) - timedelta(days=6 * 365))
-    refused(an_identity(authority, MASTER), old, tls.MASTER_NAME)
+    assert refused(an_identity(authority, MASTER), old, tls.MASTER_NAME) in NOT_LET_THROUGH
 
 
 @pytest.mark.parametrize(
@@ -155,7 +165,7 @@ def test_an_expired_certificate_is_refused() -> None:
         [b"lava://agent/n1/x"],
         [b"lava://master/other"],
         [b"lava://master"],
-        [b"lava://root/n1"],
+        [b"lava://boss/n1"],
         [b"LAVA://master/lavad"],
         [b"lava://agent/n1", b"lava://master/lavad"],
         [b"lava://agent/n1\n"],

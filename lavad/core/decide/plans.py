@@ -4,7 +4,7 @@ from operator import le
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.allocations import are_slots, is_whole, slots_by_host
+from lavad.core.allocations import is_whole, slots_by_host
 from lavad.core.cluster import Cluster
 from lavad.core.decide import resizes, takeovers
 from lavad.core.decide.decision import Decision
@@ -44,9 +44,7 @@ class _Room:
             return False
         if exclusive and any(row in self.slots or self.table.attempts[row] for row in rows):
             return False
-        return are_slots(allocation) or all(
-            [self._has_rest(row, share) for row, share in zip(rows, allocation, strict=True) if is_whole(share)]
-        )
+        return all([self._has_rest(row, share) for row, share in zip(rows, allocation, strict=True) if is_whole(share)])
 
     def _slots_on(self, rows: list[int]) -> list[int]:
         """What is left on each of these hosts."""

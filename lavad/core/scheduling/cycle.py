@@ -312,6 +312,7 @@ class _Slice:
         while (outcome := self._attempted(cursor)) is Attempted.WAITING:
             if not cursor.advance():
                 self.agenda.set_aside(key, Refusal.NO_ROOM, cursor.rank)
+                self.agenda.vain.add(key)
                 self.agenda.due.discard(key)
                 return True
         if outcome is Attempted.NOTHING:
