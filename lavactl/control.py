@@ -9,7 +9,7 @@ from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import key_text, read_ref
 from lavactl.options import Grammar, Options
 from lavactl.render import clean
-from lavactl.unknown import unknown_name
+from lavactl.unknown import nothing_so_named, unknown_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def carry_out(
     request.action = action  # type: ignore[assignment]
     reply = io.client().signal(request)
     if reply.error:
-        io.error(unknown_name(options, io) or clean(reply.error))
+        io.error(unknown_name(options, io) or nothing_so_named(options) or clean(reply.error))
         return FAILURE
     return tell(reply.results, "Job <{}> is " + doing, io, failed=bad)
 

@@ -19,6 +19,19 @@ def unknown_name(options: Options, io: "Io") -> str:
     return ""
 
 
+def nothing_so_named(options: Options) -> str:
+    """That -J found nothing, in a sentence that says where it looked; empty without -J."""
+    name = options.last("J")
+    return f"Job <{printable(name)}> is not found{where(options)}" if name else ""
+
+
+def where(options: Options) -> str:
+    """The queue and the host that -q and -m confine a search to, as the end of a sentence; empty without them."""
+    queue, host = options.last("q"), options.last("m")
+    text = f" in queue <{printable(queue)}>" if queue else ""
+    return text + (f" on host/group <{printable(host)}>" if host else "")
+
+
 def unknown_users(names: list[str], io: "Io") -> list[str]:
     """Those of the names that are no account of this host, and neither a user nor a group that the cluster knows."""
     strangers = [name for name in names if name != "all" and io.home_of(name) is None]

@@ -1,14 +1,14 @@
 """bjobs: list jobs.
 
-Exit code: 0, also when nothing was found; 255 when ids were given and none was found. LSB_BJOBS_CONSISTENT_EXIT_CODE=Y
-makes it 255 whenever nothing, or not every id, was found. 99 for an unknown -o field.
+Exit code: 0, also when nothing was found; 255 when ids, or a name without wildcards, were given and none was found.
+LSB_BJOBS_CONSISTENT_EXIT_CODE=Y makes it 255 whenever nothing, or not every id, was found. 99 for an unknown -o field.
 """
 
 from lavactl import job_table, messages
 from lavactl.errors import FAILURE
 from lavactl.jobrefs import read_refs, ref_text
-from lavactl.options import FLAG, VALUE, Grammar, Options, answered, printable
-from lavactl.unknown import unknown_name
+from lavactl.options import FLAG, VALUE, Grammar, Options, answered
+from lavactl.unknown import nothing_so_named, unknown_name, where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ NOTHING = {
     "s": "No suspended job found",
     "d": "No DONE/EXIT job found",
 }
+WILDCARDS = frozenset("*?[")  # a name with one of them is a pattern, for which to match nothing is no failure
 FORMS = ("l", "UF", "o", "A", "sum", "W")
 
 
@@ -270,6 +271,8 @@ def conclude(listing: Listing) -> int:
             io.error(unknown)
             return FAILURE
         io.error(nothing_found(listing))
+        if options.last("J") and not WILDCARDS.intersection(options.last("J") or ""):
+            return FAILURE
     if (io.setting("LSB_BJOBS_CONSISTENT_EXIT_CODE") or "N").upper() == "Y":
         return FAILURE if listing.missing or not listing.found else 0
     return FAILURE if listing.missing and not listing.found else 0
@@ -283,10 +286,7 @@ def not_found(ref: messages.JobRef, *, array: bool = False) -> str:
 def nothing_found(listing: Listing) -> str:
     """That there is no such job."""
     options = listing.options
-    queue, host, name = options.last("q"), options.last("m"), options.last("J")
-    if name:
-        return f"Job <{printable(name)}> is not found"
+    if said := nothing_so_named(options):
+        return said
     text = next((NOTHING[letter] for letter in SELECTIONS if listing.selects(letter)), "")
-    text = text or ("No job found" if "a" in options else "No unfinished job found")
-    text += f" in queue <{printable(queue)}>" if queue else ""
-    return text + (f" on host/group <{printable(host)}>" if host else "")
+    return (text or ("No job found" if "a" in options else "No unfinished job found")) + where(options)

@@ -4,6 +4,7 @@ from lavactl import messages
 from lavactl.errors import FAILURE, CommandError
 from lavactl.jobrefs import read_ref
 from lavactl.options import FLAG, VALUE, Grammar, answered
+from lavactl.render import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def show(request: messages.PeekRequest, io: "Io") -> int:
     for chunk in io.client().peek(request):
         if chunk.error:
             io.flush()
-            raise CommandError(chunk.error, FAILURE)
+            raise CommandError(clean(chunk.error), FAILURE)
         if shown is not chunk.is_error_file:
             io.write(ERRORS if chunk.is_error_file else OUTPUT)
             shown = chunk.is_error_file

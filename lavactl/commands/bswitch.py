@@ -4,7 +4,7 @@ from lavactl import messages
 from lavactl.control import chosen_jobs, tell
 from lavactl.errors import FAILURE
 from lavactl.options import VALUE, Grammar, answered
-from lavactl.unknown import unknown_name
+from lavactl.unknown import nothing_so_named, unknown_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def main(argv: list[str], io: "Io") -> int:
         is_switch=True,
     )
     reply = io.client().modify(request)
-    if not reply.results and (unknown := unknown_name(options, io)):
-        io.error(unknown)
+    if not reply.results and (nothing := unknown_name(options, io) or nothing_so_named(options)):
+        io.error(nothing)
         return FAILURE
     return tell(reply.results, f"Job <{{}}> is switched to queue <{queue}>", io, failed=bad)

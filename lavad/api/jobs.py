@@ -388,7 +388,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         async for item in selection.items([]):
             found = item
         if found is None:
-            return None, f"Job <{request.ref.job}> is not found" if refs else "No matching job found"
+            called = request.ref.job or request.filter.name
+            return None, f"Job <{called}> is not found" if called else "No matching job found"
         record, index, job = found
         label = f"{record.id}[{index}]" if index else str(record.id)
         if not caller.is_administrator and not is_owner(record, caller):

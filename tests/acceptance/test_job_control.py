@@ -134,6 +134,13 @@ def test_parameters_are_changed(cluster: Cluster, tmp_path: Path) -> None:
     assert refused.stderr == f"Job <{plain}>: Job <{plain}> is not a job array. Job not modified.\n"
 
 
+@pytest.mark.parametrize("command", ["bjobs", "bkill", "bstop", "bresume", "brequeue", "bpeek"])
+def test_a_name_that_no_job_has(cluster: Cluster, command: str) -> None:
+    """-J of whatever command: said by name, and no success."""
+    done = cluster.run(command, "-J", "nosuch")
+    assert (done.returncode, done.stdout, done.stderr) == (255, "", "Job <nosuch> is not found\n")
+
+
 def test_a_running_job_keeps_another_amount_of_memory(cluster: Cluster) -> None:
     """bmod -R: what it lets go is reserved on its host no more; nothing else of its requirement changes."""
     job = cluster.submit("-R", "rusage[mem=300]", "sleep 60")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lavactl.job_table import HEADER
-from protos import common_pb2, jobs_pb2
+from protos import cluster_pb2, common_pb2, jobs_pb2
 from tests.lavactl.scripted import Desk, a_job, at
 
 HOSTS = [("n001", 2), ("n002", 2)]
@@ -417,6 +417,18 @@ def test_a_name_that_does_not_exist_is_an_error(desk: Desk, options: list[str], 
     """Bad input, unlike an empty list, is no success."""
     result = desk.type("bjobs", *options)
     assert (result.code, result.out, result.err) == (255, "", sentence + "\n")
+
+
+def test_a_job_name_that_nobody_has(desk: Desk) -> None:
+    """lsf.md 1.3: said with where it was looked for, and no success; a pattern may well match nothing."""
+    result = desk.type("bjobs", "-J", "nosuch")
+    assert (result.code, result.out, result.err) == (255, "", "Job <nosuch> is not found\n")
+    desk.client.queue_records = [cluster_pb2.QueueRecord(name="gpu")]
+    desk.client.host_records = [cluster_pb2.HostRecord(facts=cluster_pb2.HostFacts(name="n001"))]
+    result = desk.type("bjobs", "-a", "-J", "nosuch", "-q", "gpu", "-m", "n001")
+    assert (result.code, result.err) == (255, "Job <nosuch> is not found in queue <gpu> on host/group <n001>\n")
+    result = desk.type("bjobs", "-noheader", "-o", "jobid stat", "-aJ", "*UUID*")
+    assert (result.code, result.err) == (0, "Job <*UUID*> is not found\n")
 
 
 def test_unknown_id(desk: Desk) -> None:

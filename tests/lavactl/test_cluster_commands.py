@@ -224,7 +224,10 @@ Summary of time in seconds spent in various states by  Sat Nov 21 09:20:01
     )
 
 
-@pytest.mark.parametrize(("argv", "sentence"), [(["7"], "No matching job found"), ([], "No unfinished job found")])
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [(["7"], "No matching job found"), (["-J", "nosuch"], "No matching job found"), ([], "No unfinished job found")],
+)
 def test_bhist_of_nothing(desk: Desk, argv: list[str], sentence: str) -> None:
     """lsf.md 1.6."""
     result = desk.type("bhist", *argv)

@@ -90,7 +90,7 @@ UNKNOWN = {
     "-q": "nowhere: No such queue",
     "-u": "nowhere: Unknown user",
     "-m": "nowhere: Bad host name, host group name or cluster name",
-    "-J": "No unfinished job found",
+    "-J": "Job <nowhere> is not found",
 }
 TAKEN = {"bkill": UNKNOWN, "bstop": UNKNOWN, "bresume": UNKNOWN, "bswitch": UNKNOWN, "brequeue": ("-u", "-J")}
 
