@@ -131,7 +131,7 @@ def test_parameters_are_changed(cluster: Cluster, tmp_path: Path) -> None:
     assert (late.returncode, late.stderr) == (255, f"Job <{job}>: Job has already finished. Job not modified.\n")
     plain = cluster.submit("-H", "true")
     refused = cluster.run("bmod", "-J", "%3", str(plain))
-    assert refused.stderr == f"Job <{plain}>: Job <{plain}> is not a job array. Job not modified.\n"
+    assert refused.stderr == f"Job <{plain}>: The job is not an array. Job not modified.\n"
 
 
 @pytest.mark.parametrize("command", ["bjobs", "bkill", "bstop", "bresume", "brequeue", "bpeek"])

@@ -194,9 +194,9 @@ def test_what_can_not_be_changed_is_refused() -> None:
 
     with pytest.raises(Refused, match="already started"):
         change(key.job, "roles.tasks")
-    with pytest.raises(Refused, match="is not a job array"):
+    with pytest.raises(Refused, match="The job is not an array"):
         change(key.job, "array_limit")
-    with pytest.raises(Refused, match="changed as a whole"):
+    with pytest.raises(Refused, match="cannot be changed one by one; without an index"):
         change(array, "name", indices="2")
 
 

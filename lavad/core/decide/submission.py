@@ -215,10 +215,11 @@ _WHILE_RUNNING = frozenset(
 
 def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
     if command.target.indices is not None:
-        what = "a job array is changed as a whole" if isinstance(record, ArrayRecord) else "the job is not an array"
-        raise Refused(f"Job array index error: {what}")
+        if isinstance(record, Job):
+            raise Refused("Job array index error: the job is not an array")
+        raise Refused("Elements of a job array cannot be changed one by one; without an index all of them are changed")
     if isinstance(record, Job) and "array_limit" in command.fields:
-        raise Refused(f"Job <{record.id}> is not a job array")
+        raise Refused("The job is not an array")
     is_over = record.is_over if isinstance(record, ArrayRecord) else record.end is not None
     if is_over:
         raise Refused("Job has already finished")
