@@ -210,7 +210,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[pb.HistoryPage]:
         """What happened to jobs, from the store."""
         caller = await identity.caller(context, self.settings)
-        async for page in self.stored.history(request, caller):
+        async for page in self.stored.history(request, caller, self.engine.cluster.policy.user_groups):
             yield page
 
     async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:

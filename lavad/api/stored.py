@@ -1,14 +1,15 @@
 """What the store answers, on the wire: ended jobs that left memory, stories, histories. Reads only."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 
 from lavad.api import checks, listing, translate
 from lavad.core.commands import Caller
 from lavad.core.model import JobState
+from lavad.core.policy import Names
 from lavad.core.ranges import Ranges
-from lavad.store.history import HistoryFilter, HistoryPage, JobHistory, JobRange
+from lavad.store.history import NOBODY, HistoryFilter, HistoryPage, JobHistory, JobRange
 from lavad.store.store import Store
 from lavad.store.story import Note
 from protos import common_pb2, names
@@ -43,9 +44,11 @@ class Stored:
         page = await self.store.history(HistoryFilter(self._clock(), (wanted,)))
         return [_note(note) for one in page.jobs if one.job.index == index for note in one.notes]
 
-    async def history(self, request: pb.HistoryRequest, caller: Caller) -> AsyncIterator[pb.HistoryPage]:
-        """All pages of bhist's answer."""
-        async for page in self._pages(_filter(request.filter, caller, self._clock())):
+    async def history(
+        self, request: pb.HistoryRequest, caller: Caller, groups: Mapping[str, Names]
+    ) -> AsyncIterator[pb.HistoryPage]:
+        """All pages of bhist's answer. ``groups``: the members of the groups of users that there are now."""
+        async for page in self._pages(_filter(request.filter, caller, groups, self._clock())):
             answer, size = pb.HistoryPage(), 0
             for one in page.jobs:
                 message = _history(one, request.details)
@@ -71,7 +74,7 @@ def _range(ref: common_pb2.JobRef) -> JobRange:
     return JobRange(ref.job, checks.indices_of(ref))
 
 
-def _filter(request: pb.JobFilter, caller: Caller, now: float) -> HistoryFilter:
+def _filter(request: pb.JobFilter, caller: Caller, groups: Mapping[str, Names], now: float) -> HistoryFilter:
     checks.check_filter(request)
     refs = [ref for ref in request.refs if ref.job]
     user = "" if request.user == "all" else request.user or ("" if refs else caller.user)
@@ -82,6 +85,7 @@ def _filter(request: pb.JobFilter, caller: Caller, now: float) -> HistoryFilter:
         now,
         jobs=tuple(_range(ref) for ref in refs),
         user=user,
+        group=groups.get(user, NOBODY),
         queue=request.queue,
         project=request.project,
         name=request.name,

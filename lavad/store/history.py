@@ -11,9 +11,10 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, or_, select, union
+from sqlalchemy import ColumnElement, Connection, Select, or_, select, union
 
 from lavad.core.model import FINAL, JobState
+from lavad.core.policy import Names
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Job, JobEnd
 from lavad.store import schema, story
@@ -22,6 +23,7 @@ from lavad.store.restore import SharedTexts, array_of, job_of, jobs, select_arra
 from lavad.store.story import Moment, Note
 
 PAGE = 500
+NOBODY = Names(False)
 events, arrays = schema.job_events.c, schema.arrays.c
 
 
@@ -34,11 +36,13 @@ class JobRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryFilter:
-    """Which jobs; empty means any. ``name`` is a glob, ``after`` the last job and index of the page before."""
+    """Which jobs; empty means any. ``group`` are users who will do beside ``user``; ``name`` is a glob, ``after`` the
+    last job and index of the page before."""
 
     now: float
     jobs: tuple[JobRange, ...] = ()
     user: str = ""
+    group: Names = NOBODY
     queue: str = ""
     project: str = ""
     name: str = ""
@@ -89,14 +93,23 @@ def _candidates(wanted: HistoryFilter) -> Select[Any]:
     """Submissions that may match, from where the page begins; one more than the page holds."""
     first = wanted.after[0] + (wanted.after[1] == _LAST)
     query = select(specs.job, specs.name).where(specs.job >= first)
-    equal = ((specs.user_name, wanted.user), (specs.queue, wanted.queue), (specs.project, wanted.project))
+    equal = ((specs.queue, wanted.queue), (specs.project, wanted.project))
     query = query.where(*(column == text for column, text in equal if text))
+    if wanted.user:
+        is_own = specs.user_name == wanted.user
+        query = query.where(or_(is_own, _is_of(wanted.group)) if wanted.group else is_own)
     if wanted.jobs:
         named = sorted({part.job for part in wanted.jobs if part.job >= first})
         query = query.where(specs.job.in_(named[: wanted.limit + 1]))
     if wanted.states and not wanted.states & FINAL:
         query = query.where(specs.job.in_(union(_unended(schema.jobs), _unended(schema.arrays))))
     return query.order_by(specs.job).limit(wanted.limit + 1)
+
+
+def _is_of(group: Names) -> ColumnElement[bool]:
+    """The submission is one of theirs."""
+    users = sorted(group.names)
+    return specs.user_name.not_in(users) if group.is_all else specs.user_name.in_(users)
 
 
 def _unended(table: Any) -> Select[Any]:

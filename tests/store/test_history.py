@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from lavad.core import commands as c
 from lavad.core.model import HostShare, JobState, Key
 from lavad.core.plan import Plan, Start
+from lavad.core.policy import Names
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow
 from lavad.core.records import JobEnd
@@ -213,6 +214,8 @@ def test_only_what_matches_is_told(told: Told) -> None:
     told.start(1, host="n001")
     told.end(told.start(2))
     assert names((told.history(user="alice")).jobs) == [(1, 0), (3, 0)]
+    assert names((told.history(user="labs", group=Names(False, frozenset({"bob", "carol"})))).jobs) == [(2, 0)]
+    assert names((told.history(user="rest", group=Names(True, frozenset({"bob"})))).jobs) == [(1, 0), (3, 0)]
     assert names((told.history(queue="short")).jobs) == [(3, 0)]
     assert names((told.history(name="md_*")).jobs) == [(1, 0), (2, 0)]
     assert names((told.history(host="n001")).jobs) == [(1, 0)]

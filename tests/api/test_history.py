@@ -1,0 +1,52 @@
+"""Whose history bhist asks the store for."""
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from lavad.api.stored import Stored
+from lavad.core.commands import Caller
+from lavad.core.policy import Names
+from lavad.store.history import HistoryFilter, HistoryPage
+from protos import common_pb2, jobs_pb2
+
+if TYPE_CHECKING:
+    from lavad.store.store import Store
+
+ANN = Caller("ann", 1000)
+LAB = Names(False, frozenset({"bob", "carol"}))
+NOBODY = Names(False)
+
+
+class _Asked:
+    """A store without jobs that keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.wanted: list[HistoryFilter] = []
+
+    async def history(self, wanted: HistoryFilter) -> HistoryPage:
+        self.wanted.append(wanted)
+        return HistoryPage((), None)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "user", "group"),
+    [
+        (jobs_pb2.JobFilter(), "ann", NOBODY),
+        (jobs_pb2.JobFilter(user="bob"), "bob", NOBODY),
+        (jobs_pb2.JobFilter(user="lab"), "lab", LAB),
+        (jobs_pb2.JobFilter(user="all"), "", NOBODY),
+        (jobs_pb2.JobFilter(refs=[common_pb2.JobRef(job=7)]), "", NOBODY),
+    ],
+)
+def test_whose_jobs_are_asked_for(wanted: jobs_pb2.JobFilter, user: str, group: Names) -> None:
+    """The caller's, one user's, those of the members of a group, everybody's, or whoever's that was named by id."""
+    store = _Asked()
+
+    async def ask() -> None:
+        async for _ in Stored(cast("Store", store)).history(jobs_pb2.HistoryRequest(filter=wanted), ANN, {"lab": LAB}):
+            pass
+
+    asyncio.run(ask())
+    assert [(one.user, one.group) for one in store.wanted] == [(user, group)]
