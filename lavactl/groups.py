@@ -1,4 +1,4 @@
-"""Groups of users and of hosts as tables: bugroup and bmgroup differ in words only."""
+"""Groups of users and of hosts, and compute units, as tables: bugroup and bmgroup differ in words only."""
 
 from lavactl.errors import FAILURE
 from lavactl.options import printable
@@ -7,26 +7,42 @@ from protos import cluster_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lavactl.io import Io
     from lavactl.options import Options
 
 
 def show_groups(options: "Options", io: "Io", *, hosts: bool) -> int:
-    """Members of the groups named, or of all."""
-    request = cluster_pb2.GroupsRequest(names=options.words, hosts=hosts, flat="r" in options)
+    """Members of the groups named, or of all; -cu: of compute units."""
+    units = "cu" in options
+    request = cluster_pb2.GroupsRequest(names=options.words, hosts=hosts, flat="r" in options, units_only=units)
     reply = io.client().groups(request)
     noun = "host" if hosts else "user"
+    kind = "compute unit" if units else f"{noun} group"
     if "l" in options:
         io.print("\n\n".join(long_text(group, noun) for group in reply.groups))
     elif reply.groups:
-        io.print(f"GROUP_NAME    {noun.upper()}S")
-        io.print("\n".join(f"{clean(group.name):<12}  {members_text(group, noun)}" for group in reply.groups))
+        io.print(units_table(reply.groups) if units else groups_table(reply.groups, noun))
     io.flush()
     for name in reply.missing:
-        io.error(f"{printable(name)}: No such {noun} group")
+        io.error(f"{printable(name)}: No such {kind}")
     if not reply.groups and not reply.missing:
-        io.error(f"No {noun} group found")
+        io.error(f"No {kind} found")
     return 0 if reply.groups and not reply.missing else FAILURE
+
+
+def groups_table(groups: "Iterable[cluster_pb2.GroupRecord]", noun: str) -> str:
+    """A line for each group."""
+    rows = (f"{clean(group.name):<12}  {members_text(group, noun)}" for group in groups)
+    return "\n".join([f"GROUP_NAME    {noun.upper()}S", *rows])
+
+
+def units_table(groups: "Iterable[cluster_pb2.GroupRecord]") -> str:
+    """A line for each compute unit."""
+    rows = [("NAME", "TYPE", "HOSTS")]
+    rows += [(clean(unit.name), clean(unit.type), members_text(unit, "host")) for unit in groups]
+    return "\n".join("{:<12}  {:<12}  {}".format(*row) for row in rows)
 
 
 def members_text(group: cluster_pb2.GroupRecord, noun: str) -> str:
@@ -37,8 +53,10 @@ def members_text(group: cluster_pb2.GroupRecord, noun: str) -> str:
 
 
 def long_text(group: cluster_pb2.GroupRecord, noun: str) -> str:
-    """One group with its shares and administrators."""
+    """One group with its shares and administrators, or one compute unit with its type."""
     lines = [f"GROUP_NAME:  {clean(group.name)}", f"{noun.upper()}S:  {members_text(group, noun)}"]
+    if group.type:
+        lines = [f"NAME:  {clean(group.name)}", f"TYPE:  {clean(group.type)}", lines[1]]
     if group.shares:
         lines.append("SHARES:  " + " ".join(f"[{clean(share.name)}, {share.shares}]" for share in group.shares))
     if group.administrators:

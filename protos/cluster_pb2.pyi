@@ -425,26 +425,30 @@ class UsersReply(_message.Message):
     def __init__(self, users: _Optional[_Iterable[_Union[UserRecord, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GroupsRequest(_message.Message):
-    __slots__ = ("names", "hosts", "flat")
+    __slots__ = ("names", "hosts", "flat", "units_only")
     NAMES_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     FLAT_FIELD_NUMBER: _ClassVar[int]
+    UNITS_ONLY_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     hosts: bool
     flat: bool
-    def __init__(self, names: _Optional[_Iterable[str]] = ..., hosts: _Optional[bool] = ..., flat: _Optional[bool] = ...) -> None: ...
+    units_only: bool
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., hosts: _Optional[bool] = ..., flat: _Optional[bool] = ..., units_only: _Optional[bool] = ...) -> None: ...
 
 class GroupRecord(_message.Message):
-    __slots__ = ("name", "members", "shares", "administrators")
+    __slots__ = ("name", "members", "shares", "administrators", "type")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
     ADMINISTRATORS_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
     name: str
     members: _containers.RepeatedScalarFieldContainer[str]
     shares: _containers.RepeatedCompositeFieldContainer[GroupShare]
     administrators: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., members: _Optional[_Iterable[str]] = ..., shares: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., administrators: _Optional[_Iterable[str]] = ...) -> None: ...
+    type: str
+    def __init__(self, name: _Optional[str] = ..., members: _Optional[_Iterable[str]] = ..., shares: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., administrators: _Optional[_Iterable[str]] = ..., type: _Optional[str] = ...) -> None: ...
 
 class GroupShare(_message.Message):
     __slots__ = ("name", "shares")

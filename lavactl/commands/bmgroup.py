@@ -1,4 +1,4 @@
-"""bmgroup: groups of hosts and their members."""
+"""bmgroup: groups of hosts, compute units, and their members."""
 
 from lavactl.groups import show_groups
 from lavactl.options import FLAG, Grammar, answered
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bmgroup [-l] [-r] [-w] [host_group ...]
+Usage: bmgroup [-cu] [-l] [-r] [-w] [host_group | compute_unit ...]
        bmgroup -h | -V
 """
-GRAMMAR = Grammar("bmgroup", USAGE, {**dict.fromkeys(("l", "r", "w"), FLAG), "cu": "not supported yet."})
+GRAMMAR = Grammar("bmgroup", USAGE, dict.fromkeys(("cu", "l", "r", "w"), FLAG))
 
 
 def main(argv: list[str], io: "Io") -> int:

@@ -11,7 +11,7 @@ USAGE = """\
 Usage: bugroup [-l] [-r] [-w] [user_group ...]
        bugroup -h | -V
 """
-GRAMMAR = Grammar("bugroup", USAGE, {**dict.fromkeys(("l", "r", "w"), FLAG), "cu": "not supported yet."})
+GRAMMAR = Grammar("bugroup", USAGE, dict.fromkeys(("l", "r", "w"), FLAG))
 
 
 def main(argv: list[str], io: "Io") -> int:

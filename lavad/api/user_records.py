@@ -1,6 +1,6 @@
 """Users and groups as busers, bugroup and bmgroup show them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import natural
@@ -76,23 +76,35 @@ def _add_rule(record: pb.UserRecord, rule: UserRule) -> None:
 
 
 def groups_reply(policy: Policy, request: pb.GroupsRequest) -> pb.GroupsReply:
-    """Groups of users or of hosts, in the order of their file; ``flat`` puts all members in place of inner groups."""
-    rows = policy.host_group_rows if request.hosts else policy.user_group_rows
-    members = policy.host_groups if request.hosts else policy.user_groups
-    known = {row.name for row in rows}
-    reply = pb.GroupsReply(missing=[name for name in request.names if name not in known])
+    """Groups of users, or of hosts with compute units behind them, in the order of their file; ``flat`` puts all
+    members in place of inner groups."""
+    chosen = (
+        _host_groups(policy, request) if request.hosts else _groups(policy.user_group_rows, policy.user_groups, request)
+    )
+    records = list(chosen)
+    known = {record.name for record in records}
+    wanted = [record for record in records if not request.names or record.name in request.names]
+    return pb.GroupsReply(groups=wanted, missing=[name for name in request.names if name not in known])
+
+
+def _host_groups(policy: Policy, request: pb.GroupsRequest) -> Iterator[pb.GroupRecord]:
+    if not request.units_only:
+        yield from _groups(policy.host_group_rows, policy.host_groups, request)
+    for unit in policy.compute_units:
+        yield pb.GroupRecord(
+            name=unit.name, type=unit.type, members=_flat(unit.hosts) if request.flat else unit.members
+        )
+
+
+def _groups(
+    rows: Iterable[GroupRow], members: Mapping[str, Names], request: pb.GroupsRequest
+) -> Iterator[pb.GroupRecord]:
     for row in rows:
-        if not request.names or row.name in request.names:
-            reply.groups.append(_group(row, members, request))
-    return reply
-
-
-def _group(row: GroupRow, members: Mapping[str, Names], request: pb.GroupsRequest) -> pb.GroupRecord:
-    record = pb.GroupRecord(name=row.name, administrators=sorted(row.administrators))
-    record.members.extend(_flat(members[row.name]) if request.flat else row.members)
-    for name, number in row.shares:
-        record.shares.add(name=name, shares=number)
-    return record
+        shown = _flat(members[row.name]) if request.flat else row.members
+        record = pb.GroupRecord(name=row.name, members=shown, administrators=sorted(row.administrators))
+        for name, number in row.shares:
+            record.shares.add(name=name, shares=number)
+        yield record
 
 
 def _flat(members: Names) -> Iterable[str]:

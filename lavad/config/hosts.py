@@ -1,11 +1,11 @@
 """lsb.hosts: what each host gives the batch system, and groups of hosts."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from lavad.config import names, queues, users
 from lavad.config import values as v
-from lavad.config.grammar import Document, Row
+from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
 from lavad.config.values import Wrong
 from lavad.core.policy import ComputeUnit, GroupRow, HostRule, Names, Threshold
@@ -64,9 +64,7 @@ def read_hosts(document: Document, site: Site) -> Fields:
     names.resolve_groups(cells, site.host_groups, lambda word: names.host_word(word, site), "-m", site)
     for row in rows.values():
         site.read(row, HOST_GROUP)
-    groups = tuple(
-        GroupRow(name, tuple(users.shown(word, cells) for word in cell.text.split())) for name, cell in cells.items()
-    )
+    groups = tuple(GroupRow(name, _shown(cell, cells)) for name, cell in cells.items())
     rules = _rules(document, site)
     return {"host_group_rows": groups, "host_rules": rules, "compute_units": _compute_units(document, site)}
 
@@ -88,7 +86,14 @@ def _compute_units(document: Document, site: Site) -> tuple[ComputeUnit, ...]:
         if kind.text not in site.unit_types:
             known = " ".join(site.unit_types) or "none is set"
             site.wrong(kind, f"TYPE = {kind.text}: expected one of COMPUTE_UNIT_TYPES of lsb.params ({known})")
-    return tuple(ComputeUnit(name, row["TYPE"].text, members[name]) for name, row in rows.items())
+    inner = {**site.host_groups, **cells}
+    return tuple(
+        ComputeUnit(name, row["TYPE"].text, members[name], _shown(row["MEMBER"], inner)) for name, row in rows.items()
+    )
+
+
+def _shown(cell: Cell, groups: Container[str]) -> tuple[str, ...]:
+    return tuple(users.shown(word, groups) for word in cell.text.split())
 
 
 def _group_rows(document: Document, site: Site) -> dict[str, Row]:

@@ -1,6 +1,6 @@
 """lsb.users: groups of users, and how much users and groups may have at once."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from lavad.config import names, shares
 from lavad.config import values as v
@@ -90,7 +90,7 @@ def _group(name: str, fields: Fields, cells: Mapping[str, Cell], site: Site) -> 
     return GroupRow(name, words, pairs, fields.get("administrators", frozenset()))
 
 
-def shown(word: str, groups: Mapping[str, Cell]) -> str:
+def shown(word: str, groups: Container[str]) -> str:
     """A member as lists show it: a group with a slash behind it."""
     return word + "/" if word in groups else word
 

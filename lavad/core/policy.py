@@ -267,11 +267,13 @@ class ResourceInstance:
 
 @dataclass(frozen=True, slots=True)
 class ComputeUnit:
-    """A ComputeUnit row of lsb.hosts: a rack, enclosure and the like. ``hosts`` are those at any depth below it."""
+    """A ComputeUnit row of lsb.hosts: a rack, enclosure and the like. ``hosts`` are those at any depth below it,
+    ``members`` what the row names, as lists show it."""
 
     name: str
     type: str
     hosts: Names
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,20 @@ def test_groups() -> None:
     assert [list(group.members) for group in flat.groups] == [["c01", "c02", "c03", "m01"], ["all", "~g01", "~g02"]]
 
 
+def test_compute_units() -> None:
+    """Behind the groups of hosts, or alone; as written, or all hosts at any depth."""
+    policy = a_site().cluster.policy
+    both = groups_reply(policy, pb.GroupsRequest(hosts=True))
+    assert [(one.name, one.type) for one in both.groups][-4:] == [
+        (policy.host_group_rows[-1].name, ""), ("e1", "enclosure"), ("e2", "enclosure"), ("r1", "rack"),
+    ]  # fmt: skip
+    units = groups_reply(policy, pb.GroupsRequest(hosts=True, units_only=True))
+    assert [list(unit.members) for unit in units.groups] == [["c01", "c02"], ["c03", "fat/"], ["e1/", "e2/"]]
+    flat = groups_reply(policy, pb.GroupsRequest(hosts=True, units_only=True, flat=True, names=["r1", "compute"]))
+    assert [list(unit.members) for unit in flat.groups] == [["c01", "c02", "c03", "m01"]]
+    assert list(flat.missing) == ["compute"]
+
+
 def test_parameters_and_limits() -> None:
     """Every honoured parameter; limits as they could be written."""
     cluster = a_site().cluster

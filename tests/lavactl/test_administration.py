@@ -145,6 +145,26 @@ def test_groups(desk: Desk) -> None:
     assert desk.type("bmgroup", "no").err == "no: No such host group\n"
 
 
+def test_compute_units(desk: Desk) -> None:
+    """lsf.md 1.5, bmgroup -cu: racks, enclosures and the like, with the units and hosts in them."""
+    desk.client.group_records = [
+        cluster_pb2.GroupRecord(name="encl1", type="enclosure", members=["hostA", "hg1/"]),
+        cluster_pb2.GroupRecord(name="rack1", type="rack", members=["encl1/", "encl2/"]),
+    ]
+    assert desk.type("bmgroup", "-cu").out == (
+        "NAME          TYPE          HOSTS\n"
+        "encl1         enclosure     hostA hg1/\n"
+        "rack1         rack          encl1/ encl2/\n"
+    )
+    assert (desk.client.asked[-1].hosts, desk.client.asked[-1].units_only) == (True, True)
+    assert desk.type("bmgroup", "-l", "rack1").out == "NAME:  rack1\nTYPE:  rack\nHOSTS:  encl1/ encl2/\n"
+    assert desk.type("bmgroup", "-cu", "no").err == "no: No such compute unit\n"
+    assert desk.type("bugroup", "-cu").code == 255
+    desk.client.group_records = []
+    result = desk.type("bmgroup", "-cu")
+    assert (result.code, result.out, result.err) == (255, "", "No compute unit found\n")
+
+
 def test_bparams(desk: Desk) -> None:
     """lsf.md 1.5: the short form, every one that has a value, a sentence for each."""
     add = desk.client.parameters_reply.parameters.add
