@@ -10,7 +10,7 @@ ROLE = RoleRequest(tasks_min=2, tasks_max=8, memory_mib=100)
 
 
 def test_slots_times_seconds_are_what_was_held() -> None:
-    """Two slots for ten seconds, four for ten, three for ten: ninety, however it is asked for."""
+    """Two slots for ten seconds, four for thirty, three for ten: 170, which is no whole time of any of the three."""
     story = Story()
     story.join(a_host("n1", 2))
     job = story.submit(a_job(tasks_min=1, tasks_max=4, resizable=True))
@@ -23,13 +23,13 @@ def test_slots_times_seconds_are_what_was_held() -> None:
     story.plan()
     story.do(c.ReportStaged("n2", key))
     story.do(c.ReportResized("n1", key, attempt.resizing.version))
-    story.now += 10
+    story.now += 30
     story.do(c.ShrinkJob(c.Target(job), "1*n2", ANN))
     story.do(c.ReportResized("n1", key, attempt.resizing.version))
     story.now += 10
     assert attempt.slots == 3
     assert attempt.dispatched_at == begin
-    assert abs((story.now - attempt.charged_since) * attempt.slots - (2 + 4 + 3) * 10) < 1e-6
+    assert abs((story.now - attempt.charged_since) * attempt.slots - (2 * 10 + 4 * 30 + 3 * 10)) < 1e-6
 
 
 def test_growing_and_shrinking_undo_each_other() -> None:

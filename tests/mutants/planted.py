@@ -160,7 +160,6 @@ MUTANTS = (
         f"{CORE}/decide/hosts.py",
         "    if len(attempt.allocation) > 1 and not attempt.doomed and",
         "    if len(attempt.allocation) > 9 and not attempt.doomed and",
-        "history",
     ),
     Mutant(
         "room that appears wakes nobody",
