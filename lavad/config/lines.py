@@ -5,7 +5,9 @@ one complaint for each; their first branch is read all the same and marked, so t
 elsewhere. Comments that begin with such a word (``# If a queue ...``) are comments.
 """
 
+import errno
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -13,6 +15,7 @@ from typing import NamedTuple, Protocol
 _DIRECTIVE = re.compile(r"#(\s*)(if|ifdef|ifndef|elif|else|endif|include)\b\s*(.*)$", re.IGNORECASE)
 _CONDITION = re.compile(r"[!(]|\w+\s*\(|\S*$")  # `#if you want more` is a comment, `#if tme(8:00-9:00)` a mistake
 _EDGE = re.compile(r"(?:begin|end)\s+\w+\s*$", re.IGNORECASE)
+_FILE_MAX_MIB = 16  # the largest sites have some MiB; what is larger was named by mistake, a log for instance
 _INCLUDES_MAX = 8  # files that include files; more is a circle
 _BY_THE_CLOCK = (
     "#if: lava does not change its configuration by the clock; expected the lines for all times "
@@ -45,7 +48,18 @@ class Directive(NamedTuple):
 
 def text_of(path: Path) -> str:
     """Names are ASCII; an odd byte in a comment or description is no reason to refuse a file. No system call takes a
-    NUL."""
+    NUL.
+
+    Raises:
+        OSError: it can't be read, or never to its end: a pipe, a device.
+    """
+    found = path.stat()
+    if stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.EISDIR, "It is a directory")
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "It is no regular file")
+    if found.st_size > _FILE_MAX_MIB << 20:
+        raise OSError(errno.EFBIG, f"It is larger than {_FILE_MAX_MIB} MiB")
     return path.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 

@@ -117,14 +117,17 @@ class _Reader:
     def _place(self, name: str, named: str, document: Document) -> Path:
         """A directory that lsf.conf names; its own where that one is not there, as in a copy made elsewhere."""
         path = self.directory / named
-        if path.is_dir() or not self.directory.is_dir():
+        if os.path.isdir(path) or not self.directory.is_dir():
             return path
         cell = document.settings[name]
-        self.site.warn(cell, f"{name} = {named}: there is no such directory; files beside lsf.conf count")
+        if _is_there(path):
+            self.site.wrong(cell, f"{name} = {named}: expected a directory that lavad may enter")
+        else:
+            self.site.warn(cell, f"{name} = {named}: there is no such directory; files beside lsf.conf count")
         return self.directory
 
     def _read(self, path: Path, *, has_sections: bool = True) -> Document | None:
-        if not path.is_file():
+        if not _is_there(path):
             return None
         document = read(path, has_sections=has_sections)
         self.files.append(str(path))
@@ -185,9 +188,20 @@ class _Reader:
         """Files that are there and do not count."""
         places = (self.lsb_confdir / self.cluster_name / "configdir", self.lsb_confdir, self.confdir, self.directory)
         for name, why in UNREAD_FILES.items():
-            path = next((place / name for place in places if (place / name).is_file()), None)
+            path = next((place / name for place in places if os.path.isfile(place / name)), None)
             if path is not None:
                 self.site.warn(Cell("", 0, str(path)), f"not read: {why}")
+
+
+def _is_there(path: Path) -> bool:
+    """Does anything have that name? What can't be read, such as a link to nowhere, was meant to count all the same."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # nobody knows; reading it says why
+    return True
 
 
 def has_made_default(policy: Policy) -> bool:

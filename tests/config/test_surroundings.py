@@ -1,6 +1,8 @@
 """What the files are read with: directories, accounts of this machine, egroup, the time zone."""
 
+import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -87,3 +89,30 @@ def test_a_tree_copied_from_elsewhere(tmp_path: Path) -> None:
     ]
     assert found.policy.known_hosts == {"h1"}
     assert "night" in [queue.name for queue in found.policy.queues]
+
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "It is no regular file": os.mkfifo,
+    "It is a directory": Path.mkdir,
+    "Too many levels of symbolic links": lambda path: path.symlink_to(path.name),
+    "No such file or directory": lambda path: path.symlink_to("nowhere"),
+    "It is larger than 16 MiB": lambda path: path.touch() or os.truncate(path, (16 << 20) + 1),
+}
+
+
+@pytest.mark.parametrize("problem", ODD)
+def test_what_is_there_and_can_not_be_read_is_no_missing_file(tmp_path: Path, problem: str) -> None:
+    """An error, as a file or included in one: the built-in queues do not stand in for the site's. A pipe that nobody
+    writes to is not waited for."""
+    ODD[problem](tmp_path / "odd")
+    ODD[problem](tmp_path / "lsb.queues")
+    found = loaded(tmp_path, {"lsb.users": '#INCLUDE "odd"\n'})
+    assert [str(error).rpartition(": ")[2] for error in found.errors] == [problem, problem]
+
+
+def test_a_directory_that_lavad_may_not_enter(tmp_path: Path) -> None:
+    """Named in lsf.conf, and there: an error, not the files beside lsf.conf."""
+    (tmp_path / "conf").symlink_to("conf")
+    found = loaded(tmp_path, {"lsf.conf": "LSF_CONFDIR=conf\n"})
+    assert said(found) == ["lsf.conf:1: LSF_CONFDIR = conf: expected a directory that lavad may enter"]
+    assert found.errors
