@@ -11,6 +11,7 @@ Invariants:
 from lavactl import messages
 from lavactl.connection import CallError, Connection, LostError
 from lavactl.errors import CommandError
+from lavactl.render import clean
 from lavactl.settings import socket_path
 from protos import frames
 
@@ -296,7 +297,7 @@ def no_agent(path: str, error: OSError) -> str:
 
 def sentence(text: str) -> str:
     """A message from elsewhere as one sentence on one line. A name that it begins with (``x: No such queue``) stays."""
-    text = " ".join(text.split()) or "The request failed"
+    text = clean(" ".join(text.split())) or "The request failed"
     first = text.partition(" ")[0]
     begin = text[0] if first.endswith(":") else text[0].upper()
     return begin + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

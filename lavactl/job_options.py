@@ -92,8 +92,10 @@ def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:
         raise CommandError("Bad job name: it must be printable and of 1 to 4094 characters.")
     body, limit = text, 0
     head, percent, tail = text.rpartition("%")
-    if percent and head.endswith("]") and units.is_digits(tail):
-        body, limit = head, int(tail)
+    if percent and head.endswith("]"):
+        body, limit = head, int(tail) if units.is_digits(tail) else 0
+        if not 0 < limit < 2**31:
+            raise CommandError(f"{printable(text)}: Job array index error.")
     if not body.endswith("]") or "[" not in body:
         if text.count("[") != text.count("]"):
             raise CommandError(f"{printable(text)}: Job array index error.")
@@ -103,8 +105,6 @@ def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:
         ranges = units.read_index_list(indices)
     except ValueError:
         raise CommandError(f"{printable(text)}: Job array index error.") from None
-    if percent and not 0 < limit < 2**31:
-        raise CommandError(f"{printable(text)}: Job array index error.")
     return name, [messages.IndexRange(first=f, last=t, step=s) for f, t, s in ranges], limit
 
 

@@ -81,7 +81,7 @@ def _control(name: str, argv: list[str], io: "Io") -> int:
     failed = [result for result in reply.results if result.error]
     for result in reply.results:
         if name in HOST_ACTIONS:
-            io.error(f"{word} <{printable(result.name)}> ...... {result.error or 'done'}")
+            io.error(f"{word} <{printable(result.name)}> ...... {printable(result.error) or 'done'}")
         elif not result.error:
             io.print(f"Queue <{result.name}> is {word}")
     io.flush()

@@ -10,6 +10,7 @@ from lavactl import messages
 from lavactl.errors import CommandError, UsageError
 from lavactl.exits import exit_code
 from lavactl.options import answered
+from lavactl.render import clean
 from lavactl.submission import USAGE, Submission, read_submission
 
 TYPE_CHECKING = False
@@ -55,7 +56,7 @@ def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
         if result.job:
             return result
         left -= 1
-        reason = result.error or "the master gave no reason"
+        reason = clean(result.error) or "the master gave no reason"
         if not result.retry_later or left <= 0:
             raise CommandError(reason)
         pause_s = result.retry_s or RETRY_S

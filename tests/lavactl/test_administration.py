@@ -77,6 +77,8 @@ def test_hosts_are_closed(desk: Desk) -> None:
     result = desk.type("badmin", "hclose", "all")
     assert (result.code, result.out, result.err) == (0, "", "Close <n001> ...... done\n")
     assert desk.client.asked[-1].all
+    desk.client.control_reply.results[0].error = "\x1b[2J: Bad host name"
+    assert desk.type("badmin", "hclose", "n001").err == "Close <n001> ...... ?[2J: Bad host name\n"
 
 
 @pytest.mark.parametrize(

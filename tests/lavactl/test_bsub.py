@@ -73,6 +73,13 @@ def test_a_whole_shell_line_as_one_argument(desk: Desk) -> None:
     assert not desk.spec.array
 
 
+def test_a_percent_sign_in_the_name_of_an_array(desk: Desk) -> None:
+    """Only behind the list of indices it begins the limit of running elements."""
+    desk.type("bsub", "-J", "50%[1-3]", "x")
+    assert (desk.spec.name, [(part.first, part.last) for part in desk.spec.array]) == ("50%", [(1, 3)])
+    assert not desk.spec.array_limit
+
+
 def test_script_on_stdin_with_directives(desk: Desk) -> None:
     """lsf-clients.md: dask's header; comments after an option (batchspawner); the command line wins."""
     script = (
@@ -257,6 +264,8 @@ class TestScriptFile:
          "-M lots: expected a number, optionally followed by K, M, G or T, such as 4G. Job not submitted."),
         (["-J", "a[0-3]", "x"], "a[0-3]: Job array index error. Job not submitted."),
         (["-J", "a[1-3", "x"], "a[1-3: Job array index error. Job not submitted."),
+        (["-J", "a[1-3]%-1", "x"], "a[1-3]%-1: Job array index error. Job not submitted."),
+        (["-J", "a[1-3]%", "x"], "a[1-3]%: Job array index error. Job not submitted."),
         (["-gpu", "num=x", "x"], "-gpu num=x: expected num=N with N from 1 to 1024. Job not submitted."),
         (["-b", "25:00", "x"], "-b 25:00: Bad time specification. Job not submitted."),
         (["-I", "bash"], "bsub -I: interactive jobs are not supported yet. Job not submitted."),
@@ -299,6 +308,8 @@ def test_refusal_by_the_master(desk: Desk) -> None:
     desk.client.submit_results = [jobs_pb2.SubmitResult(error="nope: No such queue")]
     result = desk.type("bsub", "-q", "nope", "x")
     assert (result.code, result.err) == (255, "nope: No such queue. Job not submitted.\n")
+    desk.client.submit_results = [jobs_pb2.SubmitResult(error="a\x1b[2J\n: No such queue")]
+    assert desk.type("bsub", "-q", "a\x1b[2J\n", "x").err == "a\\e[2J\\n: No such queue. Job not submitted.\n"
 
 
 def test_refusal_for_now_is_tried_again_with_the_same_id(desk: Desk) -> None:

@@ -240,14 +240,14 @@ def test_an_agent_being_restarted_is_waited_for(io: FixedIo, client: Client, tmp
 
 
 def test_a_refusal_is_a_sentence(start: Start, client: Client) -> None:
-    """What the master says reaches the user, as one sentence, and is not tried again."""
+    """What the master says reaches the user, as one sentence that moves no cursor, and is not tried again."""
 
     def turn(peer: Peer) -> None:
         call, _, _ = peer.call()
-        peer.say(call, status=frames.PERMISSION_DENIED, text="user permission\n denied")
+        peer.say(call, status=frames.PERMISSION_DENIED, text="user permission\n denied\x1b[2J")
 
     gateway = start(turn)
-    with pytest.raises(CommandError, match=r"^User permission denied\.$"):
+    with pytest.raises(CommandError, match=r"^User permission denied\\e\[2J\.$"):
         client.info()
     gateway.finish()
 

@@ -135,3 +135,5 @@ def test_peek_of_a_job_that_has_not_started(desk: Desk) -> None:
     desk.client.chunks = [agents_pb2.TailChunk(error="Job <5> : Not yet started.")]
     result = desk.type("bpeek", "5")
     assert (result.code, result.out, result.err) == (255, "", "Job <5> : Not yet started.\n")
+    desk.client.chunks = [agents_pb2.TailChunk(error="/tmp/x\x1b[2J: Permission denied")]  # the name is another user's
+    assert desk.type("bpeek", "5").err == "/tmp/x\\e[2J: Permission denied\n"
