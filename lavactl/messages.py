@@ -162,7 +162,9 @@ else:
         "8 command s",
         GpuRequest,
     )
-    HostShare = _message("HostShare", "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u")
+    HostShare = _message(
+        "HostShare", "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 9 gpu_memory_mib u*"
+    )
     Usage = _message(
         "Usage",
         "1 cpu_s d, 2 memory_mib u, 3 memory_mib_max u, 4 swap_mib u, 5 pids u*, 6 process_groups u*, 7 threads u, "

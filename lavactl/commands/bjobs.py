@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     Printer = Callable[[messages.JobPage], None]
 
 USAGE = """\
-Usage: bjobs [-a | -d | -p | -r | -s] [-l | -w | -W | -UF | -A | -sum | -o "field ..." [-json]] [-noheader]
+Usage: bjobs [-a | -d | -p | -r | -s] [-l | -w | -W | -UF | -A | -sum | -o "field ..." [-json]] [-noheader] [-gpu]
              [-u user | -u all] [-q queue] [-m host] [-J name] [-P project] [-h] [-V] [job_id | "job_id[index]" ...]
+  -gpu  with -l or -UF: also the devices of each job
 """
 NOT_YET = "not supported yet."
 GRAMMAR = Grammar(
@@ -28,12 +29,12 @@ GRAMMAR = Grammar(
     USAGE,
     {
         **dict.fromkeys(
-            ("a", "A", "d", "p", "p0", "p1", "r", "s", "w", "l", "W", "UF", "json", "sum", "noheader", "X"), FLAG
+            ("a", "A", "d", "p", "p0", "p1", "r", "s", "w", "l", "W", "UF", "json", "sum", "noheader", "X", "gpu"), FLAG
         ),
         **dict.fromkeys(("J", "m", "P", "q", "u", "o"), VALUE),
         **dict.fromkeys(
             ("N", "x", "psum", "p2", "p3", "pe", "pei", "pi", "pri", "aps", "app", "g", "G", "Jd", "sla", "Lp", "fwd",
-             "script", "cname", "rusage", "gpu", "hms", "hostfile", "env", "prio", "plan", "WL", "WF", "WP", "Wd",
+             "script", "cname", "rusage", "hms", "hostfile", "env", "prio", "plan", "WL", "WF", "WP", "Wd",
              "US", "ss", "data", "rsvid", "nonode", "U", "aff"),
             NOT_YET,
         ),
@@ -127,6 +128,8 @@ def check(options: Options) -> None:
     forms = [name for name in FORMS if name in options and not (name == "l" and "p" in options)]
     if len(forms) > 1 and set(forms) != {"l", "UF"}:
         raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
+    if "gpu" in options and not ("l" in options or "UF" in options):
+        raise GRAMMAR.wrong("-gpu needs -l or -UF")
     if "json" in options and "o" not in options:
         raise GRAMMAR.wrong("-json needs -o")
     if "noheader" in options and any(name in options for name in ("l", "UF", "json")):
@@ -225,17 +228,21 @@ def show_summary(listing: Listing) -> None:
 
 def show_long(listing: Listing) -> None:
     """-l and -UF."""
+    from lavactl.gpu_allocation import DevicesOfHosts, allocation_text
     from lavactl.job_long import SEPARATOR, long_text
 
     io = listing.io
     now = io.now()
     homes: dict[str, str] = {}
     first = True
+    devices = DevicesOfHosts(io) if "gpu" in listing.options else None
     for page in listing.pages(details=True, reasons=True):
+        known = devices.of(page) if devices is not None else {}
         for job in page:
             if job.user not in homes:
                 homes[job.user] = io.home_of(job.user) or ""
             text = long_text(job, "UF" in listing.options, now, homes[job.user])
+            text += allocation_text(job, known) if devices is not None else ""
             io.print(text if first else f"{SEPARATOR}\n{text}", end="")
             first = False
 

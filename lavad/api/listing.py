@@ -186,7 +186,10 @@ def _add_bound(message: jobs_pb2.LoadBound, bound: Threshold) -> None:
 def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
     message.attempt = job.attempts
     for share in allocation_of(job):
-        message.hosts.add(host=share.host, slots=share.slots, gpus=share.gpus, memory_mib=share.memory_mib)
+        shown = message.hosts.add(host=share.host, slots=share.slots, gpus=share.gpus, memory_mib=share.memory_mib)
+        if share.gpus:
+            shown.tasks_by_role.extend(share.tasks_by_role)
+            shown.gpu_memory_mib.extend(share.gpu_memory_mib)
     if job.attempt is not None:
         _add_attempt(message, job.attempt)
     if job.end is not None:

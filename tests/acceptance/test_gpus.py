@@ -103,6 +103,12 @@ def test_linked_devices_go_together_and_pairs_stay_whole(site: Site) -> None:
     """Two devices are a linked pair; one device breaks a pair only once; glink=yes waits for a whole one."""
     first, second = site.submit("num=2"), site.submit("num=2")
     assert {site.sees(first), site.sees(second)} == set(PAIRS)
+    told = site.cluster.says("bjobs", "-l", "-gpu", str(first)).partition("GPU_ALLOCATION:\n")[2].splitlines()[1:]
+    devices = [line.split()[-10:] for line in told]
+    assert [(words[1], words[-1]) for words in devices] == [
+        (str(site.sees(first)[0]), "-/Y"),
+        (str(site.sees(first)[1]), "Y/-"),
+    ]
     third = site.submit("num=1")
     wait_for(lambda: "Not enough GPUs" in site.why(third), 30, "the third job to say why it waits")
     site.end(first)

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from lavad.api import listing
+from lavad.core.model import HostShare
 from lavad.core.policy import HostRule, JobDefaults, Names, Policy, Queue, Threshold
 from lavad.core.ranges import Ranges
-from lavad.core.records import Job
+from lavad.core.records import Job, JobEnd
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
 
@@ -82,6 +83,19 @@ def test_load_thresholds_of_a_job() -> None:
     bounds = [pb.LoadBound(index="r1m", sched=2.0, stop=3.5, has_sched=True, has_stop=True),
               pb.LoadBound(index="mem", sched=200.0, stop=50.0, has_sched=True, has_stop=True)]  # fmt: skip
     assert list(details(story, job).load_bounds) == bounds
+
+
+def test_the_devices_of_a_job() -> None:
+    """How many tasks a host has, and how much of a shared device's memory is the job's; of a job without devices the
+    lists need neither."""
+    story = a_cluster()
+    job = story.cluster.jobs[story.submit(a_job())]
+    assert isinstance(job, Job)
+    shared = HostShare("n1", 2, gpus=(1,), tasks_by_role=(2,), gpu_memory_mib=(512,))
+    job.end = JobEnd(story.now, 0, hosts=(shared, HostShare("n2", 1, tasks_by_role=(1,))))
+    with_gpu, without = details(story, job.id).hosts
+    assert (with_gpu.gpus, with_gpu.tasks_by_role, with_gpu.gpu_memory_mib) == ([1], [2], [512])
+    assert not without.tasks_by_role
 
 
 def test_the_requirement_of_job_and_queue() -> None:
