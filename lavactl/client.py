@@ -192,6 +192,12 @@ class Client:
 
         return cluster_pb2.LimitsReply.FromString(self._one(CLUSTER + "Limits", b""))
 
+    def pools(self) -> "cluster_pb2.PoolsReply":
+        """Capacity pools and what is used of them."""
+        from protos import cluster_pb2
+
+        return cluster_pb2.PoolsReply.FromString(self._one(CLUSTER + "Pools", b""))
+
     def configure(self, request: "cluster_pb2.ConfigureRequest") -> "cluster_pb2.ConfigureReply":
         """Check the configuration, or let it take effect. Doing so twice is the same as once."""
         from protos import cluster_pb2

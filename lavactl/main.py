@@ -21,7 +21,7 @@ OUTPUT_CLOSED = 141
 COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts",
     "lsload", "lshosts", "lsid", "blaunch", "lavarun", "badmin",
-    "busers", "bugroup", "bmgroup", "bparams", "blimits", "lsclusters", "lsadmin", "bresize",
+    "busers", "bugroup", "bmgroup", "bparams", "blimits", "bresources", "lsclusters", "lsadmin", "bresize",
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
     "brsvadd", "brsvmod", "brsvdel", "brsvs",
 )  # fmt: skip
@@ -237,6 +237,11 @@ def bparams() -> None:
 def blimits() -> None:
     """Entry point."""
     enter("blimits")
+
+
+def bresources() -> None:
+    """Entry point."""
+    enter("bresources")
 
 
 def lsclusters() -> None:

@@ -538,6 +538,56 @@ class LimitsReply(_message.Message):
     limits: _containers.RepeatedCompositeFieldContainer[LimitRecord]
     def __init__(self, limits: _Optional[_Iterable[_Union[LimitRecord, _Mapping]]] = ...) -> None: ...
 
+class PoolsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PoolAmount(_message.Message):
+    __slots__ = ("resource", "total", "free", "guaranteed", "deserved", "largest", "own", "used", "borrowed", "overcommitted")
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    GUARANTEED_FIELD_NUMBER: _ClassVar[int]
+    DESERVED_FIELD_NUMBER: _ClassVar[int]
+    LARGEST_FIELD_NUMBER: _ClassVar[int]
+    OWN_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    BORROWED_FIELD_NUMBER: _ClassVar[int]
+    OVERCOMMITTED_FIELD_NUMBER: _ClassVar[int]
+    resource: str
+    total: float
+    free: float
+    guaranteed: float
+    deserved: float
+    largest: float
+    own: float
+    used: float
+    borrowed: float
+    overcommitted: bool
+    def __init__(self, resource: _Optional[str] = ..., total: _Optional[float] = ..., free: _Optional[float] = ..., guaranteed: _Optional[float] = ..., deserved: _Optional[float] = ..., largest: _Optional[float] = ..., own: _Optional[float] = ..., used: _Optional[float] = ..., borrowed: _Optional[float] = ..., overcommitted: _Optional[bool] = ...) -> None: ...
+
+class PoolRecord(_message.Message):
+    __slots__ = ("name", "users", "queues", "hosts", "lends", "amounts")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    LENDS_FIELD_NUMBER: _ClassVar[int]
+    AMOUNTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    users: str
+    queues: str
+    hosts: str
+    lends: bool
+    amounts: _containers.RepeatedCompositeFieldContainer[PoolAmount]
+    def __init__(self, name: _Optional[str] = ..., users: _Optional[str] = ..., queues: _Optional[str] = ..., hosts: _Optional[str] = ..., lends: _Optional[bool] = ..., amounts: _Optional[_Iterable[_Union[PoolAmount, _Mapping]]] = ...) -> None: ...
+
+class PoolsReply(_message.Message):
+    __slots__ = ("pools",)
+    POOLS_FIELD_NUMBER: _ClassVar[int]
+    pools: _containers.RepeatedCompositeFieldContainer[PoolRecord]
+    def __init__(self, pools: _Optional[_Iterable[_Union[PoolRecord, _Mapping]]] = ...) -> None: ...
+
 class ResourcesRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

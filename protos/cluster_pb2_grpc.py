@@ -69,6 +69,11 @@ class ClusterServiceStub:
                 request_serializer=protos_dot_cluster__pb2.LimitsRequest.SerializeToString,
                 response_deserializer=protos_dot_cluster__pb2.LimitsReply.FromString,
                 _registered_method=True)
+        self.Pools = channel.unary_unary(
+                '/lava.v1.ClusterService/Pools',
+                request_serializer=protos_dot_cluster__pb2.PoolsRequest.SerializeToString,
+                response_deserializer=protos_dot_cluster__pb2.PoolsReply.FromString,
+                _registered_method=True)
         self.Resources = channel.unary_unary(
                 '/lava.v1.ClusterService/Resources',
                 request_serializer=protos_dot_cluster__pb2.ResourcesRequest.SerializeToString,
@@ -141,6 +146,12 @@ class ClusterServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Limits(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Pools(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -219,6 +230,11 @@ def add_ClusterServiceServicer_to_server(servicer, server):
                     servicer.Limits,
                     request_deserializer=protos_dot_cluster__pb2.LimitsRequest.FromString,
                     response_serializer=protos_dot_cluster__pb2.LimitsReply.SerializeToString,
+            ),
+            'Pools': grpc.unary_unary_rpc_method_handler(
+                    servicer.Pools,
+                    request_deserializer=protos_dot_cluster__pb2.PoolsRequest.FromString,
+                    response_serializer=protos_dot_cluster__pb2.PoolsReply.SerializeToString,
             ),
             'Resources': grpc.unary_unary_rpc_method_handler(
                     servicer.Resources,
@@ -440,6 +456,33 @@ class ClusterService:
             '/lava.v1.ClusterService/Limits',
             protos_dot_cluster__pb2.LimitsRequest.SerializeToString,
             protos_dot_cluster__pb2.LimitsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Pools(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.ClusterService/Pools',
+            protos_dot_cluster__pb2.PoolsRequest.SerializeToString,
+            protos_dot_cluster__pb2.PoolsReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -8,6 +8,8 @@ from protos import cluster_pb2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lavactl.io import Io
 
 USAGE = """\
@@ -40,7 +42,7 @@ def main(argv: list[str], io: "Io") -> int:
         raise CommandError(unknown, FAILURE)
     limits = chosen(io.client().limits(), options)
     if "c" in options:
-        io.print("\n\n".join(configured_text(limit) for limit in limits) or "No resource limit is configured.")
+        show_configured(limits, io)
         return 0
     lines = [line for limit in limits for line in usage_lines(limit, options)]
     if not lines:
@@ -50,6 +52,11 @@ def main(argv: list[str], io: "Io") -> int:
     io.print("  ".join(f"{name:<{width}}" for name, width in COLUMNS).rstrip())
     io.print("\n".join(lines))
     return 0
+
+
+def show_configured(limits: "Iterable[cluster_pb2.LimitRecord]", io: "Io") -> None:
+    """-c: limits as they could be written."""
+    io.print("\n\n".join(configured_text(limit) for limit in limits) or "No resource limit is configured.")
 
 
 def chosen(reply: cluster_pb2.LimitsReply, options: Options) -> list[cluster_pb2.LimitRecord]:

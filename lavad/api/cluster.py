@@ -137,6 +137,11 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         await identity.caller(context, self.settings)
         return rule_records.limits_reply(self.engine.cluster)
 
+    async def Pools(self, request: pb.PoolsRequest, context: identity.Context) -> pb.PoolsReply:
+        """bresources -g."""
+        await identity.caller(context, self.settings)
+        return rule_records.pools_reply(self.engine.cluster)
+
     async def Resources(self, request: pb.ResourcesRequest, context: identity.Context) -> pb.ResourcesReply:
         """The -s of bhosts, lsload and lshosts, and the site's columns of their -l."""
         await identity.caller(context, self.settings)

@@ -1,4 +1,4 @@
-"""Parameters of the cluster and limits, as bparams and blimits show them."""
+"""Parameters of the cluster, limits and capacity pools, as bparams, blimits and bresources show them."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,8 @@ from lavad.config.site import Honoured
 from lavad.core.cluster import Cluster
 from lavad.core.limit_usage import LimitUsage, limit_usage
 from lavad.core.limits import LimitKind
-from lavad.core.policy import ALL, Fairshare, Limit, Names, Policy
+from lavad.core.policy import ALL, Fairshare, Limit, Names, Policy, Pool
+from lavad.core.pool_usage import pool_usage
 from protos import cluster_pb2 as pb
 
 _PLAIN = Fairshare(())
@@ -100,6 +101,32 @@ def _configured(limit: Limit) -> dict[str, str]:
     for name, amount in limit.resources:
         said[name.upper() if name in ("tmp", "swp") else f"RESOURCE {name}"] = f"{amount:g}"
     return said
+
+
+def pools_reply(cluster: Cluster) -> pb.PoolsReply:
+    """Capacity pools as configured, and what of each is there and in use."""
+    reply = pb.PoolsReply()
+    records = {pool.name: _add_pool(reply, pool) for pool in cluster.policy.pools}
+    for one in pool_usage(cluster):
+        name, pool = one.resource, one.pool
+        records[pool.name].amounts.add(
+            resource=name,
+            total=one.total,
+            free=one.free,
+            guaranteed=pool.guaranteed.get(name),
+            deserved=pool.deserved.get(name),
+            largest=pool.largest.get(name),
+            own=one.own,
+            used=one.used,
+            borrowed=one.borrowed,
+            overcommitted=one.is_overcommitted,
+        )
+    return reply
+
+
+def _add_pool(reply: pb.PoolsReply, pool: Pool) -> pb.PoolRecord:
+    users, queues, hosts = (names_text(names) for names in (pool.users, pool.queues, pool.hosts))
+    return reply.pools.add(name=pool.name, users=users, queues=queues, hosts=hosts, lends=pool.lends)
 
 
 def names_text(names: Names) -> str:

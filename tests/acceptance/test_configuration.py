@@ -169,6 +169,7 @@ def test_what_the_files_say_is_shown(site: Cluster) -> None:
     host = site.hosts()[0]
     groups = f"Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nrack ({host})\nEnd HostGroup\n"
     limits = "Begin Limit\nNAME = few\nPER_USER = all\nSLOTS = 2\nEnd Limit\n"
+    limits += "Begin GuaranteedResourcePool\nNAME = lab\nGUARANTEED = slots=2\nEnd GuaranteedResourcePool\n"
     site.reconfigure({"lsb.users": users, "lsb.hosts": HOSTS.format(slots=2) + groups, "lsb.resources": limits})
     assert site.run("bugroup", "-l", "crew").stdout == (
         "GROUP_NAME:  crew\nUSERS:  root ada\nSHARES:  [root, 2] [default, 1]\n"
@@ -180,6 +181,7 @@ def test_what_the_files_say_is_shown(site: Cluster) -> None:
     assert (row[0], row[2], row[-1]) == ("root", "7", "90")
     assert "crew/" in site.run("busers", "crew", "default").stdout
     assert "PER_USER            = all" in site.run("blimits", "-c").stdout
+    assert site.run("bresources", "-g").stdout.split()[-8:] == ["lab", "slots", "ok", "2", "2", "2", "0", "0"]
     assert "MAX_JOB_ARRAY_SIZE = 50" in site.run("bparams", "-a").stdout
     assert site.run("lsclusters").stdout.splitlines()[1].split()[-2:] == ["2", "1"]
     long = site.run("bqueues", "-l", "day").stdout

@@ -46,6 +46,7 @@ NONSENSE: dict[str, tuple[list[str], ...]] = {
     "bmgroup": (["nowhere"],),
     "bparams": (["x"],),
     "blimits": (["nowhere"],),
+    "bresources": (["-g", "nowhere"], ["-g"], ["lab"], ["-s"]),
     "lsclusters": (["nowhere"],),
     "brsvadd": (["-n", "1", "-m", "\x1b[2J", "-u", "root", "-b", "23:00", "-e", "23:30"], []),
     "brsvdel": (["\x1b[2J"], []),

@@ -44,6 +44,7 @@ class ScriptedClient:
         self.installation_reply = cluster_pb2.ParametersReply()
         self.status_reply = cluster_pb2.StatusReply()
         self.limits_reply = cluster_pb2.LimitsReply()
+        self.pools_reply = cluster_pb2.PoolsReply()
         self.resources_reply = cluster_pb2.ResourcesReply()
         self.configure_reply = cluster_pb2.ConfigureReply()
         self.control_reply = cluster_pb2.ControlReply()
@@ -131,6 +132,9 @@ class ScriptedClient:
 
     def limits(self) -> cluster_pb2.LimitsReply:
         return self.limits_reply
+
+    def pools(self) -> cluster_pb2.PoolsReply:
+        return self.pools_reply
 
     def configure(self, request: cluster_pb2.ConfigureRequest) -> cluster_pb2.ConfigureReply:
         self.asked.append(request)

@@ -1,4 +1,5 @@
-"""Golden output of badmin, lsadmin, bparams, busers, bugroup, bmgroup, blimits, lsclusters, and the long bqueues."""
+"""Golden output of badmin, lsadmin, bparams, busers, bugroup, bmgroup, blimits, bresources,
+lsclusters, and the long bqueues."""
 
 import pytest
 
@@ -165,6 +166,52 @@ def test_compute_units(desk: Desk) -> None:
     desk.client.group_records = []
     result = desk.type("bmgroup", "-cu")
     assert (result.code, result.out, result.err) == (255, "", "No compute unit found\n")
+
+
+def a_pool(overcommitted: bool = False) -> cluster_pb2.PoolRecord:
+    """A pool of slots and memory."""
+    pool = cluster_pb2.PoolRecord(name="lab", users="ann bob", queues="all", hosts="all ~n9", lends=True)
+    pool.amounts.add(resource="slots", total=96, free=40, guaranteed=64, deserved=32, own=64, used=70, borrowed=6)
+    pool.amounts.add(
+        resource="mem", total=2 << 20, free=3 << 18, largest=1 << 20, used=512, overcommitted=overcommitted
+    )
+    return pool
+
+
+def test_pools(desk: Desk) -> None:
+    """lsf.md 1.9, bresources -g: a line for each resource of a pool."""
+    desk.client.pools_reply.pools.append(a_pool())
+    rows = (
+        "POOL_NAME        TYPE   STATUS            TOTAL     FREE     GUAR     USED BORROWED\n"
+        "lab              slots  ok                   96       40       64       70        6\n"
+        "lab              mem    ok                2048G     768G       0M     512M       0M\n"
+    )
+    assert desk.type("bresources", "-g").out == rows
+    result = desk.type("bresources", "-g", "lab", "no")
+    assert (result.code, result.out, result.err) == (255, rows, "no: No such guaranteed resource pool\n")
+    assert desk.type("bresources", "-g", "-l", "lab").out == (
+        "GUARANTEED RESOURCE POOL: lab\n\nUSERS:   ann bob\nQUEUES:  all\nHOSTS:   all ~n9\nLOAN:    Y\n"
+        "STATUS:  ok\n\n"
+        " TYPE   GUARANTEED   DESERVED        MAX    TOTAL     FREE     USED BORROWED\n"
+        " slots          64         32          -       96       40       70        6\n"
+        " mem             -          -      1024G    2048G     768G     512M       0M\n"
+    )
+
+
+def test_a_pool_that_is_promised_too_much(desk: Desk) -> None:
+    """Said of the resource, and of the pool as a whole."""
+    desk.client.pools_reply.pools.append(a_pool(overcommitted=True))
+    assert [line.split()[2] for line in desk.type("bresources", "-g").out.splitlines()[1:]] == ["ok", "overcommitted"]
+    assert "STATUS:  overcommitted\n" in desk.type("bresources", "-gl").out
+
+
+def test_bresources_without_pools(desk: Desk) -> None:
+    """Without -g the limits, as blimits -c shows them."""
+    desk.client.limits_reply.limits.add(name="few", configured={"SLOTS": "2"})
+    assert desk.type("bresources").out == desk.type("blimits", "-c").out
+    result = desk.type("bresources", "-g")
+    assert (result.code, result.out, result.err) == (255, "", "No guaranteed resource pool is configured\n")
+    assert desk.type("bresources", "lab").code == 255
 
 
 def test_bparams(desk: Desk) -> None:

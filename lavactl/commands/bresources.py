@@ -1,0 +1,103 @@
+"""bresources: limits of lsb.resources as they are configured, and with -g capacity pools: what each has, and uses."""
+
+from lavactl.commands.blimits import show_configured
+from lavactl.errors import FAILURE
+from lavactl.options import FLAG, Grammar, Options, answered, printable
+from lavactl.render import MISSING, clean
+from lavactl.units import size
+from protos import cluster_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+USAGE = """\
+Usage: bresources
+       bresources -g [-l] [pool ...]
+       bresources -h | -V
+"""
+GRAMMAR = Grammar(
+    "bresources",
+    USAGE,
+    {
+        **dict.fromkeys(("g", "l"), FLAG),
+        "s": "not supported: RESOURCE_RESERVE_PER_TASK of lsb.params, and rusage with /job, /task or /host, take the "
+             "place of ReservationUsage.",
+        **dict.fromkeys(("m", "q", "p"), "not supported yet."),
+    },
+)  # fmt: skip
+ROW = "{:<16} {:<6} {:<14} {:>8} {:>8} {:>8} {:>8} {:>8}"
+TITLES = ("POOL_NAME", "TYPE", "STATUS", "TOTAL", "FREE", "GUAR", "USED", "BORROWED")
+LONG_ROW = " {:<6} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>8}"
+LONG_TITLES = ("TYPE", "GUARANTEED", "DESERVED", "MAX", "TOTAL", "FREE", "USED", "BORROWED")
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run bresources."""
+    if answered(argv, USAGE, io):
+        return 0
+    options = GRAMMAR.parse(argv)
+    if "g" in options:
+        return show_pools(options, io)
+    if options.words or "l" in options:
+        raise GRAMMAR.wrong("pools and -l need -g; blimits -c shows single limits")
+    show_configured(io.client().limits().limits, io)
+    return 0
+
+
+def show_pools(options: Options, io: "Io") -> int:
+    """-g: the pools that were named, or all."""
+    pools = io.client().pools().pools
+    missing = [name for name in options.words if name not in {pool.name for pool in pools}]
+    chosen = [pool for pool in pools if not options.words or pool.name in options.words]
+    if chosen and "l" in options:
+        io.print("\n\n".join(long_text(pool) for pool in chosen))
+    elif chosen:
+        io.print("\n".join([ROW.format(*TITLES), *(line for pool in chosen for line in rows(pool))]))
+    io.flush()
+    for name in missing:
+        io.error(f"{printable(name)}: No such guaranteed resource pool")
+    if not pools and not missing:
+        io.error("No guaranteed resource pool is configured")
+    return 0 if chosen and not missing else FAILURE
+
+
+def rows(pool: cluster_pb2.PoolRecord) -> list[str]:
+    """A line for each resource of the pool."""
+    return [
+        ROW.format(
+            clean(pool.name),
+            one.resource,
+            "overcommitted" if one.overcommitted else "ok",
+            *(amount(one.resource, number) for number in (one.total, one.free, one.own, one.used, one.borrowed)),
+        )
+        for one in pool.amounts
+    ]
+
+
+def long_text(pool: cluster_pb2.PoolRecord) -> str:
+    """-l: whose it is and where, and what it is promised."""
+    lines = [
+        f"GUARANTEED RESOURCE POOL: {clean(pool.name)}",
+        "",
+        f"USERS:   {clean(pool.users)}",
+        f"QUEUES:  {clean(pool.queues)}",
+        f"HOSTS:   {clean(pool.hosts)}",
+        f"LOAN:    {'Y' if pool.lends else 'N'}",
+        f"STATUS:  {'overcommitted' if any(one.overcommitted for one in pool.amounts) else 'ok'}",
+        "",
+        LONG_ROW.format(*LONG_TITLES),
+    ]
+    for one in pool.amounts:
+        promised = [
+            amount(one.resource, getattr(one, name)) if one.HasField(name) else MISSING
+            for name in ("guaranteed", "deserved", "largest")
+        ]
+        there = [amount(one.resource, number) for number in (one.total, one.free, one.used, one.borrowed)]
+        lines.append(LONG_ROW.format(one.resource, *promised, *there))
+    return "\n".join(lines)
+
+
+def amount(resource: str, number: float) -> str:
+    """So much of a resource: memory as load tables show it."""
+    return size(number) if resource == "mem" else f"{number:g}"
