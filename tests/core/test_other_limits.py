@@ -77,8 +77,9 @@ def test_a_running_job_keeps_its_size_and_its_queues_limits() -> None:
     """Each refusal says what could be changed, or which limit is the queue's."""
     story = a_cluster(a_host("n1", 1), policy=Policy((Queue("normal", 30, run_limit_s=3600),)))
     key = story.run(a_job())
-    with pytest.raises(Refused, match="only -W, -We, -M"):
-        modify(story, key.job, "roles.tasks")
+    for field in ("roles.tasks", "rlimits.cpu", "output", "error"):
+        with pytest.raises(Refused, match="only -W, -We, -M"):
+            modify(story, key.job, field)
     with pytest.raises(Refused, match="RUNLIMIT"):
         modify(story, key.job, "run_limit_s", run_limit_s=7200)
     assert story.cluster.attempts[key].limits_version == 0
