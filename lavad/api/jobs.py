@@ -14,7 +14,7 @@ from lavad.api.outlook import OUTLOOKS_MAX, add_outlook
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
 from lavad.core import commands as c
-from lavad.core.decide.ownership import is_owner
+from lavad.core.decide.ownership import check_owner, is_owner
 from lavad.core.decide.submission import Submitted
 from lavad.core.model import HOLDING, JobState
 from lavad.core.reasons import NotNow, Refused
@@ -324,6 +324,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         record = self.engine.cluster.jobs.get(target.job)
         if record is None:
             raise Refused("No matching job found")
+        check_owner(record, caller)  # before anything is read or stored for somebody who may not
         before, spec = await self.shelf.spec(target.job), pb.JobSpec()
         spec.CopyFrom(before)
         modifying.take_over(spec, request)

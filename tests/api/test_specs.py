@@ -2,18 +2,21 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from lavad.api.jobs import JobService
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, JobModified, JobSubmitted
 from lavad.core.policy import Policy
+from lavad.core.reasons import Refused
 from lavad.engine import Engine
 from lavad.links import AgentLinks
 from lavad.specs import SpecShelf
 from protos import jobs_pb2 as pb
-from tests.builders import ANN, a_job
+from tests.builders import ANN, BOB, a_job
 
 
 class Store:
@@ -47,22 +50,44 @@ class Store:
         return SpecShelf(self.spec, self.environment, self.environments.__setitem__)
 
 
+async def _with_anns_job(store: Store) -> JobService:
+    """A master to whom ann has submitted her first job."""
+    shelf, cluster, unused = store.shelf(), Cluster(Policy()), cast("Any", None)
+    engine = Engine(cluster, store.append, lambda orders: None, lambda: 1000.0)
+    service = JobService(engine, AgentLinks(cluster, shelf), shelf, unused, unused, unused, unused, unused)
+    await engine.execute(c.SubmitJob(a_job(), ANN))
+    store.specs[1] = shelf.pack(pb.JobSpec(command="old"), "ann")
+    return service
+
+
 def test_orders_of_the_commit_that_changed_a_job_bear_the_change() -> None:
     """They leave before bmod is answered, and must not find the spec that was there before."""
 
     async def body() -> None:
-        store, cluster = Store(), Cluster(Policy())
-        shelf = store.shelf()
-        engine = Engine(cluster, store.append, lambda orders: None, lambda: 1000.0)
-        unused: Any = None
-        service = JobService(engine, AgentLinks(cluster, shelf), shelf, unused, unused, unused, unused, unused)
-        await engine.execute(c.SubmitJob(a_job(), ANN))
-        store.specs[1] = shelf.pack(pb.JobSpec(command="old"), "ann")
+        store = Store()
+        service = await _with_anns_job(store)
+        engine, shelf = service.engine, service.shelf
         ordered: list[asyncio.Task[pb.JobSpec]] = []
         engine.listeners.append(lambda events: ordered.append(asyncio.create_task(shelf.spec(1))))
         request = pb.ModifyRequest(spec=pb.JobSpec(command="new"), fields=["command"])
         await service._modify(c.Target(1), request, ANN)
         assert [(await spec).command for spec in ordered] == ["new"]
+
+    asyncio.run(body())
+
+
+def test_nothing_is_kept_of_what_a_stranger_wants_changed() -> None:
+    """He hears that he may not, whatever else is wrong with it, and the environment he sends is not stored as ann's."""
+
+    async def body() -> None:
+        store = Store()
+        service = await _with_anns_job(store)
+        before = dict(store.environments)
+        large = pb.JobSpec(environment=[b"A%d=x" % number for number in range(100)])
+        for field in ("environment", "no such field"):
+            with pytest.raises(Refused, match="User permission denied"):
+                await service._modify(c.Target(1), pb.ModifyRequest(spec=large, fields=[field]), BOB)
+        assert store.environments == before
 
     asyncio.run(body())
 
