@@ -1,11 +1,14 @@
 """lava's own settings, from lava.conf in the configuration directory; the rules of the cluster are in core's Policy."""
 
+import re
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lavad.core.policy import Policy
 from protos import conffile
+
+_CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,38}")  # it is part of file names
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,14 @@ def _seconds(path: Path, values: dict[str, str], name: str, default: float) -> f
     return seconds
 
 
+def _cluster_name(path: Path, values: dict[str, str]) -> str:
+    name = values.get("LAVA_CLUSTER_NAME") or "lava"
+    if not _CLUSTER_NAME.fullmatch(name):
+        expected = "up to 39 letters, digits, dots, dashes and underscores"
+        raise conffile.ConfError(f"{path}: LAVA_CLUSTER_NAME must be {expected}, not {name!r}.")
+    return name
+
+
 def read_settings(directory: Path) -> Settings:
     """Settings of the cluster in that directory.
 
@@ -79,7 +90,7 @@ def read_settings(directory: Path) -> Settings:
     listed = frozenset(values.get("LAVA_ADMIN_HOSTS", "").split())
     return Settings(
         directory=directory,
-        cluster=values.get("LAVA_CLUSTER_NAME", "lava"),
+        cluster=_cluster_name(path, values),
         listen=values["LAVA_LISTEN"],
         enrol_listen=values["LAVA_ENROL_LISTEN"],
         database=conffile.secret(values, "LAVA_DATABASE", directory) or f"sqlite:///{values['LAVA_STATE_DIR']}/lava.db",

@@ -1,0 +1,39 @@
+"""What lava.conf says to the master."""
+
+from pathlib import Path
+
+import pytest
+
+from lavad.settings import read_settings
+from protos.conffile import ConfError
+
+NEEDED = "LAVA_LISTEN=127.0.0.1:6920\nLAVA_ENROL_LISTEN=127.0.0.1:6921\nLAVA_STATE_DIR=/var/lib/lava\n"
+
+
+def test_what_is_not_said_has_its_default(tmp_path: Path) -> None:
+    """An empty value says nothing."""
+    (tmp_path / "lava.conf").write_text(f"{NEEDED}LAVA_CLUSTER_NAME=\nLAVA_HEARTBEAT=\n")
+    settings = read_settings(tmp_path)
+    assert (settings.cluster, settings.heartbeat_s) == ("lava", 5.0)
+    assert settings.database == "sqlite:////var/lib/lava/lava.db"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (
+            "LAVA_CLUSTER_NAME=../../etc",
+            "must be up to 39 letters, digits, dots, dashes and underscores, not '../../etc'",
+        ),
+        ("LAVA_CLUSTER_NAME=a b", "must be up to 39 letters"),
+        ("LAVA_CLUSTER_NAME=\x1b[2J", r"must be up to 39 letters, .* not '\\x1b\[2J'"),
+        ("LAVA_HEARTBEAT=0", "must be a positive number of seconds, not '0'"),
+        ("LAVA_HEARTBEAT=nan", "must be a positive number of seconds, not 'nan'"),
+        ("LAVA_USAGE_INTERVAL=soon", "must be a number of seconds, not 'soon'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, line: str, complaint: str) -> None:
+    """The file, the setting, and what was expected. A cluster's name is part of file names: it leads nowhere else."""
+    (tmp_path / "lava.conf").write_text(f"{NEEDED}{line}\n")
+    with pytest.raises(ConfError, match=f"/lava.conf: {line.partition('=')[0]} {complaint}"):
+        read_settings(tmp_path)
