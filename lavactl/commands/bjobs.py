@@ -53,7 +53,6 @@ NOTHING = {
     "s": "No suspended job found",
     "d": "No DONE/EXIT job found",
 }
-WILDCARDS = frozenset("*?[")  # a name with one of them is a pattern, for which to match nothing is no failure
 FORMS = ("l", "UF", "o", "A", "sum", "W")
 
 
@@ -278,7 +277,8 @@ def conclude(listing: Listing) -> int:
             io.error(unknown)
             return FAILURE
         io.error(nothing_found(listing))
-        if options.last("J") and not WILDCARDS.intersection(options.last("J") or ""):
+        name = options.last("J")
+        if name and "*" not in name:  # for a pattern to match nothing is no failure
             return FAILURE
     if (io.setting("LSB_BJOBS_CONSISTENT_EXIT_CODE") or "N").upper() == "Y":
         return FAILURE if listing.missing or not listing.found else 0

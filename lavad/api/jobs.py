@@ -17,6 +17,7 @@ from lavad.core import commands as c
 from lavad.core.decide.ownership import check_owner, is_owner
 from lavad.core.decide.submission import Submitted
 from lavad.core.model import HOLDING, JobState
+from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord, Job
 from lavad.core.scheduling.agenda import Agenda
@@ -286,7 +287,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             if caller.is_administrator or is_owner(record, caller):
                 jobs[record.id] = None
         ids = list(jobs)
-        return [c.Target(job) for job in (ids[-1:] if newest_only else ids)]
+        element = Ranges.of(selection.element) if selection.element else None
+        return [c.Target(job, element) for job in (ids[-1:] if newest_only else ids)]
 
     async def Dependencies(self, request: pb.DependenciesRequest, context: identity.Context) -> pb.DependenciesReply:
         """bjdepinfo."""

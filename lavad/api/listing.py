@@ -2,12 +2,12 @@
 nobody."""
 
 import asyncio
-import fnmatch
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from lavad.api import checks, translate
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
+from lavad.core.job_names import name_pattern
 from lavad.core.model import FINAL, Allocation, JobState
 from lavad.core.policy import Threshold
 from lavad.core.reasons import PendingReason
@@ -33,12 +33,18 @@ class Selection:
         self.cluster = cluster
         self.user = "" if request.user == "all" else request.user or caller.user
         self.group = cluster.policy.user_groups.get(request.user)
-        self.queue, self.host, self.project, self.name = request.queue, request.host, request.project, request.name
+        self.queue, self.host, self.project = request.queue, request.host, request.project
+        self.name = name_pattern(request.name) if request.name else None
         self.states = checks.states_of(request)
         self.finished_too = request.finished_too
         self.refs = [ref for ref in request.refs if ref.job]
         if self.refs and not request.user:
             self.user = ""  # a job named by its id is shown whoever owns it
+
+    @property
+    def element(self) -> int:
+        """The one that -J names; 0: all."""
+        return self.name.element if self.name is not None else 0
 
     def admits(self, record: Job | ArrayRecord) -> bool:
         """All but state and host: what is the same for all elements."""
@@ -47,7 +53,7 @@ class Selection:
             (not self.user or shared.user == self.user or (self.group is not None and shared.user in self.group))
             and (not self.queue or shared.queue == self.queue)
             and (not self.project or shared.project == self.project)
-            and (not self.name or _matches(self.name, record.words["name"]))
+            and (self.name is None or self.name.admits(record.words["name"]))
         )
 
     def admits_state(self, state: JobState) -> bool:
@@ -93,6 +99,10 @@ class Selection:
     def _elements(
         self, record: Job | ArrayRecord, wanted: set[int] | None, missing: list[common_pb2.JobRef]
     ) -> Iterator[Item | None]:
+        if self.element:
+            if isinstance(record, Job) or record.state_of(self.element) is None:
+                return
+            wanted = {self.element} if wanted is None else wanted & {self.element}
         if isinstance(record, Job):
             if self.admits_state(record.state) and self.admits_host(record) and wanted is None:
                 yield record, 0, record
@@ -116,10 +126,6 @@ class Selection:
         for record in list(self.cluster.jobs.values()):
             if isinstance(record, ArrayRecord) and self.admits(record) and (not ids or record.id in ids):
                 yield record
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return fnmatch.fnmatchcase(name, pattern) if any(mark in pattern for mark in "*?[") else name == pattern
 
 
 def allocation_of(job: Job) -> Allocation:

@@ -7,12 +7,12 @@ array of a million elements or a user of ten years costs no more at once than an
 import heapq
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, or_, select, union
 
+from lavad.core.job_names import name_pattern
 from lavad.core.model import FINAL, JobState
 from lavad.core.policy import Names
 from lavad.core.ranges import Ranges
@@ -36,8 +36,8 @@ class JobRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryFilter:
-    """Which jobs; empty means any. ``group`` are users who will do beside ``user``; ``name`` is a glob, ``after`` the
-    last job and index of the page before."""
+    """Which jobs; empty means any. ``group`` are users who will do beside ``user``; ``name`` is a pattern of names,
+    ``after`` the last job and index of the page before."""
 
     now: float
     jobs: tuple[JobRange, ...] = ()
@@ -72,12 +72,13 @@ class HistoryPage:
 def read_page(connection: Connection, wanted: HistoryFilter) -> HistoryPage:
     """The next page of jobs that match, in the order of their ids."""
     rows = connection.execute(_candidates(wanted)).all()
-    rows_of_page = [row for row in rows[: wanted.limit] if not wanted.name or fnmatchcase(row.name, wanted.name)]
-    page = _Page(connection, wanted)
+    pattern = name_pattern(wanted.name or "*")
+    rows_of_page = [row for row in rows[: wanted.limit] if pattern.admits(row.name)]
+    page = _Page(connection, wanted, pattern.element)
     for job, is_array in _kinds(connection, [row.job for row in rows_of_page]):
         if is_array:
             page.add_array(job)
-        else:
+        elif not pattern.element:
             page.plain.append(job)
         if page.is_full:
             break
@@ -125,9 +126,10 @@ def _kinds(connection: Connection, ids: Sequence[int]) -> list[tuple[int, bool]]
 class _Page:
     """A page under way. Plain jobs are collected and read together; an array's elements are read window by window."""
 
-    def __init__(self, connection: Connection, wanted: HistoryFilter) -> None:
+    def __init__(self, connection: Connection, wanted: HistoryFilter, element: int) -> None:
         self._connection = connection
         self._wanted = wanted
+        self._element = element  # the only one of arrays that is meant; 0: all
         self._texts = SharedTexts()
         self._stories: list[JobHistory] = []
         self._looked_at = 0
@@ -155,7 +157,10 @@ class _Page:
         array = array_of(row, self._texts)
         first = self._wanted.after[1] + 1 if self._wanted.after[0] == job_id else 1
         room = self._wanted.limit - self._looked_at - len(self.plain)
-        indices = list(islice(_indices(self._connection, array, self._wanted, first), room))
+        meant = _indices(self._connection, array, self._wanted, first)
+        if self._element:
+            meant = (index for index in (self._element,) if _is_named(array, self._wanted, index) and index >= first)
+        indices = list(islice(meant, room))
         self._looked_at += len(indices)
         if len(indices) == room:
             self.after = (job_id, indices[-1])
@@ -234,6 +239,12 @@ def _indices(connection: Connection, array: ArrayRecord, wanted: HistoryFilter, 
         waiting = (_from(array.pending, first), _from(array.held, first))
         return _distinct(heapq.merge(*waiting, live.all()))
     return _from(array.indices, first)
+
+
+def _is_named(array: ArrayRecord, wanted: HistoryFilter, index: int) -> bool:
+    """Has the array such an element, and is it among those named by id, where any are?"""
+    named = [part.indices for part in wanted.jobs if part.job == array.id]
+    return index in array.indices and (not named or any(some is None or index in some for some in named))
 
 
 def _from(indices: Ranges, first: int) -> Iterator[int]:

@@ -141,6 +141,15 @@ def test_a_name_that_no_job_has(cluster: Cluster, command: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (255, "", "Job <nosuch> is not found\n")
 
 
+def test_an_element_is_chosen_by_its_name(cluster: Cluster) -> None:
+    """bkill -J 'sweep[2]' ends that one, and nothing that brackets of a shell would stand for."""
+    array, plain = cluster.submit("-H", "-J", "sweep[1-3]", "true"), cluster.submit("-H", "-J", "sweep2", "true")
+    assert cluster.says("bkill", "-J", "sweep[2]") == f"Job <{array}[2]> is being terminated"
+    states = cluster.says("bjobs", "-a", "-noheader", "-o", "jobindex stat", str(array), str(plain)).split()
+    assert states == ["1", "PSUSP", "2", "EXIT", "3", "PSUSP", "0", "PSUSP"]
+    cluster.says("bkill", str(array), str(plain))
+
+
 def test_a_running_job_keeps_another_amount_of_memory(cluster: Cluster) -> None:
     """bmod -R: what it lets go is reserved on its host no more; nothing else of its requirement changes."""
     job = cluster.submit("-R", "rusage[mem=300]", "sleep 60")

@@ -10,6 +10,7 @@ from lavad.core.model import HostShare
 from lavad.core.policy import HostRule, JobDefaults, Names, Policy, Queue, Threshold
 from lavad.core.ranges import Ranges
 from lavad.core.records import Job, JobEnd
+from protos import common_pb2
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
 
@@ -106,6 +107,29 @@ def test_the_requirement_of_job_and_queue() -> None:
     shared = replace(story.cluster.jobs[job].shared, requirement="select[mem > 5] rusage[mem=10]")
     story.cluster.jobs[job].shared = shared
     assert details(story, job).effective_requirement == "select[mem > 5] rusage[mem=10]"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("sweep", [(1, 1), (1, 2), (1, 3), (2, 0)]), ("sweep[3]", [(1, 3)]), ("sw*[2]", [(1, 2)]), ("sweep[4]", []),
+        ("sweep3", [(3, 0)]), ("*", [(1, 1), (1, 2), (1, 3), (2, 0), (3, 0)]),
+    ],
+)  # fmt: skip
+def test_jobs_of_a_name(name: str, expected: list[tuple[int, int]]) -> None:
+    """-J: an element of an array with its number in brackets, which stand for nothing else."""
+    story = a_cluster()
+    for job in (a_job(array="1-3", name="sweep"), a_job(name="sweep"), a_job(name="sweep3")):
+        story.submit(job)
+
+    async def found() -> list[tuple[int, int]]:
+        missing: list[common_pb2.JobRef] = []
+        items = listing.Selection(pb.JobFilter(name=name), ANN, story.cluster).items(missing)
+        chosen = [(record.id, index) async for record, index, _ in items]
+        assert not missing
+        return chosen
+
+    assert asyncio.run(found()) == expected
 
 
 @pytest.mark.parametrize(("user", "expected"), [("art", [1, 2]), ("ann", [1]), ("", [3]), ("all", [1, 2, 3])])

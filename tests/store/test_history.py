@@ -225,6 +225,21 @@ def test_only_what_matches_is_told(told: Told) -> None:
     assert names((told.history(jobs=(JobRange(3), JobRange(99)))).jobs) == [(3, 0)]
 
 
+def test_an_element_is_named_with_its_array(told: Told) -> None:
+    """sweep[3] of every array of that name that has it; a plain job has no elements, and brackets are no pattern."""
+
+    told.do(c.SubmitJob(new_job("sweep", indices=(range(1, 6),)), ALICE))
+    told.do(c.SubmitJob(new_job("sweep"), ALICE))
+    told.do(c.SubmitJob(new_job("sweep3"), ALICE))
+    told.do(c.SubmitJob(new_job("sweeper", indices=(range(3, 5),)), ALICE))
+    assert names((told.history(name="sweep[3]")).jobs) == [(1, 3)]
+    assert names(told.all_pages(name="sweep*[3]", limit=1)) == [(1, 3), (4, 3)]
+    assert names((told.history(name="sweep[9]")).jobs) == []
+    named = JobRange(1, Ranges.of(2, 3))
+    assert names((told.history(name="sweep[3]", jobs=(named,))).jobs) == [(1, 3)]
+    assert names((told.history(name="sweep[4]", jobs=(named,))).jobs) == []
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 def test_pages_neither_repeat_nor_forget(told: Told, limit: int) -> None:
     """Whatever the size of a page, all pages together are all jobs and elements in order."""
