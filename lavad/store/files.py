@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -29,6 +30,7 @@ _NETWORK = frozenset(
 )
 _LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
 _LOCK_RETRY_S = 0.05
+_MAGIC = b"SQLite format 3\0"  # how every SQLite database begins
 
 
 def file_system_of(path: Path, mountinfo: str) -> str:
@@ -55,21 +57,35 @@ def refuse_network(path: Path, mountinfo: str | None = None) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Create the database file, or take other people's access to it away.
+    """Create the database file, or take other people's access to it away. What is no database is left as it is.
 
     Raises:
-        StoreRefused: it can't be created or opened.
+        StoreRefused: it can't be created or opened, or is something else.
     """
-    os.close(_open_private(path))
+    os.close(_open_private(path, is_database=True))
 
 
-def _open_private(path: Path) -> int:
+def _open_private(path: Path, *, is_database: bool = False) -> int:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.fchmod(descriptor, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        try:
+            if is_database:
+                _check_database(descriptor, path)
+            os.fchmod(descriptor, 0o600)
+        except BaseException:
+            os.close(descriptor)
+            raise
     except OSError as error:
         raise StoreRefused(f"{path} can't be opened: {error.strerror}.") from error
     return descriptor
+
+
+def _check_database(descriptor: int, path: Path) -> None:
+    """Nothing is changed about a file, a device say, that LAVA_DATABASE names by mistake."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise StoreRefused(f"{path} can't be opened: it is no regular file.")
+    if os.pread(descriptor, len(_MAGIC), 0) not in (b"", _MAGIC):
+        raise StoreRefused(f"{path} can't be opened: file is not a database.")
 
 
 def lock(path: Path, wait_s: float) -> int:

@@ -1,6 +1,7 @@
 """Opening a database: where it may lie, who may read it, which schema it has, and what is said when it can't be."""
 
 import asyncio
+import os
 import stat
 from pathlib import Path
 
@@ -112,12 +113,25 @@ def test_a_path_that_can_not_be_opened(tmp_path: Path, name: str, sentence: str)
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """A file with something else in it is refused and left as it is."""
+    """A file with something else in it is refused and left as it is, for those who may read it; nothing is put beside
+    it. It may have been named by mistake, and be everybody's."""
     path = tmp_path / "lava.db"
     path.write_text("Dear diary, " * 1000)
+    path.chmod(0o644)
     with pytest.raises(StoreRefused, match="file is not a database"):
         asyncio.run(Store.open(str(path), pytest.fail))
     assert path.read_text() == "Dear diary, " * 1000
+    assert _modes(tmp_path) == {"lava.db": 0o644}
+
+
+def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
+    """A device or a pipe: others use it."""
+    path = tmp_path / "lava.db"
+    os.mkfifo(path)
+    path.chmod(0o666)
+    with pytest.raises(StoreRefused, match="it is no regular file"):
+        asyncio.run(Store.open(str(path), pytest.fail))
+    assert _modes(tmp_path) == {"lava.db": 0o666}
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
