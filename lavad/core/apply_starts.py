@@ -78,6 +78,7 @@ class _Booking:
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
         self._hosts = cluster.hosts
+        cluster.unentered.enter()
         self._is_charged = bool(cluster.limits or cluster.shares)
         self._is_pooled = bool(cluster.pools)
         self._rows: list[int] = []
@@ -88,7 +89,7 @@ class _Booking:
         key, hosts, request = attempt.key, self._hosts, shared.request
         for share in attempt.allocation:
             host = hosts[share[0]]
-            host.attempts[key] = share
+            host.entered[key] = share
             self._rows.append(host.row)
             self._shares.append(share)
         if not request.is_simple:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lavad.core import keeping, resizing
 from lavad.core.model import Allocation, HostShare, Key
-from lavad.core.records import Attempt
+from lavad.core.records import Attempt, Host
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 def take(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
     """Book host shares of an attempt, all that it gets or another one."""
     record = cluster.jobs.get(attempt.key.job)
-    attempt.takes_whole_hosts = record is not None and record.shared.request.exclusive
-    key, hosts = attempt.key, cluster.hosts
-    for share in shares:
-        hosts[share.host].attempts[key] = share
+    request = record.shared.request if record is not None else None
+    attempt.takes_whole_hosts = request is not None and request.exclusive
     rows = cluster.table.rows_of(shares)
+    cluster.unentered.note(attempt.key, shares)
     cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
-    keeping.keep(cluster.table, attempt, rows, record.shared.request if record is not None else None)
-    cluster.easing.note(attempt, record.shared.request if record is not None else None)
+    if request is not None and not request.is_simple:
+        keeping.keep(cluster.table, attempt, rows, request)
+        cluster.easing.note(attempt, request)
     if cluster.pools:
         enter_in_pool(cluster, attempt, shares)
 
@@ -65,8 +65,9 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
         for name in names:
             cluster.easing.take_again(cluster.table, key, name)
         cluster.easing.forget(key)
-    for share in shares:
-        del hosts[share.host].attempts[key]
+    if not cluster.unentered.drop(key, shares):
+        for share in shares:
+            del hosts[share.host].attempts[key]
     rows = cluster.table.rows_of(shares)
     cluster.table.give_back_all(rows, shares, attempt.takes_whole_hosts)
     keeping.let_go(cluster.table, attempt, rows)
@@ -85,7 +86,7 @@ def give_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> Non
             cluster.easing.forget(attempt.key)
     cluster.touched.add(attempt.key)
     host = cluster.hosts.get(name)
-    share = host.attempts.pop(attempt.key, None) if host else None
+    share = _leave(cluster, attempt, host) if host is not None else None
     if host is not None and share is not None:
         cluster.table.give_back(host.row, share, attempt.takes_whole_hosts)
         keeping.let_go(cluster.table, attempt, (host.row,))
@@ -94,3 +95,11 @@ def give_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> Non
     resizing.host_left(cluster, attempt, name, at)
     if not attempt.unreleased and attempt.over:
         cluster.attempts.pop(attempt.key)
+
+
+def _leave(cluster: "Cluster", attempt: Attempt, host: Host) -> HostShare | None:
+    """The attempt holds nothing there any more; what it held, if anything."""
+    booked = attempt.booked
+    if len(booked) == 1 and cluster.unentered.drop(attempt.key, booked):
+        return booked[0]
+    return host.attempts.pop(attempt.key, None)

@@ -29,6 +29,7 @@ from lavad.core.reserved import Reserved
 from lavad.core.rights import Rights
 from lavad.core.shares import Account, Shares
 from lavad.core.tally import Tally
+from lavad.core.unentered import Unentered
 from lavad.core.waiting import Waiting
 from lavad.core.windows import Calendar
 
@@ -52,6 +53,7 @@ class Cluster:
         self.lenders: dict[Key, Attempt] = {}  # suspended so that others may use what they hold; the first is first
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: room that is being cleared for it
         self.hosts: dict[str, Host] = {}
+        self.unentered = Unentered(self.hosts)
         self.table = HostTable()
         self.easing = Easing()
         self.table.configure(policy)
@@ -192,7 +194,7 @@ class Cluster:
     def adopt_host(self, facts: HostFacts, closed_by: str = "", comment: str = "") -> None:
         """A host known from before the restart, as its agent offered it; unusable until that says hello."""
         counting = as_configured(self.policy, facts)
-        host = Host(counting, self.table.add(counting), facts)
+        host = Host(counting, self.table.add(counting), self.unentered, facts)
         host.closed_by, host.comment = closed_by, comment
         self.hosts[facts.name] = host
 

@@ -14,6 +14,7 @@ from lavad.core.allocations import HOST, grown, slots_of
 from lavad.core.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.ranges import Ranges
+from lavad.core.unentered import Unentered
 
 
 class JobEnd(NamedTuple):
@@ -438,11 +439,12 @@ class Host:
     may say otherwise."""
 
     __slots__ = (
-        "attempts",
+        "_unentered",
         "avoid_until",
         "claims",
         "closed_by",
         "comment",
+        "entered",
         "facts",
         "incarnation",
         "is_busy",
@@ -454,11 +456,12 @@ class Host:
         "seen_at",
     )
 
-    def __init__(self, facts: HostFacts, row: int, offered: HostFacts | None = None) -> None:
+    def __init__(self, facts: HostFacts, row: int, unentered: Unentered, offered: HostFacts | None = None) -> None:
         self.facts = facts
         self.offered = offered or facts
         self.row = row  # in the host table
-        self.attempts: dict[Key, HostShare] = {}
+        self.entered: dict[Key, HostShare] = {}  # what attempts hold here, but for what was booked last
+        self._unentered = unentered
         self.claims: dict[tuple[int, int], HostShare] = {}  # room that is kept for jobs that wait
         self.is_connected = False  # a session is open
         self.is_silent = False  # not heard for too long
@@ -469,6 +472,13 @@ class Host:
         self.closed_by = ""  # the administrator who closed it
         self.comment = ""
         self.incarnation = 0
+
+    @property
+    def attempts(self) -> dict[Key, HostShare]:
+        """What attempts hold here, in the order in which it was booked."""
+        if self._unentered.by_attempt:
+            self._unentered.enter()
+        return self.entered
 
     @property
     def _is_closed(self) -> bool:

@@ -26,7 +26,7 @@ _GROWTH = 64
 _COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")
 _MANY = 6  # so many shares are booked at once: fewer are faster one by one
 _NOTED_MAX = 1000  # gangs that came or went since somebody asked for attempts
-_PLAIN_SHARES_MAX = 100_000  # kept for the next job; what is not kept is made again
+_PLAIN_SHARES_MAX = 1_000_000  # places of shares kept for the next job; what is not kept is made again
 _CACHED_MAX = 8192
 _T = TypeVar("_T")
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
@@ -58,12 +58,13 @@ class HostTable:
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
         self._in_place: NDArray[np.intp] = np.zeros(0, np.intp)  # the row at each place
         self._is_sorted = True  # rows happen to be in natural order of names
-        self._plain_shares: dict[tuple[int, int], HostShare] = {}
+        self._plain_shares: dict[int, list[HostShare | None]] = {}  # by slots and row, as far as somebody got them
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
         self.lost: set[int] = set()  # rows that have been shut since the last pass
         self.shut: set[int] = set()  # rows that may take nothing now, whatever is free on them
         self.slots_open = 0  # free slots of all hosts that may take anything now
         self._is_open: list[bool] = []
+        self._shut_count = 0  # hosts that are not
         self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
         self.site = Site()
         self.gpu_shared: dict[int, dict[int, Sharing]] = {}  # row -> device, where jobs share some
@@ -105,6 +106,8 @@ class HostTable:
         self.memory_free_mib[row] = facts.memory_mib
         self.gpus_free[row] = facts.gpus
         self._is_open.append(False)
+        self._shut_count += 1
+        self._plain_shares.clear()
         self.shut.add(row)
         self.site.add_host(row, facts)
         return row
@@ -144,6 +147,7 @@ class HostTable:
         twin.gpus_free[:used] = gpus = [facts.gpus for facts in self.facts]
         twin.gpu_free = [(1 << count) - 1 for count in gpus]
         twin._open, twin._is_open = self.usable.copy(), self.usable[:used].tolist()
+        twin._shut_count = twin._is_open.count(False)
         twin.slots_open = self.slots_usable()
         return twin
 
@@ -285,6 +289,7 @@ class HostTable:
         is_open = bool(self.usable[row]) and not self.taken_whole[row] and row not in self.kept
         if is_open is not self._is_open[row]:
             self._is_open[row] = self._open[row] = is_open
+            self._shut_count += -1 if is_open else 1
             free = max(0, int(self.slots_free[row]))
             self.slots_open += free if is_open else -free
 
@@ -511,7 +516,7 @@ class HostTable:
 
     def are_open(self, rows: list[int]) -> bool:
         """May all of these hosts take anything now?"""
-        return all(map(self._is_open.__getitem__, rows))
+        return not self._shut_count or all(map(self._is_open.__getitem__, rows))
 
     def room_of(self, row: int) -> tuple[int, int, int]:
         """Free slots, memory and GPUs of one host."""
@@ -519,12 +524,19 @@ class HostTable:
 
     def plain_share(self, row: int, slots: int) -> HostShare:
         """So many one-slot tasks on a host and nothing else; equal ones are one object."""
-        known = self._plain_shares.get((row, slots))
+        shares = self._plain_shares.get(slots)
+        if shares is None:
+            shares = self._new_plain_shares(slots)
+        known = shares[row]
         if known is None:
-            if len(self._plain_shares) >= _PLAIN_SHARES_MAX:
-                self._plain_shares.clear()
-            known = self._plain_shares[row, slots] = HostShare(self.names[row], slots, 0, (), (slots,))
+            known = shares[row] = HostShare(self.names[row], slots, 0, (), (slots,))
         return known
+
+    def _new_plain_shares(self, slots: int) -> list[HostShare | None]:
+        if len(self._plain_shares) * len(self.names) > _PLAIN_SHARES_MAX:
+            self._plain_shares.clear()
+        shares = self._plain_shares[slots] = [None] * len(self.names)
+        return shares
 
     def plain_shares(self, rows: list[int], slots: list[int]) -> Allocation:
         """The same on several hosts, of which those give nothing that have no slots here."""
@@ -532,11 +544,16 @@ class HostTable:
             return (self.plain_share(rows[0], slots[0]),)
         if not all(slots):
             rows, slots = [row for row, here in zip(rows, slots, strict=True) if here], [here for here in slots if here]
-        try:
-            shares = tuple(map(self._plain_shares.__getitem__, zip(rows, slots, strict=True)))
-        except KeyError:
+        shares = self._alike(rows, slots[0]) if slots.count(slots[0]) == len(slots) else None
+        if shares is None:
             shares = tuple(map(self.plain_share, rows, slots))
         return shares if len(rows) < _MANY else plain_allocation(shares, self.names, rows, slots)
+
+    def _alike(self, rows: list[int], slots: int) -> Allocation | None:
+        """As many slots on each of these hosts; None where nobody ever had that there."""
+        known = self._plain_shares.get(slots)
+        shares = tuple(map(known.__getitem__, rows)) if known is not None else (None,)
+        return None if None in shares else shares  # type: ignore[return-value]
 
     def open_rows(self) -> NDArray[np.bool_]:
         """Which hosts may take anything now, over the rows in use."""
