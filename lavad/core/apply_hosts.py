@@ -16,9 +16,7 @@ def _host_joined(cluster: "Cluster", event: e.HostJoined) -> None:
     facts = as_configured(cluster.policy, event.facts)
     host = cluster.hosts.get(event.facts.name)
     if host is None:
-        host = cluster.hosts[event.facts.name] = Host(
-            facts, cluster.table.add(facts), cluster.unentered, event.facts
-        )
+        host = cluster.hosts[event.facts.name] = Host(facts, cluster.table.add(facts), cluster.unentered, event.facts)
     else:
         host.offered = event.facts
         change_facts(cluster, host, facts)

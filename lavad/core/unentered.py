@@ -4,12 +4,13 @@ Most attempts of a replay come and go without that, and a gang has hundreds of h
 were booked, so that nobody can tell the difference.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lavad.core.model import Allocation, Key
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lavad.core.records import Host
 
 _SHARES_MAX = 4096  # entered within a millisecond

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Asked, Caller
+from lavad.core.decide.requestable import check_request
 from lavad.core.events import NewJob
 from lavad.core.keeping import kept_type, units_of
 from lavad.core.model import Request, Shared
@@ -31,6 +32,8 @@ def admitted(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Sha
     known = cluster.admissions.get(new.shared)
     if known is not None and _is_like(known, (cluster.policy, caller, asked)):
         return known[3]
+    check_request(cluster, new.shared.request)
+    check_group(cluster, new.shared)
     shared = _in_first_queue(cluster, new, caller, asked)
     if not (asked.queues or new.shared.request.hosts):  # then nothing but the rules has a say
         if len(cluster.admissions) >= _ADMISSIONS_KEPT:

@@ -8,6 +8,7 @@ import copy
 import re
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -538,22 +539,29 @@ class HostTable:
         shares = self._plain_shares[slots] = [None] * len(self.names)
         return shares
 
-    def plain_shares(self, rows: list[int], slots: list[int]) -> Allocation:
-        """The same on several hosts, of which those give nothing that have no slots here."""
+    def plain_shares(self, rows: list[int], slots: list[int], at: NDArray[np.int64] | None = None) -> Allocation:
+        """The same on several hosts, of which those give nothing that have no slots here. ``at``: the rows, too."""
         if len(rows) == 1:
             return (self.plain_share(rows[0], slots[0]),)
         if not all(slots):
-            rows, slots = [row for row, here in zip(rows, slots, strict=True) if here], [here for here in slots if here]
+            rows, slots, at = list(compress(rows, slots)), list(filter(None, slots)), None
         shares = self._alike(rows, slots[0]) if slots.count(slots[0]) == len(slots) else None
         if shares is None:
             shares = tuple(map(self.plain_share, rows, slots))
-        return shares if len(rows) < _MANY else plain_allocation(shares, self.names, rows, slots)
+        return shares if len(rows) < _MANY else plain_allocation(shares, self.names, rows, slots, at)
 
     def _alike(self, rows: list[int], slots: int) -> Allocation | None:
         """As many slots on each of these hosts; None where nobody ever had that there."""
         known = self._plain_shares.get(slots)
         shares = tuple(map(known.__getitem__, rows)) if known is not None else (None,)
         return None if None in shares else shares  # type: ignore[return-value]
+
+    def rows_with_slots(self) -> NDArray[np.intp]:
+        """Open hosts that have a free slot, in natural order of names."""
+        fits = self.slots_free[: len(self.names)] > 0
+        if self._shut_count:
+            fits &= self.open_rows()
+        return self.sorted_rows(fits)
 
     def open_rows(self) -> NDArray[np.bool_]:
         """Which hosts may take anything now, over the rows in use."""

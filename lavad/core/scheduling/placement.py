@@ -134,8 +134,7 @@ def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_n
         slots_now[last - 1] = -left
         last -= 1
     candidates.start = last
-    room.note_taken(rows, chosen)
-    return room.table.plain_shares(rows, chosen)
+    return room.take_listed(first, rows, chosen)
 
 
 def _walk(slots_now: list[int], at: int, left: int) -> tuple[int, int]:

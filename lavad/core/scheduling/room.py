@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.site import NOWHERE, PARTS
-from lavad.core.model import Request, RoleRequest
+from lavad.core.model import Allocation, Request, RoleRequest
 from lavad.core.requirements.select import Selection
 from lavad.core.requirements.vocabulary import Vocabulary
 from lavad.core.scheduling.usable import Usable, usable
@@ -263,10 +263,13 @@ class Room:
         free = self._free.get(row)
         return free.slots if free is not None else int(self.table.slots_free[row]) - self._slots_taken.get(row, 0)
 
-    def note_taken(self, rows: list[int], slots: list[int]) -> None:
-        """Slots were taken from these hosts in the list of free slots."""
+    def take_listed(self, first: int, rows: list[int], slots: list[int]) -> Allocation:
+        """Take so many slots from these hosts, which stand in the list of free slots from ``first`` on."""
         self.version += 1
         self._noted.append((rows, slots))
+        listed = self._with_slots.get(0)
+        at = listed[first : first + len(rows)].copy() if listed is not None and len(rows) > 1 else None
+        return self.table.plain_shares(rows, slots, at)
 
     @property
     def _slots_taken(self) -> dict[int, int]:
@@ -421,10 +424,10 @@ class Room:
         if found is None:
             table, used = self.table, len(self.table)
             self.work += 1 + used // 64
-            fits = self._open & (table.slots_free[:used] > 0)
+            found = table.rows_with_slots()
             if gpus:
-                fits &= table.gpus_free[:used] >= gpus
-            found = self._with_slots[gpus] = table.sorted_rows(fits)
+                found = found[table.gpus_free[found] >= gpus]
+            self._with_slots[gpus] = found
         return found
 
     def _fitting(self, rows: NDArray[np.intp], request: Request, role: RoleRequest) -> NDArray[np.intp]:
