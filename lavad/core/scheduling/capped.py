@@ -74,9 +74,9 @@ class CappedRoom(Room):
         rows = super()._rows_with(gpus)
         return rows[self._ceilings.slots[rows] >= 1]
 
-    def slots_of(self, candidates: Candidates) -> list[int] | None:
+    def listed(self, candidates: Candidates) -> None:
         """Each host has to be asked."""
-        return None
+        return
 
     def values(self, name: str) -> NDArray[Any]:
         """As in the room below."""

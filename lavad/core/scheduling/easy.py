@@ -16,17 +16,16 @@ from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.ends import ExpectedEnd
 from lavad.core.indexes.pending import BucketKey
-from lavad.core.model import Key, Request
+from lavad.core.model import Allocation, Key, Request
 from lavad.core.plan import Plan, Start
 from lavad.core.policy import JobOrder, Queue
 from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.capped import with_at_most
+from lavad.core.scheduling.freeslots import FreeSlots, free_slots_of
 from lavad.core.scheduling.ordering import Rank
-from lavad.core.scheduling.placement import place
 from lavad.core.scheduling.profile import NEVER
 from lavad.core.scheduling.promised import has_shut_holders
 from lavad.core.scheduling.reservation import Reservation
-from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.shadow import Shadow
 from lavad.core.scheduling.straight import WORK_OF_A_START
 from lavad.core.scheduling.walk import Cursor, blocked_in_order
@@ -100,7 +99,8 @@ class EasySlice:
         self._agenda = agenda
         self._steps = steps
         self._now = now
-        self._room = Room(cluster.table)
+        self._free: FreeSlots | None = None  # once somebody is to take some
+        self._work = 0
         self._slots_open = cluster.table.slots_open
         self._starts: list[Start] = []
         self._ends: list[ExpectedEnd] = []  # of what starts
@@ -114,8 +114,8 @@ class EasySlice:
 
     def run(self, turns: list[_Turn]) -> Plan:
         """Until so many hosts were looked at, or everybody has had a turn."""
-        agenda, due, room = self._agenda, self._agenda.due, self._room
-        while turns and room.work < self._steps and self._upset_by is None:
+        agenda, due = self._agenda, self._agenda.due
+        while turns and self._work < self._steps and self._upset_by is None:
             turn = heapq.heappop(turns)
             key = turn[4]
             if key not in due:  # it was blocked, and there is more room now
@@ -130,11 +130,11 @@ class EasySlice:
             agenda.call_held_behind(self._cluster, self._upset_by, self._refused)
         is_complete = not (turns or agenda.due)
         agenda.end_slice(is_complete)
-        return Plan(tuple(self._starts), is_complete, room.work, version=self._cluster.version)
+        return Plan(tuple(self._starts), is_complete, self._work, version=self._cluster.version)
 
     def _serve(self, turn: _Turn, turns: list[_Turn]) -> None:
         """Start jobs of one bucket until another goes first, one can't start, or it is empty."""
-        key, room = turn[4], self._room
+        key = turn[4]
         bucket = self._cluster.pending.buckets[key]
         while self._start(turn, key):
             at = turn[5] + 1
@@ -142,7 +142,7 @@ class EasySlice:
                 self._agenda.due.discard(key)
                 return
             turn = (turn[0], *bucket.at(at), key, at)
-            if (turns and turns[0] < turn) or room.work >= self._steps or self._upset_by is not None:
+            if (turns and turns[0] < turn) or self._work >= self._steps or self._upset_by is not None:
                 heapq.heappush(turns, turn)
                 return
         self._agenda.due.discard(key)
@@ -150,7 +150,7 @@ class EasySlice:
 
     def _start(self, turn: _Turn, key: BucketKey) -> bool:
         """Start the job if there is room that is not promised to one before it; else put its bucket aside."""
-        self._room.work += WORK_OF_A_START
+        self._work += WORK_OF_A_START
         job, wanted = turn[3], key.request.slots_min
         if self._holder is None and (self._carried is not None or self._full):
             self._find_holder(_new(Rank, turn[:4]))
@@ -164,12 +164,22 @@ class EasySlice:
             self._agenda.book.held.add(key)
             self._refused.add(key)
             return False
-        allocation = place(self._room, request)
-        assert allocation is not None, "open slots are on hosts, and any will do"
+        allocation = self._place(request)
         self._note_upset(_new(Rank, turn[:4]))
         self._starts.append(_new(Start, (job, 0, allocation, "in order" if self._holder is None else "backfilled")))
         self._take(end, slots_of(allocation))
         return True
+
+    def _place(self, request: Request) -> Allocation:
+        free = self._free
+        if free is None:
+            free = self._free = free_slots_of(self._cluster.table)
+            self._work += free.work
+        before = free.work
+        allocation = free.take(request.roles[0])
+        assert allocation is not None, "open slots are on hosts, and any will do"
+        self._work += free.work - before
+        return allocation
 
     def _take(self, end: float, slots: int) -> None:
         self._slots_open -= slots

@@ -97,9 +97,9 @@ def place(room: Room, request: Request, waited_s: float = 0.0) -> Allocation | N
 def _place_plain(room: Room, request: Request) -> Allocation | None:
     """Any free slots will do: first come, first taken. What most jobs ask for, so it goes the short way."""
     candidates = room.plain(request)
-    slots_now = room.slots_of(candidates)
-    if slots_now is not None:
-        return _place_in_list(room, request, candidates, slots_now)
+    listed = room.listed(candidates)
+    if listed is not None:
+        return room.take_listed(listed, request.roles[0])
     wanted = left = request.roles[0].tasks_max
     chosen: list[tuple[int, int]] = []
     rows, at = candidates.rows, candidates.start
@@ -119,41 +119,6 @@ def _place_plain(room: Room, request: Request) -> Allocation | None:
     for row, slots in chosen:
         room.take_slots(row, slots)
     return tuple([room.table.plain_share(row, slots) for row, slots in chosen])
-
-
-def _place_in_list(room: Room, request: Request, candidates: Candidates, slots_now: list[int]) -> Allocation | None:
-    """The same where nothing but slots was taken so far, so that free slots stand in a list."""
-    role, first = request.roles[0], candidates.start
-    last, left = _walk(slots_now, first, role.tasks_max)
-    room.work += 1 + last - first
-    if left > role.tasks_max - role.tasks_min:
-        return None
-    rows, chosen = candidates.rows[first:last], slots_now[first:last]
-    if left < 0:  # the last host gives only a part
-        chosen[-1] += left
-        slots_now[last - 1] = -left
-        last -= 1
-    candidates.start = last
-    return room.take_listed(first, rows, chosen)
-
-
-def _walk(slots_now: list[int], at: int, left: int) -> tuple[int, int]:
-    """Behind the last of the hosts that are needed from that one on, and what is missing then (negative: too much).
-
-    Hosts that are alike are taken together.
-    """
-    hosts = len(slots_now)
-    while left > 0 and at < hosts:
-        here = slots_now[at]
-        alike = slots_now[at : at + left // here] if 0 < 2 * here <= left else ()
-        total = sum(alike)
-        if 0 < total <= left:
-            left -= total
-            at += len(alike)
-        else:
-            left -= here
-            at += 1
-    return at, left
 
 
 def is_one_task(request: Request) -> bool:

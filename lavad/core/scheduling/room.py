@@ -16,6 +16,7 @@ from lavad.core.indexes.site import NOWHERE, PARTS
 from lavad.core.model import Allocation, Request, RoleRequest
 from lavad.core.requirements.select import Selection
 from lavad.core.requirements.vocabulary import Vocabulary
+from lavad.core.scheduling.freeslots import FreeSlots
 from lavad.core.scheduling.usable import Usable, usable
 from lavad.core.scheduling.wants import Wants, looked_at, wants_of
 
@@ -159,10 +160,9 @@ class Room:
         self._full: int | None = None  # so many hosts are in front of those that had a free slot; None: nobody asked
         self._free: dict[int, Free] = {}
         self._taken: dict[int, int] = {}  # slots, by plain requests, from hosts that are in no other way of interest
-        self._noted: list[tuple[list[int], list[int]]] = []  # the same, by host and slots, not entered there yet
         self._left: dict[tuple[str, int], Left] = {}
         self._plain: Candidates | None = None
-        self._plain_slots: list[int] | None = None
+        self._listed: FreeSlots | None = None  # what plain requests take from it is not entered in ``_taken`` yet
         self._candidates: dict[tuple[Request, int, int], Candidates] = {}
         self._usable: dict[Request, Usable] = {}
         self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
@@ -247,34 +247,33 @@ class Room:
             return [0] if table.is_open(0) and table.slots_free[0] > 0 else []
         return self._rows_with(0).tolist()  # type: ignore[no-any-return]
 
-    def slots_of(self, candidates: Candidates) -> list[int] | None:
-        """Free slots of all these hosts, kept by whoever takes some; None where each host has to be asked."""
+    def listed(self, candidates: Candidates) -> FreeSlots | None:
+        """Free slots of all these hosts as a list; None where each host has to be asked."""
         if self._free or candidates is not self._plain:
             return None
-        if self._plain_slots is None and not self._slots_taken:
-            column, rows = self.table.slots_free, self._with_slots.get(0)
-            self._plain_slots = (
-                column[rows].tolist() if rows is not None else [int(column[at]) for at in candidates.rows]
-            )
-        return self._plain_slots
+        if self._listed is None and not self._taken:
+            self._listed = FreeSlots(self.table, candidates.rows, self._with_slots.get(0))
+        return self._listed
 
     def slots(self, row: int) -> int:
         """The host's free slots as of now."""
         free = self._free.get(row)
         return free.slots if free is not None else int(self.table.slots_free[row]) - self._slots_taken.get(row, 0)
 
-    def take_listed(self, first: int, rows: list[int], slots: list[int]) -> Allocation:
-        """Take so many slots from these hosts, which stand in the list of free slots from ``first`` on."""
-        self.version += 1
-        self._noted.append((rows, slots))
-        listed = self._with_slots.get(0)
-        at = listed[first : first + len(rows)].copy() if listed is not None and len(rows) > 1 else None
-        return self.table.plain_shares(rows, slots, at)
+    def take_listed(self, listed: FreeSlots, role: RoleRequest) -> Allocation | None:
+        """Take slots for a role from the list; None where they are not enough."""
+        before = listed.work
+        found = listed.take(role)
+        self.work += listed.work - before
+        if found is not None and self._plain is not None:
+            self.version += 1
+            self._plain.start = listed.start
+        return found
 
     @property
     def _slots_taken(self) -> dict[int, int]:
-        if self._noted:
-            taken, noted, self._noted = self._taken, self._noted, []
+        if self._listed is not None and self._listed.taken:
+            taken, noted, self._listed.taken = self._taken, self._listed.taken, []
             for rows, slots in noted:
                 for row, more in zip(rows, slots, strict=True):
                     taken[row] = taken.get(row, 0) + more
@@ -282,11 +281,11 @@ class Room:
 
     def take_slots(self, row: int, slots: int) -> None:
         """Take slots and nothing else."""
-        self._plain_slots = None
         self.version += 1
         free = self._free.get(row)
         if free is None:
-            self._slots_taken[row] = self._slots_taken.get(row, 0) + slots
+            taken, self._listed = self._slots_taken, None
+            taken[row] = taken.get(row, 0) + slots
         else:
             free.slots -= slots
             free.attempts += 1
