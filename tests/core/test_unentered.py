@@ -7,7 +7,7 @@ from lavad.core.invariants import check
 from lavad.core.model import Key
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import step
-from tests.builders import Story, a_host, a_job
+from tests.builders import ANN, Story, a_host, a_job
 
 HOSTS = ("n1", "n2", "n3", "n4", "n5", "n6", "n7")
 
@@ -68,7 +68,7 @@ def test_what_came_first_stands_first() -> None:
     story = a_story()
     key = a_gang(story)
     for _ in range(MANY):
-        story.submit(a_job())
+        step(story.cluster, c.SubmitJob(a_job(), ANN), story.now)
     start(story)
     assert [keys[0] for keys in known(story)] == [key] * len(HOSTS)
     assert sum(map(len, known(story))) == len(HOSTS) + MANY

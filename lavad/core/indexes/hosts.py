@@ -8,7 +8,6 @@ import copy
 import re
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
-from itertools import compress
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -16,18 +15,17 @@ from numpy.typing import NDArray
 
 from lavad.core.allocations import HOST
 from lavad.core.indexes.kept import Kept
+from lavad.core.indexes.plainshares import PlainShares
 from lavad.core.indexes.sharing import Sharing, joined, left_by
 from lavad.core.indexes.site import PARTS, Site
 from lavad.core.indexes.total import Total
 from lavad.core.model import Allocation, HostFacts, HostShare, Key, ResourceShare
-from lavad.core.plain import PlainAllocation, plain_allocation
+from lavad.core.plain import PlainAllocation
 from lavad.core.policy import ComputeUnit, Names, Policy, ResourceKind
 
 _GROWTH = 64
 _COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")
-_MANY = 6  # so many shares are booked at once: fewer are faster one by one
 _NOTED_MAX = 1000  # gangs that came or went since somebody asked for attempts
-_PLAIN_SHARES_MAX = 1_000_000  # places of shares kept for the next job; what is not kept is made again
 _CACHED_MAX = 8192
 _T = TypeVar("_T")
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
@@ -59,7 +57,7 @@ class HostTable:
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
         self._in_place: NDArray[np.intp] = np.zeros(0, np.intp)  # the row at each place
         self._is_sorted = True  # rows happen to be in natural order of names
-        self._plain_shares: dict[int, list[HostShare | None]] = {}  # by slots and row, as far as somebody got them
+        self.plain = PlainShares(self.names)
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
         self.lost: set[int] = set()  # rows that have been shut since the last pass
         self.shut: set[int] = set()  # rows that may take nothing now, whatever is free on them
@@ -108,7 +106,7 @@ class HostTable:
         self.gpus_free[row] = facts.gpus
         self._is_open.append(False)
         self._shut_count += 1
-        self._plain_shares.clear()
+        self.plain.note_host()
         self.shut.add(row)
         self.site.add_host(row, facts)
         return row
@@ -132,6 +130,7 @@ class HostTable:
         twin.site, twin.kept = self.site.copy(), self.kept.copy()
         twin.gpu_shared = {row: shared.copy() for row, shared in self.gpu_shared.items()}
         twin.watched = {}
+        twin.plain = PlainShares(twin.names)
         return twin
 
     def emptied(self) -> "HostTable":
@@ -522,39 +521,6 @@ class HostTable:
     def room_of(self, row: int) -> tuple[int, int, int]:
         """Free slots, memory and GPUs of one host."""
         return int(self.slots_free[row]), int(self.memory_free_mib[row]), int(self.gpus_free[row])
-
-    def plain_share(self, row: int, slots: int) -> HostShare:
-        """So many one-slot tasks on a host and nothing else; equal ones are one object."""
-        shares = self._plain_shares.get(slots)
-        if shares is None:
-            shares = self._new_plain_shares(slots)
-        known = shares[row]
-        if known is None:
-            known = shares[row] = HostShare(self.names[row], slots, 0, (), (slots,))
-        return known
-
-    def _new_plain_shares(self, slots: int) -> list[HostShare | None]:
-        if len(self._plain_shares) * len(self.names) > _PLAIN_SHARES_MAX:
-            self._plain_shares.clear()
-        shares = self._plain_shares[slots] = [None] * len(self.names)
-        return shares
-
-    def plain_shares(self, rows: list[int], slots: list[int], at: NDArray[np.int64] | None = None) -> Allocation:
-        """The same on several hosts, of which those give nothing that have no slots here. ``at``: the rows, too."""
-        if len(rows) == 1:
-            return (self.plain_share(rows[0], slots[0]),)
-        if not all(slots):
-            rows, slots, at = list(compress(rows, slots)), list(filter(None, slots)), None
-        shares = self._alike(rows, slots[0]) if slots.count(slots[0]) == len(slots) else None
-        if shares is None:
-            shares = tuple(map(self.plain_share, rows, slots))
-        return shares if len(rows) < _MANY else plain_allocation(shares, self.names, rows, slots, at)
-
-    def _alike(self, rows: list[int], slots: int) -> Allocation | None:
-        """As many slots on each of these hosts; None where nobody ever had that there."""
-        known = self._plain_shares.get(slots)
-        shares = tuple(map(known.__getitem__, rows)) if known is not None else (None,)
-        return None if None in shares else shares  # type: ignore[return-value]
 
     def rows_with_slots(self) -> NDArray[np.intp]:
         """Open hosts that have a free slot, in natural order of names."""

@@ -44,7 +44,7 @@ class FreeSlots:
         self.taken.append((rows, chosen))
         column = self._column
         at = column[first : first + len(rows)].copy() if column is not None and len(rows) > 1 else None
-        return self._table.plain_shares(rows, chosen, at)
+        return self._table.plain.many(rows, chosen, at)
 
 
 def free_slots_of(table: HostTable) -> FreeSlots:

@@ -118,7 +118,7 @@ def _place_plain(room: Room, request: Request) -> Allocation | None:
     candidates.start = at
     for row, slots in chosen:
         room.take_slots(row, slots)
-    return tuple([room.table.plain_share(row, slots) for row, slots in chosen])
+    return tuple([room.table.plain.one(row, slots) for row, slots in chosen])
 
 
 def is_one_task(request: Request) -> bool:
