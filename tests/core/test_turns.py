@@ -31,9 +31,12 @@ def test_many_turns_come_in_order() -> None:
         found.append(turns.push_pop(later))
         expected.append(later)
         assert found[-1] <= later
+    rest = []
     while turns:
-        assert turns.near[0] == min(turns.near)
-        found.append(turns.pop())
+        rest.append(turns.first)
+        assert turns.pop() is rest[-1]
+    assert rest == sorted(rest)
+    found += rest
     assert sorted(found) == sorted(expected)
     assert not turns
 

@@ -123,7 +123,7 @@ class _Slice:
                 if left is not None:
                     order.push(left)
                 self._drop_vain_wakes(lane)
-                if lane.woken and (not order or ranks.rank(lane.woken.first) < order.near[0][:4]):
+                if lane.woken and (not order or ranks.rank(lane.woken.first) < order.first[:4]):
                     found = self._take_woken(lane)
                     if found is not None:
                         return found

@@ -43,7 +43,7 @@ class Lane:
 
     def first(self, blocked: BlockedBuckets) -> First:
         """Rank of the bucket that goes first here; ``NOBODY`` when the lane is empty."""
-        first: First = self.order.near[0][:4] if self.order else NOBODY
+        first: First = self.order.first[:4] if self.order else NOBODY
         return min(first, blocked.rank(self.woken.first)) if self.woken else first
 
 
