@@ -8,7 +8,7 @@ from lavad.core.apply import element_for_dispatch
 from lavad.core.booking import enter_in_pool
 from lavad.core.events import AttemptDispatched, Event
 from lavad.core.listed import entry
-from lavad.core.model import HostShare, JobState
+from lavad.core.model import HostShare, JobState, Key
 from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.core.tally import Sort, sort_of
 
@@ -31,8 +31,10 @@ def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> Non
     jobs, pending, booking = cluster.jobs, cluster.pending, _Booking(cluster)
     has_dependants = bool(cluster.dependants)
     moved: list[Sort] = []
+    begun: dict[Key, Attempt] = {}
     for event in events:
-        record = jobs[event.key.job]
+        key = event[1]
+        record = jobs[key[0]]
         shared = record.shared
         if isinstance(record, ArrayRecord):
             job = _element(cluster, record, event)
@@ -45,7 +47,11 @@ def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> Non
         moved.append(sort_of(shared))
         if has_dependants:
             cluster.dependants.note(job.id, job.index, _PEND, _STAGING)
-        booking.book(_begin_attempt(cluster, job, event), shared)
+        attempt = begun[key] = _begin_attempt(cluster, job, event)
+        booking.book(attempt, shared)
+    cluster.attempts.update(begun)
+    cluster.staging.update(begun)
+    cluster.touched.update(begun)
     cluster.tally.move_each(moved, _PEND, _STAGING)
     booking.close()
 
@@ -67,8 +73,7 @@ def _begin_attempt(cluster: "Cluster", job: Job, event: AttemptDispatched) -> At
     attempt = Attempt(key, allocation, at, launch_now, reason)
     attempt.launch_due = at + cluster.policy.staging_timeout_s
     attempt.is_unconstrained = is_unconstrained
-    job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
-    cluster.touched.add(key)
+    job.attempt = attempt
     return attempt
 
 

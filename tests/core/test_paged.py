@@ -11,6 +11,9 @@ def test_it_keeps_what_a_dictionary_keeps() -> None:
     paged, plain = Paged[str](), dict[Key, str]()
     for key in (*KEYS, *KEYS):
         paged[key] = plain[key] = str(key)
+    later = {key._replace(attempt=3): "later" for key in KEYS} | {KEYS[1]: "again"}
+    paged.update(later)
+    plain.update(later)
     for gone in KEYS[::2]:
         assert paged.pop(gone) == plain.pop(gone)
     assert dict(paged.items()) == plain

@@ -41,6 +41,15 @@ class Paged(Generic[Value]):
             page = self._pages[number] = {}
         page[key] = value
 
+    def update(self, items: Mapping[Key, Value]) -> None:
+        """Enter all of these; those that are neighbours should come together."""
+        pages, last, page = self._pages, -1, dict[Key, Value]()
+        for key, value in items.items():
+            number = key[0] + key[1] >> _BITS
+            if number != last:
+                page, last = pages.setdefault(number, {}), number
+            page[key] = value
+
     def pop(self, key: Key) -> Value | None:
         """Take the value out; None if there is none."""
         number = key[0] + key[1] >> _BITS

@@ -57,7 +57,7 @@ class Ranking:
         self._promoted: dict[str, int] = {}  # queue -> the job that has waited too long, or 0
         self._trees = cluster.shares.trees
         self._priorities: dict[Account, float] = {}
-        self._steady: dict[str, int | None] = {}
+        self.steady: dict[str, int | None] = {}  # by queue, what ``steady_queue`` has found out
         self._taken: dict[Account, list[int]] = {}  # slots and committed slot-seconds of what has been decided since
 
     def renew(self, now: float, adviser: Adviser | None) -> None:
@@ -65,7 +65,7 @@ class Ranking:
         self.now = now
         if adviser is not self._adviser:
             self._adviser = adviser
-            self._steady.clear()
+            self.steady.clear()
         self._promoted.clear()
         self._priorities.clear()
         self._taken.clear()
@@ -78,13 +78,13 @@ class Ranking:
         if key.deadline:
             return None
         name = key.queue
-        found = self._steady.get(name, _UNKNOWN)
+        found = self.steady.get(name, _UNKNOWN)
         if found == _UNKNOWN:
             queue = self._queues.get(name)
             is_steady = queue is not None and queue.active and not queue.has_windows
             is_steady = is_steady and queue is not None and queue.order is not JobOrder.SLOWDOWN
             is_alone = name not in self._trees and self._adviser is None
-            found = self._steady[name] = -queue.priority if queue is not None and is_steady and is_alone else None
+            found = self.steady[name] = -queue.priority if queue is not None and is_steady and is_alone else None
         return found
 
     def of(self, key: BucketKey, entry: Entry) -> Rank | None:

@@ -60,6 +60,8 @@ class StraightStarts:
         order, due, passed = self._agenda.plain.order, self._agenda.due, self._passed
         buckets, room, starts, names = self._cluster.pending.buckets, self._room, self._starts, self._room.table.names
         slots_open, begins_with, hopeless = self._gate.slots_open, len(starts), self._agenda.hopeless or ()
+        narrowed, ranking = room.narrowed, self._agenda.ranking
+        steady = ranking.steady
         while room.work < steps:
             if turn is not None:
                 turn = order.push_pop(turn)
@@ -73,7 +75,11 @@ class StraightStarts:
             known = passed.get(key)
             if known is None:
                 at, bucket = 0, buckets.get(key)
-                if bucket is None or not self._is_simple(key, bucket, turn):
+                if bucket is None or bucket.arrays or bucket.head() != turn[1:4]:
+                    break
+                if narrowed and key.request in narrowed:
+                    break
+                if (key.deadline or steady.get(key.queue) != turn[0]) and ranking.steady_queue(key) != turn[0]:
                     break
             elif known[1] is turn:
                 at, _, bucket = known
@@ -84,7 +90,9 @@ class StraightStarts:
                 self._refuse(turn)
                 turn = None
                 continue
-            found = room.front(slots, gpus).first_with(memory_mib) if slots <= slots_open else None
+            if slots > slots_open:
+                break
+            found = room.front(slots, gpus).first_with(memory_mib)
             if found is None:
                 break
             row, free = found
@@ -128,12 +136,3 @@ class StraightStarts:
         """No host has room for a job of this bucket: nor has any for all others that ask for as much."""
         if key.chunk is not None and self._gate.is_open and not self._room.is_narrowed(key.request):
             self._agenda.hopeless.add(key.chunk)
-
-    def _is_simple(self, key: BucketKey, bucket: Bucket, turn: Turn) -> bool:
-        """Is it the turn of the bucket's head, do ranks depend on nothing else, and may its jobs go to any host?
-
-        And are none of them arrays?
-        """
-        if bucket.arrays or bucket.head() != turn[1:4] or (self._room.narrowed and key.request in self._room.narrowed):
-            return False
-        return self._agenda.ranking.steady_queue(key) == turn[0]
