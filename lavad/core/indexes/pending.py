@@ -21,7 +21,7 @@ _CONFINED_MAX = 100_000  # requests kept with their queue's hosts
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
-_NEWEST_KEPT = 250_000  # found without another look at what they were submitted with: more than there are buckets
+_PLACES_KEPT = 250_000  # found without another look at what jobs were submitted with: more than there are buckets
 
 
 class Kind(NamedTuple):
@@ -78,13 +78,29 @@ class Entry(NamedTuple):
     job: int
 
 
+class Place:
+    """Where jobs of one kind wait: their bucket, as long as any of them does."""
+
+    __slots__ = ("bucket", "kind")
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.bucket: Bucket | None = None
+
+    @property
+    def key(self) -> BucketKey | None:
+        """Of the bucket; None where nobody waits."""
+        return self.bucket.key if self.bucket is not None else None
+
+
 class Bucket:
     """Entries in scheduling order. Taking the head is O(1); anything else is a binary search and a move of memory."""
 
-    __slots__ = ("_entries", "_head", "arrays", "key")
+    __slots__ = ("_entries", "_head", "arrays", "key", "place")
 
-    def __init__(self, key: BucketKey) -> None:
+    def __init__(self, key: BucketKey, place: Place) -> None:
         self.key = key
+        self.place = place
         self.arrays: set[int] | frozenset[int] = _NO_ARRAYS  # those of its jobs that are arrays
         self._entries: list[Entry] = []
         self._head = 0
@@ -178,8 +194,8 @@ class PendingIndex:
         self._queue_hosts = queue_hosts  # of the queues that may not use all hosts, or prefer some
         self._exclusive = exclusive  # resources of hosts that are for jobs that name them alone
         self._confined: dict[tuple[str, Request], Request] = {}
-        self._keys: dict[Kind, BucketKey] = {}
-        self._newest: dict[Shared, BucketKey] = {}  # the last bucket of these, which may be gone
+        self._places: dict[Kind, Place] = {}
+        self._by_shared: dict[Shared, Place] = {}  # the same by what jobs were submitted with, as far as they are known
         self._made = 0
 
     def is_like(self, other: "PendingIndex") -> bool:
@@ -216,84 +232,73 @@ class PendingIndex:
 
     def key_of(self, shared: Shared) -> BucketKey | None:
         """The bucket of all jobs submitted like this one, or None when none of them waits."""
-        newest = self._newest.get(shared)
-        if newest is None:
-            newest = self._keys.get(self.kind_of(shared))
-            if newest is not None:
-                self._note_newest(shared, newest)
-        elif newest not in self.buckets:
-            newest = self._keys.get(newest.kind)
-        return newest
+        place = self._by_shared.get(shared) or self._places.get(self.kind_of(shared))
+        return place.key if place is not None else None
+
+    def _place_of(self, shared: Shared) -> Place:
+        """Where jobs submitted like this one wait."""
+        place = self._by_shared.get(shared)
+        if place is None:
+            if len(self._by_shared) >= _PLACES_KEPT:
+                self._forget_empty()
+            kind = self.kind_of(shared)
+            place = self._by_shared[shared] = self._places.setdefault(kind, Place(kind))
+        return place
+
+    def _forget_empty(self) -> None:
+        self._by_shared.clear()
+        self._places = {kind: place for kind, place in self._places.items() if place.bucket is not None}
 
     def add(self, shared: Shared, entry: Entry, is_array: bool) -> None:
         """A job or array may start from now on."""
-        key = self.key_of(shared)
-        if key is None:
-            key = self._new_key(shared)
-            self.buckets[key] = Bucket(key)
-            self.buckets[key].add(entry, is_array)
+        place = self._place_of(shared)
+        bucket = place.bucket
+        if bucket is None:
+            self._made += 1
+            key = BucketKey(place.kind, self._made)
+            bucket = place.bucket = self.buckets[key] = Bucket(key, place)
+            bucket.add(entry, is_array)
             self.fresh.add(key)
             return
-        bucket = self.buckets[key]
         was_head = bucket.head()
         bucket.add(entry, is_array)
         if is_array:  # it may have stood there before, with more elements
-            self.left.add(key)
+            self.left.add(bucket.key)
         # Behind a head that waits for room there is nothing new to look at, unless it is to hold a reservation.
         if bucket.head() != was_head or shared.queue in self._eager_queues:
-            self.fresh.add(key)
-
-    def _new_key(self, shared: Shared) -> BucketKey:
-        newest = self._newest.get(shared)
-        kind = newest.kind if newest is not None else self.kind_of(shared)
-        self._made += 1
-        key = self._keys[kind] = BucketKey(kind, self._made)
-        self._note_newest(shared, key)
-        return key
-
-    def _note_newest(self, shared: Shared, key: BucketKey) -> None:
-        if len(self._newest) >= _NEWEST_KEPT:
-            self._newest.clear()
-        self._newest[shared] = key
+            self.fresh.add(bucket.key)
 
     def remove(self, shared: Shared, entry: Entry) -> None:
         """A job or array may no longer start."""
-        key = self.key_of(shared)
-        if key is not None:
-            bucket = self.buckets[key]
+        bucket = self._place_of(shared).bucket
+        if bucket is not None:
             if len(bucket) > 1 and bucket.head() == entry:  # the bucket stands where its next job does from now on
-                self.fresh.add(key)
+                self.fresh.add(bucket.key)
             bucket.remove(entry)
-            self._note_removed(bucket)
+            self.left.add(bucket.key)
+            if not len(bucket):
+                self._drop(bucket)
 
     def remove_head(self, shared: Shared, job: int, is_planned: bool) -> bool:
         """A job may no longer start; False, and nothing is done, if it does not stand first where it waits.
 
         ``is_planned``: the scheduler knows, and has looked at the next one.
         """
-        newest = self._newest.get(shared)
-        bucket = self.buckets.get(newest) if newest is not None else None
-        if bucket is None:
-            known = self.key_of(shared)
-            bucket = self.buckets[known] if known is not None else None
+        bucket = self._place_of(shared).bucket
         left = bucket.remove_head(job) if bucket is not None else None
         if bucket is None or left is None:
             return False
         self.left.add(bucket.key)
         if not left:
-            self._drop(bucket.key)
+            self._drop(bucket)
         elif not is_planned:
             self.fresh.add(bucket.key)
         return True
 
-    def _note_removed(self, bucket: Bucket) -> None:
-        self.left.add(bucket.key)
-        if not len(bucket):
-            self._drop(bucket.key)
-
-    def _drop(self, key: BucketKey) -> None:
-        del self.buckets[key], self._keys[key.kind]
-        self.fresh.discard(key)
+    def _drop(self, bucket: Bucket) -> None:
+        bucket.place.bucket = None
+        del self.buckets[bucket.key]
+        self.fresh.discard(bucket.key)
 
     def freshen(self, queue: str) -> None:
         """Something about this queue has changed: the next pass must look at all that waits in it."""
