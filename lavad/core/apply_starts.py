@@ -10,11 +10,11 @@ from lavad.core.events import AttemptDispatched, Event
 from lavad.core.listed import entry
 from lavad.core.model import HostShare, JobState, Key
 from lavad.core.records import ArrayRecord, Attempt, Job
-from lavad.core.tally import Sort, sort_of
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
     from lavad.core.model import Request, Shared
+    from lavad.core.tally import Sort
 
 _PEND, _STAGING = JobState.PEND, JobState.STAGING
 MANY = 16  # from so many on it pays
@@ -44,7 +44,7 @@ def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> Non
                 pending.remove(shared, entry(cluster, job))
             if job.terms is not None:
                 terms.force(cluster, job, 0)
-        moved.append(sort_of(shared))
+        moved.append(shared.sort)
         if has_dependants:
             cluster.dependants.note(job.id, job.index, _PEND, _STAGING)
         attempt = begun[key] = _begin_attempt(cluster, job, event)

@@ -95,10 +95,7 @@ class Cluster:
         Raises:
             IllegalTransition: the event can't meet the state the job is in.
         """
-        self._applied += 1
-        if self.reserved.by_name:
-            self.reserved.note(self, event)
-        apply.HANDLERS[type(event)](self, event)
+        self.apply_all((event,))
 
     def apply_all(self, events: Sequence[Event]) -> None:
         """Let facts take effect one after the other. Many dispatches together cost less than each by itself."""
@@ -107,8 +104,11 @@ class Cluster:
             self._applied += len(starts)
             apply_starts.dispatch_all(self, starts)
             return
+        self._applied += len(events)
         for event in events:
-            self.apply(event)
+            if self.reserved.by_name:
+                self.reserved.note(self, event)
+            apply.HANDLERS[type(event)](self, event)
 
     @property
     def version(self) -> int:

@@ -9,6 +9,8 @@ from lavad.core.records import ArrayRecord, Job
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
+_new = tuple.__new__  # of a named tuple: its own constructor takes three times as long
+
 
 def entry(cluster: "Cluster", record: Job | ArrayRecord) -> Entry:
     """Where a waiting job or array stands in its bucket.
@@ -17,7 +19,7 @@ def entry(cluster: "Cluster", record: Job | ArrayRecord) -> Entry:
     """
     growth = cluster.policy.priority_growth
     rank = round(growth * record.aged_from - record.priority, 6) if growth else -record.priority
-    return Entry(rank, record.position, record.id)
+    return _new(Entry, (rank, record.position, record.id))
 
 
 def waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:

@@ -205,9 +205,12 @@ class Shared:
     user_group: str = ""
     requirement: str = ""  # job's and queue's together, as shown
     requeue_exit_values: str = ""  # -Q; empty: the queue's
+    sort: tuple[str, str, int, int] = field(init=False, compare=False, repr=False)  # what is counted of the job
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        sort = (self.queue, self.user, self.request.slots_min, self.run_limit_s)
+        object.__setattr__(self, "sort", sort)
         key = (self.user, self.queue, self.request, self.run_limit_s, self.project, self.user_group, self.requirement)
         object.__setattr__(self, "_hash", hash(key))
 

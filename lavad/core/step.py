@@ -29,8 +29,7 @@ def _release_dependants(cluster: Cluster, outcome: Outcome, now: float) -> None:
 
 
 def _add(cluster: Cluster, outcome: Outcome, events: list[Event]) -> None:
-    for event in events:
-        cluster.apply(event)
+    cluster.apply_all(events)
     outcome.events.extend(events)
 
 
@@ -46,8 +45,9 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
     """
     outcome = DECIDERS[type(command)](cluster, command, now)
     cluster.apply_all(outcome.events)
-    for decide in AFTERWARDS.get(type(command), ()):
-        _add(cluster, outcome, list(decide(cluster, now)))
+    if type(command) in AFTERWARDS:
+        for decide in AFTERWARDS[type(command)]:
+            _add(cluster, outcome, list(decide(cluster, now)))
     if cluster.dependants.stirred:
         _release_dependants(cluster, outcome, now)
     if not has_agents:

@@ -5,8 +5,7 @@ of them are alike.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from collections.abc import Iterable
 
 from lavad.core.model import FINAL, WAITING, JobState, Shared
 from lavad.core.waiting import Waiting
@@ -14,7 +13,6 @@ from lavad.core.waiting import Waiting
 _NOTED_MAX = 1000  # moves that differ, before they are entered
 _Move = tuple[JobState | None, JobState]  # from (None: from nowhere) and to which state
 Sort = tuple[str, str, int, int]  # queue, user, slots and run limit: what is counted of a job
-sort_of: Callable[[Shared], Sort] = attrgetter("queue", "user", "request.slots_min", "run_limit_s")
 
 
 class Tally:
@@ -84,7 +82,7 @@ class Tally:
         noted = self._noted.get((old, new))
         if noted is None:
             noted = self._noted[old, new] = Counter()
-        sort = sort_of(shared)
+        sort = shared.sort
         noted[sort] = noted.get(sort, 0) + count
         if len(noted) > _NOTED_MAX:
             self._enter()

@@ -251,7 +251,7 @@ class Replay:
         place, index = self._places[key.job], key.index
         number, submitted, _, runs = self._submissions[place]
         run_s = runs[index]
-        self._ran[place, index] = Ran(number, submitted, now, run_s, slots_of(allocation), index)
+        self._ran[place, index] = Ran._make((number, submitted, now, run_s, slots_of(allocation), index, 0.0))
         self._last_change = now
         return place, now + run_s
 

@@ -25,8 +25,9 @@ from lavad.core.policy import ComputeUnit, Names, Policy, ResourceKind
 
 _GROWTH = 64
 _COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")
-_NOTED_MAX = 1000  # gangs that came or went since somebody asked for attempts
+_NOTED_MAX = 1000  # gangs that came since somebody asked for attempts
 _CACHED_MAX = 8192
+_FIRST_ROW, _NO_ROWS = np.zeros(1, np.intp), np.zeros(0, np.intp)
 _T = TypeVar("_T")
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 
@@ -45,7 +46,7 @@ class HostTable:
         self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self.gpus_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
         self._attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
-        self._attempts_noted: list[tuple[NDArray[np.int64], int]] = []  # so many more on these hosts: not entered yet
+        self._gangs_noted: dict[int, NDArray[np.int64]] = {}  # by number: one more on these hosts, not entered yet
         self.usable: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.taken_whole: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
         self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
@@ -141,7 +142,7 @@ class HostTable:
         twin.memory_free_mib[:used] = [facts.memory_mib for facts in self.facts]
         twin.load[:used, _PLACES["mem"]] = np.inf  # so that free memory alone counts
         twin._attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, Kept()
-        twin._attempts_noted = []
+        twin._gangs_noted = {}
         twin._gpu_held, twin._gpu_again, twin.gpu_shared, twin._cpus_held = [0] * used, {}, {}, {}
         twin.site.empty()
         twin.gpus_free[:used] = gpus = [facts.gpus for facts in self.facts]
@@ -437,9 +438,12 @@ class HostTable:
         """So much is free on these hosts from now on, which was not less than nothing before, nor is it now."""
         self._note_moved("slots")
         self.slots_free[shares.at] = free
-        self._attempts_noted.append((shares.at, -sign))
-        if len(self._attempts_noted) > _NOTED_MAX:
-            self._enter_attempts()
+        if sign < 0:
+            self._gangs_noted[id(shares.at)] = shares.at
+            if len(self._gangs_noted) > _NOTED_MAX:
+                self._enter_attempts()
+        elif self._gangs_noted.pop(id(shares.at), None) is None:
+            self._attempts[shares.at] -= 1
         if self.are_open(shares.rows):
             self.slots_open += sign * shares.total
         else:
@@ -447,14 +451,14 @@ class HostTable:
             self.slots_open += sign * int((is_open * shares.slots).sum())
 
     def _enter_attempts(self) -> None:
-        noted, self._attempts_noted = self._attempts_noted, []
-        for at, more in noted:
-            self._attempts[at] += more
+        noted, self._gangs_noted = self._gangs_noted, {}
+        for at in noted.values():
+            self._attempts[at] += 1
 
     @property
     def attempts(self) -> NDArray[np.int64]:
         """How many attempts hold a share of each host."""
-        if self._attempts_noted:
+        if self._gangs_noted:
             self._enter_attempts()
         return self._attempts
 
@@ -524,6 +528,8 @@ class HostTable:
 
     def rows_with_slots(self) -> NDArray[np.intp]:
         """Open hosts that have a free slot, in natural order of names."""
+        if len(self.names) == 1:
+            return _FIRST_ROW if self._is_open[0] and self.slots_free[0] > 0 else _NO_ROWS
         fits = self.slots_free[: len(self.names)] > 0
         if self._shut_count:
             fits &= self.open_rows()

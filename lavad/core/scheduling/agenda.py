@@ -99,8 +99,9 @@ class Agenda:
             self._add_fresh(cluster, key)
         if cluster.resizable:
             self.growers.gather(cluster, bool(changed or cluster.touched), now)
-        for key in self.takers.gather(cluster, changed, cluster.touched, now):
-            self._add(cluster, key)
+        if self.takers.waiting or cluster.lenders:
+            for key in self.takers.gather(cluster, changed, cluster.touched, now):
+                self._add(cluster, key)
         if cluster.table.moved:
             self._gather_moved(cluster)
         while self.delays and self.delays[0][0] <= now:
@@ -161,7 +162,7 @@ class Agenda:
             for queue in self.barred:
                 self.call_next(cluster, queue)
         is_new = bool(self.due) and not self.is_under_way
-        if (has_room or is_less or is_new) and cluster.table.slots_open:
+        if self._reordered and (has_room or is_less or is_new) and cluster.table.slots_open:
             self._gather_reordered(cluster)
 
     def call_held(self, cluster: Cluster, by_slots: bool = False) -> None:
@@ -212,8 +213,6 @@ class Agenda:
     def _gather_reordered(self, cluster: Cluster) -> None:
         """Where ranks change as time goes by and reservations depend on them, all that waits is looked at anew."""
         names = self._reordered
-        if not names:
-            return
         self.book.write([one for one in self.book.reservations if one.key.queue not in names], self.book.full - names)
         for key in [key for key in cluster.pending.buckets if key.queue in names]:
             self._add(cluster, key)

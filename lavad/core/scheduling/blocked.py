@@ -50,7 +50,7 @@ class BlockedBuckets:
             place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
             self._keys[place] = key
             self.others += not key.is_plain
-            if key.chunk is None:  # one simple task looks at no values
+            if not (key.is_plain or key.chunk):  # those look at no values
                 for name in watched_by(key.request):
                     self._watching.setdefault(name, set()).add(key)
         self._needs[place] = need
@@ -74,7 +74,7 @@ class BlockedBuckets:
             self._needs[place], self._ranks[place] = _NO_NEED, _NO_RANK
             self._columns.note(place)
             self._spare.append(place)
-            if key.chunk is None:
+            if not (key.is_plain or key.chunk):
                 for name in watched_by(key.request):
                     self._unwatch(name, key)
 

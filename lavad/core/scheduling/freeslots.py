@@ -12,18 +12,15 @@ from lavad.core.model import Allocation, RoleRequest
 
 
 class FreeSlots:
-    """``rows`` of hosts with free slots when the list was made. ``work`` counts hosts looked at; ``taken`` is what was
-    taken since, as rows and slots."""
+    """``work`` counts hosts looked at; ``taken`` is what was taken since the list was made, as rows and slots."""
 
-    __slots__ = ("_column", "_slots", "_table", "rows", "start", "taken", "work")
+    __slots__ = ("_rows", "_slots", "_table", "start", "taken", "work")
 
-    def __init__(self, table: HostTable, rows: list[int], column: NDArray[np.intp] | None) -> None:
-        """``rows`` are those of all hosts with free slots; ``column`` is the same where there are several hosts."""
+    def __init__(self, table: HostTable, rows: NDArray[np.intp]) -> None:
+        """``rows`` of all hosts with free slots."""
         self._table = table
-        self._column = column
-        self.rows = rows
-        free = table.slots_free
-        self._slots: list[int] = free[column].tolist() if column is not None else [int(free[row]) for row in rows]
+        self._rows = rows
+        self._slots: list[int] = table.slots_free[rows].tolist()
         self.start = 0
         self.taken: list[tuple[list[int], list[int]]] = []
         self.work = 0
@@ -35,24 +32,20 @@ class FreeSlots:
         self.work += 1 + last - first
         if left > role.tasks_max - role.tasks_min:
             return None
-        rows, chosen = self.rows[first:last], slots_now[first:last]
+        at, chosen = self._rows[first:last].copy(), slots_now[first:last]
         if left < 0:  # the last host gives only a part
             chosen[-1] += left
             slots_now[last - 1] = -left
             last -= 1
         self.start = last
+        rows: list[int] = at.tolist()
         self.taken.append((rows, chosen))
-        column = self._column
-        at = column[first : first + len(rows)].copy() if column is not None and len(rows) > 1 else None
         return self._table.plain.many(rows, chosen, at)
 
 
 def free_slots_of(table: HostTable) -> FreeSlots:
     """As they are now."""
-    if len(table) == 1:
-        return FreeSlots(table, [0] if table.is_open(0) and table.slots_free[0] > 0 else [], None)
-    column = table.rows_with_slots()
-    found = FreeSlots(table, column.tolist(), column)
+    found = FreeSlots(table, table.rows_with_slots())
     found.work = len(table) // 64
     return found
 

@@ -256,7 +256,7 @@ class Room:
         if self._free or candidates is not self._plain:
             return None
         if self._listed is None and not self._taken:
-            self._listed = FreeSlots(self.table, candidates.rows, self._with_slots.get(0))
+            self._listed = FreeSlots(self.table, self._rows_with(0))
         return self._listed
 
     def slots(self, row: int) -> int:
