@@ -411,7 +411,7 @@ class Agenda:
         return bool(
             cluster.pending.fresh
             or self.due
-            or (has_room and (self.book.held or len(self.blocked)))
+            or (has_room and (self.book.held or self.blocked.may_fit(cluster.table.slots_open)))
             or self._unlisted
             or cluster.policy is not self.policy
             or cluster.reserved.version != self._reserved_version

@@ -34,6 +34,7 @@ class BlockedBuckets:
         self._places: dict[BucketKey, int] = {}
         self._spare: list[int] = []
         self.others = 0  # how many of them are not plain
+        self._least = _NEVER  # slots in all, and none of them needs fewer; raised when somebody looks in vain
         self._watching: dict[str, set[BucketKey]] = {}  # by the value that may let them start
         self._columns = Columns(self._needs, self._ranks)  # the same, for many at once
 
@@ -53,6 +54,8 @@ class BlockedBuckets:
             if not (key.is_plain or key.chunk):  # those look at no values
                 for name in watched_by(key.request):
                     self._watching.setdefault(name, set()).add(key)
+        if need.slots_in_all < self._least:
+            self._least = need.slots_in_all
         self._needs[place] = need
         self._ranks[place] = rank
         self._lanes[place] = lane
@@ -117,7 +120,17 @@ class BlockedBuckets:
         if len(self._places) > _FEW:
             return [key for place in self._columns.fitting(slots) if (key := self._keys[place]) is not None]
         needs_now = self._needs
-        return [key for key, place in self._places.items() if needs_now[place].slots_in_all <= slots]
+        found = [key for key, place in self._places.items() if needs_now[place].slots_in_all <= slots]
+        if not found:
+            self._least = self._least_now()
+        return found
+
+    def may_fit(self, slots: int) -> bool:
+        """Could one of them need no more slots in all?"""
+        return self._least <= slots and bool(self._places)
+
+    def _least_now(self) -> int:
+        return min([self._needs[place].slots_in_all for place in self._places.values()], default=_NEVER)
 
     def woken_by(
         self, table: HostTable, rows: set[int], vain: Container[BucketKey], has_lanes: bool
@@ -145,6 +158,8 @@ class BlockedBuckets:
     def _few_fitting(self, table: HostTable, rows: set[int]) -> list[int]:
         needs, slots_open = self._needs, table.slots_open
         hopeful = [place for place in self._places.values() if needs[place].slots_in_all <= slots_open]
+        if not hopeful:
+            self._least = self._least_now()
         rooms = _distinct_rooms(table, rows) if hopeful else set()
         return [place for place in hopeful if _fits_one(needs[place], rooms)]
 
