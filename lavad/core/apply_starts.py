@@ -13,8 +13,8 @@ from lavad.core.records import ArrayRecord, Attempt, Job
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
-    from lavad.core.model import Request, Shared
-    from lavad.core.tally import Sort
+    from lavad.core.model import Request, Shared, Sort
+
 
 _PEND, _STAGING = JobState.PEND, JobState.STAGING
 MANY = 16  # from so many on it pays

@@ -6,6 +6,7 @@ changed by ``Cluster.apply`` alone. Memory is in MiB, times in seconds since the
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core.policy import QueueHosts
@@ -187,6 +188,25 @@ class Request:
         return sum(role.tasks_max * role.slots_per_task for role in self.roles)
 
 
+class Sort:
+    """What is counted of a job: its queue, its user, the slots it needs at least, and its run limit in seconds.
+
+    Jobs of one sort mostly have one object. Compared by identity: jobs are counted each time they move, and a tuple's
+    hash takes longer than all the rest.
+    """
+
+    __slots__ = ("queue", "run_limit_s", "slots", "user")
+
+    def __init__(self, queue: str, user: str, slots: int, run_limit_s: int) -> None:
+        self.queue = queue
+        self.user = user
+        self.slots = slots
+        self.run_limit_s = run_limit_s
+
+
+_sort = lru_cache(maxsize=100_000)(Sort)
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What many jobs of one submitter have in common; interned, so that a pending job is small."""
@@ -205,11 +225,11 @@ class Shared:
     user_group: str = ""
     requirement: str = ""  # job's and queue's together, as shown
     requeue_exit_values: str = ""  # -Q; empty: the queue's
-    sort: tuple[str, str, int, int] = field(init=False, compare=False, repr=False)  # what is counted of the job
+    sort: Sort = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        sort = (self.queue, self.user, self.request.slots_min, self.run_limit_s)
+        sort = _sort(self.queue, self.user, self.request.slots_min, self.run_limit_s)
         object.__setattr__(self, "sort", sort)
         key = (self.user, self.queue, self.request, self.run_limit_s, self.project, self.user_group, self.requirement)
         object.__setattr__(self, "_hash", hash(key))

@@ -7,12 +7,11 @@ of them are alike.
 from collections import Counter
 from collections.abc import Iterable
 
-from lavad.core.model import FINAL, WAITING, JobState, Shared
+from lavad.core.model import FINAL, WAITING, JobState, Shared, Sort
 from lavad.core.waiting import Waiting
 
 _NOTED_MAX = 1000  # moves that differ, before they are entered
 _Move = tuple[JobState | None, JobState]  # from (None: from nowhere) and to which state
-Sort = tuple[str, str, int, int]  # queue, user, slots and run limit: what is counted of a job
 
 
 class Tally:
@@ -100,16 +99,16 @@ class Tally:
         if state in FINAL:
             return  # ended jobs are counted by the store
         is_limited = state in WAITING and bool(self.waiting)
-        for (queue, user, slots_each, run_limit_s), count in counts.items():
-            jobs = sign * count
-            slots = jobs * slots_each
+        for sort, count in counts.items():
+            queue, user, jobs = sort.queue, sort.user, sign * count
+            slots = jobs * sort.slots
             self._slots_by_queue[queue, state] += slots
             self._slots_by_user[user, state] += slots
             self._jobs_by_user[user, state] += jobs
             if is_limited:
                 self.waiting.add(user, jobs, slots)
             if state is JobState.PEND:
-                self._work_by_queue[queue, state] += slots * run_limit_s
+                self._work_by_queue[queue, state] += slots * sort.run_limit_s
 
 
 def _waiting_of(counts: Counter[tuple[str, JobState]]) -> Counter[str]:
