@@ -82,3 +82,22 @@ def test_those_that_fit_come_in_order(bits: int, has_lanes: bool, monkeypatch: p
                 assert buckets.key(some.pop()) is key_there
                 found.setdefault(lane, []).append(key_there)
         assert found == plainly(known, cluster, rows, vain)
+
+
+def test_nobody_is_thought_to_fit_where_all_were_found_too_large() -> None:
+    """A bound that is too low costs one look; a smaller one that comes later is known at once."""
+    blocked = BlockedBuckets()
+    small, large = (
+        BucketKey(Kind("normal", "ann", "", Request((RoleRequest(tasks_min=slots, tasks_max=slots),))), slots)
+        for slots in (2, 8)
+    )
+    for number, key in enumerate((small, large)):
+        blocked.add(key, smallest_need(key.request), Rank(0, 0, number, number))
+    assert blocked.may_fit(2)
+    assert not blocked.may_fit(1)
+    blocked.discard(small)
+    assert blocked.fitting(5) == []
+    assert not blocked.may_fit(5)
+    assert blocked.may_fit(8)
+    blocked.add(small, smallest_need(small.request), Rank(0, 0, 0, 0))
+    assert blocked.may_fit(2)

@@ -195,7 +195,8 @@ class PendingIndex:
         self._exclusive = exclusive  # resources of hosts that are for jobs that name them alone
         self._confined: dict[tuple[str, Request], Request] = {}
         self._places: dict[Kind, Place] = {}
-        self._by_shared: dict[Shared, Place] = {}  # the same by what jobs were submitted with, as far as they are known
+        self._by_id: dict[int, Place] = {}  # the same by the one object that stands for what jobs were submitted with
+        self._known: list[Shared] = []  # those objects: as long as they live nothing else has their numbers
         self._made = 0
 
     def is_like(self, other: "PendingIndex") -> bool:
@@ -232,21 +233,23 @@ class PendingIndex:
 
     def key_of(self, shared: Shared) -> BucketKey | None:
         """The bucket of all jobs submitted like this one, or None when none of them waits."""
-        place = self._by_shared.get(shared) or self._places.get(self.kind_of(shared))
+        place = self._by_id.get(id(shared)) or self._places.get(self.kind_of(shared))
         return place.key if place is not None else None
 
     def _place_of(self, shared: Shared) -> Place:
         """Where jobs submitted like this one wait."""
-        place = self._by_shared.get(shared)
+        place = self._by_id.get(id(shared))
         if place is None:
-            if len(self._by_shared) >= _PLACES_KEPT:
+            if len(self._known) >= _PLACES_KEPT:
                 self._forget_empty()
             kind = self.kind_of(shared)
-            place = self._by_shared[shared] = self._places.setdefault(kind, Place(kind))
+            place = self._by_id[id(shared)] = self._places.setdefault(kind, Place(kind))
+            self._known.append(shared)
         return place
 
     def _forget_empty(self) -> None:
-        self._by_shared.clear()
+        self._by_id.clear()
+        self._known.clear()
         self._places = {kind: place for kind, place in self._places.items() if place.bucket is not None}
 
     def add(self, shared: Shared, entry: Entry, is_array: bool) -> None:
