@@ -14,7 +14,6 @@ from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.limits import Counter
 from lavad.core.scheduling.backfill import Refusal
 from lavad.core.scheduling.blocked import BlockedBuckets
-from lavad.core.scheduling.carried import Carried
 from lavad.core.scheduling.elastic import Growers
 from lavad.core.scheduling.hopeless import Chunk, Hopeless
 from lavad.core.scheduling.lanes import Contest, Lane
@@ -60,7 +59,6 @@ class Agenda:
         self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
         self.limited = LimitedBuckets()
         self.blocked = BlockedBuckets()
-        self.carried = Carried()
         self.book = Book()
         self.takers = Takers()
         self.delays: list[tuple[float, BucketKey]] = []  # when another alternative of a blocked bucket will do
@@ -399,7 +397,6 @@ class Agenda:
         if is_complete:
             self.grown.clear()
             self.vain.clear()
-            self.carried.forget()
 
     def is_unfinished(self, cluster: Cluster) -> bool:
         """Is there something to look at after all buckets have been?"""

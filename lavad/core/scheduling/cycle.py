@@ -18,6 +18,7 @@ from lavad.core.scheduling.lanes import First, Lane
 from lavad.core.scheduling.ordering import Turn
 from lavad.core.scheduling.placement import is_single_host
 from lavad.core.scheduling.reclaim import Tenants
+from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.straight import WORK_OF_A_START, StraightStarts
 from lavad.core.scheduling.takeover import Attempted
 from lavad.core.scheduling.walk import Cursor
@@ -40,7 +41,7 @@ class _Slice:
         self.cluster = cluster
         self.agenda = agenda
         self.steps = steps
-        self.room = agenda.carried.take(cluster)
+        self.room = Room(cluster.table)
         self.starts: list[Start] = []
         self.gate = Gate(
             agenda.ranking, agenda.book, agenda.blocked, self.room, agenda.headroom, agenda.withheld, self.starts
@@ -97,14 +98,7 @@ class _Slice:
         is_complete = not (self.agenda.due or has_woken or self.agenda.is_unfinished(self.cluster))
         self.agenda.is_under_way = not is_complete
         version = self.cluster.version
-        if not is_complete and self._is_simple:
-            self.agenda.carried.leave(self.room, self.starts, version)
         return Plan(tuple(self.starts), is_complete, self.room.work, self.takeover, saving=self.saving, version=version)
-
-    @property
-    def _is_simple(self) -> bool:
-        """Has the slice done nothing but start jobs where there is room?"""
-        return self.gate.is_open and self.tenants is None and not (self.takeover or self.saving)
 
     def _is_over(self) -> bool:
         return self.is_cut or self.room.work >= self.steps or self.gate.waits_for_ends(self.steps)

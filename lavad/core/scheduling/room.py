@@ -99,18 +99,18 @@ class Front:
     Hosts come when those before them have too little memory; one that has become too full leaves.
     """
 
-    __slots__ = ("_coming", "_gpus", "_room", "_slots", "hosts")
+    __slots__ = ("_coming", "_gpus", "_hosts", "_room", "_slots")
 
     def __init__(self, room: "Room", slots: int, gpus: int, rows: Iterable[int]) -> None:
         self._room = room
         self._slots = slots
         self._gpus = gpus
         self._coming = iter(rows)
-        self.hosts: list[tuple[int, Free]] = []
+        self._hosts: list[tuple[int, Free]] = []
 
     def first_with(self, memory_mib: int) -> tuple[int, Free] | None:
         """The first of these hosts that has so much memory, too; None when none of them has."""
-        hosts, slots, gpus = self.hosts, self._slots, self._gpus
+        hosts, slots, gpus = self._hosts, self._slots, self._gpus
         self._room.work += 1
         at = 0
         while at < len(hosts) or self._bring():
@@ -125,10 +125,10 @@ class Front:
 
     def _bring(self) -> bool:
         """The next host comes, if there is a place for it."""
-        row = next(self._coming, -1) if len(self.hosts) < _FRONT else -1
+        row = next(self._coming, -1) if len(self._hosts) < _FRONT else -1
         if row >= 0:
             self._room.work += 1
-            self.hosts.append((row, self._room.free(row)))
+            self._hosts.append((row, self._room.free(row)))
         return row >= 0
 
 
@@ -154,16 +154,11 @@ class Room:
 
     def __init__(self, table: HostTable) -> None:
         self.table = table
-        self._fronts: dict[tuple[int, int], Front] = {}  # by the slots and GPUs that are free on each host at least
-        self.begin_slice()
-
-    def begin_slice(self) -> None:
-        """What earlier slices took is taken from the table, too, by now; of what is known only the fronts are kept."""
         self.work = 0
         self.version = 0  # raised whenever something is taken or put back
-        self._open = self.table.open_rows()
+        self._open = table.open_rows()
         self._full: int | None = None  # so many hosts are in front of those that had a free slot; None: nobody asked
-        self._free: dict[int, Free] = dict(chain.from_iterable(front.hosts for front in self._fronts.values()))
+        self._free: dict[int, Free] = {}
         self._taken: dict[int, int] = {}  # slots, by plain requests, from hosts that are in no other way of interest
         self._left: dict[tuple[str, int], Left] = {}
         self._plain: Candidates | None = None
@@ -171,6 +166,7 @@ class Room:
         self._candidates: dict[tuple[Request, int, int], Candidates] = {}
         self._usable: dict[Request, Usable] = {}
         self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
+        self._fronts: dict[tuple[int, int], Front] = {}  # by the slots and GPUs that are free on each host at least
         self._by_slots: dict[int, Candidates] = {}  # by the slots that are free on each host at least
         self.narrowed: set[Request] = set()  # requests for which only some hosts are worth a look
         self._masks: dict[str, tuple[int, NDArray[np.bool_]]] = {}
