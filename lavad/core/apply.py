@@ -29,13 +29,13 @@ from lavad.core.model import (
 )
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
+from lavad.core.tuples import new as _new
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
 S = JobState
 STOP, CONT = 19, 18
-_new = tuple.__new__  # of a named tuple: its own constructor takes three times as long
 REQUEST_IDS_KEPT = 100_000  # newest submit request ids in memory; the store knows the older ones
 
 

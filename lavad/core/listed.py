@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from lavad.core.indexes.pending import Entry
 from lavad.core.model import JobState
 from lavad.core.records import ArrayRecord, Job
+from lavad.core.tuples import new as _new
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
-
-_new = tuple.__new__  # of a named tuple: its own constructor takes three times as long
 
 
 def entry(cluster: "Cluster", record: Job | ArrayRecord) -> Entry:

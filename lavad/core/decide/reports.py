@@ -15,9 +15,9 @@ from lavad.core.decide.exitcodes import by_exit_code
 from lavad.core.model import JobState, Key
 from lavad.core.orders import ForgetOrder, Order, ReleaseOrder, launch_hosts
 from lavad.core.records import Attempt, Job
+from lavad.core.tuples import new as _new
 
 S = JobState
-_new = tuple.__new__  # of a named tuple: its own constructor takes three times as long
 
 
 def _held(cluster: Cluster, key: Key, host: str) -> Attempt | None:

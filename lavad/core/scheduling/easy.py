@@ -29,6 +29,7 @@ from lavad.core.scheduling.reservation import Reservation
 from lavad.core.scheduling.shadow import Shadow
 from lavad.core.scheduling.straight import WORK_OF_A_START
 from lavad.core.scheduling.walk import Cursor, blocked_in_order
+from lavad.core.tuples import new as _new
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +38,6 @@ _FEW = 64  # buckets to look at: with more of them what a slice costs besides do
 _Turn = tuple[int, float, float, int, BucketKey, int]  # rank of a bucket's next job, and how many started before it
 _NO_KEY = Key(0, 0, 0)  # of an attempt that is yet to be made
 _NO_QUEUE: frozenset[str] = frozenset()
-_new = tuple.__new__
 
 
 def ranks_of(cluster: Cluster) -> dict[str, int]:

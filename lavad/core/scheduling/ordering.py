@@ -18,13 +18,13 @@ from lavad.core.indexes.pending import BucketKey, Entry
 from lavad.core.model import JobState
 from lavad.core.policy import JobOrder, Queue
 from lavad.core.shares import Account, Tree
+from lavad.core.tuples import new as _new
 
 UNKNOWN_RUN_S = 86_400  # a job without a run limit counts as one of a day
 PATIENCE = 1.2  # times the work that waits in the queue, divided by the machine
 PATIENCE_S_MIN = 3600.0
 _FIRST = float("-inf")
 _UNKNOWN = 2**62  # no priority of a queue
-_new = tuple.__new__
 
 
 class Rank(NamedTuple):

@@ -14,12 +14,12 @@ from lavad.core.scheduling.backfill import Gate
 from lavad.core.scheduling.ordering import Rank, Turn
 from lavad.core.scheduling.room import Room
 from lavad.core.scheduling.walk import Cursor
+from lavad.core.tuples import new as _new
 
 WORK_OF_A_START = 16  # hosts that could be looked at in the time that a start takes besides
 _WORK_OF_A_REFUSAL = 8
 _IN_ORDER = "in order"
 _ONE_TASK = (1,)
-_new = tuple.__new__  # two tuples for each start: their own constructors take longer than finding the host
 
 
 class StraightStarts:
