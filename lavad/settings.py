@@ -1,14 +1,11 @@
 """lava's own settings, from lava.conf in the configuration directory; the rules of the cluster are in core's Policy."""
 
-import re
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lavad.core.policy import Policy
 from protos import conffile
-
-_CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,38}")  # it is part of file names
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ def _seconds(path: Path, values: dict[str, str], name: str, default: float) -> f
 
 def _cluster_name(path: Path, values: dict[str, str]) -> str:
     name = values.get("LAVA_CLUSTER_NAME") or "lava"
-    if not _CLUSTER_NAME.fullmatch(name):
+    if not conffile.CLUSTER_NAME.fullmatch(name):
         expected = "up to 39 letters, digits, dots, dashes and underscores"
         raise conffile.ConfError(f"{path}: LAVA_CLUSTER_NAME must be {expected}, not {name!r}.")
     return name

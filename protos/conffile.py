@@ -15,6 +15,7 @@ from protos.private import PrivateFileError, read_private
 
 FILE_NAME = "lava.conf"
 
+CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,38}")  # it is part of file names
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 

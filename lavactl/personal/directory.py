@@ -5,7 +5,6 @@ directory is complete or the command says what is missing: lava.conf is written 
 """
 
 import os
-import re
 import socket
 import time
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ MASTER_PORT = 6920
 WILDCARDS = ("0.0.0.0", "::")
 TICKET_DAYS = 30
 _DAY_S = 86400
-_CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,38}")
 _DATABASES = ("sqlite", "postgresql", "postgres")
 # Whatever of these is there already belongs to a cluster, and overwriting a key would lock its hosts out.
 LSF_CONF = "lsf.conf"
@@ -87,7 +85,7 @@ def _own_name() -> str:
 
 def check_cluster_name(name: str) -> None:
     """CommandError unless the name can be shown and stored anywhere."""
-    if not _CLUSTER_NAME.fullmatch(name):
+    if not conffile.CLUSTER_NAME.fullmatch(name):
         raise CommandError(
             f"{name!r} cannot name a cluster: expected up to 39 letters, digits, dots, dashes and underscores."
         )

@@ -287,7 +287,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             if caller.is_administrator or is_owner(record, caller):
                 jobs[record.id] = None
         ids = list(jobs)
-        element = Ranges.of(selection.element) if selection.element else None
+        element = Ranges.of(selection.element) if selection.element is not None else None
         return [c.Target(job, element) for job in (ids[-1:] if newest_only else ids)]
 
     async def Dependencies(self, request: pb.DependenciesRequest, context: identity.Context) -> pb.DependenciesReply:

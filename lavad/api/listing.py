@@ -42,9 +42,9 @@ class Selection:
             self.user = ""  # a job named by its id is shown whoever owns it
 
     @property
-    def element(self) -> int:
-        """The one that -J names; 0: all."""
-        return self.name.element if self.name is not None else 0
+    def element(self) -> int | None:
+        """The one that -J names; None: all."""
+        return self.name.element if self.name is not None else None
 
     def admits(self, record: Job | ArrayRecord) -> bool:
         """All but state and host: what is the same for all elements."""
@@ -99,8 +99,8 @@ class Selection:
     def _elements(
         self, record: Job | ArrayRecord, wanted: set[int] | None, missing: list[common_pb2.JobRef]
     ) -> Iterator[Item | None]:
-        if self.element:
-            if isinstance(record, Job) or record.state_of(self.element) is None:
+        if self.element is not None:
+            if isinstance(record, Job) or self.element not in record.indices:
                 return
             wanted = {self.element} if wanted is None else wanted & {self.element}
         if isinstance(record, Job):
@@ -191,9 +191,11 @@ def _add_bound(message: jobs_pb2.LoadBound, bound: Threshold) -> None:
 
 def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
     message.attempt = job.attempts
-    for share in allocation_of(job):
+    allocation = allocation_of(job)
+    has_devices = any(share.gpus for share in allocation)  # then it is told which tasks use which
+    for share in allocation:
         shown = message.hosts.add(host=share.host, slots=share.slots, gpus=share.gpus, memory_mib=share.memory_mib)
-        if share.gpus:
+        if has_devices:
             shown.tasks_by_role.extend(share.tasks_by_role)
             shown.gpu_memory_mib.extend(share.gpu_memory_mib)
     if job.attempt is not None:

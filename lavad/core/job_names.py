@@ -12,10 +12,10 @@ _ELEMENT = re.compile(r"(.*)\[([0-9]{1,10})\]\Z", re.DOTALL)
 
 
 class NamePattern(NamedTuple):
-    """Which names are meant, and which element of arrays; ``element`` 0: plain jobs, and arrays with all elements."""
+    """Which names are meant, and which element of arrays; None: plain jobs, and arrays with all elements."""
 
     name: re.Pattern[str]
-    element: int = 0
+    element: int | None = None
 
     def admits(self, name: str) -> bool:
         """Is a job or an array of this name meant?"""
@@ -26,6 +26,6 @@ class NamePattern(NamedTuple):
 def name_pattern(text: str) -> NamePattern:
     """The pattern that somebody typed."""
     found = _ELEMENT.match(text)
-    name, element = (found[1], int(found[2])) if found else (text, 0)
+    name, element = (found[1], int(found[2])) if found else (text, None)
     literal = re.sub(r"[?\[]", r"[\g<0>]", name)  # translate also knows these; it makes patterns that never take long
     return NamePattern(re.compile(translate(literal)), element)

@@ -85,7 +85,7 @@ def _check_database(descriptor: int, path: Path) -> None:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise StoreRefused(f"{path} can't be opened: it is no regular file.")
     if os.pread(descriptor, len(_MAGIC), 0) not in (b"", _MAGIC):
-        raise StoreRefused(f"{path} can't be opened: file is not a database.")
+        raise StoreRefused(f"{path} can't be opened: it is not a database of lava. See LAVA_DATABASE in lava.conf.")
 
 
 def lock(path: Path, wait_s: float) -> int:

@@ -78,7 +78,7 @@ def read_page(connection: Connection, wanted: HistoryFilter) -> HistoryPage:
     for job, is_array in _kinds(connection, [row.job for row in rows_of_page]):
         if is_array:
             page.add_array(job)
-        elif not pattern.element:
+        elif pattern.element is None:
             page.plain.append(job)
         if page.is_full:
             break
@@ -126,10 +126,10 @@ def _kinds(connection: Connection, ids: Sequence[int]) -> list[tuple[int, bool]]
 class _Page:
     """A page under way. Plain jobs are collected and read together; an array's elements are read window by window."""
 
-    def __init__(self, connection: Connection, wanted: HistoryFilter, element: int) -> None:
+    def __init__(self, connection: Connection, wanted: HistoryFilter, element: int | None) -> None:
         self._connection = connection
         self._wanted = wanted
-        self._element = element  # the only one of arrays that is meant; 0: all
+        self._element = element  # the only one of arrays that is meant; None: all
         self._texts = SharedTexts()
         self._stories: list[JobHistory] = []
         self._looked_at = 0
@@ -158,7 +158,7 @@ class _Page:
         first = self._wanted.after[1] + 1 if self._wanted.after[0] == job_id else 1
         room = self._wanted.limit - self._looked_at - len(self.plain)
         meant = _indices(self._connection, array, self._wanted, first)
-        if self._element:
+        if self._element is not None:
             meant = (index for index in (self._element,) if _is_named(array, self._wanted, index) and index >= first)
         indices = list(islice(meant, room))
         self._looked_at += len(indices)

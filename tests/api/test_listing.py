@@ -96,7 +96,7 @@ def test_the_devices_of_a_job() -> None:
     job.end = JobEnd(story.now, 0, hosts=(shared, HostShare("n2", 1, tasks_by_role=(1,))))
     with_gpu, without = details(story, job.id).hosts
     assert (with_gpu.gpus, with_gpu.tasks_by_role, with_gpu.gpu_memory_mib) == ([1], [2], [512])
-    assert not without.tasks_by_role
+    assert without.tasks_by_role == [1], "else nobody could tell which task is the first on the next host"
 
 
 def test_the_requirement_of_job_and_queue() -> None:
@@ -113,6 +113,7 @@ def test_the_requirement_of_job_and_queue() -> None:
     ("name", "expected"),
     [
         ("sweep", [(1, 1), (1, 2), (1, 3), (2, 0)]), ("sweep[3]", [(1, 3)]), ("sw*[2]", [(1, 2)]), ("sweep[4]", []),
+        ("sweep[0]", []), ("*[00]", []),
         ("sweep3", [(3, 0)]), ("*", [(1, 1), (1, 2), (1, 3), (2, 0), (3, 0)]),
     ],
 )  # fmt: skip

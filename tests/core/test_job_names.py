@@ -22,7 +22,7 @@ def test_only_a_star_stands_for_others(typed: str, meant: list[str], others: lis
     """What a shell or a regular expression would make of other characters does not matter."""
     pattern = name_pattern(typed)
     assert [name for name in (*meant, *others) if pattern.admits(name)] == meant
-    assert pattern.element == 0
+    assert pattern.element is None
 
 
 @pytest.mark.parametrize("typed", ["sweep[3]", "sw*[3]", "*[3]"])
@@ -30,6 +30,11 @@ def test_an_element_of_an_array(typed: str) -> None:
     """The name is the array's."""
     pattern = name_pattern(typed)
     assert (pattern.admits("sweep"), pattern.admits("sweep3"), pattern.element) == (True, "*" in typed, 3)
+
+
+def test_there_is_no_element_0() -> None:
+    """Arrays begin with 1: whoever counts from 0 means none, and certainly not all."""
+    assert name_pattern("sweep[0]").element == 0
 
 
 def test_many_stars_take_no_time() -> None:

@@ -235,6 +235,7 @@ def test_an_element_is_named_with_its_array(told: Told) -> None:
     assert names((told.history(name="sweep[3]")).jobs) == [(1, 3)]
     assert names(told.all_pages(name="sweep*[3]", limit=1)) == [(1, 3), (4, 3)]
     assert names((told.history(name="sweep[9]")).jobs) == []
+    assert names((told.history(name="sweep[0]")).jobs) == []
     named = JobRange(1, Ranges.of(2, 3))
     assert names((told.history(name="sweep[3]", jobs=(named,))).jobs) == [(1, 3)]
     assert names((told.history(name="sweep[4]", jobs=(named,))).jobs) == []

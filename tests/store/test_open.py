@@ -118,7 +118,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "lava.db"
     path.write_text("Dear diary, " * 1000)
     path.chmod(0o644)
-    with pytest.raises(StoreRefused, match="file is not a database"):
+    with pytest.raises(StoreRefused, match="it is not a database of lava"):
         asyncio.run(Store.open(str(path), pytest.fail))
     assert path.read_text() == "Dear diary, " * 1000
     assert _modes(tmp_path) == {"lava.db": 0o644}
