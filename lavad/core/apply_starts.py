@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
     from lavad.core.model import Request, Shared, Sort
 
-
 _PEND, _STAGING = JobState.PEND, JobState.STAGING
 MANY = 16  # from so many on it pays
 

@@ -349,9 +349,7 @@ class Agenda:
         """
         for _ in range(max(1, steps // _WORK_OF_LISTING)):
             if self._unlisted:
-                key = self._unlisted.pop()
-                if key not in self.due:
-                    self._add(cluster, key)
+                self._list_next(cluster)
             elif self._unnoted:
                 self._enter(cluster, self._unnoted.pop())
             else:
@@ -363,10 +361,13 @@ class Agenda:
         if len(self._unlisted) + len(self.due) > most:
             return None
         while self._unlisted:
-            key = self._unlisted.pop()
-            if key not in self.due:
-                self._add(cluster, key)
+            self._list_next(cluster)
         return self.due
+
+    def _list_next(self, cluster: Cluster) -> None:
+        key = self._unlisted.pop()
+        if key not in self.due:
+            self._add(cluster, key)
 
     def clear_lanes(self) -> None:
         """Nobody who is due stands in a lane any more."""

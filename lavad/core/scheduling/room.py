@@ -237,15 +237,8 @@ class Room:
         if narrowed is not None:
             return narrowed
         if self._plain is None:
-            self._plain = Candidates(self._rows_with_slots())
+            self._plain = Candidates(self._rows_with(0).tolist())
         return self._plain
-
-    def _rows_with_slots(self) -> list[int]:
-        table, hosts = self.table, len(self.table)
-        self.work += 1 + hosts // 256
-        if hosts == 1:
-            return [0] if table.is_open(0) and table.slots_free[0] > 0 else []
-        return self._rows_with(0).tolist()  # type: ignore[no-any-return]
 
     def listed(self, candidates: Candidates) -> FreeSlots | None:
         """Free slots of all these hosts as a list; None where each host has to be asked."""
