@@ -17,6 +17,7 @@ from protos.common_pb2 import HostShare
 
 # What a job must not bring along from the place where it was submitted, which may have been another job.
 PREFIXES_DROPPED = (b"LSB_", b"LS_JOBPID=", b"LAVA_JOB_KEY=", b"LAVA_TASK", b"PMI_", b"CUDA_VISIBLE_DEVICES=")
+USERS_OWN = b"LSB_DEFAULT"  # the queue, project and group that the user has chosen for jobs without
 # LSF leaves this out where it would be too long; programs then read the host file.
 LSB_HOSTS_MAX = 4096
 HOST_FILES_KEPT = 256
@@ -183,7 +184,9 @@ def job_environment(
 
 def submitted(lines: Iterable[bytes]) -> dict[bytes, bytes]:
     """The user's own variables."""
-    kept = (line.partition(b"=") for line in lines if not line.startswith(PREFIXES_DROPPED))
+    kept = (
+        line.partition(b"=") for line in lines if not line.startswith(PREFIXES_DROPPED) or line.startswith(USERS_OWN)
+    )
     return {name: value for name, separator, value in kept if name and separator}
 
 
@@ -206,6 +209,7 @@ def _about_job(blob: JobSpecBlob, stage: Stage, home: str, script: str) -> dict[
         "LSB_JOB_EXECUSER": blob.user,
         "LSB_EFFECTIVE_RSRCREQ": spec.roles[0].requirement if spec.roles else "",
         "LS_SUBCWD": spec.submit_cwd or spec.cwd,
+        "LS_EXECCWD": spec.cwd,
         "LS_EXEC_T": "START",
         "LSFUSER": blob.user,
         "USER": blob.user,

@@ -16,7 +16,8 @@ SECTIONS = ("select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity["
 
 # Set by the batch system for one job: a job submitted from inside it must not inherit them.
 JOB_PREFIXES = (b"LSB_", b"LSF_PM_")
-JOB_NAMES = frozenset((b"LSFUSER", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXEC_T", b"TERM", b"TERMCAP"))
+USERS_PREFIX = b"LSB_DEFAULT"  # the user's own choices of queue, project and group
+JOB_NAMES = frozenset((b"LSFUSER", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXECCWD", b"LS_EXEC_T", b"TERM", b"TERMCAP"))
 # Set for the processes of one job or rank; outside a job they are the user's own.
 INNER_PREFIXES = (b"PMI_", b"PMIX_", b"OMPI_", b"LAVA_JOB_")
 INNER_NAMES = frozenset((b"CUDA_VISIBLE_DEVICES", b"CUDA_MPS_PIPE_DIRECTORY", b"CUDA_MPS_LOG_DIRECTORY"))
@@ -159,10 +160,11 @@ def _gpu_pair(request: messages.GpuRequest, key: str, value: str) -> None:
         request.j_exclusive = word == "yes"
 
 
-def job_environment(entries: "Sequence[bytes]", option: str | None) -> list[bytes]:
+def job_environment(entries: "Sequence[bytes]", options: "Sequence[str]") -> list[bytes]:
     """NAME=VALUE entries for the job: what the caller has, less what the batch system sets, changed as -env says.
 
     ``all``, ``none``, ``~NAME``, ``NAME`` and ``NAME=VALUE``, joined by commas; without ``all`` only what is named.
+    Several -env count as one, in their order.
     """
     inner = any(entry.startswith(b"LSB_JOBID=") for entry in entries)
     kept: dict[bytes, bytes] = {}
@@ -170,13 +172,15 @@ def job_environment(entries: "Sequence[bytes]", option: str | None) -> list[byte
         name, _, value = entry.partition(b"=")
         if not is_of_batch_system(name, inner):
             kept.setdefault(name, value)
-    if option is not None:
-        kept = _chosen(kept, [part.strip() for part in option.split(",") if part.strip()])
+    if options:
+        kept = _chosen(kept, [part for option in options for part in map(str.strip, option.split(",")) if part])
     return [name + b"=" + value for name, value in kept.items()]
 
 
 def is_of_batch_system(name: bytes, inner: bool) -> bool:
     """Whether a variable belongs to the caller's session or job, not to the next job. ``inner``: asked inside a job."""
+    if name.startswith(USERS_PREFIX):
+        return False
     if name.startswith(JOB_PREFIXES) or name in JOB_NAMES:
         return True
     return inner and (name.startswith(INNER_PREFIXES) or name in INNER_NAMES)

@@ -73,7 +73,8 @@ def _subcommand(argv: list[str], io: Io) -> tuple[str, list[str]]:
         raise UsageError("lavactl: no command is specified.", usage())
     name, rest = argv[0], argv[1:]
     if name in ("-h", "--help", "help"):
-        io.error(usage().rstrip())
+        io.print(usage().rstrip())
+        io.flush()
         return "", []
     if name in ("-V", "--version"):
         from lavactl import __version__

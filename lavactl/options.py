@@ -44,13 +44,17 @@ class Grammar:
     Args:
         kinds: option name without its dash to FLAG, VALUE, or a sentence: the option is LSF's, but not supported yet.
         words_end: the first word that is no option ends the options (``bsub command -x``).
+        glued: letters of options that take any glued value: the cluster refuses one that is none (``-qshort``).
     """
 
-    def __init__(self, command: str, usage: str, kinds: "Mapping[str, int | str]", *, words_end: bool = False) -> None:
+    def __init__(
+        self, command: str, usage: str, kinds: "Mapping[str, int | str]", *, words_end: bool = False, glued: str = ""
+    ) -> None:
         self.command = command
         self.usage = usage
         self.kinds = kinds
         self.words_end = words_end
+        self.glued = glued
 
     def parse(self, argv: list[str]) -> Options:
         """Read a command line.
@@ -91,7 +95,7 @@ class Grammar:
     def _glued(self, name: str, rest: list[str], options: Options) -> None:
         """A value right after its option, or several one-letter options in one word."""
         for size in range(min(len(name) - 1, 3), 0, -1):
-            if self.kinds.get(name[:size]) == VALUE and is_plainly_value(name[size:]):
+            if self.kinds.get(name[:size]) == VALUE and (is_plainly_value(name[size:]) or name[:size] in self.glued):
                 options.items.append((name[:size], name[size:]))
                 return
         if len(name) > 1 and self._is_bundle(name):
@@ -130,12 +134,9 @@ def answer_standard(argv: list[str], usage: str) -> str | None:
 
 
 def answered(argv: list[str], usage: str, io: "Io") -> bool:
-    """Answer a command line that only asks about the command: -h (to standard error, as LSF) and -V."""
+    """Answer a command line that only asks about the command: -h and -V. What was asked for can be paged."""
     text = answer_standard(argv, usage)
     if text is None:
         return False
-    if argv[0] in ("-h", "--help"):
-        io.error(text)
-    else:
-        io.print(text)
+    io.print(text)
     return True

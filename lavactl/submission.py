@@ -8,6 +8,7 @@ and-ed; a relative path starts at the job's directory, a relative -cwd at the ca
 import os
 
 from lavactl import directives, job_options, messages
+from lavactl.command_line import shell_line
 from lavactl.errors import CommandError
 from lavactl.options import FLAG, VALUE, Grammar, Options, printable
 
@@ -23,8 +24,8 @@ Usage: bsub [options] command [arguments]
   -J name | -J "name[1-10:2,15]%limit"  -Jd text  -P project  -G group  -sp priority  -U reservation
   -o file | -oo file  -e file | -eo file  -i file  -cwd dir  -outdir dir  -env "all | none | list"  -L shell
   -gpu "num=N:..."  -nnodes N  -x  -H  -K  -r | -rn  -b date  -t date  -w "dependency"  -ti
-  -Q "exit codes"  -E command  -Ep command  -c [h:]m  -F kib  -D kib  -S kib  -C kib
-  -u mail  -N  -B  -notify when  -h  -V
+  -Q "exit codes"  -c [h:]m  -F kib  -D kib  -S kib  -C kib  -ar  -rnc command  -h  -V
+  -u mail  -N  -Ne  -B  -notify when  (no mail is sent yet)
 """
 
 NOT_YET = "not supported yet."
@@ -58,21 +59,23 @@ KINDS: dict[str, int | str] = {
     ),
 }  # fmt: skip
 
-GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True)
+GRAMMAR = Grammar("bsub", USAGE, KINDS, words_end=True, glued="q")
 MAIL = ("u", "N", "Ne", "B", "notify")
 NEVER_EMPTY = ("n", "q", "w", "m", "R", "P", "G", "U", "Q", "L")
 RLIMITS = {"F": "fsize", "D": "data", "S": "stack", "C": "core"}
 SCRIPT_MAX = 7 << 20
+DEFAULT_QUEUE, DEFAULT_PROJECT, DEFAULT_GROUP = "LSB_DEFAULTQUEUE", "LSB_DEFAULTPROJECT", "LSB_DEFAULT_USERGROUP"
 
 
 class Submission:
-    """A job ready to be sent, and what bsub does besides."""
+    """A job ready to be sent, and what bsub does besides. ``by_default``: no option named its queue."""
 
-    def __init__(self, spec: messages.JobSpec, notes: list[str], wait: bool, quiet: bool) -> None:
+    def __init__(self, spec: messages.JobSpec, notes: list[str], wait: bool, quiet: bool, by_default: bool) -> None:
         self.spec = spec
         self.notes = notes
         self.wait = wait
         self.quiet = quiet
+        self.by_default = by_default
 
 
 class Choices:
@@ -125,10 +128,23 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
     spec = messages.JobSpec(command=command, is_script=is_script)
     place(spec, choices, io)
     describe(spec, choices)
+    by_default = fill_from_environment(spec, io)
+    if is_script and line.words and not spec.name:
+        spec.name = line.words[0]
     limit(spec, choices, io)
     request(spec, choices)
     notes += [f"lava sends no mail yet: -{option} has no effect." for option in MAIL if option in choices]
-    return Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ)
+    return Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
+
+
+def fill_from_environment(spec: messages.JobSpec, io: "Io") -> bool:
+    """Queue, project and group that the user's environment names for jobs without; whether the queue is from there."""
+    spec.project = spec.project or io.environ.get(DEFAULT_PROJECT, "")
+    spec.user_group = spec.user_group or io.environ.get(DEFAULT_GROUP, "")
+    if spec.queues:
+        return False
+    spec.queues.extend(io.environ.get(DEFAULT_QUEUE, "").split())
+    return bool(spec.queues)
 
 
 def find_command(words: list[str], io: "Io") -> tuple[str, bool, str]:
@@ -140,7 +156,7 @@ def find_command(words: list[str], io: "Io") -> tuple[str, bool, str]:
     text = script_file(words, parse == "Y", io) if parse != "N" else ""
     if text and len(words) == 1:
         return text, True, text
-    return " ".join(words), False, text
+    return shell_line(words), False, text
 
 
 def read_script(io: "Io") -> str:
@@ -249,7 +265,7 @@ def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     spec.submit_cwd = io.cwd
     spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or ""))
     spec.umask_plus_one = io.umask + 1
-    spec.environment.extend(job_options.job_environment(io.raw_environ, choices.value("env")))
+    spec.environment.extend(job_options.job_environment(io.raw_environ, choices.all("env")))
     if (input_file := choices.value("i")) is not None:
         spec.input = os.path.join(spec.cwd, input_file)
     if output := choices.last("o", "oo"):

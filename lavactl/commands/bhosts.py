@@ -66,11 +66,11 @@ def main(argv: list[str], io: "Io") -> int:
     if answered(argv, USAGE, io):
         return 0
     options = GRAMMAR.parse(argv)
-    if "json" in options and "o" not in options:
-        raise GRAMMAR.wrong("-json needs -o")
     if "s" in options:
         return resources.show_amounts(options.words, io)
     form = chosen_form(options, io)
+    if "json" in options and form is None:
+        raise GRAMMAR.wrong("-json needs -o")
     hosts, complete = fetch_hosts(
         options.words, io, clients_too=False, unknown="Bad host name, host group name or cluster name"
     )

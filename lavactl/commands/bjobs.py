@@ -62,6 +62,7 @@ class Listing:
     def __init__(self, options: Options, io: "Io") -> None:
         self.options = options
         self.io = io
+        self.is_json = "json" in options
         self.refs = read_refs(options.words)
         self.found = 0
         self.missing: list[messages.JobRef] = []
@@ -129,8 +130,6 @@ def check(options: Options) -> None:
         raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
     if "gpu" in options and not ("l" in options or "UF" in options):
         raise GRAMMAR.wrong("-gpu needs -l or -UF")
-    if "json" in options and "o" not in options:
-        raise GRAMMAR.wrong("-json needs -o")
     if "noheader" in options and any(name in options for name in ("l", "UF", "json")):
         raise GRAMMAR.wrong("-noheader cannot be used with -l, -UF or -json")
 
@@ -143,6 +142,7 @@ def show(listing: Listing) -> None:
         form = io.setting("LSB_BJOBS_FORMAT") or None
     if form is not None:
         return show_fields(listing, form)
+    listing.is_json = False  # without a format -json has no effect, as in LSF
     if listing.selects("p") and not any(name in options for name in ("UF", "A", "sum", "W")):
         return show_pending(listing)
     if "l" in options or "UF" in options:
@@ -254,7 +254,7 @@ def show_fields(listing: Listing, text: str) -> None:
     form = read_format(text, job_fields.WIDTHS, job_fields.ALIASES)
     table = job_fields.FieldTable(form, short_hosts(listing.io), listing.io.now())
     pages = listing.pages(details=job_fields.needs_details(form), reasons=job_fields.needs_reasons(form))
-    if "json" not in listing.options:
+    if not listing.is_json:
         return write_rows(listing, form.header(), (table.lines(page) for page in pages))
     from lavactl.render import json_text
 
@@ -268,7 +268,7 @@ def conclude(listing: Listing) -> int:
     io, options = listing.io, listing.options
     if not listing.found and not listing.missing and listing.is_by_id_alone():
         listing.missing = [ref for ref in listing.refs if ref.job]  # an element, or array, that does not exist
-    if "json" not in options:
+    if not listing.is_json:
         io.flush()
         for ref in listing.missing:
             io.error(not_found(ref, array="A" in options))

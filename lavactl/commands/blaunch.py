@@ -45,7 +45,7 @@ def main(argv: "list[str]", io: "Io") -> int:
     """Run blaunch; its exit code."""
     answer = answer_standard(argv, USAGE)
     if answer is not None:
-        io.error(answer)
+        io.print(answer)
         return 0
     request = parse(argv, io)
     job = job_around(io, "blaunch")

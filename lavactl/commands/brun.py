@@ -15,7 +15,14 @@ Usage: brun [-f] -m "host[#slots] ..." job_id | "job_id[index]"
        brun -h | -V
 """
 GRAMMAR = Grammar(
-    "brun", USAGE, {"f": FLAG, "m": VALUE, **dict.fromkeys(("b", "c"), "checkpoints are not supported yet.")}
+    "brun",
+    USAGE,
+    {
+        "f": FLAG,
+        "m": VALUE,
+        "b": "no job has a checkpoint here: every start is from the beginning; leave -b out.",
+        "c": 'slots by free processors are not supported; name the slots of each host: -m "host#slots".',
+    },
 )
 
 

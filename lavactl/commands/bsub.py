@@ -69,8 +69,9 @@ def announce(submission: Submission, result: messages.SubmitResult, io: "Io") ->
     """The line that every wrapper parses, and the notices about times."""
     if submission.quiet:
         return
-    default = "default " if result.default_queue else ""
-    io.print(f"Job <{result.job}> is submitted to {default}queue <{result.queue}>.")
+    default = "default " if result.default_queue or submission.by_default else ""
+    say = io.error if "BSUB_STDERR" in io.environ else io.print
+    say(f"Job <{result.job}> is submitted to {default}queue <{result.queue}>.")
     io.flush()
     if submission.spec.begin_time:
         io.error(f"Job will be scheduled after {time.ctime(submission.spec.begin_time)}")

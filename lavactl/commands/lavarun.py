@@ -35,7 +35,7 @@ def main(argv: "list[str]", io: "Io") -> int:
     """Run lavarun; its exit code."""
     answer = answer_standard(argv, USAGE)
     if answer is not None:
-        io.error(answer)
+        io.print(answer)
         return 0
     options = GRAMMAR.parse(argv)
     if not options.words:

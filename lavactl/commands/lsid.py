@@ -8,6 +8,12 @@ if TYPE_CHECKING:
 
 USAGE = "Usage: lsid [-h] [-V]\n"
 GRAMMAR = Grammar("lsid", USAGE, {})
+# Three lines and an empty one, as many as LSF's: some clients count them.
+HEADER = """\
+lava {}, batch scheduler with the commands of LSF
+Free software under the Apache License, version 2.0
+Without any warranty
+"""
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -18,5 +24,6 @@ def main(argv: list[str], io: "Io") -> int:
     if options.words:
         raise GRAMMAR.wrong("takes no arguments")
     info = io.client().info()
-    io.print(f"lava {info.version}\n\nMy cluster name is {info.cluster}\nMy master name is {info.master_host}")
+    io.print(HEADER.format(info.version))
+    io.print(f"My cluster name is {info.cluster}\nMy master name is {info.master_host}")
     return 0

@@ -478,7 +478,7 @@ def test_filters_reach_the_master(desk: Desk) -> None:
     assert common_pb2.RUN in asked.states
 
 
-@pytest.mark.parametrize("options", [["-l", "-A"], ["-json"], ["-noheader", "-l"], ["-o", ""], ["-o", "jobid:x"]])
+@pytest.mark.parametrize("options", [["-l", "-A"], ["-noheader", "-l"], ["-o", ""], ["-o", "jobid:x"]])
 def test_contradictions_are_refused(desk: Desk, options: list[str]) -> None:
     """Forms that exclude each other are one sentence and no listing."""
     result = desk.type("bjobs", *options)
