@@ -157,8 +157,9 @@ class Tree:
     def account_of(self, user: str, user_group: str = "") -> Account | None:
         """The account that this user's jobs are charged to; None when the user has no share.
 
-        A user's own account goes before that of a group, that before ``group@``, ``default`` and ``others``. A user of
-        several groups is charged to the one that was asked for (bsub -G), else to the first that is listed.
+        An account that leads to the group that was asked for (bsub -G) goes before all others; else a user's own
+        account before that of a group, that before ``group@``, ``default`` and ``others``, and of several groups the
+        one that is listed first.
         """
         name = (user, user_group)
         if name not in self._leaves:
@@ -231,7 +232,7 @@ def _is_each(share: Share) -> bool:
     return share.each or share.name == "default"
 
 
-def _precedence(share: Share, user: str, group: str) -> tuple[int, bool]:
+def _precedence(share: Share, user: str, group: str) -> tuple[bool, int]:
     """Smaller goes first; sorting keeps the order of the list among equals."""
     if share.name == "others" and not share.each:
         kind = 4
@@ -243,7 +244,7 @@ def _precedence(share: Share, user: str, group: str) -> tuple[int, bool]:
         kind = 0
     else:
         kind = 1
-    return kind, not _leads_to(share, group)
+    return not _leads_to(share, group), kind
 
 
 def _leads_to(share: Share, group: str) -> bool:

@@ -182,6 +182,21 @@ class Gate:
         """Does it depend on hosts what limits the bucket's jobs fall under leave?"""
         return self._headroom is not None and is_checked(self._consumer(key), key.request)
 
+    def keeps_slots(self, refused: Cursor) -> bool:
+        """Should the job that was refused last keep free slots empty (SLOT_RESERVE)? Where its queue backfills a
+        reservation does better, unless its start can't be foreseen."""
+        if not self._queues[refused.key.queue].backfill_depth:
+            return True
+        one = self._made[-1] if self._made else None
+        if one is None or (one.job, one.index) != (refused.job, refused.index):
+            return False  # enough others of its queue hold reservations
+        if self._says_where:
+            promised = self._promises()
+            is_its = promised is not None and promised.place == (one.place, one.key)
+            return promised is not None and is_its and promised.begin == NEVER
+        self._future()
+        return one.start_at == NEVER
+
     def wants_more(self, key: BucketKey) -> bool:
         """Should the next job of a blocked bucket hold a reservation, too?"""
         return self._depth_left.get(key.queue, 0) > 0

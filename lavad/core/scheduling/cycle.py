@@ -328,7 +328,7 @@ class _Slice:
         is_new = cursor.key not in takers.waiting and not takers.is_being_cleared(self.cluster, cursor)
         if self.starts and is_new:
             return Attempted.FOUND  # or not: the next slice will see
-        return self.agenda.takers.attempt(self.cluster, cursor, self.now, self.tenants)
+        return self.agenda.takers.attempt(self.cluster, cursor, self.now, self.tenants, self.gate.keeps_slots)
 
     def _next_rank(self) -> First:
         """Rank of the first job of all other buckets."""

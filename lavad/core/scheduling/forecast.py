@@ -78,7 +78,11 @@ def forecast(
         return Forecast(None, Sureness.UNKNOWN, ahead)  # what its own reservation will have is not played
     jobs = yield from _first_ahead(cluster, ranking, mine)
     ends = yield from _all_ends(cluster, ranking.now)
-    game = _Game(Future(cluster, ranking.now, ends), is_held)
+    future = Future(cluster, ranking.now, ends)
+    for claim in cluster.claims.values():
+        if claim.is_partial:  # the jobs that saved it up are placed before this one, or let it go in time
+            future.free(claim)
+    game = _Game(future, is_held)
     jobs.append(asked_for(cluster, key, record.id, index))
     allocation = yield from game.play(jobs)
     if allocation is None:

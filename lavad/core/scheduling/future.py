@@ -16,7 +16,7 @@ from lavad.core.indexes.ends import expected_end
 from lavad.core.indexes.pending import BucketKey
 from lavad.core.limits import NOBODY, Consumer
 from lavad.core.model import Allocation, HostShare, Key, Request
-from lavad.core.records import Attempt
+from lavad.core.records import Attempt, Claim
 from lavad.core.scheduling.capped import Placer
 from lavad.core.scheduling.leeway import Moments
 from lavad.core.scheduling.reserved_ahead import Stretch, ends_by_reservation, moments_of, stretches_of
@@ -126,6 +126,11 @@ class Future:
                 found.append(HostShare(self.table.names[row], unused))
                 self.table.take(row, found[-1], False)
         self._note(stretch.end, _GIVES, Held(False, tuple(found)))
+
+    def free(self, claim: Claim | None) -> None:
+        """What is kept for a job is there for whoever is placed first."""
+        for share in claim.allocation if claim is not None else ():
+            self.table.give_back(self.table.rows[share.host], share, False)
 
     def promise(self, begin: float, taken: Taken) -> None:
         """Somebody will have that from then on."""

@@ -71,6 +71,7 @@ class Promised:
 
     def __init__(self, one: "Reservation", before: "Promised | None", relevant: NDArray[np.bool_]) -> None:
         self.place: tuple[tuple[Rank, int], BucketKey] = one.place, one.key
+        self.begin = NEVER  # when the last of them starts; NEVER: that can't be foreseen
         self.moments: Moments = before.moments.copy() if before is not None else Moments()
         self.taken: list[tuple[float, Taken]] = list(before.taken) if before is not None else []
         self.relevant = relevant  # hosts on which it could be, also those that are shut now
@@ -91,6 +92,7 @@ class Promised:
     def promise(self, table: HostTable, begin: float, taken: Taken, room: Room) -> None:
         """From then on the job has that; ``room`` is what is left then beside it."""
         request, allocation = taken.request, taken.allocation
+        self.begin = begin
         self.moments.take(table, allocation, begin, taken.until)
         self.taken.append((begin, taken))
         moment = Moment(begin)
@@ -272,9 +274,7 @@ class Finder:
     def _future(self, asked: Asked, relevant: NDArray[np.bool_], made: Promised) -> Future:
         cluster = self._cluster
         future = Future(cluster, self._now, self._coming(relevant, bool(cluster.limits) or bool(relevant.all())))
-        claim = cluster.claims.get(asked.key[:2])
-        for share in claim.allocation if claim is not None else ():  # it starts in what it has saved
-            future.table.give_back(future.table.rows[share.host], share, False)
+        future.free(cluster.claims.get(asked.key[:2]))  # it starts in what it has saved
         for start in self._starts:
             shared = cluster.jobs[start.job].shared
             until = self._end_of(start)

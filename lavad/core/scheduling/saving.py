@@ -3,6 +3,10 @@
 For queues with SLOT_RESERVE or RESOURCE_RESERVE. What is saved is a claim that grows whenever slots become free; the
 job starts as soon as it fits into what is saved and free together. When its time is over everything is let go, and the
 job saves nothing for as long again, so that others have their turn.
+
+A claim keeps slots empty, so that nothing can be backfilled into it. In a queue with BACKFILL a job therefore saves
+only while the start of its reservation can't be foreseen: once it can, the reservation keeps everybody else from
+delaying the job, and lets those through who will have ended by then.
 """
 
 from dataclasses import replace

@@ -6,7 +6,7 @@ shrink, is claimed: whatever they give back is kept until all of it is there, an
 looked at where no queue may take from another.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -112,8 +112,14 @@ class Takers:
 
     # -- in its turn -------------------------------------------------------------------------------------------------
 
-    def attempt(self, cluster: Cluster, cursor: Cursor, now: float, tenants: Tenants | None) -> Attempted:
-        """A job found no room: may it take some? ``takeover`` is what to do then."""
+    def attempt(
+        self, cluster: Cluster, cursor: Cursor, now: float, tenants: Tenants | None, keeps_slots: Callable[[Cursor], bool]
+    ) -> Attempted:
+        """A job found no room: may it take some, or keep what is free? ``takeover`` or ``saving`` is what to do then.
+
+        Args:
+            keeps_slots: may the job keep free slots empty? Asked only in queues with SLOT_RESERVE.
+        """
         key = cursor.key
         if self.is_being_cleared(cluster, cursor):
             return Attempted.WAITING
@@ -125,8 +131,10 @@ class Takers:
             self.takeover = _takeover(cursor, clearing, words) if clearing is not None else None
         else:
             self.takeover = self._takeover_from_others(cluster, cursor, now, tenants)
-            if self.takeover is None and may_save(cluster, key) and self._save(cluster, cursor, now):
-                return Attempted.FOUND
+            if self.takeover is None and may_save(cluster, key):
+                has_saved = (cursor.job, cursor.index) in cluster.claims
+                if (has_saved or keeps_slots(cursor)) and self._save(cluster, cursor, now):
+                    return Attempted.FOUND
         planned, self._planned = self._planned, (self.takeover, cluster.runners.version)
         if self.takeover is None or planned == self._planned:  # nobody helps; or it was planned before and did not hold
             self.takeover = None
