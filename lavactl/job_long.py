@@ -59,6 +59,7 @@ def head(job: "Job", *, state: bool = True) -> str:
         f"Reservation <{clean(spec.reservation)}>" if spec.reservation else "",
         f"Job Priority <{job.priority}>" if job.priority else "",
         f"Command <{clean_script(spec.command)}>",
+        f"Share group charged <{job.share_account}>" if job.share_account else "",
         f"Job Description <{clean(spec.description)}>" if spec.description else "",
     ]
     return ", ".join(filter(None, fields))

@@ -215,7 +215,7 @@ else:
         "15 usage Usage, 16 usage_by_host Usage*, 17 attempt u, 18 pending_reasons PendingReason*, 19 spec JobSpec, "
         "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 25 notes JobNote*, "
         "26 suspend_reason s, 27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
-        "31 load_bounds LoadBound*, 60 outlook Outlook",
+        "31 load_bounds LoadBound*, 32 share_account s, 60 outlook Outlook",
         HostShare,
         Usage,
         PendingReason,

@@ -167,6 +167,8 @@ def record_message(
     if details:
         add_details(message, record, words)
         message.effective_requirement = shared.requirement
+        account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
+        message.share_account = account.path_in_tree if account is not None else ""
         queue = cluster.policy.queue(shared.queue)
         for bound in cluster.load_rules.bounds(cluster.table, queue, _hosts(job)) if queue is not None else ():
             _add_bound(message.load_bounds.add(), bound)

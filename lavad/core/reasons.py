@@ -51,6 +51,7 @@ SPAN = (312, "Not enough hosts to meet the job's spanning requirement")
 HELD_BY_USER = (607, "The job was suspended by the user while pending")
 CLOSED = (1301, "Closed by LSF administrator")
 BUSY = (2001, "Load threshold reached")
+QUEUE_BUSY = (2001, "Load threshold of the queue reached")  # and the load indices
 NO_SLOTS = (1303, "Not enough job slot(s)")
 HOST_WINDOW = (1304, "Dispatch windows closed")
 SLOT_LIMIT = (1305, "Job slot limit reached")

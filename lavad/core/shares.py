@@ -129,6 +129,11 @@ class Account:
             yield account
             account = account.parent
 
+    @property
+    def path_in_tree(self) -> str:
+        """``/group/user``, as LSF writes a share attribute account path."""
+        return self.path[self.path.index("/") :]
+
     def __lt__(self, other: "Account") -> bool:
         return self.path < other.path
 

@@ -46,7 +46,9 @@ def explain(
     if cluster.reserved:
         saved = claim.allocation if claim is not None else ()
         most = Withheld(cluster, now).most(request, record.shared.queue, record.shared.run_limit_s, saved)
-    of_hosts = host_reasons(cluster, request, limits=limits, most=most, claim=claim)
+    queue = cluster.policy.queue(record.shared.queue)
+    bounds = queue.thresholds if queue is not None else ()
+    of_hosts = host_reasons(cluster, request, limits=limits, most=most, claim=claim, bounds=bounds)
     found = [*own, *(_with_opening(cluster, one, now) for one in of_hosts)]
     if not of_hosts:
         held = held_back(cluster, book, record, index, now)

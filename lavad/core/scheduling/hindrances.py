@@ -6,7 +6,9 @@ from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.headroom import Ceilings
 from lavad.core.indexes.hosts import LOAD_INDICES, HostTable
+from lavad.core.load import exceeded
 from lavad.core.model import Request, RoleRequest
+from lavad.core.policy import Threshold
 from lavad.core.reasons import PendingReason
 from lavad.core.records import Claim, Host
 from lavad.core.requirements import named
@@ -48,10 +50,12 @@ def host_reasons(
     limits: LimitReasons | None = None,
     most: Slots | None = None,
     claim: Claim | None = None,
+    bounds: tuple[Threshold, ...] = (),
 ) -> list[PendingReason]:
     """One reason for each cause, with the hosts it rules out; none when enough hosts have room.
 
     Args:
+        bounds: the load thresholds of the job's queue.
         most: slots that advance reservations leave to the job on each host; None: all.
         claim: what the job has saved up, or is being cleared for it: it counts as free.
     """
@@ -67,7 +71,7 @@ def host_reasons(
         for name, host in cluster.hosts.items():
             if not host.facts.server:
                 continue
-            cause = cause_on(cluster, room, request, role, name) or _limit_on(limits, role, host.row)
+            cause = cause_on(cluster, room, request, role, name, bounds) or _limit_on(limits, role, host.row)
             if cause is not None and cause.code == r.NO_SLOTS[0]:
                 cause = _saved_on(room, host, role, claim) or cause
             if most is not None and (cause is None or cause.code == r.NO_SLOTS[0]):
@@ -141,7 +145,7 @@ def _free_on(table: HostTable, limits: LimitReasons | None, row: int) -> int:
 
 
 def _limit_on(limits: LimitReasons | None, role: RoleRequest, row: int) -> Cause | None:
-    reason = limits.on_host(row, chunk_of(role)[0]) if limits is not None else None
+    reason = limits.on_host(row, role) if limits is not None else None
     return Cause(*reason) if reason is not None else None
 
 
@@ -207,7 +211,9 @@ def _size(mib: float) -> str:
     return f"{mib / 1024:.1f} GB".replace(".0 GB", " GB")
 
 
-def cause_on(cluster: Cluster, room: Room, request: Request, role: RoleRequest, name: str) -> Cause | None:
+def cause_on(
+    cluster: Cluster, room: Room, request: Request, role: RoleRequest, name: str, bounds: tuple[Threshold, ...]
+) -> Cause | None:
     """The first thing that rules this host out for this role, or None."""
     host, table = cluster.hosts[name], room.table
     row = host.row
@@ -221,6 +227,7 @@ def cause_on(cluster: Cluster, room: Room, request: Request, role: RoleRequest, 
         (host.is_shut, r.HOST_WINDOW),
         (host.is_busy, r.BUSY),
         (not table.usable[row], r.RECENT_FAILURE),
+        (bool(beyond := exceeded(table, row, bounds, stop=False)), (r.QUEUE_BUSY[0], _busy_text(beyond))),
         (bool(role.select) and not room.mask(role.select)[row], r.REQUIREMENT),
         (bool(table.taken_whole[row]), r.RUNNING_EXCLUSIVE),
         (row in table.kept, r.UNIT_KEPT),
@@ -230,6 +237,10 @@ def cause_on(cluster: Cluster, room: Room, request: Request, role: RoleRequest, 
     )
     found = next((Cause(*reason) for holds, reason in checks if holds), None)
     return found or _lack(room, role, row)
+
+
+def _busy_text(indices: list[str]) -> str:
+    return f"{r.QUEUE_BUSY[1]} ({', '.join(indices)})"
 
 
 def _not_for_it(room: Room, request: Request, row: int) -> tuple[int, str] | None:

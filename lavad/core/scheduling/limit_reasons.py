@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.headroom import Headroom
-from lavad.core.limits import JOBS, MEMORY, SLOTS, Counter, LimitKind, Rule
-from lavad.core.model import Shared
+from lavad.core.limits import DEVICES, JOBS, MEMORY, SLOTS, Counter, LimitKind, Rule
+from lavad.core.model import Request, RoleRequest, Shared
 from lavad.core.policy import ALL
 from lavad.core.reasons import PendingReason
+from lavad.core.requirements.rusage import PARTS, Per
+from lavad.core.scheduling.room import chunk_of
+from lavad.core.scheduling.wants import wants_of
 
 K = LimitKind
 # Nothing left at all, and too little left for a parallel job.
@@ -41,7 +44,12 @@ class LimitReasons:
 
     def overall(self) -> list[PendingReason]:
         """Limits that leave too little wherever the job would run."""
-        return [self._reason(counter) for counter in self._headroom.all_blocking(self._consumer, self._shared.request)]
+        request, headroom = self._shared.request, self._headroom
+        found = list(headroom.all_blocking(self._consumer, request))
+        for counter in self._consumer.overall:
+            if counter not in found and least_of_job(counter.rule.what, request) > headroom.left(counter):
+                found.append(counter)
+        return [self._reason(counter) for counter in found]
 
     def _reason(self, counter: Counter) -> PendingReason:
         rule, left = counter.rule, self._headroom.left(counter)
@@ -55,21 +63,55 @@ class LimitReasons:
         where = counter.rule.kind.value.replace("of a group", f"of group {counter.rule.name}")
         return f"{where}: {counter.used:g} of {counter.rule.amount:g} in use"
 
-    def on_host(self, row: int, slots: int) -> tuple[int, str] | None:
-        """The first limit that forbids so many slots on this host; None when none does."""
+    def on_host(self, row: int, role: RoleRequest) -> tuple[int, str] | None:
+        """The first limit that forbids the smallest part of the role on this host; None when none does."""
         if self.ceilings is None:
             return None
-        return next(self._causes(row, slots), None)
+        return next(self._causes(row, role), None)
 
-    def _causes(self, row: int, slots: int) -> Iterator[tuple[int, str]]:
+    def _causes(self, row: int, role: RoleRequest) -> Iterator[tuple[int, str]]:
         for counter in self._consumer.on_hosts:
-            need = {SLOTS: slots, JOBS: 1}.get(counter.rule.what, 0)
-            if self._headroom.left_on(counter)[row] < need:
+            if self._headroom.left_on(counter)[row] < least_on_host(counter.rule.what, role):
                 code, text = _ON_HOSTS.get(counter.rule.kind, (r.NAMED_LIMIT, text_of(counter)))
                 yield code, text + _group_of(counter.rule)
         for counter in self._consumer.among_hosts:
-            if self._headroom.members(counter.rule)[row] and self._headroom.left(counter) < max(1, slots):
+            is_short = self._headroom.left(counter) < least_on_host(counter.rule.what, role)
+            if is_short and self._headroom.members(counter.rule)[row]:
                 yield r.NAMED_LIMIT, text_of(counter)
+
+
+def least_on_host(what: str, role: RoleRequest) -> float:
+    """The least of a limited resource (slots, jobs, MiB, devices, or amounts of a site's resource) that the role takes
+    on a host where it has a task."""
+    slots, memory_mib, gpus = chunk_of(role)
+    if what == SLOTS:
+        return slots
+    if what == JOBS:
+        return 1.0
+    if what in DEVICES:
+        return gpus
+    reserved = sum(_reserved(what, role, slots // role.slots_per_task, (Per.TASK, Per.HOST)))
+    return memory_mib + reserved if what == MEMORY else reserved
+
+
+def least_of_job(what: str, request: Request) -> float:
+    """The least of a resource in a rusage section that the job takes wherever it runs, whichever alternative is used;
+    0 for what every request counts: slots, jobs and devices."""
+    if what in (SLOTS, JOBS, *DEVICES):
+        return 0.0
+    choices = [request.roles, *(one.roles for one in request.alternatives)]
+    return min(sum(_least_of_role(what, role) for role in roles) for roles in choices)
+
+
+def _least_of_role(what: str, role: RoleRequest) -> float:
+    return (role.memory_mib if what == MEMORY else 0.0) + sum(_reserved(what, role, role.tasks_min, tuple(Per)))
+
+
+def _reserved(what: str, role: RoleRequest, tasks: int, per: tuple[Per, ...]) -> Iterator[float]:
+    """What the role reserves of a resource for so many tasks on one host, counting only amounts meant for these."""
+    for one in wants_of(role).reserves:
+        if one.name == what and one.per in per:
+            yield one.largest * (tasks if one.per is Per.TASK else 1) / PARTS
 
 
 def _group_of(rule: Rule) -> str:

@@ -113,7 +113,12 @@ class Takers:
     # -- in its turn -------------------------------------------------------------------------------------------------
 
     def attempt(
-        self, cluster: Cluster, cursor: Cursor, now: float, tenants: Tenants | None, keeps_slots: Callable[[Cursor], bool]
+        self,
+        cluster: Cluster,
+        cursor: Cursor,
+        now: float,
+        tenants: Tenants | None,
+        keeps_slots: Callable[[Cursor], bool],
     ) -> Attempted:
         """A job found no room: may it take some, or keep what is free? ``takeover`` or ``saving`` is what to do then.
 

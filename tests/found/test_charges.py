@@ -1,0 +1,44 @@
+"""Whose share a job counts for."""
+
+from lavad.api.listing import record_message
+from lavad.core.policy import Fairshare, Names, Policy, Queue, Share
+from lavad.core.shares import Tree
+from tests.builders import ANN, Story, a_host, a_job
+
+ANN_ALONE = Names(False, frozenset({"ann"}))
+LISTED = (Share("chem", 5, ANN_ALONE, each=True), Share("bio", 1, ANN_ALONE))  # USER_SHARES[[chem@,5] [bio,1]]
+
+
+def charged(group: str, *others: Share) -> str:
+    """The account of a job of ann that was submitted with -G."""
+    account = Tree("q", Fairshare((*LISTED, *others))).account_of("ann", group)
+    assert account is not None
+    assert account.share is not None
+    return account.share.name
+
+
+def test_a_job_is_charged_to_the_group_that_it_was_submitted_with() -> None:
+    """bsub -G chem counts for chem, although a whole group stands above the members of one without it."""
+    assert charged("chem") == "chem"
+    assert charged("bio") == "bio"
+    assert charged("") == "bio"
+
+
+def test_a_users_own_account_does_not_stand_above_the_group_asked_for() -> None:
+    """Who has a share of her own, too, may still work for a group."""
+    own = Share("ann", 7, ANN_ALONE)
+    assert charged("bio", own) == "bio"
+    assert charged("", own) == "ann"
+
+
+def test_bjobs_l_shows_the_account() -> None:
+    """``Share group charged </bio/ann>``; nothing where the queue is not shared."""
+    below = (Share("ann", 1, ANN_ALONE),)
+    shared = Queue("normal", fairshare=Fairshare((Share("bio", 1, ANN_ALONE, below=below),)))
+    story = Story(a_host(), policy=Policy(queues=(shared, Queue("short"))))
+    shown = {}
+    for queue in ("normal", "short"):
+        record = story.cluster.jobs[story.submit(a_job(caller=ANN, queue=queue))]
+        message = record_message(story.cluster, (record, 0, record), story.now, True, None)  # type: ignore[arg-type]
+        shown[queue] = message.share_account
+    assert shown == {"normal": "/bio/ann", "short": ""}
