@@ -6,19 +6,19 @@ any accident, leaves jobs and their shepherds alone: the next agent takes them o
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import os
 import shutil
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from agents.assembly import Local, StateInUse
 from agents.environment import HostContext
 from agents.shepherd import mps
 from agents.shutdown import shut_down
+from protos.logs import start_logging
+from protos.pidfile import PidFileInUse, pid_file
 
 LOG = logging.getLogger("lava.agent")
 
@@ -73,7 +73,7 @@ def _own_socket() -> Path:
 def main(argv: list[str] | None = None) -> int:
     """Run until told to stop; the exit code."""
     options = parse(sys.argv[1:] if argv is None else argv)
-    start_logging()
+    start_logging(os.environ.get("LAVA_LOG_LEVEL", "INFO").upper())
     # Names are looked up by the system, /etc/hosts included; gRPC's own resolver hangs where a name server is out of
     # reach.
     os.environ["GRPC_DNS_RESOLVER"] = "native"
@@ -82,9 +82,8 @@ def main(argv: list[str] | None = None) -> int:
         if options.shutdown:
             shut_down(options.state)
             return 0
-        with pid_file(options.pid_file):
-            return run_agent(options)
-    except StateInUse as error:
+        return run_agent(options)
+    except (StateInUse, PidFileInUse) as error:
         LOG.error("event=cannot_start reason=%r", str(error))
     except TimeoutError:
         LOG.error("event=not_shut_down reason='some processes cannot be killed'")
@@ -117,7 +116,8 @@ def run_agent(options: argparse.Namespace) -> int:
     # From here on there may be threads of gRPC: this import brings them.
     from agents.daemon import serve
 
-    return asyncio.run(serve(options, facts, local))
+    with pid_file(options.pid_file):
+        return asyncio.run(serve(options, facts, local))
 
 
 def hosts_of_machine() -> int:
@@ -133,23 +133,3 @@ def bin_dir() -> str:
         return given
     own = Path(sys.argv[0]).resolve().parent
     return str(own if (own / "blaunch").exists() else Path(sys.executable).absolute().parent)
-
-
-def start_logging() -> None:
-    """Lines of key=value on standard error."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"))
-    logging.basicConfig(level=os.environ.get("LAVA_LOG_LEVEL", "INFO").upper(), handlers=[handler])
-
-
-@contextlib.contextmanager
-def pid_file(path: Path | None) -> Iterator[None]:
-    """Keep a file with our process id as long as we run."""
-    if path is None:
-        yield
-        return
-    path.write_text(f"{os.getpid()}\n")
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)

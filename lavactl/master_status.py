@@ -48,6 +48,8 @@ def show_status(io: "Io") -> int:
     )
     io.print("LSF runtime mbatchd information")
     io.print("\n\n".join("\n".join(_line(title, value) for title, value in block) for block in blocks))
+    for problem in status.problems:
+        io.print(f"\n    Problem: {clean(problem)}")
     return 0
 
 

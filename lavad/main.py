@@ -2,17 +2,17 @@
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
 
 from lavad.api import agents, cluster, configuration, enrolment, jobs
+from lavad.api.audit import Auditor
 from lavad.api.guard import Guard
 from lavad.api.installation import Installation
 from lavad.api.stored import Stored
@@ -27,6 +27,7 @@ from lavad.core.model import Key
 from lavad.core.ranges import Ranges
 from lavad.engine import Engine
 from lavad.garbage import collect_seldom
+from lavad.health import Health
 from lavad.links import AgentLinks
 from lavad.pacer import Pacer
 from lavad.settings import Settings, read_settings
@@ -34,8 +35,9 @@ from lavad.specs import SpecShelf
 from lavad.store.errors import StoreRefused
 from lavad.store.store import Store
 from lavad.version import VERSION
-from protos import notify, peektickets, tls
+from protos import logs, notify, peektickets, tls
 from protos.conffile import ConfError
+from protos.pidfile import PidFileInUse, pid_file
 from protos.wire import SERVER_OPTIONS
 
 log = logging.getLogger("lavad")
@@ -50,9 +52,10 @@ class CannotStart(Exception):
 class Master:
     """Everything that runs, in the order it is started."""
 
-    def __init__(self, settings: Settings, check: bool = False) -> None:
+    def __init__(self, settings: Settings, check: bool = False, pid_path: Path | None = None) -> None:
         self.settings = settings
         self.check = check
+        self.pid_path = pid_path
         self.clock = SystemClock()
         self.stopping = asyncio.Event()
         self.failure = ""
@@ -65,8 +68,9 @@ class Master:
         await asyncio.to_thread(self.installation.take, self.loaded)
         self.store = await Store.open(self.settings.database, self._lost)
         try:
-            self._restore()
-            await self._serve(identity)
+            with pid_file(self.pid_path):
+                self._restore()
+                await self._serve(identity)
         finally:
             await self.store.close()
         return 1 if self.failure else 0
@@ -100,6 +104,9 @@ class Master:
         self.engine.on_change = self.pacer.wake
         self.engine.on_defect = self._lost
         self.links.on_lost_spec = self._give_up
+        self.health = Health(f"serving on {self.settings.listen}")
+        self.health.watch("database", lambda: self.store.stuck_reason)
+        self.store.tell_stuck(self.health.look)
         self.watchers = Watchers(self.cluster)
         self.engine.listeners.append(self.watchers.notify)
 
@@ -117,7 +124,7 @@ class Master:
     async def _serve(self, identity: tls.Identity) -> None:
         self._assemble()
         ticket_key = peektickets.new_key()
-        server = grpc.aio.server(interceptors=[Guard()], options=SERVER_OPTIONS)
+        server = grpc.aio.server(interceptors=[Guard(), Auditor()], options=SERVER_OPTIONS)
         agent_service = agents.AgentService(
             self.engine, self.links, self.settings, peektickets.public_bytes(ticket_key)
         )
@@ -131,7 +138,7 @@ class Master:
         configurator = configuration.Configurator(
             self.engine, self.settings, [agent_service, job_service], self.installation
         )
-        cluster.register(server, cluster.ClusterService(self.engine, agent_service, configurator))
+        cluster.register(server, cluster.ClusterService(self.engine, agent_service, configurator, self.health))
         configurator.admit()
         self._open_port(server, identity)
         await server.start()
@@ -140,7 +147,7 @@ class Master:
         )
         ticking = asyncio.create_task(self._tick())
         log.info("serving listen=%s enrol=%s version=%s", self.settings.listen, self.settings.enrol_listen, VERSION)
-        notify.ready(f"serving on {self.settings.listen}")
+        notify.ready(self.health.summary)
         await self.stopping.wait()
         notify.stopping()
         ticking.cancel()
@@ -159,6 +166,7 @@ class Master:
         while True:
             await asyncio.sleep(min(TICK_S, max(0.0, wake_at(self.cluster, self.clock()) - self.clock())))
             try:
+                self.health.look()
                 self.engine.post([c.Tick()])
                 self.pacer.wake()
             except Exception:
@@ -168,18 +176,11 @@ class Master:
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("lavad", description="lava's master: queues, jobs and scheduling.")
     parser.add_argument("--conf", default=os.environ.get("LAVA_ENVDIR", "/etc/lava"), help="directory of lava.conf")
-    parser.add_argument("--pid-file", help="write the process id there")
+    parser.add_argument("--pid-file", type=Path, help="write the process id there")
     parser.add_argument("--check", action="store_true", help="check all invariants after every change (slow)")
     parser.add_argument("--check-config", action="store_true", help="only check LSF's configuration files")
     parser.add_argument("--version", action="version", version=VERSION)
     return parser.parse_args(argv)
-
-
-def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s level=%(levelname)s part=%(name)s %(message)s"
-    )
-    logging.getLogger("grpc").setLevel(logging.WARNING)
 
 
 def _check_config(settings: Settings) -> int:
@@ -192,24 +193,11 @@ def _check_config(settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    master = Master(read_settings(Path(arguments.conf)), arguments.check)
+    master = Master(read_settings(Path(arguments.conf)), arguments.check, arguments.pid_file)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, master.stopping.set)
     return await master.run()
-
-
-@contextlib.contextmanager
-def _pid_file(path: str | None) -> Iterator[None]:
-    if path is None:
-        yield
-        return
-    Path(path).write_text(f"{os.getpid()}\n")
-    try:
-        yield
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            Path(path).unlink()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -217,14 +205,13 @@ def main(argv: list[str] | None = None) -> int:
     os.environ["GRPC_DNS_RESOLVER"] = "native"
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     arguments = _parse(sys.argv[1:] if argv is None else argv)
-    _log_to_stderr()
+    logs.start_logging()
     try:
         if arguments.check_config:
             return _check_config(read_settings(Path(arguments.conf)))
-        with _pid_file(arguments.pid_file):
-            return asyncio.run(_run(arguments))
-    except (ConfError, StoreRefused, tls.TrustError, CannotStart) as error:
-        sys.stderr.write(f"lavad: {error}\n")
+        return asyncio.run(_run(arguments))
+    except (ConfError, StoreRefused, tls.TrustError, CannotStart, PidFileInUse) as error:
+        sys.stderr.write(f"{logs.error_mark(os.environ)}lavad: {error}\n")
         return 1
 
 

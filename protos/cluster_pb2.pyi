@@ -697,7 +697,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("pid", "started", "reconfigured", "running", "suspended", "pending", "finished", "users", "running_users", "user_groups")
+    __slots__ = ("pid", "started", "reconfigured", "running", "suspended", "pending", "finished", "users", "running_users", "user_groups", "problems")
     PID_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
     RECONFIGURED_FIELD_NUMBER: _ClassVar[int]
@@ -708,6 +708,7 @@ class StatusReply(_message.Message):
     USERS_FIELD_NUMBER: _ClassVar[int]
     RUNNING_USERS_FIELD_NUMBER: _ClassVar[int]
     USER_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     pid: int
     started: float
     reconfigured: float
@@ -718,7 +719,8 @@ class StatusReply(_message.Message):
     users: int
     running_users: int
     user_groups: int
-    def __init__(self, pid: _Optional[int] = ..., started: _Optional[float] = ..., reconfigured: _Optional[float] = ..., running: _Optional[int] = ..., suspended: _Optional[int] = ..., pending: _Optional[int] = ..., finished: _Optional[int] = ..., users: _Optional[int] = ..., running_users: _Optional[int] = ..., user_groups: _Optional[int] = ...) -> None: ...
+    problems: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, pid: _Optional[int] = ..., started: _Optional[float] = ..., reconfigured: _Optional[float] = ..., running: _Optional[int] = ..., suspended: _Optional[int] = ..., pending: _Optional[int] = ..., finished: _Optional[int] = ..., users: _Optional[int] = ..., running_users: _Optional[int] = ..., user_groups: _Optional[int] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReserveRequest(_message.Message):
     __slots__ = ("action", "name", "holders", "for_group", "for_system", "begins_at", "ends_at", "windows", "units", "whole_hosts", "hosts", "requirement", "is_open", "description", "queues", "leaves_others", "is_forced", "fields")

@@ -16,6 +16,7 @@ from lavad.core.policy import Queue
 from lavad.core.reasons import Refused
 from lavad.core.records import Host
 from lavad.engine import Engine
+from lavad.health import Health
 from lavad.settings import Settings
 from lavad.version import VERSION
 from protos import cluster_pb2 as pb
@@ -27,10 +28,11 @@ PAGE_HOSTS = 500
 class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
     """What users see of the cluster, and what administrators do to it."""
 
-    def __init__(self, engine: Engine, agents: AgentService, configurator: Configurator) -> None:
+    def __init__(self, engine: Engine, agents: AgentService, configurator: Configurator, health: Health) -> None:
         self.engine = engine
         self.agents = agents
         self.configurator = configurator
+        self.health = health
         self.started_at = engine.clock()
 
     @property
@@ -157,7 +159,8 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
     async def Status(self, request: pb.StatusRequest, context: identity.Context) -> pb.StatusReply:
         """badmin showstatus."""
         await identity.caller(context, self.settings)
-        return status_reply(self.engine.cluster, self.started_at, self.configurator.applied_at)
+        problems = self.health.problems
+        return status_reply(self.engine.cluster, self.started_at, self.configurator.applied_at, problems)
 
     async def Control(self, request: pb.ControlRequest, context: identity.Context) -> pb.ControlReply:
         """badmin hopen, hclose, qopen, qclose, qact, qinact. The core says who may."""

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from lavad.api.guard import Guard
+from lavad.audit import TRAIL
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, tickets
 from protos.authority import Authority, check_identity, is_near_expiry, serial_of
@@ -54,9 +55,9 @@ class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
                 tickets.check(self._tickets, request.secret, host=host)
             certificate = self._authority.sign(request.csr_pem, Role(Kind.AGENT, host))
         except TrustError as error:
-            _log.warning("enrolment=refused host=%r peer=%s reason=%r", request.host[:64], context.peer(), str(error))
+            TRAIL.note("-", str(context.peer()), "enrol", f"name={request.host[:64]!r}", str(error))
             return pb.EnrolReply(error=str(error))
-        _log.info("enrolment=granted host=%s peer=%s serial=%s", host, context.peer(), serial_of(certificate))
+        TRAIL.note("-", str(context.peer()), "enrol", f"name={host!r} serial={serial_of(certificate)}")
         return pb.EnrolReply(certificate_pem=certificate, ca_pem=self._authority.certificate_pem)
 
 

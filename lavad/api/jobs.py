@@ -13,6 +13,7 @@ from lavad.api.kinship import dependencies_reply
 from lavad.api.outlook import OUTLOOKS_MAX, add_outlook
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
+from lavad.audit import TRAIL
 from lavad.core import commands as c
 from lavad.core.decide.ownership import check_owner, is_owner
 from lavad.core.decide.submission import Submitted
@@ -82,17 +83,20 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 places.append(place)
             except Refused as error:
                 results[place].error = str(error)
+                _audit(batch.items[place], results[place], caller)
 
         def reply(replies: list[Any]) -> None:
             for place, answer in zip(places, replies, strict=True):
                 self._note_answer(batch.items[place], results[place], answer)
+                _audit(batch.items[place], results[place], caller)
             if not future.done():
                 future.set_result(pb.SubmitReplies(results=results))
 
         if self.stored.store.is_stuck:
             for place in places:
                 results[place].error = self.stored.store.stuck_reason or "The database can't be written just now"
-                results[place].retry_later = True
+                results[place].retry_later, results[place].retry_s = True, self.stored.store.retry_s
+                _audit(batch.items[place], results[place], caller)
             future.set_result(pb.SubmitReplies(results=results))
         else:
             self.engine.post_replying(commands, reply)
@@ -407,6 +411,12 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 async def _answer_in_order(answers: Any, context: identity.Context) -> None:
     while (future := await answers.get()) is not None:
         await context.write(await future)
+
+
+def _audit(item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> None:
+    """One line for a job or an array, however large."""
+    queue = result.queue or ",".join(item.spec.queues)
+    TRAIL.note(caller.user, caller.host, "submit", f"jobs={result.job or '-'} queue={queue!r}", result.error)
 
 
 def _past_change(old: pb.JobRecord) -> pb.JobChange:

@@ -1,6 +1,7 @@
 """The master and what it looks after, in numbers: badmin showstatus."""
 
 import os
+from collections.abc import Sequence
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import WAITING, JobState
@@ -9,14 +10,17 @@ from protos import cluster_pb2 as pb
 _SUSPENDED = {JobState.USUSP, JobState.SSUSP}
 
 
-def status_reply(cluster: Cluster, started_at: float, reconfigured_at: float) -> pb.StatusReply:
-    """Counts of jobs and users as of now."""
+def status_reply(
+    cluster: Cluster, started_at: float, reconfigured_at: float, problems: Sequence[str]
+) -> pb.StatusReply:
+    """Counts of jobs and users, and the master's problems, as of now."""
     reply = pb.StatusReply(
         pid=os.getpid(),
         started=started_at,
         reconfigured=reconfigured_at,
         finished=len(cluster.finished),
         user_groups=len(cluster.policy.user_groups),
+        problems=problems,
     )
     users, running = set(), set()
     for (user, state), count in cluster.tally.jobs_by_user.items():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SPECS_KEPT_BYTES = 8 << 20  # of the newest submissions: most are dispatched soon, and then need no read
 ENVIRONMENTS_KEPT = 1000
+RETRY_MAX_S = 30.0
 
 
 class Store:
@@ -110,6 +111,15 @@ class Store:
     def stuck_reason(self) -> str:
         """Why, in one sentence; empty when it is not stuck."""
         return self._writer.stuck_reason
+
+    @property
+    def retry_s(self) -> int:
+        """When to try again what was refused because nothing can be committed: soon, and later the longer it lasts."""
+        return int(min(max(1.0, self._writer.stuck_for_s), RETRY_MAX_S))
+
+    def tell_stuck(self, told: Callable[[], None]) -> None:
+        """Have this called when commits begin to fail, and when they succeed again."""
+        self._writer.on_stuck = told
 
     @property
     def writer_pid(self) -> int:

@@ -51,6 +51,7 @@ class Writer(asyncio.Protocol):
     def __init__(self, url: str, on_lost: Callable[[str], None], lock_wait_s: float = LOCK_WAIT_S) -> None:
         self._settings = (url, lock_wait_s)
         self._on_lost = on_lost
+        self.on_stuck: Callable[[], None] = lambda: None  # told when commits begin to fail, and when they go on
         self._unframer = frames.Unframer()
         self._piled = Batch()
         self._piled_callbacks: list[Durable] = []
@@ -128,6 +129,11 @@ class Writer(asyncio.Protocol):
         return self._lost or self._stuck or stalled
 
     @property
+    def stuck_for_s(self) -> float:
+        """For how long the batch under way has been tried."""
+        return monotonic() - self._sent_at if self._flying is not None else 0.0
+
+    @property
     def _stalled(self) -> bool:
         return self._flying is not None and monotonic() - self._sent_at > STALLED_AFTER_S
 
@@ -184,7 +190,9 @@ class Writer(asyncio.Protocol):
     def _on_done(self, number: int) -> None:
         assert number == self._number, f"batch {number} was committed, {self._number} was sent"
         callbacks, self._flying = self._flying or [], None
-        self._stuck = ""
+        was_stuck, self._stuck = self._stuck, ""
+        if was_stuck:
+            self.on_stuck()
         if self._piled_callbacks:
             self._send()  # the next commit begins before the owner works on this one
         for durable in callbacks:
@@ -195,6 +203,7 @@ class Writer(asyncio.Protocol):
 
     def _on_stuck(self, sentence: str) -> None:
         self._stuck = sentence
+        self.on_stuck()
 
     def _be_lost(self, sentence: str) -> None:
         if self._lost or self._closing:

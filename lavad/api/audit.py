@@ -1,0 +1,140 @@
+"""Calls that change something, as lines of the audit trail: wraps their methods, and reads request and answer.
+
+A method that is not in the table changes nothing, or, as Submit, notes for itself what came of each of its items.
+"""
+
+import functools
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+import grpc.aio
+
+from lavad.audit import TRAIL, ranges
+from lavad.core.reasons import NotNow, Refused
+from protos import cluster_pb2, jobs_pb2
+from protos.tls import TrustError, peer_role
+from protos.wire import CALLER_USER
+
+Act = tuple[str, str, str]  # action, on what, why it was refused
+Describe = Callable[[Any, Any], Iterable[Act]]
+
+
+class Auditor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
+    """Wraps the methods of the table; goes inside the guard, which turns exceptions into statuses."""
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """The method's handler, noting what it did."""
+        handler: Any = await continuation(handler_call_details)
+        name = str(handler_call_details.method).rpartition("/")[2]
+        if handler is None or name not in _ACTS or not handler.unary_unary:
+            return handler
+        audited = _audited(handler.unary_unary, name)
+        return grpc.unary_unary_rpc_method_handler(audited, handler.request_deserializer, handler.response_serializer)
+
+
+def _audited(method: Callable[[Any, Any], Awaitable[Any]], name: str) -> Callable[[Any, Any], Awaitable[Any]]:
+    describe = _ACTS[name]
+
+    @functools.wraps(method)
+    async def audited(request: Any, context: Any) -> Any:
+        try:
+            answer = await method(request, context)
+        except (Refused, NotNow, grpc.aio.AbortError) as error:
+            why = str(error) or str(context.details() or "the call was refused")
+            _note(context, [(name.lower(), _asked(request), why)])
+            raise
+        _note(context, describe(request, answer))
+        return answer
+
+    return audited
+
+
+def _note(context: Any, acts: Iterable[Act]) -> None:
+    user, host = caller_of(context)
+    for action, what, refusal in acts:
+        TRAIL.note(user, host, action, what, refusal)
+
+
+def caller_of(context: Any) -> tuple[str, str]:
+    """Name the user and host of a call, believed or not."""
+    try:
+        host = peer_role(context.auth_context()).host or "-"
+    except TrustError:
+        host = "-"
+    metadata = dict(context.invocation_metadata() or ())
+    return unquote(str(metadata.get(CALLER_USER, "-"))), host
+
+
+def _asked(request: Any) -> str:
+    """What a request that was refused as a whole was about."""
+    refs = getattr(request, "refs", None) or getattr(getattr(request, "filter", None), "refs", ())
+    return f"jobs={ranges(ref.job for ref in refs)}" if refs else "jobs=-"
+
+
+def _each(action: str, results: Iterable[Any]) -> Iterator[Act]:
+    """One line for the jobs that met the same answer."""
+    by_answer: dict[str, list[Any]] = {}
+    for one in results:
+        by_answer.setdefault(_general(one), []).append(one)
+    for why, ones in by_answer.items():
+        elements = [f"{one.job}[{one.index}]" for one in ones if one.index]
+        jobs = ranges(one.job for one in ones if not one.index)
+        yield action, f"jobs={','.join(filter(None, [jobs, *elements[:50]]))}", why
+
+
+def _general(one: Any) -> str:
+    """The answer without the job's own number, which is told beside it."""
+    return str(one.error).replace(f"Job <{one.job}>", "Job")
+
+
+def _signal(request: jobs_pb2.SignalRequest, reply: jobs_pb2.SignalReply) -> Iterator[Act]:
+    action = jobs_pb2.SignalAction.Name(request.action).lower()
+    action = f"signal_{request.signal}" if request.action == jobs_pb2.SEND else action
+    if reply.error:
+        yield action, "jobs=-", reply.error
+    yield from _each(action, reply.results)
+
+
+def _modify(request: jobs_pb2.ModifyRequest, reply: jobs_pb2.ModifyReply) -> Iterator[Act]:
+    return _each("switch" if request.is_switch else "modify", reply.results)
+
+
+def _one(action: str) -> Describe:
+    def describe(request: Any, reply: Any) -> Iterator[Act]:
+        index = f"[{request.ref.index}]" if request.ref.index else ""
+        yield action, f"jobs={request.ref.job}{index}", reply.error
+
+    return describe
+
+
+def _control(request: cluster_pb2.ControlRequest, reply: cluster_pb2.ControlReply) -> Iterator[Act]:
+    action = cluster_pb2.ControlAction.Name(request.action).lower()
+    for one in reply.results:
+        yield action, f"name={one.name!r}" + (f" comment={request.comment!r}" if request.comment else ""), one.error
+
+
+def _configure(request: cluster_pb2.ConfigureRequest, reply: cluster_pb2.ConfigureReply) -> Iterator[Act]:
+    if request.apply:
+        yield "reconfigure", "", "" if reply.applied else "there are fatal errors"
+
+
+def _reserve(request: cluster_pb2.ReserveRequest, reply: cluster_pb2.ReserveReply) -> Iterator[Act]:
+    yield cluster_pb2.ReservationAction.Name(request.action).lower(), f"name={reply.name or request.name!r}", ""
+
+
+_ACTS: dict[str, Describe] = {
+    "Signal": _signal,
+    "Modify": _modify,
+    "Move": _one("move"),
+    "Force": _one("run"),
+    "Resize": _one("resize"),
+    "Control": _control,
+    "Configure": _configure,
+    "Reserve": _reserve,
+}

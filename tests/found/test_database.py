@@ -1,0 +1,158 @@
+"""A database that can't commit, the log, and who may take a daemon's pid file: as an administrator sees them."""
+
+import asyncio
+import logging
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lavad.audit import AuditTrail, ranges
+from protos.logs import LineFormatter, is_journal
+from protos.pidfile import PidFileInUse, pid_file
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One host, whose database these tests hold up now and then."""
+    with a_cluster(tmp_path_factory.mktemp("database") / "C", 1, 4, LAVA_HEARTBEAT="1") as cluster:
+        yield cluster
+
+
+@contextmanager
+def _held(cluster: Cluster) -> Iterator[None]:
+    """The database, locked by an administrator's program."""
+    connection = sqlite3.connect(cluster.directory / "state" / "lava.db", isolation_level=None)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()
+
+
+def _bsub(cluster: Cluster, *words: str) -> "subprocess.Popen[str]":
+    command = [str(Path(sys.executable).parent / "bsub"), "-o", "/dev/null", *words]
+    return subprocess.Popen(command, env=cluster.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_database_that_cannot_commit_left_no_line_anywhere(small: Cluster) -> None:
+    """An error in the log and in badmin showstatus while it lasts; its end is told; bsub waits as short as it may."""
+    with _held(small):
+        first = _bsub(small, "true")
+        wait_for(lambda: "problem=database" in small.log("lavad"), 20, "the log to tell of the database")
+        (line,) = [line for line in small.log("lavad").splitlines() if "problem=database" in line]
+        assert "level=ERROR" in line
+        assert "database is locked" in line
+        assert "Problem: The database can't commit now: database is locked." in small.says("badmin", "showstatus")
+        second = _bsub(small, "true")
+        assert second.stderr is not None
+        said = second.stderr.readline()
+        assert "The database can't commit now" in said
+        assert int(re.findall(r"Retrying in (\d+) seconds", said)[0]) < 20  # not in 60
+    wait_for(lambda: "recovered=database" in small.log("lavad"), 20, "the log to tell of the end")
+    for one in (first, second):
+        out, err = one.communicate(timeout=30)
+        assert "is submitted" in out, err
+    assert "Problem" not in small.says("badmin", "showstatus")
+
+
+def test_who_did_what_was_nowhere(small: Cluster) -> None:
+    """Submissions, kills, refusals and host changes, one line each."""
+    job = small.submit("-H", "-J", "many[1-100000]", "true")
+    refused = small.run("bsub", "-q", "nowhere\nresult=ok", "true")
+    assert refused.returncode == 255
+    small.says("bkill", str(job))
+    small.run("bkill", "999999")
+    small.run("badmin", "hclose", "-C", "disk\nfull", "lava1")
+    small.run("badmin", "hopen", "lava1")
+    small.run("badmin", "qclose", "normal")
+    small.run("badmin", "qopen", "normal")
+    small.run("badmin", "reconfig")
+    lines = [line for line in small.log("lavad").splitlines() if "part=audit" in line]
+
+    def found(*words: str) -> int:
+        return sum(all(word in line for word in words) for line in lines)
+
+    user = f"user={subprocess.check_output(['id', '-un'], text=True).strip()}"
+    assert found(user, "action=submit", f"jobs={job} ", "result=ok") == 1
+    assert found(user, "action=submit", "jobs=-", "nowhere", "result=refused", "reason=") == 1
+    assert found(user, "action=terminate", f"jobs={job} ", "result=ok") == 1
+    assert found(user, "action=terminate", "jobs=999999 ", "result=refused") == 1
+    assert found(user, "action=close_host", "name='lava1'", r"comment='disk\nfull'", "result=ok") == 1
+    assert found("action=open_host") == found("action=close_queue") == found("action=open_queue") == 1
+    assert found("action=reconfigure", "result=ok") == 1
+    assert found("action=enrol", "name='lava1'", "result=ok") == 1
+    assert all(re.match(r"time=\S+ level=INFO part=audit user=", line) for line in lines)
+
+
+def test_a_second_daemon_removed_the_pid_file_of_the_first(small: Cluster) -> None:
+    """It fails, and the first one keeps its file, which still names it."""
+    pid = small.pid("agent-lava1")
+    command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+    environment = {**os.environ, "LAVA_ENVDIR": str(small.directory)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done
+    assert small.pid("agent-lava1") == pid
+    assert small.is_running("agent-lava1")
+
+
+def test_a_pid_file_is_its_process_alone(tmp_path: Path) -> None:
+    """Locked while it is kept; what a killed process left is taken over."""
+    path = tmp_path / "pid"
+    path.write_text("12345\n")  # of a process that was killed
+    with pid_file(path):
+        assert path.read_text() == f"{os.getpid()}\n"
+        with pytest.raises(PidFileInUse, match=f"is in use by the running process {os.getpid()}"), pid_file(path, 0.0):
+            pass
+        assert path.read_text() == f"{os.getpid()}\n"
+    assert not path.exists()
+
+
+def test_the_journal_knew_no_priorities(tmp_path: Path) -> None:
+    """Under journald each line says its priority, and no time of its own; a file has both daemons in one format."""
+    record = logging.LogRecord("lava.agent", logging.WARNING, "x.py", 1, "event=%s", ("session_ended",), None)
+    assert LineFormatter(True).format(record) == "<4>level=WARNING part=lava.agent event=session_ended"
+    assert re.fullmatch(
+        r"time=\d{4}-\d\d-\d\dT[\d:,]+ level=WARNING part=lava.agent event=session_ended",
+        LineFormatter(False).format(record),
+    )
+    try:
+        raise ValueError("no")
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    assert all(line.startswith("<4>") for line in LineFormatter(True).format(record).splitlines())
+    with open(tmp_path / "journal", "w") as stream:
+        found = os.fstat(stream.fileno())
+        assert is_journal({"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"}, stream.fileno())
+        assert not is_journal({"JOURNAL_STREAM": "1:2"}, stream.fileno())
+        assert not is_journal({}, stream.fileno())
+
+
+def test_lines_of_the_audit_trail_are_whole(caplog: pytest.LogCaptureFixture) -> None:
+    """Many acts of one turn leave together, and no text of a user's makes a line of its own."""
+    trail = AuditTrail()
+
+    async def acts() -> None:
+        trail.note("eve\nuser=root", "lava1", "submit", "jobs=1", "")
+        trail.note("eve", "lava1", "submit", "jobs=-", "No such queue\nuser=root")
+
+    with caplog.at_level(logging.INFO, "audit"):
+        asyncio.run(acts())
+        trail.flush()
+    (record,) = caplog.records
+    lines = LineFormatter(True).format(record).splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("<6>level=INFO part=audit user=") for line in lines)
+    assert ranges([1, 2, 3, 7, 9, 10]) == "1-3,7,9-10"
+    assert ranges([]) == ""
+    assert len(ranges(range(1, 100_000, 2))) < 1100
