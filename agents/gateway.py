@@ -23,6 +23,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
+from agents.acceptor import Acceptor
 from agents.callers import Caller, CallFailed, UserNames, peer_credentials
 from agents.calls import ByteBudget, Call
 from protos import frames
@@ -55,6 +56,7 @@ class Limits:
 
     connections: int = 4096
     connections_per_user: int = 1024
+    refusals: int = 64  # connections that are being told why they are refused; further ones are closed at once
     calls_per_connection: int = 2048
     calls_per_user: int = 4096
     waiting_bytes: int = 512 << 20
@@ -93,7 +95,8 @@ class Gateway:
         self._connections: dict[asyncio.Task[None], int] = {}
         self._by_user: defaultdict[int, int] = defaultdict(int)
         self._calls_by_user: defaultdict[int, int] = defaultdict(int)
-        self._server: asyncio.Server | None = None
+        self._refusals: set[asyncio.Task[None]] = set()
+        self._acceptor: Acceptor | None = None
         self._inode = 0
         self._connections_max = self.limits.connections
 
@@ -106,13 +109,14 @@ class Gateway:
         self._connections_max = min(self.limits.connections, descriptors() // DESCRIPTORS_EACH)
         listener = listen(self.path)
         self._inode = os.stat(self.path).st_ino
-        self._server = await asyncio.start_unix_server(self._accept, sock=listener, backlog=BACKLOG)
+        self._acceptor = Acceptor(listener, self._arrived)
 
     async def stop(self) -> None:
         """Close the socket and every connection; calls in flight are cancelled."""
-        if self._server is not None:
-            self._server.close()
-        tasks = list(self._connections)
+        if self._acceptor is not None:
+            self._acceptor.close()
+            self._acceptor = None
+        tasks = [*self._connections, *self._refusals]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -121,32 +125,56 @@ class Gateway:
             if os.stat(self.path).st_ino == self._inode:
                 os.unlink(self.path)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        uid: int | None = None
+    def _arrived(self, connection: socket.socket) -> None:
+        """Serve a new connection, or refuse it: in words as long as not too many are being refused."""
         try:
-            pid, uid, gid = peer_credentials(writer.get_extra_info("socket"))
-            self._admit(task, uid)
+            pid, uid, gid = peer_credentials(connection)
+            self._check_room(uid)
+        except CallFailed as failure:
+            if len(self._refusals) >= self.limits.refusals:
+                connection.close()
+                return
+            refusal = asyncio.create_task(self._refuse(connection, failure))
+            self._refusals.add(refusal)
+            refusal.add_done_callback(self._refusals.discard)
+            return
+        task = asyncio.create_task(self._serve(connection, pid, uid, gid))
+        self._connections[task] = uid
+        self._by_user[uid] += 1
+        task.add_done_callback(self._left)
+
+    def _check_room(self, uid: int) -> None:
+        if len(self._connections) >= self._connections_max:
+            raise CallFailed(frames.RESOURCE_EXHAUSTED, "this host's agent has too many connections; try again later")
+        # Where few descriptors may be open, one user alone does not get them all.
+        if self._by_user.get(uid, 0) >= min(self.limits.connections_per_user, (self._connections_max + 1) // 2):
+            text = f"uid {uid} has {self._by_user[uid]} connections to this host's agent, which is the limit"
+            raise CallFailed(frames.RESOURCE_EXHAUSTED, text)
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        uid = self._connections.pop(task)
+        self._by_user[uid] -= 1
+        if not self._by_user[uid]:
+            del self._by_user[uid]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            LOG.error("connection broke uid=%d", uid, exc_info=error)
+
+    async def _serve(self, connection: socket.socket, pid: int, uid: int, gid: int) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=connection)
+        try:
             caller = Caller(await self._names.name(uid), uid, gid, pid)
             await Connection(self, caller, reader, writer).serve()
         except CallFailed as failure:
-            await self._refuse(reader, writer, failure)
-        except asyncio.CancelledError:
-            LOG.debug("connection cancelled uid=%s", uid)
+            await self._say(reader, writer, failure)
         finally:
-            if self._connections.pop(task, None) is not None and uid is not None:
-                self._by_user[uid] -= 1
             writer.close()
 
-    def _admit(self, task: asyncio.Task[None], uid: int) -> None:
-        if len(self._connections) >= self._connections_max:
-            raise CallFailed(frames.RESOURCE_EXHAUSTED, "this host's agent has too many connections; try again later")
-        if self._by_user[uid] >= self.limits.connections_per_user:
-            text = f"uid {uid} has {self._by_user[uid]} connections to this host's agent, which is the limit"
-            raise CallFailed(frames.RESOURCE_EXHAUSTED, text)
-        self._connections[task] = uid
-        self._by_user[uid] += 1
+    async def _refuse(self, connection: socket.socket, failure: CallFailed) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=connection)
+        try:
+            await self._say(reader, writer, failure)
+        finally:
+            writer.close()
 
     def count_call(self, uid: int) -> None:
         """One more call of this user is under way: each costs memory here and in the master.
@@ -164,7 +192,7 @@ class Gateway:
         if not self._calls_by_user[uid]:
             del self._calls_by_user[uid]
 
-    async def _refuse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, failure: CallFailed) -> None:
+    async def _say(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, failure: CallFailed) -> None:
         """Answer the first call of a connection that is not served, so that the command can say why."""
         with contextlib.suppress(TimeoutError, OSError, EOFError, frames.FrameError):
             async with asyncio.timeout(1.0):

@@ -7,9 +7,10 @@ Reports leave at once: on a busy host the pool of shepherds hears them in batche
 
 import asyncio
 import contextlib
+import errno
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Protocol
 
 import grpc
@@ -34,6 +35,8 @@ SYNC_S = 1.0
 LOAD_EVERY_S = 5.0
 LOAD_AT_LEAST_EVERY_S = 60.0
 USAGES_MAX = 10_000
+# What a machine may lack for a while, by no fault of this agent.
+SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class Sampler(Protocol):
@@ -255,18 +258,31 @@ class Session:
     async def _sync_logs(self) -> None:
         while True:
             await asyncio.sleep(SYNC_S)
-            await self._keeper.pool.sync_logs()
+            with shortage_passes("sync_logs"):
+                await self._keeper.pool.sync_logs()
 
     async def _watch_load(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.to_thread(self._sampler.expect, self._expected)
-            load = await asyncio.to_thread(self._sampler.sample)
-            told_long_ago = loop.time() - self._load_told_at > LOAD_AT_LEAST_EVERY_S
-            if told_long_ago or self._load_told is None or self._significant(self._load_told, load):
-                self._load, self._load_told_at = load, loop.time()
-                self._something.set()
+            with shortage_passes("load"):
+                await asyncio.to_thread(self._sampler.expect, self._expected)
+                load = await asyncio.to_thread(self._sampler.sample)
+                told_long_ago = loop.time() - self._load_told_at > LOAD_AT_LEAST_EVERY_S
+                if told_long_ago or self._load_told is None or self._significant(self._load_told, load):
+                    self._load, self._load_told_at = load, loop.time()
+                    self._something.set()
             await asyncio.sleep(LOAD_EVERY_S)
+
+
+@contextlib.contextmanager
+def shortage_passes(what: str) -> Iterator[None]:
+    """Periodic work that is left out this time when the machine lacks descriptors or memory for it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in SHORTAGES:
+            raise
+        LOG.warning("event=left_out work=%s reason=%r", what, str(error))
 
 
 def _reason(error: Exception) -> str:

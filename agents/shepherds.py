@@ -425,13 +425,19 @@ class Pool:
 
     async def sync_logs(self) -> None:
         """Make the recorded ends durable that the master has not acknowledged yet."""
-        paths = []
+        paths, logs = [], []
         for slot, log in self._logs.items():
             if log.unsynced and log.current:
                 paths.append(self._spool.shepherds / f"{slot}{LOG_SUFFIX}")
+                logs.append(log)
             log.unsynced = False
-        if paths:
-            await asyncio.to_thread(_sync_files, paths)
+        try:
+            if paths:
+                await asyncio.to_thread(_sync_files, paths)
+        except OSError:
+            for log in logs:
+                log.unsynced = True
+            raise
 
     # -- idle and busy
 

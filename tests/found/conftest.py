@@ -2,6 +2,15 @@
 
 from tests.acceptance.conftest import _ended_in_order, cluster, open_directory, shared_cluster
 from tests.lavactl.conftest import desk
-from tests.personal.conftest import account, public_commands
+from tests.personal.conftest import account, other_account, public_commands
 
-__all__ = ["_ended_in_order", "account", "cluster", "desk", "open_directory", "public_commands", "shared_cluster"]
+__all__ = [
+    "_ended_in_order",
+    "account",
+    "cluster",
+    "desk",
+    "open_directory",
+    "other_account",
+    "public_commands",
+    "shared_cluster",
+]

@@ -3,6 +3,7 @@
 Whatever cluster a test brings up is taken down when it ends, also when it failed.
 """
 
+import contextlib
 import os
 import pwd
 import secrets
@@ -82,6 +83,22 @@ def account() -> Iterator[str]:
     if os.geteuid() != 0:
         yield pwd.getpwuid(os.geteuid()).pw_name
         return
+    with made_account() as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def other_account() -> Iterator[str]:
+    """The name of a second ordinary user."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to make a second user")
+    with made_account() as name:
+        yield name
+
+
+@contextlib.contextmanager
+def made_account() -> Iterator[str]:
+    """A user of this machine for as long as it is needed."""
     name = f"lava{secrets.token_hex(4)}"
     subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
     uid = pwd.getpwnam(name).pw_uid
