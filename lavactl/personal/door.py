@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
@@ -149,6 +150,16 @@ def _join_group(group: str) -> None:
         raise DoorError(f"cannot enter the control group {group}: {error.strerror}") from error
 
 
+def _open_log(path: str) -> int:
+    """The log for appending: a regular file of the caller's own, which only the caller may read."""
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    found = os.fstat(log)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise DoorError(f"the log {path} is not a file of this user")
+    os.fchmod(log, 0o600)
+    return log
+
+
 def _become_a_daemon(log: str) -> None:
     os.setsid()
     os.umask(0o022)
@@ -158,7 +169,7 @@ def _become_a_daemon(log: str) -> None:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     nothing = os.open(os.devnull, os.O_RDWR)
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if log else nothing
+    output = _open_log(log) if log else nothing
     for descriptor, source in ((0, nothing), (1, output), (2, output)):
         os.dup2(source, descriptor)
 
