@@ -105,7 +105,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     async def _is_known(self, item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> bool:
         """A retried request that memory has forgotten is looked up in the store, so that it never makes a second
         job."""
-        if not item.retry or item.request_id in self.engine.cluster.request_ids:
+        if not item.retry or (caller.user, item.request_id) in self.engine.cluster.request_ids:
             return False
         found = await self.stored.job_of_request(item.request_id, caller.user)
         if found is None:
@@ -220,43 +220,48 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 
     async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:
         """The present state at once, then every change, until all watched jobs have ended."""
-        await identity.caller(context, self.settings)
+        caller = await identity.caller(context, self.settings)
         checks.check_refs(request.refs)
         jobs = list(dict.fromkeys(ref.job for ref in request.refs))
-        if request.only_end:
-            await self.watchers.until_over(jobs)
-            for job in jobs:
-                yield self.watchers.change(job, 0)
-            return
-        queue = self.watchers.add(jobs)
-        told: dict[tuple[int, int], int] = {}
-        try:
-            for change in await self._present(jobs):
-                told[change.job, change.index] = change.state
+        with self.watchers.counted(caller.user, jobs):
+            if request.only_end:
+                await self.watchers.until_over(jobs)
+                for job in jobs:
+                    yield self.watchers.change(job, 0)
+                return
+            async for change in self._watch(jobs):
                 yield change
-            while not all(self.watchers.is_over(job) for job in jobs) or not queue.empty():
-                change = await queue.get()
-                told[change.job, change.index] = change.state
-                yield change
-            await self.stored.store.flush()  # memory runs ahead of the disk: the end itself may not have been told yet
-            for change in await self._present(jobs):
-                if told.get((change.job, change.index)) != change.state:
-                    yield change
-        finally:
-            self.watchers.remove(jobs, queue)
 
-    async def _present(self, jobs: list[int]) -> list[pb.JobChange]:
-        changes: list[pb.JobChange] = []
+    async def _watch(self, jobs: list[int]) -> AsyncIterator[pb.JobChange]:
+        with self.watchers.watching(jobs) as watch:
+            async for change in self._present(jobs):
+                yield change
+            self.watchers.close_ended(watch, jobs)
+            while watch.open:
+                await watch.wait()
+                while (unread := watch.take()) is not None:
+                    yield unread
+                    self.watchers.close_ended(watch, (unread.job,))
+                if watch.has_missed:
+                    self.watchers.close_ended(watch, watch.open)
+            await self.stored.store.flush()  # memory runs ahead of the disk: the end itself may not have been told yet
+            while (unread := watch.take()) is not None:
+                yield unread
+            if watch.has_missed:
+                async for change in self._present(jobs):
+                    yield change
+
+    async def _present(self, jobs: list[int]) -> AsyncIterator[pb.JobChange]:
         for job in jobs:
             record = self.engine.cluster.jobs.get(job)
             if isinstance(record, ArrayRecord):
-                changes.extend(self.watchers.change(job, index) for index in record.indices)
+                for index in record.indices:
+                    yield self.watchers.change(job, index)
             elif record is not None:
-                changes.append(self.watchers.change(job, 0))
+                yield self.watchers.change(job, 0)
             else:
-                found = await self.stored.records(common_pb2.JobRef(job=job))
-                changes.extend(_past_change(old) for old in found)
-        return changes
+                for old in await self.stored.records(common_pb2.JobRef(job=job)):
+                    yield _past_change(old)
 
     # -- control ------------------------------------------------------------------------------------------------
 

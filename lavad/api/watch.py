@@ -1,55 +1,121 @@
-"""Who waits for a job to change: told after each durable event, so that nobody polls (bsub -K)."""
+"""Calls that wait for jobs to change: told after each durable event, so that none of them polls (bsub -K).
+
+Invariants: the calls of a user and the jobs they watch are bounded; a change is one message, however many calls it goes
+to; a call that does not read keeps a bounded number of them, and gets the present state in the end.
+"""
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
 
 from lavad.api import translate
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event
 from lavad.core.model import FINAL, JobState, Key
+from lavad.core.reasons import Refused
 from protos import jobs_pb2
 
-QUEUE_MAX = 1000
+UNREAD_MAX = 1000
+CALLS_PER_USER = 2048
+JOBS_PER_USER = 20_000  # of all these calls together
+
+
+class Watch:
+    """One call: the changes it has not read, and its jobs that have not ended."""
+
+    def __init__(self, jobs: Iterable[int]) -> None:
+        self.jobs = tuple(dict.fromkeys(jobs))
+        self.open = set(self.jobs)
+        self.has_missed = False
+        self._unread: deque[jobs_pb2.JobChange] = deque()
+        self._arrived = asyncio.Event()
+
+    def put(self, change: jobs_pb2.JobChange) -> None:
+        """One more change; of those beyond the bound only the fact that there were any is kept."""
+        if len(self._unread) < UNREAD_MAX:
+            self._unread.append(change)
+        else:
+            self.has_missed = True
+        self._arrived.set()
+
+    def take(self) -> jobs_pb2.JobChange | None:
+        """The oldest change that has not been read."""
+        return self._unread.popleft() if self._unread else None
+
+    async def wait(self) -> None:
+        """Until there is something to read."""
+        self._arrived.clear()
+        if not self._unread:
+            await self._arrived.wait()
 
 
 class Watchers:
-    """Queues of changes by job."""
+    """All such calls, by job and by user."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._queues: dict[int, set[asyncio.Queue[jobs_pb2.JobChange]]] = {}
+        self._watches: dict[int, set[Watch]] = {}
         self._ends: dict[int, list[asyncio.Event]] = {}
+        self._of_user: dict[str, tuple[int, int]] = {}  # calls and jobs
 
-    def add(self, jobs: Iterable[int]) -> "asyncio.Queue[jobs_pb2.JobChange]":
-        """A queue that gets every change of these jobs."""
-        queue: asyncio.Queue[jobs_pb2.JobChange] = asyncio.Queue(QUEUE_MAX)
-        for job in jobs:
-            self._queues.setdefault(job, set()).add(queue)
-        return queue
+    @contextlib.contextmanager
+    def counted(self, user: str, jobs: Collection[int]) -> Iterator[None]:
+        """One call of this user about these jobs.
 
-    def remove(self, jobs: Iterable[int], queue: "asyncio.Queue[jobs_pb2.JobChange]") -> None:
-        """The watcher has gone."""
-        for job in jobs:
-            queues = self._queues.get(job)
-            if queues is not None:
-                queues.discard(queue)
-                if not queues:
-                    del self._queues[job]
+        Raises:
+            Refused: the user has too many.
+        """
+        calls, watched = self._of_user.get(user, (0, 0))
+        if calls >= CALLS_PER_USER:
+            raise Refused(f"User {user} waits for jobs in {calls} calls at once, which is the limit")
+        if watched + len(jobs) > JOBS_PER_USER:
+            wanted = watched + len(jobs)
+            raise Refused(f"User {user} would wait for {wanted} jobs at once; the limit is {JOBS_PER_USER}")
+        self._count(user, 1, len(jobs))
+        try:
+            yield
+        finally:
+            self._count(user, -1, -len(jobs))
+
+    def _count(self, user: str, calls: int, jobs: int) -> None:
+        before = self._of_user.pop(user, (0, 0))
+        if before[0] + calls:
+            self._of_user[user] = (before[0] + calls, before[1] + jobs)
+
+    @contextlib.contextmanager
+    def watching(self, jobs: Iterable[int]) -> Iterator[Watch]:
+        """A watch that gets every change of these jobs."""
+        watch = Watch(jobs)
+        for job in watch.jobs:
+            self._watches.setdefault(job, set()).add(watch)
+        try:
+            yield watch
+        finally:
+            for job in watch.jobs:
+                watches = self._watches[job]
+                watches.discard(watch)
+                if not watches:
+                    del self._watches[job]
+
+    def close_ended(self, watch: Watch, jobs: Iterable[int]) -> None:
+        """Look which of these have ended."""
+        watch.open.difference_update([job for job in jobs if self.is_over(job)])
 
     def notify(self, events: list[Event]) -> None:
         """Events are durable: tell those who wait."""
         if self._ends:
             self._notify_ends(events)
-        if not self._queues:
+        if not self._watches:
             return
         for event in events:
             job = _job_of(event)
-            queues = self._queues.get(job)
-            for index in _indices_of(event) if queues else ():
-                for queue in queues or ():
-                    if not queue.full():  # a watcher that does not read gets the present state when it does
-                        queue.put_nowait(self.change(job, index))
+            watches = self._watches.get(job)
+            for index in _indices_of(event) if watches else ():
+                change = self.change(job, index)
+                for watch in watches or ():
+                    watch.put(change)
 
     async def until_over(self, jobs: Iterable[int]) -> None:
         """Until all these jobs have ended, durably."""

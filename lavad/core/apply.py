@@ -104,7 +104,7 @@ def _job_submitted(cluster: "Cluster", event: e.JobSubmitted) -> None:
     cluster.next_job = max(cluster.next_job, new.id + 1)
     cluster.names.add(shared.uid, new.text, new.id)
     if new.request_id:
-        cluster.request_ids[new.request_id] = new.id
+        cluster.request_ids[shared.user, new.request_id] = new.id
         if len(cluster.request_ids) > REQUEST_IDS_KEPT:
             cluster.request_ids.popitem(last=False)
     if shared.request.reservation:

@@ -73,7 +73,7 @@ class Cluster:
         self.pending = self._pending_index()
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
-        self.request_ids: OrderedDict[bytes, int] = OrderedDict()
+        self.request_ids: OrderedDict[tuple[str, bytes], int] = OrderedDict()  # user and id -> job
         self.tally = Tally(Waiting(policy))
         self.dependants = Dependants()
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that somebody still waits for

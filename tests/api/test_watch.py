@@ -1,15 +1,27 @@
-"""Whoever waits for a job hears of it when it is durable; whoever stops waiting leaves nothing behind."""
+"""A call that waits for a job hears of it when it is durable; one that ends leaves nothing behind."""
 
 import asyncio
 
-from lavad.api.watch import Watchers
+import pytest
+
+from lavad.api import watch
+from lavad.api.watch import Watch, Watchers
 from lavad.core.model import JobState
+from lavad.core.reasons import Refused
 from tests.builders import Story, a_cluster, a_job
 
 
 def watching(story: Story) -> Watchers:
     """Watchers of the story's cluster."""
     return Watchers(story.cluster)
+
+
+def unread(call: Watch) -> list[tuple[int, int]]:
+    """Index and state of each change that the call has not read."""
+    found = []
+    while (change := call.take()) is not None:
+        found.append((change.index, change.state))
+    return found
 
 
 def test_whoever_stops_waiting_is_forgotten() -> None:
@@ -34,16 +46,45 @@ def test_whoever_stops_waiting_is_forgotten() -> None:
 
 
 def test_every_change_of_an_array_is_told() -> None:
-    """To its watchers, and to nobody else."""
-
-    async def body() -> None:
-        story = a_cluster()
-        array, other = story.submit(a_job(array="1-3")), story.submit(a_job(array="1-3"))
-        watchers = watching(story)
-        hears, hears_not = watchers.add([array]), watchers.add([other])
+    """To its watchers, and to nobody else; afterwards nothing of them is left."""
+    story = a_cluster()
+    array, other = story.submit(a_job(array="1-3")), story.submit(a_job(array="1-3"))
+    watchers = watching(story)
+    with watchers.watching([array]) as hears, watchers.watching([other]) as hears_not:
         watchers.notify(story.kill(array).events)
-        changes = [hears.get_nowait() for _ in range(hears.qsize())]
-        assert [(change.index, change.state) for change in changes] == [(i, int(JobState.EXIT)) for i in (1, 2, 3)]
-        assert hears_not.empty()
+        assert unread(hears) == [(i, int(JobState.EXIT)) for i in (1, 2, 3)]
+        assert not unread(hears_not)
+        watchers.close_ended(hears, hears.jobs)
+        assert not hears.open
+    assert not watchers._watches
 
-    asyncio.run(body())
+
+def test_a_call_that_does_not_read_keeps_few_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It knows that it missed some."""
+    monkeypatch.setattr(watch, "UNREAD_MAX", 2)
+    story = a_cluster()
+    array = story.submit(a_job(array="1-3"))
+    watchers = watching(story)
+    with watchers.watching([array]) as slow:
+        watchers.notify(story.kill(array).events)
+        assert len(unread(slow)) == 2
+        assert slow.has_missed
+
+
+def test_the_calls_of_a_user_and_their_jobs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever one user holds, another may begin; what has ended counts no more."""
+    monkeypatch.setattr(watch, "CALLS_PER_USER", 2)
+    monkeypatch.setattr(watch, "JOBS_PER_USER", 10)
+    watchers = watching(a_cluster())
+    with watchers.counted("ann", range(8)):
+        with (
+            pytest.raises(Refused, match="would wait for 11 jobs at once; the limit is 10"),
+            watchers.counted("ann", range(3)),
+        ):
+            pass
+        with watchers.counted("ann", [1]):
+            with pytest.raises(Refused, match="waits for jobs in 2 calls"), watchers.counted("ann", [1]):
+                pass
+            with watchers.counted("bob", range(10)):
+                pass
+    assert not watchers._of_user

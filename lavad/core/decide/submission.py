@@ -43,8 +43,8 @@ class Submitted(NamedTuple):
 
 
 def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
-    """A request id that was seen before gets the job it made then, so that a retry is safe."""
-    known = cluster.request_ids.get(command.job.request_id) if command.job.request_id else None
+    """A request id that this user has used before gets the job it made then, so that a retry is safe."""
+    known = cluster.request_ids.get((command.job.shared.user, command.job.request_id))
     if known is not None:
         record = cluster.jobs.get(known)
         return Decision(reply=Submitted(known, record.shared.queue if record else "", True))
