@@ -107,12 +107,12 @@ def discovery(allocation: Sequence[HostShare]) -> list[str]:
     return ["#!/bin/sh", "cat <<'.'", *(f"{share.host}:{share.slots}" for share in allocation), "."]
 
 
-def put_lists(blob: JobSpecBlob, allocation: Sequence[HostShare], files: HostFiles | OwnFiles) -> dict[str, str]:
+def put_lists(allocation: Sequence[HostShare], files: HostFiles | OwnFiles) -> dict[str, str]:
     """Write every list of an allocation; their paths by variable. The program that tells of changes comes last."""
     listing = files.put((f"{share.host} slots={share.slots}" for share in allocation), "mpi")
     found = {
         "LSB_DJOB_HOSTFILE": files.put(slot_hosts(allocation), "hosts"),
-        "LSB_DJOB_RANKFILE": files.put(task_hosts(blob, allocation), "ranks"),
+        "LSB_DJOB_RANKFILE": files.put(task_hosts(allocation), "ranks"),
         "PRTE_MCA_prte_default_hostfile": listing,
         "OMPI_MCA_orte_default_hostfile": listing,
     }
@@ -139,11 +139,13 @@ def slot_hosts(allocation: Sequence[HostShare]) -> list[str]:
     return [share.host for share in allocation for _ in range(share.slots)]
 
 
-def task_hosts(blob: JobSpecBlob, allocation: Sequence[HostShare]) -> list[str]:
+def task_hosts(allocation: Sequence[HostShare]) -> list[str]:
     """A host name for each task, in order of task numbers; one for each slot where the master placed no tasks."""
+    # As many roles as the master placed: each term of a compound requirement is one, though the submission names one.
+    roles = max((len(share.tasks_by_role) for share in allocation), default=0)
     hosts = [
         share.host
-        for role in range(len(blob.spec.roles))
+        for role in range(roles)
         for share in allocation
         for _ in range(share.tasks_by_role[role] if role < len(share.tasks_by_role) else 0)
     ]
@@ -169,7 +171,7 @@ def job_environment(
     text: dict[str, str] = {}
     text.update(_about_job(blob, stage, home, script))
     text.update(place_variables(stage.allocation))
-    text.update(put_lists(blob, stage.allocation, own or files))
+    text.update(put_lists(stage.allocation, own or files))
     text.update(_about_host(host))
     text.update(_about_gpus(stage, host))
     text.update(_about_binding(stage.allocation, host, files))

@@ -37,6 +37,8 @@ SETUPS_KEPT = 256
 UNUSED_SCRIPTS_KEPT = 64
 NEW = ".new"
 USER_COMMAND = "%USRCMD"  # where in JOB_STARTER the job's command goes
+# Dash starts the last command of a line as a child, too, and dies of a signal at once: that would end the job.
+TRAPS = "trap exit HUP INT TERM; trap : USR1 USR2;"
 UMASK = 0o022  # of a submission that says none
 # Words that mean themselves to every shell: such a command needs none.
 PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")
@@ -105,13 +107,13 @@ class Preparation:
             else:
                 path.unlink()
 
-    def write_lists(self, blob: JobSpecBlob, stage: Stage, attempt: str) -> None:
+    def write_lists(self, stage: Stage, attempt: str) -> None:
         """The lists of an attempt tell its allocation as it is now.
 
         Raises:
             OSError: a file cannot be written.
         """
-        put_lists(blob, stage.allocation, OwnFiles(self._lists, attempt))
+        put_lists(stage.allocation, OwnFiles(self._lists, attempt))
 
     def drop_lists(self, attempt: str) -> None:
         """Nothing of the attempt is left here that could read them."""
@@ -246,8 +248,16 @@ def _program(command: str, shell: str, script: str, starter: str = "") -> Progra
         return Program(shell, (f"-{os.path.basename(shell)}", "-c", command))
     if PLAIN.fullmatch(command):
         words = tuple(command.split())
-        return Program(words[0], words, command)
-    return Program("/bin/sh", ("/bin/sh", "-c", command))
+        return Program(words[0], words, guarded(command))
+    return Program("/bin/sh", ("/bin/sh", "-c", guarded(command)))
+
+
+def guarded(command: str) -> str:
+    """A command line whose shell outlives the signals that its job gets, so that what it runs has time to handle them.
+
+    A warning changes nothing for the shell; told to end, it ends as soon as the program that it waits for has ended.
+    """
+    return f"{TRAPS} {command}"
 
 
 def _by_starter(starter: str, command: str, shell: str, script: str) -> Program:

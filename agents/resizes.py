@@ -64,7 +64,7 @@ class Resizes:
     async def _let_know(self, entry: Entry) -> str:
         """Why the job will not have it; empty when it will."""
         try:
-            self._preparation.write_lists(entry.blob, entry.stage, name_of(entry.key))
+            self._preparation.write_lists(entry.stage, name_of(entry.key))
         except OSError as error:
             return f"the lists of its hosts cannot be written: {error.strerror}"
         allocation = entry.stage.allocation

@@ -43,6 +43,9 @@ class Confinement(Protocol):
     def members(self) -> list[int]:
         """All processes but the shepherd."""
 
+    def threads(self) -> int:
+        """Threads of all members; 0 where only a look at each process could tell."""
+
     def kill(self) -> int:
         """Kill all members, who cannot fork meanwhile; how many were found. To be repeated until they are gone."""
 
@@ -178,6 +181,9 @@ class GroupV1:
     def members(self) -> list[int]:
         return _others(f"{self._paths['pids']}/cgroup.procs")
 
+    def threads(self) -> int:
+        return max(0, int(read(f"{self._paths['pids']}/pids.current")) - 1)
+
     def kill(self) -> int:
         write(f"{self._paths['pids']}/pids.max", "0")
         return processes.send(self.members(), signal.SIGKILL)
@@ -279,6 +285,9 @@ class GroupV2:
     def members(self) -> list[int]:
         return _others(f"{self._path}/cgroup.procs")
 
+    def threads(self) -> int:
+        return max(0, int(read(f"{self._path}/pids.current")) - 1)
+
     def kill(self) -> int:
         # cgroup.kill would take the shepherd along.
         write(f"{self._path}/pids.max", "0")
@@ -342,6 +351,9 @@ class ProcessTree:
 
     def members(self) -> list[int]:
         return processes.descendants(os.getpid())
+
+    def threads(self) -> int:
+        return 0
 
     def kill(self) -> int:
         return processes.stop_and_kill(os.getpid())

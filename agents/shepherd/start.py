@@ -63,7 +63,7 @@ class Streams(NamedTuple):
     error: int
     closing: tuple[int, ...]
     output_path: str  # empty: a file of the spool
-    error_path: str  # empty: joins output
+    error_path: str  # empty: joins output; the same file is opened once
 
     def close(self) -> None:
         """Close what was opened for these streams."""
@@ -108,7 +108,7 @@ def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
         if error_path and error_path != output_path:
             error = _open(error_path, _flags(setup.error_overwrite), "error", opened, key)
         else:
-            error, error_path = output, ""
+            error = output
     except StartFailure:
         for descriptor in opened:
             os.close(descriptor)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from agents.shepherd import processes
 from agents.shepherd.limits import MIB, Confinement
 
-# Looking at more processes than this would cost more than the answer is worth.
+# Looking at each of more processes than this would cost more than the answer is worth; they are counted all the same.
 PROCESSES_LISTED_MAX = 1000
 
 
@@ -46,31 +46,33 @@ class Meter:
 
     def count(self) -> None:
         """Look only at how many processes and threads there are: a short job ends before its first sample."""
-        self._note(self._stats(self._confinement.members()[:PROCESSES_LISTED_MAX]))
+        pids = self._confinement.members()
+        self._note(pids, self._stats(pids))
 
     def _stats(self, pids: list[int]) -> list[processes.Stat]:
-        return [entry for pid in pids if (entry := processes.stat(pid)) is not None]
+        return [entry for pid in pids[:PROCESSES_LISTED_MAX] if (entry := processes.stat(pid)) is not None]
 
-    def _note(self, stats: list[processes.Stat]) -> int:
+    def _note(self, pids: list[int], stats: list[processes.Stat]) -> int:
         """The threads of all."""
-        threads = sum(entry.threads for entry in stats)
-        self.processes_max = max(self.processes_max, len(stats))
+        listed = min(len(pids), PROCESSES_LISTED_MAX)
+        threads = self._confinement.threads() or sum(entry.threads for entry in stats) + len(pids) - listed
+        self.processes_max = max(self.processes_max, len(stats) + len(pids) - listed)
         self.threads_max = max(self.threads_max, threads)
         return threads
 
     def sample(self) -> Sample:
         """Look now."""
-        pids = self._confinement.members()[:PROCESSES_LISTED_MAX]
+        pids = self._confinement.members()
         stats = self._stats(pids)
         memory = self._confinement.memory()
-        threads = self._note(stats)
+        threads = self._note(pids, stats)
         self._peak = max(self._peak, memory.resident)
         self._sum += memory.resident
         self._samples += 1
         self.swap_mib_max = max(self.swap_mib_max, mib(memory.swap))
         groups = tuple(sorted({entry.group for entry in stats}))
-        cpu_s = self._confinement.cpu_s()
-        return Sample(cpu_s, mib(memory.resident), mib(self._peak), mib(memory.swap), tuple(pids), groups, threads)
+        cpu_s, listed = self._confinement.cpu_s(), tuple(pids[:PROCESSES_LISTED_MAX])
+        return Sample(cpu_s, mib(memory.resident), mib(self._peak), mib(memory.swap), listed, groups, threads)
 
     def memory_mib_max(self) -> int:
         """The peak. The group's own peak holds file caches as well, so it is only the upper bound of what was seen

@@ -386,7 +386,9 @@ class Work:
 
     def _descriptors(self) -> tuple[int, int]:
         streams = self._streams
-        return (-1, -1) if streams is None else (streams.output, streams.error if streams.error_path else -1)
+        if streams is None:
+            return (-1, -1)
+        return (streams.output, -1 if streams.error == streams.output else streams.error)
 
     def _announce(self) -> None:
         self._announce_at = NEVER

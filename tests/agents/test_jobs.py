@@ -214,7 +214,7 @@ def test_a_signal_with_a_serial_arrives_once(place: Place) -> None:
 
 def test_stop_and_continue_reach_every_process(place: Place) -> None:
     """STOP stops the children, too, and the run limit stands still meanwhile."""
-    command = "sleep 1000 & echo $!; wait"
+    command = "sleep 1000 & echo $!; wait $!"
 
     async def story() -> None:
         async with Host(place) as host:
@@ -248,7 +248,7 @@ def test_the_run_limit_announces_itself(place: Place) -> None:
             end = (await host.finish(blob(place, 1, command), stage(run_limit_s=0.3))).finished
             assert (end.status, end.reason) == (12 << 8, "TERM_RUNLIMIT")
             end = (await host.finish(blob(place, 2, "sleep 60"), stage(deadline=time.time() + 0.2))).finished
-            assert (end.status, end.reason) == (signal.SIGUSR2, "TERM_DEADLINE")
+            assert (end.status, end.reason) == ((128 + signal.SIGUSR2) << 8, "TERM_DEADLINE")
         assert "usr2" in lines(place.out())
 
     run(story())

@@ -88,10 +88,10 @@ def test_a_restart_knows_what_the_job_was_told(tmp_path: Path) -> None:
 
 def test_lists_are_replaced_as_a_whole(tmp_path: Path) -> None:
     """The paths stay, whoever has a file open keeps what it was, and the program prints hosts with their slots."""
-    files, blob = OwnFiles(tmp_path, "7-0-1"), JobSpecBlob(job=7)
-    before = put_lists(blob, SMALL, files)
+    files = OwnFiles(tmp_path, "7-0-1")
+    before = put_lists(SMALL, files)
     with open(before["LSB_DJOB_HOSTFILE"]) as opened:
-        after = put_lists(blob, LARGE, files)
+        after = put_lists(LARGE, files)
         assert opened.read() == "h1\nh2\n"
     assert after == before
     assert Path(after["LSB_DJOB_HOSTFILE"]).read_text() == "h1\nh2\nh3\nh3\n"
