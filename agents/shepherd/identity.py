@@ -1,12 +1,30 @@
-"""Acting as a user, and back again, without ever forking.
+"""Acting as a user: opening files and starting processes, without ever being a process of that user's.
 
-As root the process keeps 0 as its saved user id. Files are opened under the effective id alone, where the user can
-neither signal nor trace this process; the real id is the user's only around `posix_spawn`, because exec would leave a
-job the real id 0 otherwise. Exec drops the saved id and every capability. Without root everything here does nothing:
-jobs run as ourselves.
+Linux lets a user signal every process whose real or saved id is his. Both stay 0 here: files are opened under the
+effective id alone, and a new process takes the real id itself, after this one has let go of it. Nothing waits for a
+process that its user can stop: how a start went is read from a pipe, for a bounded time. Without root, or for root's
+own jobs, no id changes.
 """
 
+import contextlib
+import errno
 import os
+import select
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+
+from agents.shepherd import exec_helper
+
+# Python ignores SIGPIPE and SIGXFSZ, and ignored signals survive exec: a job gets every default back.
+DEFAULT_SIGNALS = tuple(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
+# A program that takes longer to be found and read (a dead file server, or its user has stopped it) counts as started.
+START_S = 2.0
+# How a site or a file system says that the helper may not run.
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOEXEC, errno.ENOSYS)
+CANNOT_EXEC = 127
+_DESCRIPTOR_MAX = 255  # the helper is told its number in one character
 
 
 class Identity:
@@ -18,6 +36,8 @@ class Identity:
         self._groups: tuple[int, tuple[int, ...]] | None = None
         self._uid = 0
         self._is_user = False
+        self._helper = exec_helper.make() if self._root else -1
+        self._unanswered: dict[int, int] = {}  # process id -> descriptor
 
     def open_files_as(self, uid: int, gid: int, groups: tuple[int, ...]) -> None:
         """Become the user for file access. OSError (EPERM) when this process may not."""
@@ -31,19 +51,146 @@ class Identity:
         self._uid = uid
         os.setresuid(0, uid, 0)
 
-    def start_as_user(self) -> None:
-        """From file access to the moment of spawning."""
-        if self._root:
-            os.setresuid(self._uid, self._uid, 0)
-
     def back(self) -> None:
         """Be the shepherd again. Safe to call again."""
         if self._is_user:
             os.setresuid(0, 0, 0)
             self._is_user = False
 
+    def start(
+        self, path: str, argv: tuple[str, ...], environment: dict[bytes, bytes], descriptors: tuple[int, ...]
+    ) -> int:
+        """Start a program as the user whose files are open now, with these descriptors as 0, 1, 2, ...; its process id.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        if not self._is_user or self._uid == 0:
+            return _posix_spawn(path, argv, environment, descriptors)
+        ours, theirs = os.pipe2(os.O_CLOEXEC)
+        try:
+            try:
+                pid = self._start(path, argv, environment, descriptors, theirs)
+            finally:
+                os.close(theirs)
+            return self._answered(pid, ours)
+        except OSError:
+            os.close(ours)
+            raise
+
+    def late_failure(self, pid: int) -> int:
+        """Why (an errno) a process that has ended had never become its program; 0 when it had."""
+        answer = self._unanswered.pop(pid, -1)
+        if answer < 0:
+            return 0
+        try:
+            return _errno_in(os.read(answer, 4)) if _is_readable(answer, 0) else 0
+        finally:
+            os.close(answer)
+
+    def do_as_user(self, action: Callable[[], None]) -> None:
+        """Have a process of the user whose files were open last do something brief; waits for it, but not for ever."""
+        ours, theirs = os.pipe2(os.O_CLOEXEC)
+        if os.fork() == 0:
+            try:
+                _become(self._uid, ())
+                action()
+            except OSError as error:
+                print(f"event=not_done_as_user uid={self._uid} error={error}", file=sys.stderr)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(0)
+        os.close(theirs)
+        _is_readable(ours, START_S)
+        os.close(ours)
+
+    def _start(
+        self,
+        path: str,
+        argv: tuple[str, ...],
+        environment: dict[bytes, bytes],
+        descriptors: tuple[int, ...],
+        theirs: int,
+    ) -> int:
+        if self._helper >= 0 and theirs <= _DESCRIPTOR_MAX:
+            os.set_inheritable(theirs, True)
+            words: tuple[str | bytes, ...] = (bytes((theirs,)), path, *argv)
+            try:
+                return _posix_spawn(f"/proc/self/fd/{self._helper}", words, environment, descriptors)
+            except OSError as error:
+                if error.errno not in FORBIDDEN:
+                    raise
+                print(f"event=helper_not_executable error={error.strerror!r}", file=sys.stderr)
+                self._helper = -1
+                os.set_inheritable(theirs, False)
+        return _fork(path, argv, environment, descriptors, theirs)
+
+    def _answered(self, pid: int, ours: int) -> int:
+        if not _is_readable(ours, START_S):
+            self._unanswered[pid] = ours
+            return pid
+        failure = _errno_in(os.read(ours, 4))
+        if failure:
+            raise OSError(failure, os.strerror(failure))
+        os.close(ours)
+        return pid
+
 
 def _is_first_namespace() -> bool:
     """Is root here root of the machine? Only that one may raise its own priority again."""
     with open("/proc/self/uid_map", encoding="ascii") as file:
         return file.read().split() == ["0", "0", "4294967295"]
+
+
+def _is_readable(descriptor: int, limit_s: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(limit_s * 1000))
+
+
+def _errno_in(answer: bytes) -> int:
+    return int.from_bytes(answer, sys.byteorder)
+
+
+def _posix_spawn(
+    path: str, argv: tuple[str | bytes, ...], environment: dict[bytes, bytes], descriptors: tuple[int, ...]
+) -> int:
+    actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors)]
+    return os.posix_spawn(
+        path, argv, environment, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULT_SIGNALS
+    )
+
+
+def _fork(
+    path: str, argv: tuple[str, ...], environment: dict[bytes, bytes], descriptors: tuple[int, ...], theirs: int
+) -> int:
+    """What the helper does, at ten times the price."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        _become(os.geteuid(), descriptors)
+        os.execve(path, argv, environment)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.write(theirs, (error.errno or errno.EIO).to_bytes(4, sys.byteorder))
+    except BaseException:
+        traceback.print_exc()
+        with contextlib.suppress(OSError):
+            os.write(theirs, errno.EINVAL.to_bytes(4, sys.byteorder))
+    finally:
+        os._exit(CANNOT_EXEC)
+
+
+def _become(user: int, descriptors: tuple[int, ...]) -> None:
+    signal.set_wakeup_fd(-1)
+    os.setresuid(user, user, user)
+    os.setsid()
+    for target, source in enumerate(descriptors):
+        os.dup2(source, target)
+    for number in DEFAULT_SIGNALS:
+        with contextlib.suppress(OSError):  # the C library keeps some for itself
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())

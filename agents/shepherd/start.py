@@ -9,18 +9,14 @@ import errno
 import fcntl
 import os
 import resource
-import signal
 import stat
 import sys
-import time
 from typing import NamedTuple
 
 from agents.shepherd import memory_policy
 from agents.shepherd.identity import Identity
 from agents.shepherd.messages import JobSetup, Key, Program
 
-# Python ignores SIGPIPE and SIGXFSZ, and ignored signals survive exec: a job gets every default back.
-DEFAULT_SIGNALS = tuple(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
 FLAGS = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | FLAGS
 HOST_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EPERM)
@@ -29,12 +25,10 @@ DESCRIPTOR_FLOOR = 32
 
 # Limits the shepherd can bear itself for a moment, so that they hold before the first instruction of the job (it
 # ignores SIGXCPU: its own time may be over the job's limit). Under the others it could not start anything: they are
-# laid on the new process from outside.
+# laid on the new process from outside, a moment after its start.
 BEARABLE = ("stack", "core", "nofile", "fsize", "memlock", "cpu", "rss")
-# The new process has its user's ids only at the end of its exec, a moment after it counts as started.
 # Asked before anything was bound: in a group that is kept to some processors the kernel names only those.
 OWN_CPUS = frozenset(os.sched_getaffinity(0))
-LAY_ON_TRIES, LAY_ON_PAUSE_S = 100, 0.0005
 
 
 def exit_status(code: int) -> int:
@@ -170,7 +164,6 @@ def spawn(
     Called under the user's effective id and in the job's directory; on return the shepherd is itself again. Once the
     process is there nothing is an error any more: a job that runs must not be told to have never started.
     """
-    actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors)]
     own = _bind(setup.cpus)
     is_nice = setup.nice > 0 and identity.can_return_from_nice
     before = os.getpriority(os.PRIO_PROCESS, 0) if is_nice else 0
@@ -179,11 +172,7 @@ def spawn(
     try:
         if is_nice:  # so that the job is from its first instruction, and whatever that starts
             os.setpriority(os.PRIO_PROCESS, 0, setup.nice)
-        identity.start_as_user()
-        pid = _spawn(program, environment, actions)
-        for name, soft in setup.rlimits:
-            if name not in BEARABLE:
-                _lay_on(pid, name, soft)
+        pid = _spawn(identity, program, environment, descriptors)
     finally:
         identity.back()
         for number, limits in restore:
@@ -194,6 +183,9 @@ def spawn(
             os.setpriority(os.PRIO_PROCESS, 0, before)
         if is_near:
             memory_policy.forget()
+    for name, soft in setup.rlimits:
+        if name not in BEARABLE:
+            _lay_on(identity, pid, name, soft)
     if setup.nice and not is_nice:
         _be_nice(pid, setup.nice)
     if setup.memory_limit_mib:
@@ -225,28 +217,25 @@ def _take_memory_near(setup: JobSetup) -> bool:
     return True
 
 
-def _spawn(program: Program, environment: dict[bytes, bytes], actions: list[tuple[int, int, int]]) -> int:
+def _spawn(identity: Identity, program: Program, environment: dict[bytes, bytes], descriptors: tuple[int, ...]) -> int:
     try:
         try:
-            return _exec(program.path, program.argv, environment, actions)
+            return identity.start(program.path, program.argv, environment, descriptors)
         except OSError as error:
             if not program.text or error.errno in HOST_ERRORS or error.errno == errno.E2BIG:
                 raise
             # No #! line, or not there at all: the shell knows what to do, or what to say.
-            return _exec("/bin/sh", ("/bin/sh", "-c", program.text), environment, actions)
+            return identity.start("/bin/sh", ("/bin/sh", "-c", program.text), environment, descriptors)
     except OSError as error:
         if error.errno in HOST_ERRORS:
             raise HostFailure(f"no process could be started: {error.strerror}") from None
-        code = 127 if isinstance(error, FileNotFoundError) else 126
-        raise StartFailure(code, f"{program.path} cannot be executed: {error.strerror}.") from None
+        raise not_executable(program.path, error.errno or errno.EIO) from None
 
 
-def _exec(
-    path: str, argv: tuple[str, ...], environment: dict[bytes, bytes], actions: list[tuple[int, int, int]]
-) -> int:
-    return os.posix_spawn(
-        path, argv, environment, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULT_SIGNALS
-    )
+def not_executable(path: str, code: int) -> StartFailure:
+    """A program cannot be executed, for this errno."""
+    status = 127 if code == errno.ENOENT else 126
+    return StartFailure(status, f"{path} cannot be executed: {os.strerror(code)}.")
 
 
 def _bear(rlimits: tuple[tuple[str, int], ...]) -> list[tuple[int, tuple[int, int]]]:
@@ -260,20 +249,19 @@ def _bear(rlimits: tuple[tuple[str, int], ...]) -> list[tuple[int, tuple[int, in
     return restore
 
 
-def _lay_on(pid: int, name: str, soft: int) -> None:
+def _lay_on(identity: Identity, pid: int, name: str, soft: int) -> None:
+    try:
+        _limit(pid, name, soft)
+    except ProcessLookupError:
+        return  # over already
+    except PermissionError:  # root without CAP_SYS_RESOURCE, as in many containers: the user himself may
+        identity.do_as_user(lambda: _limit(pid, name, soft))
+
+
+def _limit(pid: int, name: str, soft: int) -> None:
     number = getattr(resource, f"RLIMIT_{name.upper()}")
-    for _ in range(LAY_ON_TRIES):
-        try:
-            hard = resource.prlimit(pid, number)[1]
-            resource.prlimit(pid, number, (_within(soft, hard), hard))
-        except PermissionError:
-            time.sleep(LAY_ON_PAUSE_S)
-        except ProcessLookupError:
-            return  # over already
-        else:
-            return
-    # A set-user-id program, which no other process may limit.
-    print(f"event=limit_not_set pid={pid} limit={name}", file=sys.stderr)
+    hard = resource.prlimit(pid, number)[1]
+    resource.prlimit(pid, number, (_within(soft, hard), hard))
 
 
 def _within(soft: int, hard: int) -> int:

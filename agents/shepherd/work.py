@@ -227,6 +227,9 @@ class Work:
     def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
         """A child of the shepherd has ended."""
         self._meter.reaped(usage)
+        failure = self._tools.identity.late_failure(pid)
+        if failure:
+            self._detail = f"The job's program cannot be executed: {os.strerror(failure)}."
         if pid in self._tasks:
             self._send(messages.TASK_ENDED, self._tasks.pop(pid), status)
         elif pid == self._helper:
