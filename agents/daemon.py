@@ -21,8 +21,10 @@ from agents.gateway import Gateway
 from agents.journal import JournalError
 from agents.local_methods import LocalMethods
 from agents.peers import PeerChannels, Peers
+from agents.revocations import Revocations
 from agents.session import Session
 from protos import notify
+from protos.agents_pb2 import Welcome
 from protos.cluster_pb2 import HostFacts
 from protos.tls import (
     MASTER_NAME,
@@ -83,7 +85,10 @@ class Daemon:
         self._identity: Identity | None = None
         self._for_commands: grpc.aio.Channel | None = None
         self._commands_to: tuple[str, bytes] = ("", b"")
-        self._peers = Peers(options.name, local.attempts, lambda: self._session.welcome.ticket_key)
+        self._revocations = Revocations(options.state / "identity")
+        self._peers = Peers(
+            options.name, local.attempts, lambda: self._session.welcome.ticket_key, self._revocations.why_refused
+        )
         self._channels = PeerChannels(self._own_identity)
         methods = LocalMethods(options.name, local.attempts, self._peers, self._channels)
         self._gateway = Gateway(
@@ -99,6 +104,7 @@ class Daemon:
             self._sampler,
             sensors.significant,
         )
+        self._session.on_welcome = self._take_welcome
 
     async def run(self) -> None:
         """Serve for ever.
@@ -109,6 +115,7 @@ class Daemon:
         """
         await self._local.start()
         await self._refresh_channel_for_commands()
+        await asyncio.to_thread(self._revocations.load)
         self._options.socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         address = await self._peers.serve(self._options.peer_listen, self._own_identity())
         self._facts.peer_address = await asyncio.to_thread(reachable, address, self._options.master)
@@ -132,6 +139,9 @@ class Daemon:
         await self._local.close()
 
     # -- the master
+
+    def _take_welcome(self, welcome: Welcome) -> None:
+        self._revocations.take(welcome.revoked)
 
     async def _dial(self) -> grpc.aio.Channel:
         """A new channel for a session; the one for commands follows if the master has moved."""

@@ -50,11 +50,19 @@ CHANNEL_IDLE_S = 120.0
 class Peers(PeerServiceServicer):
     """The listening half: what the agents of other hosts may ask of this one.
 
-    ``ticket_key()`` is the master's present public key, empty before the first session.
+    ``ticket_key()`` is the master's present public key, empty before the first session; ``why_refused(host, context)``
+    says why the certificate that a peer shows is not accepted, if it is not.
     """
 
-    def __init__(self, host: str, attempts: Attempts, ticket_key: Callable[[], bytes]) -> None:
+    def __init__(
+        self,
+        host: str,
+        attempts: Attempts,
+        ticket_key: Callable[[], bytes],
+        why_refused: Callable[[str, Any], str] = lambda host, auth_context: "",
+    ) -> None:
         self.host = host
+        self._why_refused = why_refused
         self._attempts = attempts
         self._ticket_key = ticket_key
         self._server: grpc.aio.Server | None = None
@@ -160,6 +168,10 @@ class Peers(PeerServiceServicer):
             raise AssertionError("abort returned") from None
         if role.kind is not Kind.AGENT:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only agents talk to their peers")
+        refusal = self._why_refused(role.host, context.auth_context())
+        if refusal:
+            LOG.warning("peer refused host=%s reason=%r", role.host, refusal)
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
         return role.host
 
 

@@ -74,6 +74,7 @@ class Session:
     ) -> None:
         self.welcome = Welcome(heartbeat_s=5.0)
         self.connected = asyncio.Event()
+        self.on_welcome: Callable[[Welcome], None] = lambda welcome: None
         self._dial = dial
         self._facts = facts
         self._incarnation = incarnation
@@ -170,6 +171,7 @@ class Session:
         if welcome.error:
             raise SessionRefused(welcome.error)
         self.welcome = welcome
+        self.on_welcome(welcome)
         self._expected = tuple(welcome.settings.get("LSF_RESOURCES", "").split())
         preparation = self._keeper.preparation
         preparation.cluster = welcome.cluster or preparation.cluster

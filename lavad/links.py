@@ -61,7 +61,9 @@ class Outbox:
         self.orders: list[Order] = []
         self.echo_monotonic = 0.0
         self.echo_sequence = 0
+        self.certificate = ""  # serial number of the one that its agent showed
         self.is_closed = False
+        self._heard = asyncio.Event()
         self._ready = asyncio.Event()
         self._closed = asyncio.Event()
         self._taken_at = 0.0
@@ -87,7 +89,22 @@ class Outbox:
         self.is_closed = True
         self.orders.clear()
         self._ready.set()
+        self._heard.set()
         self._closed.set()
+
+    def hear(self, sent_monotonic: float, sequence: int) -> None:
+        """Note the newest message of the agent, for the echo."""
+        self.echo_monotonic, self.echo_sequence = sent_monotonic, sequence
+        self._heard.set()
+
+    async def ended_or_heard(self, sequence: int, timeout_s: float) -> bool:
+        """Wait for a message after that one, for the end of the session or of the time; True only for a message."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not self.is_closed and self.echo_sequence <= sequence:
+                    self._heard.clear()
+                    await self._heard.wait()
+        return not self.is_closed and self.echo_sequence > sequence
 
     async def closed(self) -> None:
         """Until the session is over."""

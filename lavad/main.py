@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grpc
 
-from lavad.api import agents, cluster, configuration, enrolment, jobs
+from lavad.api import agents, cluster, configuration, enrolment, jobs, trust
 from lavad.api.audit import Auditor
 from lavad.api.guard import Guard
 from lavad.api.installation import Installation
@@ -124,9 +124,10 @@ class Master:
     async def _serve(self, identity: tls.Identity) -> None:
         self._assemble()
         ticket_key = peektickets.new_key()
-        server = grpc.aio.server(interceptors=[Guard(), Auditor()], options=SERVER_OPTIONS)
+        trusted = trust.of_settings(self.settings, self._is_connected, self.cluster.hosts.__contains__)
+        server = grpc.aio.server(interceptors=[Guard(trusted), Auditor()], options=SERVER_OPTIONS)
         agent_service = agents.AgentService(
-            self.engine, self.links, self.settings, peektickets.public_bytes(ticket_key)
+            self.engine, self.links, self.settings, peektickets.public_bytes(ticket_key), trusted
         )
         agents.register(server, agent_service)
         stored = Stored(self.store, self.clock)
@@ -134,7 +135,7 @@ class Master:
             self.engine, self.links, self.shelf, stored, self.watchers, self.settings, ticket_key, self.pacer.agenda
         )
         jobs.register(server, job_service)
-        enrolment.register(server, self.settings.directory)
+        enrolment.register(server, trusted)
         configurator = configuration.Configurator(
             self.engine, self.settings, [agent_service, job_service], self.installation
         )
@@ -142,10 +143,8 @@ class Master:
         configurator.admit()
         self._open_port(server, identity)
         await server.start()
-        enrolling = await enrolment.start_enrolment_server(
-            self.settings.directory, identity, self.settings.enrol_listen
-        )
-        ticking = asyncio.create_task(self._tick())
+        enrolling = await enrolment.start_enrolment_server(trusted, identity, self.settings.enrol_listen)
+        ticking = asyncio.create_task(self._tick(agent_service.enforce_trust))
         log.info("serving listen=%s enrol=%s version=%s", self.settings.listen, self.settings.enrol_listen, VERSION)
         notify.ready(self.health.summary)
         await self.stopping.wait()
@@ -161,13 +160,18 @@ class Master:
                 f"The port {self.settings.listen} can't be opened; is another program using it?"
             ) from error
 
-    async def _tick(self) -> None:
+    def _is_connected(self, host: str) -> bool:
+        known = self.cluster.hosts.get(host)
+        return host in self.links.outboxes and known is not None and not known.is_silent
+
+    async def _tick(self, enforce_trust: Callable[[], None]) -> None:
         """What time alone brings about; a defect there must be seen, and must not end the watch over hosts."""
         while True:
             await asyncio.sleep(min(TICK_S, max(0.0, wake_at(self.cluster, self.clock()) - self.clock())))
             try:
                 self.health.look()
                 self.engine.post([c.Tick()])
+                enforce_trust()
                 self.pacer.wake()
             except Exception:
                 log.exception("tick=failed")

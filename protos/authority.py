@@ -7,6 +7,7 @@ sign others.
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography import x509
@@ -151,6 +152,30 @@ def is_near_expiry(identity: Identity, now: datetime | None = None) -> bool:
 def serial_of(certificate_pem: bytes) -> str:
     """The serial number, in hexadecimal, for logs."""
     return f"{x509.load_pem_x509_certificate(certificate_pem).serial_number:x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a register says of a certificate; times are seconds since the epoch."""
+
+    serial: str
+    issued_at: float
+    expires_at: float
+
+
+@lru_cache(maxsize=32_768)
+def facts_of(certificate_pem: bytes) -> Facts:
+    """The facts of a certificate of this cluster; remembered, since a host shows the same one with each call.
+
+    Raises:
+        TrustError: it cannot be read.
+    """
+    try:
+        found = x509.load_pem_x509_certificate(certificate_pem)
+    except ValueError as error:
+        raise TrustError("The certificate cannot be read.") from error
+    issued = (found.not_valid_before_utc + BACKDATING).timestamp()
+    return Facts(f"{found.serial_number:x}", issued, found.not_valid_after_utc.timestamp())
 
 
 def _parsed(identity: Identity) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey, x509.Certificate]:

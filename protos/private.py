@@ -1,7 +1,9 @@
 """Files that hold secrets: read only when no one else can read them, written so that no one else ever could.
 
 The mode is asked of the open file, not of its name, so the file that was judged is the file that is read. A write
-replaces the file in one durable step: a reader, or a crash, sees the old content or the new, never a part.
+replaces the file in one durable step: a reader, or a crash, sees the old content or the new, never a part. What root
+writes belongs to the owner of its directory, and root reads what that owner wrote: the master's directory belongs to
+its service user, and root administers it.
 """
 
 import os
@@ -33,19 +35,33 @@ def _check_private(path: Path, found: os.stat_result) -> None:
     if found.st_mode & 0o077:
         mode = stat.S_IMODE(found.st_mode)
         raise PrivateFileError(f"{path} holds a secret but its mode is {mode:04o}; run: chmod 600 {path}")
-    if found.st_uid not in (os.geteuid(), 0):
+    if found.st_uid not in (os.geteuid(), 0) and not (os.geteuid() == 0 and found.st_uid == _owner(path.parent)[0]):
         raise PrivateFileError(
             f"{path} holds a secret but belongs to user id {found.st_uid}; give it to the user who runs this."
         )
 
 
+def _owner(directory: Path) -> tuple[int, int]:
+    found = directory.stat()
+    return found.st_uid, found.st_gid
+
+
+def follow_owner(path: Path) -> None:
+    """Give what root has made to the owner of its directory; other users' files are their own already."""
+    if os.geteuid() == 0:
+        os.chown(path, *_owner(path.parent), follow_symlinks=False)
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Put a file of mode 0600 in place."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             os.fchmod(stream.fileno(), 0o600)
+            if os.geteuid() == 0:
+                os.fchown(stream.fileno(), *_owner(path.parent))
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())

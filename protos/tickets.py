@@ -1,15 +1,20 @@
 """Join tickets: what a host needs to become part of a cluster.
 
 A ticket is a small private file: where to ask, whom to believe, and a secret. The master keeps only hashes of secrets
-with their expiry, so that its list, read by someone, admits nobody. A ticket may be for one host only; the master's
-list says so. A ticket is checked when a host enrols and never again.
+with their expiry, so that its list, read by anyone, admits no host. A ticket is for one host, named or whichever comes
+first, unless its maker says for how many; the master's list says so. A ticket is checked when a host enrols and never
+again. Which hosts used it is in the register of certificates.
 """
 
+import fcntl
 import hashlib
 import hmac
 import json
+import os
 import secrets
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,7 +63,7 @@ def read_ticket(path: Path) -> Ticket:
 
 
 def make_secret() -> str:
-    """A secret that nobody can guess."""
+    """A random secret, too long to guess."""
     return secrets.token_urlsafe(_SECRET_BYTES)
 
 
@@ -68,53 +73,121 @@ def digest(secret: str) -> str:
 
 
 class Entry(NamedTuple):
-    """What the master keeps of a ticket; ``host`` is the only one it admits, empty for any."""
+    """What the master keeps of a ticket."""
 
     expires: float
-    host: str = ""
+    host: str = ""  # the only one it admits; empty: any that is new
+    uses: int = 1  # hosts that it admits, where it names none
+    replaces: bool = False  # the host gets a certificate although it has a valid one, which is revoked
+    made: float = 0.0
 
 
-def admit(tickets: Path, secret: str, expires: float, now: float | None = None, host: str = "") -> None:
-    """Add a secret to the master's list, and drop what has expired; an existing secret gets the new expiry.
+MARK_SHOWN = 12  # digits of a digest that stand for a ticket in lists and on command lines
 
-    Args:
-        host: the only host that may join with it; empty: any.
-    """
+
+def admit(tickets: Path, secret: str, entry: Entry, now: float | None = None) -> None:
+    """Add a ticket to the master's list, and drop what has expired; a known secret gets the new entry."""
+    admit_all(tickets, {secret: entry}, now)
+
+
+def admit_all(tickets: Path, entries: Mapping[str, Entry], now: float | None = None) -> None:
+    """Add tickets by their secrets, all in one write."""
     moment = time.time() if now is None else now
-    entries = {mark: entry for mark, entry in _entries(tickets).items() if entry.expires > moment}
-    entries[digest(secret)] = Entry(expires, host)
-    lines = [f"{mark} {entry.expires:.0f} {entry.host}".rstrip() + "\n" for mark, entry in entries.items()]
-    write_private(tickets, "".join(lines).encode())
+    with _locked(tickets):
+        kept = {mark: entry for mark, entry in read_entries(tickets).items() if entry.expires > moment}
+        kept |= {digest(secret): entry._replace(made=entry.made or moment) for secret, entry in entries.items()}
+        _write_entries(tickets, kept)
 
 
-def check(tickets: Path, secret: str, now: float | None = None, host: str = "") -> None:
-    """TrustError unless this secret admits that host now; the list is read each time, so tickets may come and go."""
+def revoke(tickets: Path, word: str) -> list[str]:
+    """Drop the tickets whose digest begins with ``word``, those of a host of that name, or with ``all`` every one.
+
+    Returns:
+        The digests of those dropped.
+    """
+    with _locked(tickets):
+        entries = read_entries(tickets)
+        gone = [mark for mark, entry in entries.items() if word in ("all", entry.host) or _is_meant(mark, word)]
+        _write_entries(tickets, {mark: entry for mark, entry in entries.items() if mark not in gone})
+    return gone
+
+
+def _is_meant(mark: str, word: str) -> bool:
+    return len(word) >= MARK_SHOWN and mark.startswith(word)
+
+
+def check(tickets: Path, secret: str, now: float | None = None, host: str = "") -> tuple[str, Entry]:
+    """The digest and the entry of a ticket that may admit that host now; the list is read each time.
+
+    Raises:
+        TrustError: the ticket is unknown, expired or for another host.
+    """
     mark = digest(secret)
     found = Entry(0.0)
     # All entries are compared, each in constant time: how long it takes says nothing about how close a guess was.
-    for known, entry in _entries(tickets).items():
+    for known, entry in read_entries(tickets).items():
         if hmac.compare_digest(known, mark):
             found = entry
-    expires = found.expires
-    if not expires:
+    if not found.expires:
         raise TrustError("The ticket is not known to this master; ask its administrator for a new one.")
-    if expires <= (time.time() if now is None else now):
+    if found.expires <= (time.time() if now is None else now):
         raise TrustError("The ticket has expired; ask the master's administrator for a new one.")
     if found.host and found.host != host:
         raise TrustError(
             f"The ticket is for host {found.host} only; ask the master's administrator for one for {host}."
         )
+    return mark, found
 
 
-def _entries(tickets: Path) -> dict[str, Entry]:
+def read_entries(tickets: Path) -> dict[str, Entry]:
+    """The master's list by digest.
+
+    Raises:
+        TrustError: it cannot be read, or has a line that is none.
+    """
     try:
         text = read_private(tickets).decode("ascii", "replace") if tickets.exists() else ""
-    except PrivateFileError as error:
+    except (PrivateFileError, OSError) as error:
         raise TrustError(str(error)) from error
     entries = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        mark, until, host = [*line.split(), "", ""][:3]
-        if len(mark) != 64 or not until.isdigit() or len(line.split()) > 3:
-            raise TrustError(f"{tickets}:{number}: expected a hash, a time and perhaps a host.")
-        entries[mark] = Entry(float(until), host)
+        mark, until, *rest = [*line.split(), "", ""]
+        entry = _entry(until, [word for word in rest if word])
+        if len(mark) != 64 or entry is None:
+            raise TrustError(f"{tickets}:{number}: expected a hash, a time and what the ticket is for.")
+        entries[mark] = entry
     return entries
+
+
+def _entry(until: str, words: list[str]) -> Entry | None:
+    """A line of the list; before there were names for its words, the third was the host."""
+    values = {}
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if not equals and place == 0:
+            name, value = "host", word
+        values[name] = value
+    numbers = (until, values.get("uses", "1"), values.get("replace", "0"), values.get("made", "0").replace(".", "", 1))
+    if not all(number.isdigit() for number in numbers) or not values.keys() <= {"host", "uses", "made", "replace"}:
+        return None
+    made = float(values.get("made", "0"))
+    return Entry(float(until), values.get("host", ""), int(numbers[1]), numbers[2] == "1", made)
+
+
+def _write_entries(tickets: Path, entries: Mapping[str, Entry]) -> None:
+    lines = []
+    for mark, entry in entries.items():
+        words = [mark, f"{entry.expires:.0f}", f"host={entry.host}" if entry.host else f"uses={entry.uses}"]
+        lines.append(" ".join([*words, f"made={entry.made:.3f}", f"replace={entry.replaces:d}"]) + "\n")
+    write_private(tickets, "".join(lines).encode())
+
+
+@contextmanager
+def _locked(tickets: Path) -> Iterator[None]:
+    """One writer at a time; the directory is what is locked, since the file is replaced."""
+    descriptor = os.open(tickets.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -56,6 +56,11 @@ def state_path(directory: Path, host: str) -> Path:
     return directory / "hosts" / host
 
 
+def ticket_path(directory: Path, host: str) -> Path:
+    """The ticket with which a host's agent joins."""
+    return directory / f"ticket.{host}"
+
+
 def start_all(directory: Path, cluster: Cluster, table: Table, names: list[str]) -> None:
     """Start these daemons and wait until each says that it is ready."""
     awaited = [listen(name, _notify_path(cluster, name), log_path(directory, name)) for name in names]
@@ -98,7 +103,7 @@ def _agent_argv(directory: Path, cluster: Cluster, host: str) -> list[str]:
     is_login = host == cluster.login
     options = {
         "--master": join_address(cluster.master_address, cluster.master_port),
-        "--ticket": str(directory / "ticket"),
+        "--ticket": str(ticket_path(directory, host)),
         "--name": host,
         "--state": str(state_path(directory, host) if is_login else Path(cluster.state_base, host)),
         "--socket": str(cluster.socket(host)),

@@ -7,6 +7,7 @@ directory is complete or the command says what is missing: lava.conf is written 
 import os
 import socket
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 from lavactl.errors import CommandError
 from protos import conffile, tickets
 from protos.authority import key_pem, make_authority, make_key
-from protos.private import write_private
+from protos.private import follow_owner, write_private
 from protos.tls import Kind, Role, TrustError, check_host_name, join_address, split_address
 
 MASTER_PORT = 6920
@@ -29,7 +30,7 @@ _LSF_CONF_TEXT = """\
 LSF_UNIT_FOR_LIMITS=MB
 LSB_BSUB_PARSE_SCRIPT=Y
 """
-OWN_FILES = ("lava.conf", "lsf.conf", "ca", "master.key", "master.pem", "ticket", "tickets", "database")
+OWN_FILES = ("lava.conf", "lsf.conf", "ca", "master.key", "master.pem", "ticket", "tickets", "certificates", "database")
 
 _COMMENTS = {
     "LAVA_CLUSTER_NAME": "The name users see in lsid.",
@@ -53,10 +54,13 @@ class Settings:
     enrol_listen: str
     administrators: str
     database: str = ""
+    state: str = ""  # empty: where the SQLite file is, else in the directory
     more: dict[str, str] = field(default_factory=dict)
 
 
-def settings_for(cluster: str, listen: str, administrator: str, database: str | None) -> Settings:
+def settings_for(
+    cluster: str, listen: str, administrators: str, database: str | None, state: str | None = None
+) -> Settings:
     """The settings of a real cluster from the options of `lavactl init`; CommandError for those that make no sense."""
     check_cluster_name(cluster)
     check_database(database)
@@ -72,8 +76,9 @@ def settings_for(cluster: str, listen: str, administrator: str, database: str | 
         master=join_address(reached_at, port),
         listen=listen,
         enrol_listen=join_address(address, port + 1),
-        administrators=administrator,
+        administrators=administrators,
         database=database or "",
+        state=state or "",
     )
 
 
@@ -122,7 +127,7 @@ def create(directory: Path, settings: Settings, ticket_days: float = TICKET_DAYS
             write_private(directory / "database", settings.database.encode() + b"\n")
         make_directory(Path(values["LAVA_STATE_DIR"]), 0o700)
         text = conffile.render(values, _COMMENTS)
-        _write_ticket(directory, values, ticket_days * _DAY_S)
+        new_tickets(directory, {"ticket": tickets.Entry(0.0)} | _for_own_agent(), ticket_days, values)
         write_public(directory / LSF_CONF, _LSF_CONF_TEXT)
         write_public(directory / conffile.FILE_NAME, text)
     except OSError as error:
@@ -140,7 +145,7 @@ def _write_authority(directory: Path, cluster: str) -> None:
 
 
 def _values(directory: Path, settings: Settings) -> dict[str, str]:
-    state = directory / "state"
+    state = settings.state or str(_sqlite_directory(settings.database) or directory / "state")
     values = {
         "LAVA_CLUSTER_NAME": settings.cluster,
         "LAVA_MASTER": settings.master,
@@ -156,10 +161,26 @@ def _values(directory: Path, settings: Settings) -> dict[str, str]:
     return values | settings.more
 
 
+def _sqlite_directory(url: str) -> Path | None:
+    """Where a SQLite file is that was named by its full path: what else the master keeps goes there, too."""
+    path = url.partition("sqlite:///")[2].partition("?")[0]
+    return Path(path).parent if path.startswith("/") else None
+
+
+def _for_own_agent() -> dict[str, tickets.Entry]:
+    """The ticket with which an agent on the master's own host joins: no ticket for any host admits that one."""
+    try:
+        host = check_host_name(socket.gethostname())
+    except TrustError:
+        return {}
+    return {f"ticket.{host}": tickets.Entry(0.0, host)}
+
+
 def make_directory(path: Path, mode: int) -> None:
     """A directory of exactly this mode, whatever the umask; one that exists keeps its own."""
     if not path.is_dir():
         path.mkdir(parents=True)
+        follow_owner(path)
         path.chmod(mode)
 
 
@@ -169,6 +190,7 @@ def write_public(path: Path, text: str) -> None:
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.chmod(0o644)
+        follow_owner(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -191,26 +213,39 @@ def change_settings(directory: Path, changes: dict[str, str]) -> None:
         raise CommandError(f"{path} cannot be changed: {error.strerror}.") from error
 
 
-def new_ticket(directory: Path, days: float = TICKET_DAYS, host: str | None = None) -> Path:
+def new_ticket(directory: Path, days: float = TICKET_DAYS, entry: tickets.Entry | None = None) -> Path:
     """Write a ticket with a new secret in place of the old one, which stays valid until its own end; gives its path.
 
     Args:
-        host: the only host that may join with it, in a file of its own; None: any.
+        entry: whom it admits, the only host in a file of its own; None: one host, whichever comes first.
     """
+    wanted = entry or tickets.Entry(0.0)
     try:
-        only_host = "" if host is None else check_host_name(host)
-        return _write_ticket(directory, read_settings(directory), days * _DAY_S, only_host)
+        name = f"ticket.{check_host_name(wanted.host)}" if wanted.host else "ticket"
+        new_tickets(directory, {name: wanted}, days)
     except (TrustError, OSError) as error:
         raise CommandError(f"No ticket can be made in {directory}: {error}") from error
+    return directory / name
 
 
-def _write_ticket(directory: Path, values: dict[str, str], lifetime_s: float, only_host: str = "") -> Path:
+def new_tickets(
+    directory: Path, entries: Mapping[str, tickets.Entry], days: float, values: Mapping[str, str] | None = None
+) -> None:
+    """Write tickets by the names of their files, and add all of them to the master's list at once."""
+    made = {name: _ticket(directory, values or read_settings(directory), days * _DAY_S) for name in entries}
+    listed = {ticket.secret: entries[name]._replace(expires=ticket.expires) for name, ticket in made.items()}
+    tickets.admit_all(directory / "tickets", listed)
+    for name, ticket in made.items():
+        ticket.write(directory / name)
+
+
+def _ticket(directory: Path, values: Mapping[str, str], lifetime_s: float) -> tickets.Ticket:
     missing = [name for name in ("LAVA_CLUSTER_NAME", "LAVA_MASTER", "LAVA_ENROL_LISTEN") if name not in values]
     if missing:
         raise CommandError(f"{directory / conffile.FILE_NAME} does not set {missing[0]}.")
     host, _ = split_address(values["LAVA_MASTER"])
     _, port = split_address(values["LAVA_ENROL_LISTEN"])
-    ticket = tickets.Ticket(
+    return tickets.Ticket(
         cluster=values["LAVA_CLUSTER_NAME"],
         masters=(values["LAVA_MASTER"],),
         enrol=join_address(host, port),
@@ -218,7 +253,3 @@ def _write_ticket(directory: Path, values: dict[str, str], lifetime_s: float, on
         secret=tickets.make_secret(),
         expires=time.time() + lifetime_s,
     )
-    tickets.admit(directory / "tickets", ticket.secret, ticket.expires, host=only_host)
-    path = directory / (f"ticket.{only_host}" if only_host else "ticket")
-    ticket.write(path)
-    return path

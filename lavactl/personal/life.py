@@ -19,10 +19,10 @@ from lavactl.personal.making import addresses
 from lavactl.personal.processes import Process, identify, is_alive, mentioning, sweep, wait_until_collected
 from lavactl.personal.record import Cluster, Mode, Table, save
 from lavactl.personal.toolbox import link_commands
-from protos.tickets import read_ticket
+from protos.tickets import Entry, read_ticket
 from protos.tls import TrustError
 
-# The ticket is only read when a host joins; it is renewed when less than this is left of it.
+# A ticket is only read when a host joins; it is renewed when less than this is left of it.
 TICKET_LEFT_S = 86400.0
 # How long init may take to collect what has ended.
 COLLECTED_S = 5.0
@@ -38,7 +38,7 @@ def bring_up(directory: Path, cluster: Cluster) -> Cluster:
         cluster = _make_ground(directory, cluster, table)
     _make_run_dir(cluster)
     _rebuild_hosts(directory, cluster, table)
-    _freshen_ticket(directory)
+    _freshen_tickets(directory, cluster)
     daemons.start_all(directory, cluster, table, daemons.missing(cluster, table))
     return cluster
 
@@ -70,7 +70,7 @@ def _make_ground(directory: Path, cluster: Cluster, table: Table) -> Cluster:
     now = {f"LAVA_{name.upper()}": address for name, address in addresses(cluster).items()}
     if any(files.read_settings(directory).get(name) != address for name, address in now.items()):
         files.change_settings(directory, now)
-        files.new_ticket(directory)
+        _make_tickets(directory, cluster)
     save(directory, cluster)
     return cluster
 
@@ -116,13 +116,27 @@ def _make_run_dir(cluster: Cluster) -> None:
         raise CommandError(f"{run} cannot be made: {error.strerror}.") from error
 
 
-def _freshen_ticket(directory: Path) -> None:
+def _freshen_tickets(directory: Path, cluster: Cluster) -> None:
+    """Make tickets anew where one is missing, damaged or near its end."""
+    soon = time.time() + TICKET_LEFT_S
     try:
-        if read_ticket(directory / "ticket").expires > time.time() + TICKET_LEFT_S:
+        if all(read_ticket(daemons.ticket_path(directory, host)).expires > soon for host in _everyone(cluster)):
             return
     except TrustError:
-        pass  # missing or damaged: a new one mends that
-    files.new_ticket(directory)
+        pass  # missing or damaged: new ones mend that
+    _make_tickets(directory, cluster)
+
+
+def _make_tickets(directory: Path, cluster: Cluster) -> None:
+    """One for each host, good for its name alone; it replaces a certificate that was lost with the host's state."""
+    entries = {
+        daemons.ticket_path(directory, host).name: Entry(0.0, host, replaces=True) for host in _everyone(cluster)
+    }
+    files.new_tickets(directory, entries, files.TICKET_DAYS)
+
+
+def _everyone(cluster: Cluster) -> tuple[str, ...]:
+    return (cluster.login, *cluster.hosts)
 
 
 def take_down(directory: Path, cluster: Cluster) -> str:

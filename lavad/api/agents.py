@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 
 from lavad.api import checks, identity, translate
+from lavad.api.trust import Trust
 from lavad.core import commands as c
 from lavad.core.model import Key
 from lavad.core.reasons import Refused
@@ -23,18 +24,30 @@ from lavad.settings import Settings
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
 from protos.failpoints import reach
+from protos.tls import TrustError
 from protos.wire import PROTOCOL
 
 log = logging.getLogger(__name__)
 
 HELLO_TIMEOUT_S = 20.0
+# An agent says something with each heartbeat. Its successor waits for a welcome longer than this.
+PATIENCE_HEARTBEATS = 2.0
+PATIENCE_S = 11.0
+ALREADY_CONNECTED = (
+    "Another agent of host {0} is connected with the same name. Is this a copy of that host's disk? "
+    "Remove agent.pem in the identity directory here and join with a ticket for a name of its own."
+)
 
 
 class AgentService(agents_pb2_grpc.AgentServiceServicer):
     """One ``Session`` call for each connected agent. ``loads`` and ``facts`` keep what hosts last said, for display."""
 
-    def __init__(self, engine: Engine, links: AgentLinks, settings: Settings, ticket_key: bytes) -> None:
+    def __init__(
+        self, engine: Engine, links: AgentLinks, settings: Settings, ticket_key: bytes, trust: Trust | None = None
+    ) -> None:
         self.engine = engine
+        self._trust = trust
+        self._trust_version = 0
         self.links = links
         self.settings = settings
         self.ticket_key = ticket_key
@@ -45,12 +58,13 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         """Runs until either side ends it."""
         host = await identity.agent_host(context)
         first = await asyncio.wait_for(context.read(), HELLO_TIMEOUT_S)
-        refusal = self._why_refused(host, first)
+        refusal = self._why_refused(host, first) or await self._why_taken(host, first.hello.incarnation)
         if refusal:
             log.warning("session=refused host=%s reason=%r", host, refusal)
             await context.write(pb.Orders(welcome=pb.Welcome(error=refusal)))
             return
         outbox = self.links.open(host, first.hello.incarnation, first.hello.facts.slots)
+        outbox.certificate = self._trust.note_session(context) if self._trust is not None else ""
         log.info("session=open host=%s held=%d", host, len(first.hello.held))
         await context.write(self._welcome(first))
         try:
@@ -78,6 +92,38 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             return str(error)
         return ""
 
+    async def _why_taken(self, host: str, incarnation: int) -> str:
+        """The reason why another agent has that name; empty once the older session is gone or says nothing more.
+
+        An agent that was started again finds its predecessor's session closed or silent. One that speaks on is alive
+        and keeps the name: otherwise two agents with one certificate would end each other's sessions for ever.
+        """
+        older = self.links.outboxes.get(host)
+        if older is None or older.incarnation == incarnation:
+            return ""
+        heard = older.echo_sequence
+        if await older.ended_or_heard(heard, min(PATIENCE_S, PATIENCE_HEARTBEATS * self.settings.heartbeat_s)):
+            return ALREADY_CONNECTED.format(host)
+        return ""
+
+    def enforce_trust(self) -> None:
+        """End the sessions of certificates that have been revoked, and let agents know which are."""
+        if self._trust is None:
+            return
+        try:
+            self._trust.register.refresh()
+        except TrustError as error:
+            log.error("trust=unreadable reason=%r", str(error))
+        version = self._trust.register.version
+        if version == self._trust_version:
+            return
+        self._trust_version = version
+        for host, outbox in list(self.links.outboxes.items()):
+            if self._trust.is_serial_revoked(outbox.certificate):
+                log.warning("session=cut host=%s reason='its certificate is revoked'", host)
+                outbox.close()
+            outbox.nudge()
+
     def _welcome(self, first: pb.Reports) -> pb.Orders:
         return pb.Orders(
             term=self.engine.cluster.term,
@@ -96,6 +142,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             usage_interval_s=self.settings.usage_interval_s,
             terminate_interval_s=self.settings.terminate_interval_s,
             ticket_key=self.ticket_key,
+            revoked=self._trust.revoked() if self._trust is not None else (),
             settings={"LSF_RESOURCES": " ".join(self._dynamic(host))},
         )
 
@@ -106,7 +153,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         return sorted(name for name, one in policy.resources.items() if one.interval_s > 0 and name in there)
 
     def _hello(self, host: str, outbox: Outbox, first: pb.Reports) -> None:
-        outbox.echo_monotonic, outbox.echo_sequence = first.sent_monotonic, first.sequence
+        outbox.hear(first.sent_monotonic, first.sequence)
         hello = first.hello
         held = tuple(_held(host, one) for one in hello.held)
         self.facts[host] = hello.facts
@@ -124,7 +171,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _write(self, host: str, outbox: Outbox, context: identity.Context) -> None:
-        policy = self.engine.cluster.policy
+        policy, trust = self.engine.cluster.policy, self._trust_version
         try:
             while not outbox.is_closed:
                 await outbox.wait(self.settings.heartbeat_s)
@@ -132,8 +179,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                     await outbox.keep_distance()
                 if not outbox.is_closed:
                     message = await self.links.message(outbox)
-                    if policy is not self.engine.cluster.policy:
-                        policy = self.engine.cluster.policy
+                    if policy is not self.engine.cluster.policy or trust != self._trust_version:
+                        policy, trust = self.engine.cluster.policy, self._trust_version
                         message.welcome.CopyFrom(self._terms(host))
                     await context.write(message)
                     if message.orders:
@@ -157,7 +204,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
 
     def _take(self, host: str, outbox: Outbox, message: pb.Reports) -> None:
         """One message of an agent: heard, load, usage, reports."""
-        outbox.echo_monotonic, outbox.echo_sequence = message.sent_monotonic, message.sequence
+        outbox.hear(message.sent_monotonic, message.sequence)
         cluster = self.engine.cluster
         if cluster.heard(host, self.engine.clock()):
             self.engine.post([c.AgentHeard(host)])

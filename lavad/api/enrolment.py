@@ -2,7 +2,7 @@
 
 The private key never leaves the host; the role is always that of an agent, whatever the request asks for. On the
 enrolment port, where clients have no certificate, only a ticket counts. On the master's main port a host may renew its
-own certificate with the one it shows, and no other host's.
+own certificate with the one it shows, and no other host's. Which tickets admit whom, `trust` says.
 """
 
 import logging
@@ -15,9 +15,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from lavad.api.guard import Guard
+from lavad.api.trust import Trust
 from lavad.audit import TRAIL
 from protos import agents_pb2 as pb
-from protos import agents_pb2_grpc, tickets
+from protos import agents_pb2_grpc
 from protos.authority import Authority, check_identity, is_near_expiry, serial_of
 from protos.tls import (
     Identity,
@@ -40,20 +41,21 @@ _CALLS_MAX = 64
 
 
 class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
-    """Serves both ports; `directory` is the cluster directory that `lavactl init` made."""
+    """Serves both ports; ``trust`` knows the cluster directory that `lavactl init` made."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, trust: Trust) -> None:
         """TrustError when the authority in the directory cannot be used."""
-        self._authority = Authority.load(directory / "ca")
-        self._tickets = directory / "tickets"
+        self._authority = Authority.load(trust.directory / "ca")
+        self._trust = trust
 
     async def Enrol(self, request: pb.EnrolRequest, context: grpc.aio.ServicerContext[Any, Any]) -> pb.EnrolReply:
         """A certificate for the host in the request, or the reason why not."""
         try:
             host = check_host_name(request.host)
-            if not _shows_certificate_of(host, context):
-                tickets.check(self._tickets, request.secret, host=host)
+            # One's own certificate, which the guard has looked at, renews itself.
+            admission = None if _shows_certificate_of(host, context) else self._trust.admit(request.secret, host)
             certificate = self._authority.sign(request.csr_pem, Role(Kind.AGENT, host))
+            self._trust.note_issued(host, certificate, admission)
         except TrustError as error:
             TRAIL.note("-", str(context.peer()), "enrol", f"name={request.host[:64]!r}", str(error))
             return pb.EnrolReply(error=str(error))
@@ -68,18 +70,18 @@ def _shows_certificate_of(host: str, context: grpc.aio.ServicerContext[Any, Any]
         return False
 
 
-def register(server: grpc.aio.Server, directory: Path) -> None:
+def register(server: grpc.aio.Server, trust: Trust) -> None:
     """Let hosts renew their certificates on the main port."""
-    agents_pb2_grpc.add_EnrolmentServiceServicer_to_server(Enrolment(directory), server)
+    agents_pb2_grpc.add_EnrolmentServiceServicer_to_server(Enrolment(trust), server)
 
 
-async def start_enrolment_server(directory: Path, identity: Identity, listen: str) -> grpc.aio.Server:
+async def start_enrolment_server(trust: Trust, identity: Identity, listen: str) -> grpc.aio.Server:
     """A running server on ADDR:PORT for hosts that have only a ticket; TrustError when the address cannot be used."""
     split_address(listen)
     # Of an option that is given twice the first counts.
     options = [("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX), *SERVER_OPTIONS]
-    server = grpc.aio.server(interceptors=[Guard()], options=options, maximum_concurrent_rpcs=_CALLS_MAX)
-    register(server, directory)
+    server = grpc.aio.server(interceptors=[Guard(trust)], options=options, maximum_concurrent_rpcs=_CALLS_MAX)
+    register(server, trust)
     try:
         server.add_secure_port(channel_target(listen), enrolment_server_credentials(identity))
     except RuntimeError as error:

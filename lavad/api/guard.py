@@ -14,7 +14,9 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
+from lavad.api.trust import Trust
 from lavad.core.reasons import NotNow, Refused
+from protos.tls import TrustError
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +32,10 @@ class Unreadable:
 
 
 class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
-    """Wraps every method of a server."""
+    """Wraps every method of a server; with ``trust``, callers with revoked certificates reach none."""
+
+    def __init__(self, trust: Trust | None = None) -> None:
+        self._trust = trust
 
     async def intercept_service(
         self,
@@ -44,12 +49,12 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
         name = str(handler_call_details.method)
         read = _cautious(handler.request_deserializer)
         if handler.unary_unary:
-            one = _guarded_one(handler.unary_unary, name)
+            one = _guarded_one(handler.unary_unary, name, self._trust)
             return grpc.unary_unary_rpc_method_handler(one, read, handler.response_serializer)
         if handler.unary_stream:
-            many = _guarded_many(handler.unary_stream, name)
+            many = _guarded_many(handler.unary_stream, name, self._trust)
             return grpc.unary_stream_rpc_method_handler(many, read, handler.response_serializer)
-        both = _guarded_one(handler.stream_stream, name)
+        both = _guarded_one(handler.stream_stream, name, self._trust)
         return grpc.stream_stream_rpc_method_handler(both, read, handler.response_serializer)
 
 
@@ -63,12 +68,13 @@ def _cautious(read: Any) -> Callable[[bytes], Any]:
     return reading
 
 
-def _guarded_one(method: Method, name: str) -> Method:
+def _guarded_one(method: Method, name: str, trust: Trust | None) -> Method:
     """A method that returns its answer, or writes its answers itself."""
 
     @functools.wraps(method)
     async def guarded(request: Any, context: Any) -> Any:
         try:
+            await _check_trusted(trust, context)
             check_readable(request)
             return await method(request, context)
         except Exception as error:
@@ -77,12 +83,13 @@ def _guarded_one(method: Method, name: str) -> Method:
     return guarded
 
 
-def _guarded_many(method: Method, name: str) -> Method:
+def _guarded_many(method: Method, name: str, trust: Trust | None) -> Method:
     """A method that yields its answers. They are written here, so that a reader who has gone is seen here."""
 
     @functools.wraps(method)
     async def guarded(request: Any, context: Any) -> None:
         try:
+            await _check_trusted(trust, context)
             check_readable(request)
             async for answer in method(request, context):
                 await context.write(answer)
@@ -90,6 +97,18 @@ def _guarded_many(method: Method, name: str) -> Method:
             await _end(error, name, context)
 
     return guarded
+
+
+async def _check_trusted(trust: Trust | None, context: Any) -> None:
+    """End the call of an agent whose certificate is revoked."""
+    try:
+        refusal = trust.why_refused(context) if trust is not None else ""
+    except TrustError as error:
+        log.error("trust=unreadable reason=%r", str(error))
+        raise NotNow(str(error)) from error
+    if refusal:
+        log.warning("call=refused peer=%s reason=%r", context.peer(), refusal)
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
 
 
 def check_readable(message: Any) -> None:

@@ -2,6 +2,7 @@
 
 import io as streams
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ def test_a_cluster_directory_is_complete_and_its_secrets_are_private(tmp_path: P
         "master.pem": 0o644,
         "state": 0o700,
         "ticket": 0o600,
+        f"ticket.{socket.gethostname()}": 0o600,
         "tickets": 0o600,
     }
     settings = conffile.read(directory / "lava.conf")
@@ -112,7 +114,7 @@ def test_a_new_ticket_leaves_the_cluster_as_it_is(tmp_path: Path) -> None:
     lavactl("init", "D", cwd=tmp_path)
     old, authority = read_ticket(tmp_path / "D" / "ticket"), (tmp_path / "D" / "ca" / "ca.pem").read_bytes()
     code, out, _ = lavactl("init", "D", "--new-ticket", "--ticket-days", "2", cwd=tmp_path)
-    assert (code, out) == (0, f"{tmp_path}/D/ticket admits hosts for 2 days.\n")
+    assert (code, out) == (0, f"{tmp_path}/D/ticket admits one new host for 2 days.\n")
     new = read_ticket(tmp_path / "D" / "ticket")
     assert new.secret != old.secret
     assert new.expires < old.expires

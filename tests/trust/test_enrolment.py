@@ -14,11 +14,14 @@ import pytest
 from agents.enrolment import FILE_NAME, ensure_certificate
 from lavactl.personal import directory as files
 from lavad.api.enrolment import master_identity, register, start_enrolment_server
+from lavad.api.guard import Guard
+from lavad.api.trust import Trust
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, tickets, tls
-from protos.authority import Authority, check_identity, key_pem, make_key, make_request
+from protos.authority import Authority, check_identity, facts_of, key_pem, make_key, make_request
+from protos.certificates import Register
 from protos.private import write_private
-from protos.tickets import read_ticket
+from protos.tickets import Entry, read_ticket
 from protos.tls import Identity, Kind, Role, TrustError
 
 PATIENCE_S = 20.0
@@ -38,12 +41,13 @@ async def a_master(directory: Path) -> AsyncIterator[tuple[str, Path]]:
     """Both ports of a master; gives the main port's address and a ticket that names the enrolment port."""
     identity = master_identity(directory)
     enrolment_port, main_port = 0, 0
-    main = grpc.aio.server()
-    register(main, directory)
+    trust = Trust(directory)
+    main = grpc.aio.server(interceptors=[Guard(trust)])
+    register(main, trust)
     main_port = main.add_secure_port("127.0.0.1:0", tls.server_credentials(identity))
     await main.start()
     enrolment_port = tls.split_address(f"x:{_free_port()}")[1]
-    enrolment = await start_enrolment_server(directory, identity, f"127.0.0.1:{enrolment_port}")
+    enrolment = await start_enrolment_server(trust, identity, f"127.0.0.1:{enrolment_port}")
     ticket = replace(read_ticket(directory / "ticket"), enrol=f"localhost:{enrolment_port}")
     ticket.write(directory / "ticket")
     try:
@@ -85,12 +89,17 @@ def test_a_host_joins_with_a_ticket_and_needs_it_only_once(tmp_path: Path) -> No
         asyncio.run(ensure_certificate("nowhere:1", tmp_path / "lost", "n2", state))
 
 
-def test_a_known_name_may_join_again_from_elsewhere_with_a_valid_ticket(tmp_path: Path) -> None:
-    """A reinstalled host gets a new certificate for a new key; without a ticket it gets none."""
+def test_a_known_name_may_join_again_from_elsewhere_with_a_ticket_that_replaces_its_certificate(tmp_path: Path) -> None:
+    """A reinstalled host gets a new certificate for a new key, and the old one is revoked; without a ticket none."""
     directory = a_cluster(tmp_path / "D")
     first = joined(directory, "n1", tmp_path / "a")
+    tickets.admit(directory / "tickets", "again", Entry(time.time() + 60, "n1", replaces=True))
+    replace(read_ticket(directory / "ticket"), secret="again").write(directory / "ticket")
     second = joined(directory, "n1", tmp_path / "b")
     assert first.key_pem != second.key_pem
+    old, new = (facts_of(one.certificate_pem).serial for one in (first, second))
+    register = Register(directory)
+    assert {one.serial: bool(one.revoked_at) for one in register.of_host("n1")} == {old: True, new: False}
     with pytest.raises(TrustError, match="no ticket"):
         joined(directory, "n1", tmp_path / "c", with_ticket=False)
 
@@ -98,7 +107,7 @@ def test_a_known_name_may_join_again_from_elsewhere_with_a_valid_ticket(tmp_path
 def test_a_ticket_for_one_host_admits_no_other(tmp_path: Path) -> None:
     """The master's list says whom it is for, whatever the ticket says of itself; one for any host stays beside it."""
     directory = a_cluster(tmp_path / "D")
-    path = files.new_ticket(directory, host="n1")
+    path = files.new_ticket(directory, entry=Entry(0.0, "n1"))
     assert path == directory / "ticket.n1"
     for_any = (directory / "ticket").read_bytes()
     read_ticket(path).write(directory / "ticket")
@@ -115,7 +124,7 @@ def test_an_expired_ticket_admits_nobody(tmp_path: Path) -> None:
     """The master decides by its own list, whatever the ticket says of itself."""
     directory = a_cluster(tmp_path / "D")
     ticket = read_ticket(directory / "ticket")
-    tickets.admit(directory / "tickets", ticket.secret, time.time() - 1)
+    tickets.admit(directory / "tickets", ticket.secret, Entry(time.time() - 1))
     with pytest.raises(TrustError, match="n1: The ticket has expired"):
         joined(directory, "n1", tmp_path / "state")
     assert not (tmp_path / "state" / FILE_NAME).exists()
@@ -216,6 +225,7 @@ def test_a_certificate_renews_no_other_host(tmp_path: Path) -> None:
 def test_a_changed_host_name_or_a_damaged_file_means_joining_again(tmp_path: Path) -> None:
     """What is stored counts only if it is whole and for this name."""
     directory, state = a_cluster(tmp_path / "D"), tmp_path / "state"
+    tickets.admit(directory / "tickets", read_ticket(directory / "ticket").secret, Entry(time.time() + 60, uses=2))
     joined(directory, "n1", state)
     check_identity(joined(directory, "n2", state), Role(Kind.AGENT, "n2"))
     write_private(state / FILE_NAME, b"garbage")
@@ -233,7 +243,7 @@ def test_an_agent_that_is_early_waits_for_its_master(tmp_path: Path) -> None:
         asking = asyncio.create_task(ensure_certificate("localhost:1", directory / "ticket", "n1", tmp_path / "state"))
         done, _ = await asyncio.wait({asking}, timeout=0.3)
         assert not done
-        server = await start_enrolment_server(directory, master_identity(directory), f"127.0.0.1:{port}")
+        server = await start_enrolment_server(Trust(directory), master_identity(directory), f"127.0.0.1:{port}")
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await asking
@@ -249,9 +259,9 @@ def test_a_taken_enrolment_port_is_one_sentence(tmp_path: Path) -> None:
 
     async def story() -> None:
         port = _free_port()
-        first = await start_enrolment_server(directory, master_identity(directory), f"127.0.0.1:{port}")
+        first = await start_enrolment_server(Trust(directory), master_identity(directory), f"127.0.0.1:{port}")
         try:
-            await start_enrolment_server(directory, master_identity(directory), f"127.0.0.1:{port}")
+            await start_enrolment_server(Trust(directory), master_identity(directory), f"127.0.0.1:{port}")
         finally:
             await first.stop(None)
 

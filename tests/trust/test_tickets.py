@@ -6,7 +6,7 @@ import pytest
 
 from protos import conffile, notify, tickets
 from protos.private import PrivateFileError, read_private, write_private
-from protos.tickets import Ticket, read_ticket
+from protos.tickets import Entry, Ticket, read_ticket
 from protos.tls import TrustError
 
 
@@ -18,7 +18,7 @@ def a_ticket(secret: str = "s") -> Ticket:
 def test_the_masters_list_holds_no_secret(tmp_path: Path) -> None:
     """Whoever reads the list cannot join with what is in it."""
     secret = tickets.make_secret()
-    tickets.admit(tmp_path / "tickets", secret, 100.0, now=0.0)
+    tickets.admit(tmp_path / "tickets", secret, Entry(100.0), now=0.0)
     assert secret not in (tmp_path / "tickets").read_text()
     assert (tmp_path / "tickets").stat().st_mode & 0o777 == 0o600
     tickets.check(tmp_path / "tickets", secret, now=99.0)
@@ -31,10 +31,10 @@ def test_the_masters_list_holds_no_secret(tmp_path: Path) -> None:
 def test_an_old_ticket_stays_good_beside_a_new_one_until_its_end(tmp_path: Path) -> None:
     """Making a ticket revokes none, and forgets those that are over."""
     path = tmp_path / "tickets"
-    tickets.admit(path, "first", 100.0, now=0.0)
-    tickets.admit(path, "second", 200.0, now=50.0)
+    tickets.admit(path, "first", Entry(100.0), now=0.0)
+    tickets.admit(path, "second", Entry(200.0), now=50.0)
     tickets.check(path, "first", now=60.0)
-    tickets.admit(path, "third", 300.0, now=150.0)
+    tickets.admit(path, "third", Entry(300.0), now=150.0)
     assert len(path.read_text().splitlines()) == 2
     with pytest.raises(TrustError, match="not known"):
         tickets.check(path, "first", now=60.0)
