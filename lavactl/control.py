@@ -102,5 +102,5 @@ def tell(
             failed = True
             io.error(f"Job <{key}>: {clean(result.error).rstrip('.')}{ending}")
         else:
-            io.print(success.format(key))
+            io.print(success.format(key) + (f" ({clean(result.note)})" if result.note else ""))
     return FAILURE if failed else 0

@@ -229,7 +229,7 @@ else:
     SignalRequest = _message(
         "SignalRequest", "1 filter JobFilter, 2 action u, 3 signal u, 4 newest_only t, 5 states u*, 6 hold t", JobFilter
     )
-    SignalResult = _message("SignalResult", "1 job u, 2 index u, 3 error s")
+    SignalResult = _message("SignalResult", "1 job u, 2 index u, 3 error s, 4 note s")
     SignalReply = _message("SignalReply", "1 results SignalResult*, 2 error s", SignalResult)
     ModifyRequest = _message(
         "ModifyRequest",

@@ -28,6 +28,7 @@ from lavad.core.ranges import Ranges
 from lavad.engine import Engine
 from lavad.garbage import collect_seldom
 from lavad.health import Health
+from lavad.host_log import HostLog
 from lavad.links import AgentLinks
 from lavad.pacer import Pacer
 from lavad.settings import Settings, read_settings
@@ -109,6 +110,7 @@ class Master:
         self.store.tell_stuck(self.health.look)
         self.watchers = Watchers(self.cluster)
         self.engine.listeners.append(self.watchers.notify)
+        self.engine.listeners.append(HostLog(self.cluster).notify)
 
     def _give_up(self, key: Key) -> None:
         """A job whose spec the store has lost can never start: it ends, and its hosts are free for others."""

@@ -373,14 +373,16 @@ class SignalRequest(_message.Message):
     def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., action: _Optional[_Union[SignalAction, str]] = ..., signal: _Optional[int] = ..., newest_only: _Optional[bool] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., hold: _Optional[bool] = ...) -> None: ...
 
 class SignalResult(_message.Message):
-    __slots__ = ("job", "index", "error")
+    __slots__ = ("job", "index", "error", "note")
     JOB_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     job: int
     index: int
     error: str
-    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+    note: str
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., error: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
 
 class SignalReply(_message.Message):
     __slots__ = ("results", "error")

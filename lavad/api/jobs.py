@@ -279,6 +279,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             for result, answer in zip(results, replies, strict=True):
                 if isinstance(answer, Refused | NotNow):
                     result.error = str(answer)
+                elif isinstance(answer, str):
+                    result.note = answer
             if not done.done():
                 done.set_result(None)
 

@@ -229,9 +229,13 @@ def _attempt_launched(cluster: "Cluster", event: e.AttemptLaunched) -> None:
 
 def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
     job = _holder(cluster, event.key)
-    _move(cluster, job, event, S.RUN)
+    if job.state is S.UNKWN:  # another host of it is silent
+        _move(cluster, job, event, S.UNKWN)
+        job.resume_state = S.RUN
+    else:
+        _move(cluster, job, event, S.RUN)
+        cluster.staging.pop(event.key)
     attempt = cluster.attempts[event.key]
-    cluster.staging.pop(event.key)
     cluster.touched.add(event.key)
     attempt.started_at, attempt.pid = event.at, event.pid
     attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
@@ -367,6 +371,7 @@ def _job_doomed(cluster: "Cluster", event: e.JobDoomed) -> None:
     attempt = cluster.attempts[event.key]
     attempt.doomed, attempt.again = event.reason, event.again
     attempt.held_again, attempt.excludes = event.hold, event.exclude_host
+    attempt.leaves_silent = event.leaves_silent
     cluster.runners.note(job)
 
 

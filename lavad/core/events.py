@@ -157,6 +157,7 @@ class JobDoomed:
     hold: bool = False  # ... in PSUSP
     exclude_host: str = ""  # ... and not on this host
     by: str = ""
+    leaves_silent: bool = False  # what silent hosts may still run of it is not waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +245,11 @@ class ResizeWished:
 
 @dataclass(frozen=True, slots=True)
 class JobLost:
-    """The lead host is silent: the job may or may not run."""
+    """A host of the job is silent: what runs there may have ended or not. Nothing is ended because of it."""
 
     at: float
     key: Key
+    hosts: str = ""  # those that are silent
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ TRANSITIONS: dict[tuple[JobState, type], frozenset[JobState]] = {
     **_rows(e.HostStaged, frozenset({S.STAGING}), S.STAGING),
     **_rows(e.AttemptLaunched, frozenset({S.STAGING}), S.STAGING),
     **_rows(e.JobStarted, frozenset({S.STAGING}), S.RUN),
+    **_rows(e.JobStarted, frozenset({S.UNKWN}), S.UNKWN),
     **_rows(e.JobFinished, HOLDING, S.DONE, S.EXIT),
     **_rows(e.JobRequeued, HOLDING, S.PEND, S.PSUSP),
     **_rows(e.JobSuspended, frozenset({S.STAGING}), S.STAGING),

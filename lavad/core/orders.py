@@ -104,6 +104,10 @@ def orders_for(cluster: "Cluster", event: e.Event) -> Iterator[Order]:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over:
                 yield from _signal_orders(attempt, event.signal, event.reason, serial_of(event.at, event.signal))
+        case e.JobAbandoned():  # its hosts that can be reached end their parts now
+            attempt = cluster.attempts.get(event.key)
+            if attempt is not None and not attempt.over and attempt.last_signal is not None:
+                yield from _signal_orders(attempt, *attempt.last_signal)
         case e.JobSuspended(state=state) | e.JobResumed(state=state) if state is not JobState.STAGING:
             attempt = cluster.attempts.get(event.key)
             if attempt is not None and not attempt.over and attempt.last_signal is not None:

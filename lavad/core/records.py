@@ -132,6 +132,7 @@ class Attempt:
         "last_signal",
         "launch_due",
         "launched",
+        "leaves_silent",
         "lends",
         "limits_version",
         "over",
@@ -169,6 +170,7 @@ class Attempt:
         self.again = False  # nothing is wrong with it: as soon as it has ended the job waits again, rerunnable or not
         self.held_again = False  # ... in PSUSP
         self.excludes = ""  # ... and does not come back to this host
+        self.leaves_silent = False  # ... without waiting for hosts that are silent
         self.suspended: Mapping[str, str] = _NOTHING  # causes, and what people read of each; empty: it may run
         self.suspended_at = 0.0
         self.lends: tuple[str, ...] = ()  # what of its shares others may use while it is suspended
@@ -483,6 +485,11 @@ class Host:
     @property
     def _is_closed(self) -> bool:
         return bool(self.is_silent or self.closed_by or self.is_shut or self.is_busy)
+
+    @property
+    def is_in_contact(self) -> bool:
+        """Is there a session, and was something heard in it lately?"""
+        return self.is_connected and not self.is_silent
 
     @property
     def is_usable(self) -> bool:

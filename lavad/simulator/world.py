@@ -503,7 +503,10 @@ class World:
         self.after(1.0, self._look)
 
     def _partial_attempts(self) -> set[Key]:
-        """Attempts with the command on each host of which part was lost, and the rest runs where orders arrive."""
+        """Attempts with the command on each host of which part was lost, and all of whose hosts can be reached.
+
+        What happened on a host that is away nobody can know, and nothing is ended because of it.
+        """
         if not self.master.is_up:
             return set()
         found: set[Key] = set()
@@ -513,7 +516,7 @@ class World:
                 continue
             all_here = [one for name in hosts for one in self.history.running[name] if one.key == key]
             lost = [name for name in hosts if self._has_lost(name, key)]
-            if all_here and lost and all(self.is_within_reach(self.hosts[one.host]) for one in all_here):
+            if all_here and lost and all(self.is_within_reach(self.hosts[name]) for name in hosts):
                 found.add(key)
         return found
 

@@ -434,7 +434,7 @@ def _resize_wished(turn: _Turn, event: e.ResizeWished) -> None:
 
 def _lost(turn: _Turn, event: e.JobLost) -> None:
     turn.touch(event.key)
-    turn.tell(event.at, event.key, "lost")
+    turn.tell(event.at, event.key, "lost", v.detail(hosts=v.clean(event.hosts)))
 
 
 def _found(turn: _Turn, event: e.JobFound) -> None:

@@ -48,6 +48,8 @@ def state_after(moment: Moment, before: JobState, earlier: JobState) -> JobState
     """The state that this event led to. ``earlier`` is the one before the host was lost."""
     detail = moment.detail
     match moment.kind:
+        case "started" if before is S.UNKWN:  # another host of the job is silent
+            return S.UNKWN
         case "submitted" | "requeued" | "revived":
             return S.PSUSP if detail.get("hold") else S.PEND
         case "finished":
@@ -91,6 +93,8 @@ def walk(moments: Iterable[Moment]) -> list[tuple[Moment, JobState]]:
     for moment in moments:
         if moment.kind == "lost":
             earlier = state
+        elif moment.kind == "started" and state is S.UNKWN:
+            earlier = S.RUN
         state = state_after(moment, state, earlier)
         steps.append((moment, state))
     return steps
@@ -241,7 +245,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "claimed": _claimed,
     "unclaimed": _unclaimed,
     "found": lambda _: ["Running"],
-    "lost": lambda _: ["Unknown; unable to reach the execution host"],
+    "lost": lambda detail: [f"Unknown; unable to reach the execution host {detail.get('hosts', '')}".rstrip()],
     "signalled": lambda detail: [_asked_for(_signal_name(detail.get("signal", 0)), detail)],
     "held": lambda detail: [_asked_for("STOP", detail)],
     "freed": lambda detail: [_asked_for("CONT", detail)],

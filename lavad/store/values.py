@@ -168,6 +168,7 @@ _SELDOM = (
     "again",
     "held_again",
     "excludes",
+    "leaves_silent",
     "suspended",
     "suspended_at",
     "lends",

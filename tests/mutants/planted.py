@@ -151,15 +151,15 @@ MUTANTS = (
     Mutant(
         "a missed stage order is not repeated",
         f"{CORE}/decide/hosts.py",
-        "        return Decision(_adopted(cluster, name, attempt, now), list(again))",
-        "        return Decision(_adopted(cluster, name, attempt, now))",
+        "        return Decision(orders=list(stage_orders(attempt, frozenset({name}))))",
+        "        return Decision()",
         "history",
     ),
     Mutant(
         "part of a job is left alone when another part is lost",
-        f"{CORE}/decide/hosts.py",
-        "    if len(attempt.allocation) > 1 and not attempt.doomed and",
-        "    if len(attempt.allocation) > 9 and not attempt.doomed and",
+        f"{CORE}/decide/reports.py",
+        "    elif not is_expected and not attempt.doomed and not attempt.kill_reason:",
+        "    elif False:",
     ),
     Mutant(
         "room that appears wakes nobody",
@@ -286,7 +286,7 @@ MUTANTS = (
     Mutant(
         "an elastic job that loses two hosts at once keeps one of them",
         f"{CORE}/decide/hosts.py",
-        "    lost = [share.host for share in attempt.allocation if share.host in silent]",
+        "    lost = [share.host for share in attempt.allocation if share.host in silent & attempt.unreleased]",
         "    lost = [name]",
     ),
     Mutant(

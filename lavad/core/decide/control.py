@@ -1,12 +1,13 @@
 """Kill, signal, stop, resume: by the owner or an administrator, on a job or on some elements of an array."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.apply import CONT, STOP
 from lavad.core.cluster import Cluster
+from lavad.core.decide.contact import is_in_contact, named, silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner, is_owner
 from lavad.core.decide.suspension import resumed, suspended
@@ -106,18 +107,47 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
         assert job.attempt is not None
         if command.remove:
             return end_at_once(job.attempt, now, reason)
-        return kill_attempt(job, job.attempt, now, by, reason)
+        return kill_attempt(cluster, job, job.attempt, now, by, reason)
 
-    return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live)
+    notes = _removed if command.remove else _killed
+    told = told_of(cluster, command.target, notes, (S.UNKWN, S.ZOMBI))
+    decision = _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live)
+    return Decision(decision.events, reply=told)
 
 
-def kill_attempt(job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
+def told_of(
+    cluster: Cluster, target: c.Target, sentence: Callable[[Cluster, Attempt], str], states: Collection[JobState]
+) -> str:
+    """What is said of a request beyond its being carried out: of the first job of the target that is out of reach."""
+    record = cluster.jobs.get(target.job)
+    found = () if record is None else live_of(record, target.indices)
+    attempts = (job.attempt for job in found if job.state in states)
+    return next((text for one in attempts if one is not None and (text := sentence(cluster, one))), "")
+
+
+def _killed(cluster: Cluster, attempt: Attempt) -> str:
+    if is_in_contact(cluster, attempt, attempt.lead):
+        return ""
+    return f"{attempt.lead} is silent: the job ends as soon as the host is back; bkill -r does not wait for it"
+
+
+def _removed(cluster: Cluster, attempt: Attempt) -> str:
+    silent = silent_hosts(cluster, attempt)
+    return f"{named(silent)} silent: what runs there may go on, and is killed when the host is back" if silent else ""
+
+
+def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
     """Events that end one attempt: at once when nothing was launched, by signal else, or when its host returns."""
     if _is_without_command(attempt):
         return [e.JobSignalled(now, attempt.key, 0, by, reason), *end_at_once(attempt, now, reason)]
-    if job.state in (S.UNKWN, S.ZOMBI):
+    if _is_out_of_reach(cluster, job, attempt):
         return [e.JobAbandoned(now, attempt.key, by, reason)]
     return [e.JobSignalled(now, attempt.key, 0, by, reason)]
+
+
+def _is_out_of_reach(cluster: Cluster, job: Job, attempt: Attempt) -> bool:
+    """Can't the job's command be signalled? A job is unknown also when only others of its hosts are silent."""
+    return job.state in (S.UNKWN, S.ZOMBI) and not is_in_contact(cluster, attempt, attempt.lead)
 
 
 def _is_without_command(attempt: Attempt) -> bool:
@@ -147,11 +177,11 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
         raise Refused("Job has not started yet")
 
     def send(job: Job) -> list[e.Event]:
-        if job.state in (S.UNKWN, S.ZOMBI):
-            raise Refused("Unable to contact execution host")
         assert job.attempt is not None
+        if _is_out_of_reach(cluster, job, job.attempt):
+            raise Refused("Unable to contact execution host")
         if command.signal in _ENDING and _is_without_command(job.attempt):
-            return kill_attempt(job, job.attempt, now, by, ending)
+            return kill_attempt(cluster, job, job.attempt, now, by, ending)
         reason = ending if command.signal == SIGKILL else ""
         return [e.JobSignalled(now, job.key, command.signal, by, reason)]
 

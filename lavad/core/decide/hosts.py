@@ -12,6 +12,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.configured import as_configured
 from lavad.core.decide import reports, resizes
 from lavad.core.decide.clockwork import host_window_events
+from lavad.core.decide.contact import is_in_contact, silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import denial
 from lavad.core.model import JobState
@@ -61,7 +62,26 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
         for key in host.attempts:
             if key not in held:
                 _merge(decision, _compare_missing(cluster, name, cluster.attempts[key], now))
+        decision.events.extend(_found_again(cluster, host, decision.events, now))
     return decision
+
+
+def _found_again(cluster: Cluster, host: Host, decided: list[e.Event], now: float) -> list[e.Event]:
+    """Jobs that this host was the last to be silent of, but for those whose attempts it has just brought to an end."""
+    over = {event.key for event in decided if isinstance(event, e.JobFinished | e.JobRequeued)}
+    return [
+        e.JobFound(now, key)
+        for key in host.attempts
+        if key not in over and _is_complete(cluster, cluster.attempts[key], host.facts.name)
+    ]
+
+
+def _is_complete(cluster: Cluster, attempt: Attempt, name: str) -> bool:
+    """Is the job unknown, and are all of its hosts there, now that this one is?"""
+    job = cluster.holder_of(attempt)
+    if job is None or job.state is not S.UNKWN:
+        return False
+    return all(share.host == name or is_in_contact(cluster, attempt, share.host) for share in attempt.allocation)
 
 
 def _limits_again(cluster: Cluster, name: str, one: c.HeldAttempt) -> list[Order]:
@@ -94,7 +114,6 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     if is_due and (attempt.doomed or attempt.kill_reason):  # what has not begun there is not begun any more
         return _never_begun(cluster, name, attempt, now)
     decision = reports.staged(cluster, one.last, now) if isinstance(one.last, c.ReportStaged) else Decision()
-    decision.events.extend(_adopted(cluster, name, attempt, now))
     decision.orders.extend(_orders_again(name, attempt))
     if is_due:
         decision.orders.append(LaunchOrder(name, attempt.key, attempt.version))
@@ -129,13 +148,6 @@ def _never_begun(cluster: Cluster, name: str, attempt: Attempt, now: float) -> D
     return Decision(orders=[ReleaseOrder(name, attempt.key, why)])
 
 
-def _adopted(cluster: Cluster, name: str, attempt: Attempt, now: float) -> list[e.Event]:
-    job = cluster.holder(attempt.key)
-    if job is not None and job.state is S.UNKWN and name == attempt.lead:
-        return [e.JobFound(now, attempt.key)]
-    return []
-
-
 def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
     """Orders that the lost session may have swallowed; their serial keeps them from taking effect twice."""
     if attempt is None or name not in attempt.unreleased:
@@ -162,8 +174,7 @@ def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) 
         return Decision(orders=list(growth_orders(attempt, frozenset({name}))))
     never_heard = name not in attempt.staged and not attempt.started_at
     if never_heard and not attempt.kill_reason and not attempt.doomed:
-        again = stage_orders(attempt, frozenset({name}))
-        return Decision(_adopted(cluster, name, attempt, now), list(again))
+        return Decision(orders=list(stage_orders(attempt, frozenset({name}))))
     return reports.part_gone(cluster, job, attempt, name, now, f"{name} no longer knows the job")
 
 
@@ -180,11 +191,9 @@ def heard(cluster: Cluster, command: c.AgentHeard, now: float) -> Decision:
     host = cluster.hosts.get(command.host)
     if host is None or not host.is_silent:
         return Decision()
-    decision = Decision([e.HostHeard(now, command.host)])
+    decision = Decision([e.HostHeard(now, command.host), *_found_again(cluster, host, [], now)])
     for key in host.attempts:
-        attempt = cluster.attempts[key]
-        decision.events.extend(_adopted(cluster, command.host, attempt, now))
-        decision.orders.extend(_orders_again(command.host, attempt))
+        decision.orders.extend(_orders_again(command.host, cluster.attempts[key]))
     return decision
 
 
@@ -213,22 +222,20 @@ def _silent_attempt(
         return give_up_staging(cluster, attempt, [name], now)
     if resizes.is_growing_to(attempt, name):
         return resizes.silent(cluster, attempt, name, now)
-    events: list[e.Event] = []
-    if len(attempt.allocation) > 1 and not attempt.doomed and attempt.share_on(name) is not None:
-        events += _part_silent(cluster, name, attempt, now, silent)
-    if name == attempt.lead and job.state in (S.STAGING, S.RUN, S.USUSP, S.SSUSP):
-        events.append(e.JobLost(now, key))
-    return events
+    if attempt.leaves_silent and attempt.unreleased <= silent | {*silent_hosts(cluster, attempt)}:
+        return [reports.requeued(attempt, now, attempt.doomed)]
+    lost = [share.host for share in attempt.allocation if share.host in silent & attempt.unreleased]
+    if name not in lost[:1]:  # said once for all that are silent at the same time
+        return []
+    if not attempt.doomed and (smaller := _without_silent(cluster, attempt, lost, now)):
+        return smaller
+    return [e.JobLost(now, key, ", ".join(lost))] if job.state in (S.STAGING, S.RUN, S.USUSP, S.SSUSP) else []
 
 
-def _part_silent(cluster: Cluster, name: str, attempt: Attempt, now: float, silent: frozenset[str]) -> list[e.Event]:
-    """One of several hosts of a job is lost: all of it has failed, unless it is elastic and can do without."""
-    lost = [share.host for share in attempt.allocation if share.host in silent]
+def _without_silent(cluster: Cluster, attempt: Attempt, lost: list[str], now: float) -> list[e.Event]:
+    """An elastic job goes on with its other hosts, if it can: it was made for that."""
     why = f"{', '.join(lost)} of the job's hosts {'are' if len(lost) > 1 else 'is'} lost"
-    smaller = resizes.go_on_without(cluster, attempt, lost, why, now)
-    if not smaller:
-        return [e.JobDoomed(now, attempt.key, f"{name} of the job's hosts is lost")]
-    return smaller if name == lost[0] else []  # said once for all that are lost at the same time
+    return resizes.go_on_without(cluster, attempt, lost, why, now)
 
 
 def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now: float) -> list[e.Event]:

@@ -10,6 +10,7 @@ from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.decide import resizes, suspension
+from lavad.core.decide.contact import silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.exitcodes import by_exit_code
 from lavad.core.model import JobState, Key
@@ -114,6 +115,8 @@ def part_gone(
     An elastic one goes on without the host if it can.
     """
     key, rest = attempt.key, attempt.unreleased - {host}
+    if attempt.leaves_silent:
+        rest -= {*silent_hosts(cluster, attempt)}
     if resizes.is_growing_to(attempt, host):
         return Decision(resizes.give_growth_up(attempt, now, now, why, gone=host))
     decision = Decision([e.HostReleased(now, key, host)])
@@ -153,16 +156,11 @@ def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
     job = cluster.holder(command.key)
     if job is None or command.host != attempt.lead:
         return Decision()
-    events = _found(job, command.key, now)
-    if job.state is S.STAGING or (job.state is S.UNKWN and job.resume_state is S.STAGING):
-        at = _moment(attempt, command.at, now)
-        events.append(e.JobStarted(at, command.key, command.pid, command.exec_home, command.exec_cwd))
-        events.extend(suspension.noted(attempt, now))
-    return Decision(events)
-
-
-def _found(job: Job, key: Key, now: float) -> list[e.Event]:
-    return [e.JobFound(now, key)] if job.state is S.UNKWN else []
+    if job.state is not S.STAGING and (job.state is not S.UNKWN or job.resume_state is not S.STAGING):
+        return Decision()
+    at = _moment(attempt, command.at, now)
+    start = e.JobStarted(at, command.key, command.pid, command.exec_home, command.exec_cwd)
+    return Decision([start, *suspension.noted(job, attempt, now)])
 
 
 def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decision:

@@ -34,8 +34,9 @@ def _state(job: Job, causes: set[str]) -> JobState:
     return S.USUSP if BY_USER in causes else S.SSUSP
 
 
-def noted(attempt: Attempt, now: float) -> list[e.Event]:
+def noted(job: Job, attempt: Attempt, now: float) -> list[e.Event]:
     """The job has just started: causes that were noted while it was being staged take effect."""
     state = S.USUSP if BY_USER in attempt.suspended else S.SSUSP
+    state = S.UNKWN if job.state is S.UNKWN else state
     causes = attempt.suspended.items()
     return [e.JobSuspended(now, attempt.key, state, "", cause, reason) for cause, reason in causes]

@@ -49,7 +49,7 @@ def _endings(cluster: Cluster, one: AdvanceReservation, now: float) -> Iterator[
             continue
         if end_after(one.times, zone, attempt.dispatched_at) <= now:
             by = f"the end of advance reservation {one.name}"
-            yield from kill_attempt(job, attempt, now, by, r.TERM_DEADLINE)
+            yield from kill_attempt(cluster, job, attempt, now, by, r.TERM_DEADLINE)
 
 
 def _void_claims(cluster: Cluster, now: float) -> Iterator[e.Event]:
