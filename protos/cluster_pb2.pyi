@@ -16,6 +16,7 @@ class ControlAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CLOSE_QUEUE: _ClassVar[ControlAction]
     ACTIVATE_QUEUE: _ClassVar[ControlAction]
     INACTIVATE_QUEUE: _ClassVar[ControlAction]
+    REMOVE_HOST: _ClassVar[ControlAction]
 
 class ReservationAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -32,6 +33,7 @@ OPEN_QUEUE: ControlAction
 CLOSE_QUEUE: ControlAction
 ACTIVATE_QUEUE: ControlAction
 INACTIVATE_QUEUE: ControlAction
+REMOVE_HOST: ControlAction
 ADD_RESERVATION: ReservationAction
 CHANGE_RESERVATION: ReservationAction
 ADD_HOSTS: ReservationAction

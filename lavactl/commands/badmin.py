@@ -16,10 +16,12 @@ Usage: badmin ckconfig [-v]
        badmin showconf mbd
        badmin showstatus
        badmin hopen | hclose [-C comment] [host ... | host_group ... | all]
+       badmin hremove [-C comment] host ...
        badmin qopen | qclose | qact | qinact [-C comment] [queue ... | all]
        badmin -h | -V
 """
 HOST_ACTIONS = {"hopen": ("Open", cluster_pb2.OPEN_HOST), "hclose": ("Close", cluster_pb2.CLOSE_HOST)}
+REMOVAL = {"hremove": ("Remove", cluster_pb2.REMOVE_HOST)}
 QUEUE_ACTIONS = {
     "qopen": ("opened", cluster_pb2.OPEN_QUEUE),
     "qclose": ("closed", cluster_pb2.CLOSE_QUEUE),
@@ -71,16 +73,18 @@ def _show(name: str, argv: list[str], io: "Io") -> int:
 
 
 def _control(name: str, argv: list[str], io: "Io") -> int:
-    """Open or close hosts, or open, close, activate or inactivate queues."""
+    """Open, close or remove hosts, or open, close, activate or inactivate queues."""
     options = Grammar(f"badmin {name}", USAGE, {"C": VALUE}).parse(argv)
-    word, action = (HOST_ACTIONS if name in HOST_ACTIONS else QUEUE_ACTIONS)[name]
+    word, action = (HOST_ACTIONS | REMOVAL | QUEUE_ACTIONS)[name]
+    if name in REMOVAL and not options.words:
+        raise UsageError("badmin hremove: name the hosts that are to be removed", USAGE)
     request = cluster_pb2.ControlRequest(
         action=action, names=options.words, comment=options.last("C") or "", all=options.words == ["all"]
     )
     reply = io.client().control(request)
     failed = [result for result in reply.results if result.error]
     for result in reply.results:
-        if name in HOST_ACTIONS:
+        if name not in QUEUE_ACTIONS:
             io.error(f"{word} <{printable(result.name)}> ...... {printable(result.error) or 'done'}")
         elif not result.error:
             io.print(f"Queue <{result.name}> is {word}")
@@ -97,5 +101,5 @@ SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {
     "mbdrestart": _configuration,  # the master need not end to take on new files
     "showconf": _show,
     "showstatus": _show,
-    **dict.fromkeys((*HOST_ACTIONS, *QUEUE_ACTIONS), _control),
+    **dict.fromkeys((*HOST_ACTIONS, *REMOVAL, *QUEUE_ACTIONS), _control),
 }

@@ -25,6 +25,8 @@ def main(argv: list[str], io: "Io") -> int:
     name, rest = argv[0], argv[1:]
     if name.startswith("-"):
         raise UsageError(f"lsadmin: illegal option -- {printable(name[1:])}", USAGE)
+    if name == "expire":
+        raise UsageError("lsadmin expire: a host is removed by badmin hremove, and none by itself.", USAGE)
     if name in NOT_YET:
         raise UsageError(f"lsadmin {name}: lava has no LIM and no RES; lava-agent is a service of the host.", USAGE)
     if name not in ("ckconfig", "reconfig"):

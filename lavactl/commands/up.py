@@ -107,7 +107,8 @@ def _start(directory: Path, cluster: record.Cluster) -> record.Cluster:
     try:
         cluster = life.bring_up(directory, cluster)
         patience_s = HOSTS_READY_S + HOSTS_READY_S_PER_HOST * len(cluster.hosts)
-        everyone = (cluster.login, *cluster.hosts)
+        gone = daemons.removed(directory, cluster)
+        everyone = (cluster.login, *(host for host in cluster.hosts if host not in gone))
         census.wait_for_hosts(
             cluster.socket(cluster.login),
             everyone,

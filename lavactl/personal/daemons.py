@@ -5,6 +5,7 @@ each spends its first second importing.
 """
 
 import os
+import time
 from pathlib import Path
 
 from lavactl.errors import CommandError
@@ -14,7 +15,8 @@ from lavactl.personal.processes import Process, end, is_alive
 from lavactl.personal.readiness import Awaited, last_words, listen, wait_all
 from lavactl.personal.record import PEER_PORT, Cluster, Table
 from lavactl.personal.starting import clean_environment, confirm, program, start
-from protos.tls import join_address
+from protos.certificates import Register
+from protos.tls import TrustError, join_address
 
 MASTER = "lavad"
 READY_S = 60.0
@@ -39,6 +41,20 @@ def all_names(cluster: Cluster) -> list[str]:
 def missing(cluster: Cluster, table: Table) -> list[str]:
     """Those that do not run."""
     return [name for name in all_names(cluster) if not is_alive(table.get(name))]
+
+
+def removed(directory: Path, cluster: Cluster) -> frozenset[str]:
+    """Hosts that an administrator took out of the cluster for good, by ``badmin hremove``."""
+    try:
+        register = Register(directory)
+    except TrustError as error:
+        raise CommandError(str(error)) from error
+    now = time.time()
+    return frozenset(
+        host
+        for host in cluster.hosts
+        if register.host_revoked_at(host) and not any(one.is_valid(now) for one in register.of_host(host))
+    )
 
 
 def log_path(directory: Path, name: str) -> Path:
@@ -119,7 +135,10 @@ def _agent_argv(directory: Path, cluster: Cluster, host: str) -> list[str]:
 
 def check_running(directory: Path, cluster: Cluster) -> None:
     """CommandError, with the end of its log, when a daemon of the cluster has ended."""
+    gone = {agent_key(host) for host in removed(directory, cluster)}
     for name in missing(cluster, Table(directory)):
+        if name in gone:
+            continue
         raise CommandError(f"{name} ended at once{last_words(log_path(directory, name))}")
 
 

@@ -39,7 +39,9 @@ def bring_up(directory: Path, cluster: Cluster) -> Cluster:
     _make_run_dir(cluster)
     _rebuild_hosts(directory, cluster, table)
     _freshen_tickets(directory, cluster)
-    daemons.start_all(directory, cluster, table, daemons.missing(cluster, table))
+    gone = {daemons.agent_key(host) for host in daemons.removed(directory, cluster)}
+    missing = [name for name in daemons.missing(cluster, table) if name not in gone]
+    daemons.start_all(directory, cluster, table, missing)
     return cluster
 
 

@@ -124,6 +124,16 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 outbox.close()
             outbox.nudge()
 
+    def remove(self, host: str, by: str) -> None:
+        """Trust the host no longer, end its session, and forget what it said of itself."""
+        if self._trust is not None:
+            self._trust.revoke_host(host, by)
+        outbox = self.links.outboxes.get(host)
+        if outbox is not None:
+            outbox.close()
+        self.facts.pop(host, None)
+        self.loads.pop(host, None)
+
     def _welcome(self, first: pb.Reports) -> pb.Orders:
         return pb.Orders(
             term=self.engine.cluster.term,
@@ -206,6 +216,9 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         """One message of an agent: heard, load, usage, reports."""
         outbox.hear(message.sent_monotonic, message.sequence)
         cluster = self.engine.cluster
+        if host not in cluster.hosts and not message.HasField("hello"):
+            outbox.close()  # it was removed
+            return
         if cluster.heard(host, self.engine.clock()):
             self.engine.post([c.AgentHeard(host)])
         if message.HasField("load"):

@@ -7,7 +7,7 @@ import grpc
 from lavad.api import identity, reserving, resource_records, rule_records, user_records
 from lavad.api.agents import AgentService
 from lavad.api.configuration import Configurator
-from lavad.api.control import control
+from lavad.api.control import control, remove_hosts
 from lavad.api.host_records import host_record
 from lavad.api.queue_records import queue_record
 from lavad.api.status import status_reply
@@ -163,8 +163,10 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return status_reply(self.engine.cluster, self.started_at, self.configurator.applied_at, problems)
 
     async def Control(self, request: pb.ControlRequest, context: identity.Context) -> pb.ControlReply:
-        """badmin hopen, hclose, qopen, qclose, qact, qinact. The core says who may."""
+        """badmin hopen, hclose, hremove, qopen, qclose, qact, qinact. The core says who may."""
         caller = await identity.caller(context, self.settings)
+        if request.action == pb.REMOVE_HOST:
+            return await remove_hosts(self.engine, request, caller, self.agents.remove)
         return await control(self.engine, request, caller)
 
     async def Reserve(self, request: pb.ReserveRequest, context: identity.Context) -> pb.ReserveReply:

@@ -1,16 +1,22 @@
-"""badmin hopen, hclose, qopen, qclose, qact, qinact: names to commands, one answer for each name."""
+"""badmin hopen, hclose, hremove, qopen, qclose, qact, qinact: names to commands, one answer for each name."""
 
 import asyncio
+from collections.abc import Callable
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
+from lavad.core.decide import removal
 from lavad.core.indexes.hosts import natural
 from lavad.core.reasons import Refused
 from lavad.engine import Engine
 from protos import cluster_pb2 as pb
+from protos.tls import TrustError
 
 COMMENT_MAX = 511
 NAMES_MAX = 10_000
+# Jobs of several hosts have to end on the others first: KILL follows INT after two intervals of ten seconds.
+REMOVAL_PATIENCE_S = 25.0
+REMOVAL_PAUSE_S = 0.2
 _QUEUES = {
     pb.OPEN_QUEUE: c.QueueAction.OPEN,
     pb.CLOSE_QUEUE: c.QueueAction.CLOSE,
@@ -25,10 +31,7 @@ async def control(engine: Engine, request: pb.ControlRequest, caller: c.Caller) 
     Raises:
         Refused: the request as a whole makes no sense.
     """
-    if len(request.comment) > COMMENT_MAX or "\0" in request.comment:
-        raise Refused(f"-C: a comment has at most {COMMENT_MAX} characters, and no NUL")
-    if len(request.names) > NAMES_MAX:
-        raise Refused(f"More than {NAMES_MAX} names were given at once")
+    _check(request)
     if request.action in _QUEUES:
         names, commands = _for_queues(engine.cluster, request, caller)
     elif request.action in (pb.OPEN_HOST, pb.CLOSE_HOST):
@@ -41,6 +44,47 @@ async def control(engine: Engine, request: pb.ControlRequest, caller: c.Caller) 
     for name, answer in zip(names, await future, strict=True):
         reply.results.add(name=name, error=str(answer) if isinstance(answer, Exception) else "")
     return reply
+
+
+def _check(request: pb.ControlRequest) -> None:
+    if len(request.comment) > COMMENT_MAX or "\0" in request.comment:
+        raise Refused(f"-C: a comment has at most {COMMENT_MAX} characters, and no NUL")
+    if len(request.names) > NAMES_MAX:
+        raise Refused(f"More than {NAMES_MAX} names were given at once")
+
+
+async def remove_hosts(
+    engine: Engine, request: pb.ControlRequest, caller: c.Caller, distrust: Callable[[str, str], None]
+) -> pb.ControlReply:
+    """Take hosts out of the cluster, one after the other; groups of hosts are not taken, for a slip would be dear.
+
+    Args:
+        distrust: ends the host's session and revokes its certificates; called only for hosts that may be removed.
+
+    Raises:
+        Refused: the request as a whole makes no sense.
+    """
+    _check(request)
+    if not request.names or request.all:
+        raise Refused("Name the hosts that are to be removed")
+    reply = pb.ControlReply()
+    for name in dict.fromkeys(request.names):
+        try:
+            await _remove(engine, c.RemoveHost(name, caller, request.comment), distrust)
+            reply.results.add(name=name)
+        except (Refused, TrustError) as error:
+            reply.results.add(name=name, error=str(error))
+    return reply
+
+
+async def _remove(engine: Engine, command: c.RemoveHost, distrust: Callable[[str, str], None]) -> None:
+    removal.check(engine.cluster, command)
+    distrust(command.host, command.caller.user)
+    end = engine.clock() + REMOVAL_PATIENCE_S
+    while not await engine.execute(command):
+        if engine.clock() > end:
+            raise Refused("its jobs are still being ended on their other hosts; it is closed, and trusted no longer")
+        await asyncio.sleep(REMOVAL_PAUSE_S)
 
 
 def _for_queues(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) -> tuple[list[str], list[c.Command]]:

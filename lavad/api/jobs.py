@@ -384,7 +384,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         if job is None or job.attempt is None:
             return pb.PeekTicketReply(error=problem)
         key, host = job.key, job.attempt.lead
-        address = self.engine.cluster.hosts[host].facts.peer_address
+        known = self.engine.cluster.hosts.get(host)
+        address = known.facts.peer_address if known is not None else ""
         reply = pb.PeekTicketReply(host=host, address=address, has_error_file=bool(job.words["error"]))
         reply.key.job, reply.key.index, reply.key.attempt = key
         reply.ticket = peektickets.sign(

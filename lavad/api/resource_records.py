@@ -51,4 +51,4 @@ def _amounts(
 
 def _servers(cluster: Cluster, hosts: list[str]) -> list[str]:
     """Those that run jobs: all that ``all`` means in a ResourceMap."""
-    return sorted((host for host in hosts if cluster.hosts[host].facts.server), key=natural)
+    return sorted((name for name in hosts if (host := cluster.hosts.get(name)) and host.facts.server), key=natural)

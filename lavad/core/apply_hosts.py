@@ -62,6 +62,12 @@ def _host_opened(cluster: "Cluster", event: e.HostOpened) -> None:
     refresh_host(cluster, host, event.at)
 
 
+def _host_removed(cluster: "Cluster", event: e.HostRemoved) -> None:
+    host = cluster.hosts.pop(event.host)
+    cluster.unsettled.discard(event.host)
+    cluster.table.remove(host.row)
+
+
 def change_facts(cluster: "Cluster", host: Host, facts: HostFacts) -> None:
     """Another number of slots, memory or GPUs counts from now on; what is held stays held."""
     if host.facts != facts:
@@ -101,6 +107,7 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.HostTrusted: _host_trusted,
     e.HostClosed: _host_closed,
     e.HostOpened: _host_opened,
+    e.HostRemoved: _host_removed,
     e.PolicyChanged: _policy_changed,
     e.QueueRuled: _queue_ruled,
 }

@@ -282,6 +282,15 @@ class OpenHost:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveHost:
+    """badmin hremove. What ran there counts as lost: the administrator vouches for it that nothing runs any more."""
+
+    host: str
+    caller: Caller
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AddReservation:
     """brsvadd. ``wanted`` has no hosts yet, and no name where none was given; they are found here.
 
@@ -374,6 +383,7 @@ Command = (
     | ApplyPlan
     | CloseHost
     | OpenHost
+    | RemoveHost
     | Reconfigure
     | RuleQueue
     | AddReservation

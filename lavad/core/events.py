@@ -416,6 +416,16 @@ class HostOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class HostRemoved:
+    """The host is none of the cluster any more, until it joins again. Nothing is held on it."""
+
+    at: float
+    host: str
+    by: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyChanged:
     """Other rules hold from now on. The files are what is durable: a master that starts again reads them again."""
 
@@ -521,6 +531,7 @@ Event = (
     | HostTrusted
     | HostClosed
     | HostOpened
+    | HostRemoved
     | PolicyChanged
     | QueueRuled
     | ReservationSet

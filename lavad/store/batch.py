@@ -13,12 +13,12 @@ Row = tuple[Value, ...]
 UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares")
 INSERTS = ("requests", "accounting", "environments", "job_events")  # the first row of a key stays
 
-FORGOTTEN = ("allocations", "standing")  # tables from which rows are taken away
+FORGOTTEN = ("allocations", "standing", "hosts")  # tables from which rows are taken away
 
 
 class Batch:
-    """Rows to write. ``allocations`` maps an attempt to None when its row is to go, ``standing`` a kind and a name;
-    ``events`` lack their ``seq``."""
+    """Rows to write. ``allocations`` maps an attempt to None when its row is to go, ``standing`` a kind and a name,
+    ``hosts`` a name; ``events`` lack their ``seq``."""
 
     __slots__ = (
         "accounting",
@@ -44,7 +44,7 @@ class Batch:
         self.events: list[Row] = []
         self.allocations: dict[tuple[int, int, int], Row | None] = {}
         self.accounting: dict[tuple[int, int, int], Row] = {}
-        self.hosts: dict[str, Row] = {}
+        self.hosts: dict[str, Row | None] = {}
         self.queues: dict[str, Row] = {}
         self.shares: dict[str, Row] = {}
         self.environments: dict[bytes, Row] = {}
@@ -91,7 +91,7 @@ class Batch:
             list(self.jobs.values()),
             list(self.arrays.values()),
             [row for row in self.allocations.values() if row is not None],
-            list(self.hosts.values()),
+            [row for row in self.hosts.values() if row is not None],
             list(self.queues.values()),
             [row for row in self.standing.values() if row is not None],
             list(self.shares.values()),
@@ -103,6 +103,7 @@ class Batch:
         gone: tuple[list[Row], ...] = (
             [tuple(key) for key, row in self.allocations.items() if row is None],
             [key for key, row in self.standing.items() if row is None],
+            [(name,) for name, row in self.hosts.items() if row is None],
         )
         return marshal.dumps((number, self.next_job, tables, gone))
 

@@ -455,6 +455,10 @@ def _host_worded(turn: _Turn, event: e.HostClosed | e.HostOpened) -> None:
     _host_changed(turn, event.host)
 
 
+def _host_removed(turn: _Turn, event: e.HostRemoved) -> None:
+    turn.batch.hosts[event.host] = None
+
+
 def _host_changed(turn: _Turn, name: str) -> None:
     turn.batch.hosts[name] = v.host_row(turn.cluster.hosts[name])
 
@@ -522,6 +526,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.HostJoined: _host_joined,
     e.HostClosed: _host_worded,
     e.HostOpened: _host_worded,
+    e.HostRemoved: _host_removed,
     e.QueueRuled: _queue_ruled,
     e.ReservationSet: _reservation_set,
     e.ReservationRemoved: _reservation_removed,

@@ -91,7 +91,11 @@ class HostTable:
         return len(self.names)
 
     def add(self, facts: HostFacts) -> int:
-        """Give a host a row; its room starts as all of it."""
+        """Give a host a row; its room starts as all of it. One that was removed gets its old row back."""
+        if facts.name in self.rows:
+            row = self.rows[facts.name]
+            self.resize(row, self.facts[row], facts)
+            return row
         row = len(self.names)
         if row == len(self.slots_max):
             self._grow()
@@ -111,6 +115,12 @@ class HostTable:
         self.shut.add(row)
         self.site.add_host(row, facts)
         return row
+
+    def remove(self, row: int) -> None:
+        """Leave a host's row without any room: rows are never given to other hosts. Nothing is held there."""
+        self.set_usable(row, usable=False)
+        self.resize(row, self.facts[row], HostFacts(self.names[row], 0, server=False))
+        self.changed.discard(row)
 
     def rows_of(self, shares: Allocation) -> list[int]:
         """The row of each share's host.

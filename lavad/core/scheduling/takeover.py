@@ -101,7 +101,8 @@ class Takers:
         found: dict[Key, Job] = {}
         names = cluster.table.names
         for row in grown if cluster.lenders else ():
-            for key in cluster.hosts[names[row]].attempts:
+            host = cluster.hosts.get(names[row])  # it may have been removed since
+            for key in host.attempts if host is not None else ():
                 job = cluster.holder(key) if key in cluster.lenders else None
                 if job is not None and job.state is JobState.SSUSP:
                     found[key] = job
