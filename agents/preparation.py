@@ -157,7 +157,7 @@ class Preparation:
             home=owner.home,
             environment=environment,
             name=spec.name or names.of_command(spec.command),
-            cwd=spec.cwd,
+            cwd=_for_job(spec.cwd, blob, stage),
             program=program,
             companions=_companions(blob, stage, self.host, script),
             input=spec.input,
@@ -165,7 +165,7 @@ class Preparation:
             error=spec.error,
             output_overwrite=spec.output_overwrite,
             error_overwrite=spec.error_overwrite,
-            output_dir=spec.output_dir,
+            output_dir=_for_job(spec.output_dir, blob, stage),
             umask=spec.umask_plus_one - 1 if spec.umask_plus_one else UMASK,
             nice=stage.nice,
             rlimits=tuple((limit.name, limit.soft) for limit in spec.rlimits if limit.name in RLIMITS),
@@ -236,6 +236,24 @@ class Preparation:
 
 def _administrator() -> str:
     return "root" if os.geteuid() == 0 else os.environ.get("USER", "lava")
+
+
+def _for_job(path: str, blob: JobSpecBlob, stage: Stage) -> str:
+    """A directory with the patterns that are the same for all elements filled in; %J and %I stay."""
+    if "%" not in path:
+        return path
+    known = {
+        "%JG": blob.spec.job_group,
+        "%EJ": "%J",
+        "%EI": "%I",
+        "%P": blob.spec.project,
+        "%U": blob.user,
+        "%G": blob.spec.user_group,
+        "%H": stage.allocation[0].host,
+    }
+    for pattern, value in known.items():
+        path = path.replace(pattern, value)
+    return path
 
 
 def _program(command: str, shell: str, script: str, starter: str = "") -> Program:

@@ -62,6 +62,7 @@ def carry_out(
     number: int = 0,
     states: "Sequence[int]" = (),
     hold: bool = False,
+    among: "Sequence[int]" = (),
 ) -> int:
     """Send the request and print what became of each job.
 
@@ -69,11 +70,12 @@ def carry_out(
         doing: what is said of a success: ``being terminated``.
         number: the signal, for the action SEND.
         states: jobs in one of these, for the action REQUEUE.
+        among: jobs in one of these, where none is named by its id.
     """
     job_filter, newest, bad = chosen_jobs(options, grammar, io)
     if bad and not job_filter.refs:
         return FAILURE
-    job_filter.states.extend(states)  # type: ignore[arg-type]
+    job_filter.states.extend([*states, *among])  # type: ignore[list-item]
     request = messages.SignalRequest(filter=job_filter, signal=number, newest_only=newest, hold=hold)
     request.states.extend(states)  # type: ignore[arg-type]
     request.action = action  # type: ignore[assignment]

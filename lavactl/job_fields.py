@@ -9,6 +9,7 @@ from lavactl.exits import exit_code
 from lavactl.formats import Format
 from lavactl.job_table import STATES, host_list, reason_text
 from lavactl.render import MISSING, clean, clean_script, short_time
+from lavactl.run_time import complete, finish_at, time_left
 from lavactl.units import mbytes
 
 TYPE_CHECKING = False
@@ -69,6 +70,7 @@ def readers(short: bool, now: float) -> "dict[str, tuple[int, Reader]]":
         "exec_host": (11, lambda job: ":".join(host_list(job, short))),
         "time_left": (11, lambda job: time_left(job, now)),
         "%complete": (11, lambda job: complete(job, now)),
+        "finish_time": (16, lambda job: finish_time(job, now)),
         "pendstate": (9, lambda job: pendstate(job, now)),
         "pend_time": (12, lambda job: str(pending_s(job, now))),
         "ependtime": (12, lambda job: str(pending_s(job, now))),
@@ -111,8 +113,8 @@ def needs_details(form: Format) -> bool:
 
 
 def needs_reasons(form: Format) -> bool:
-    """Whether a format shows why jobs wait."""
-    return any(column.name == "pend_reason" for column in form.columns)
+    """Whether a format shows why jobs wait, or what they may expect."""
+    return any(column.name in ("pend_reason", "pendstate", "estimated_start_time") for column in form.columns)
 
 
 def moment(when: float) -> str:
@@ -148,28 +150,10 @@ def pendstate(job: "Job", now: float) -> str:
     return "IPEND" if held or any(reason.code in (2, 3, 4) for reason in job.pending_reasons) else "EPEND"
 
 
-def time_left(job: "Job", now: float) -> str:
-    """``hh:mm L`` up to the run limit."""
-    if not job.start_time or job.state in ENDED or not job.spec.run_limit_s:
-        return ""
-    minutes = max(0, int(job.start_time + job.spec.run_limit_s - now)) // 60
-    return f"{minutes // 60}:{minutes % 60:02d} L"
-
-
-def finish_time(job: "Job") -> str:
-    """When the job ended, or will at its run limit (``L``)."""
-    if job.end_time:
-        return short_time(job.end_time)
-    if job.start_time and job.spec.run_limit_s:
-        return f"{short_time(job.start_time + job.spec.run_limit_s)} L"
-    return ""
-
-
-def complete(job: "Job", now: float) -> str:
-    """The part of the run limit that is used."""
-    if not job.start_time or not job.spec.run_limit_s:
-        return ""
-    return f"{min(100.0, 100 * run_s(job, now) / job.spec.run_limit_s):.2f}% L"
+def finish_time(job: "Job", now: float) -> str:
+    """When the job ended, or will by its limit or estimate (``L``, ``E``, ``X``)."""
+    when, mark = finish_at(job, now)
+    return f"{short_time(when)} {mark}".rstrip() if when else ""
 
 
 def idle_factor(job: "Job", now: float) -> str:
@@ -216,7 +200,10 @@ def gpus(job: "Job") -> messages.GpuRequest:
 def gpu_mode(job: "Job") -> str:
     """Compute mode asked for."""
     request = gpus(job)
-    return ("exclusive_process" if request.exclusive_process else "shared") if request.num else ""
+    asked = (pair.strip().partition("=") for pair in request.text.lower().split(":"))
+    default = "exclusive_process" if request.exclusive_process else "shared"
+    mode = next((value.strip() for key, _, value in asked if key.strip() == "mode"), default)
+    return mode if request.num else ""
 
 
 def gpu_alloc(job: "Job") -> str:
@@ -259,7 +246,6 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "estimated_start_time": (20, lambda job: moment(job.estimated_start)),
     "specified_start_time": (20, lambda job: moment(job.spec.begin_time)),
     "specified_terminate_time": (24, lambda job: moment(job.spec.terminate_time)),
-    "finish_time": (16, finish_time),
     "estimated_run_time": (20, lambda job: seconds(job.spec.runtime_estimate_s)),
     "ipendtime": (12, lambda job: "0"),
     "cpu_used": (10, lambda job: f"{job.usage.cpu_s:.1f} second(s)" if job.HasField("usage") else ""),

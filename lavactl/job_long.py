@@ -38,7 +38,7 @@ def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
         parts.append(fold(f"{long_time(job.start_time)}: {started(job, unformatted)};"))
     if job.state in ENDED:
         parts += [fold(line) for line in ended(job)]
-    parts += usage(job, now)
+    parts += usage(job, now, unformatted)
     parts += reasons(job)
     parts += scheduling(job) + requirement(job)
     return "\n".join(parts) + "\n"
@@ -184,8 +184,8 @@ def memory_limit(mib: int) -> str:
     return f"{mib / 1024:.1f}".removesuffix(".0") + " G" if mib >= 1024 else f"{mib} M"
 
 
-def usage(job: "Job", now: float) -> list[str]:
-    """What the job has used: a paragraph while it runs, its largest memory always."""
+def usage(job: "Job", now: float, unformatted: bool = False) -> list[str]:
+    """What the job has used: a paragraph while it runs, in one line for -UF, its largest memory always."""
     if not job.HasField("usage"):
         return []
     total = job.usage
@@ -194,6 +194,9 @@ def usage(job: "Job", now: float) -> list[str]:
         lines.append(f"{long_time(now)}: Resource usage collected.")
         lines.append(f"{DETAIL}The CPU time used is {total.cpu_s:.0f} seconds.")
         lines += usage_lines(total) if len(job.usage_by_host) < 2 else usage_by_host(job)
+        if unformatted:
+            rest = "; ".join(line.strip().rstrip(".").replace(";  ", "; ") for line in lines[1:])
+            lines = [f"{lines[0]} {rest};"]
     if total.memory_mib_max:
         mean = f"{total.memory_mib_mean:.0f} Mbytes" if total.memory_mib_mean else "-"
         lines += ["", " MEMORY USAGE:", f" MAX MEM: {total.memory_mib_max} Mbytes;  AVG MEM: {mean}"]

@@ -266,25 +266,24 @@ def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
     spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or ""))
     spec.umask_plus_one = io.umask + 1
     spec.environment.extend(job_options.job_environment(io.raw_environ, choices.all("env")))
-    if (input_file := choices.value("i")) is not None:
-        spec.input = os.path.join(spec.cwd, input_file)
-    if output := choices.last("o", "oo"):
-        spec.output, spec.output_overwrite = output_path(spec.cwd, output[1], "out", choices), output[0] == "oo"
-    if error := choices.last("e", "eo"):
-        spec.error, spec.error_overwrite = output_path(spec.cwd, error[1], "err", choices), error[0] == "eo"
     if (output_dir := choices.value("outdir")) is not None:
         spec.output_dir = os.path.normpath(os.path.join(io.cwd, output_dir))
+    spec.input = choices.value("i") or ""
+    start = spec.output_dir or spec.cwd
+    if output := choices.last("o", "oo"):
+        spec.output, spec.output_overwrite = output_path(start, output[1], "out", choices), output[0] == "oo"
+    if error := choices.last("e", "eo"):
+        spec.error, spec.error_overwrite = output_path(start, error[1], "err", choices), error[0] == "eo"
 
 
-def output_path(cwd: str, name: str, suffix: str, choices: Choices) -> str:
-    """Absolute path of an output file; in a directory the file is named by the job's id."""
+def output_path(start: str, name: str, suffix: str, choices: Choices) -> str:
+    """Path of an output file as it was given; in a directory the file is named by the job's id."""
     if not name:
         raise CommandError("An output file has an empty name.")
-    path = os.path.join(cwd, name)
-    if not name.endswith("/") and not os.path.isdir(path):
-        return path
+    if not name.endswith("/") and not os.path.isdir(os.path.join(start, name)):
+        return name
     is_array = "[" in (choices.value("J") or "")
-    return os.path.join(path, f"%J.%I.{suffix}" if is_array else f"%J.{suffix}")
+    return os.path.join(name, f"%J.%I.{suffix}" if is_array else f"%J.{suffix}")
 
 
 def describe(spec: messages.JobSpec, choices: Choices) -> None:

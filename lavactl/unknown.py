@@ -14,8 +14,8 @@ def unknown_name(options: Options, io: "Io") -> str:
     queue, host = options.last("q"), options.last("m")
     if queue and unknown_queue(queue, io):
         return f"{printable(queue)}: No such queue"
-    if host and unknown_host(host, io):
-        return f"{printable(host)}: Bad host name, host group name or cluster name"
+    if strange := unknown_host(host or "", io):
+        return f"{printable(strange)}: Bad host name, host group name or cluster name"
     return ""
 
 
@@ -34,6 +34,7 @@ def where(options: Options) -> str:
 
 def unknown_users(names: list[str], io: "Io") -> list[str]:
     """Those of the names that are no account of this host, and neither a user nor a group that the cluster knows."""
+    names = [name.removeprefix("^") for name in names]
     strangers = [name for name in names if name != "all" and io.home_of(name) is None]
     if not strangers:
         return []
@@ -49,9 +50,10 @@ def unknown_queue(name: str, io: "Io") -> bool:
     return bool(io.client().queues(cluster_pb2.QueuesRequest(names=[name])).missing)
 
 
-def unknown_host(name: str, io: "Io") -> bool:
-    """Whether no host has this name."""
+def unknown_host(names: str, io: "Io") -> str:
+    """The first of these names that no host and no group of hosts has, or empty."""
     from protos import cluster_pb2
 
-    request = cluster_pb2.HostsRequest(names=[name], clients_too=True)
-    return any(page.missing for page in io.client().hosts(request))
+    wanted = [name for name in names.split() if name != "all"]
+    request = cluster_pb2.HostsRequest(names=wanted, clients_too=True)
+    return next((name for page in io.client().hosts(request) for name in page.missing), "") if wanted else ""

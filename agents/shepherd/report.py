@@ -68,7 +68,7 @@ def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
         ending.label, name, status, name, started, ending.cwd, started, ended, ended, _result(finish),
         *_usage(asked, ending),
     )  # fmt: skip
-    if heading[-1]:
+    if heading[-1] and ending.error_path:
         text += f"\nPS:\n\nRead file <{ending.error_path}> for stderr output of this job.\n\n"
     return text.encode("utf-8", "surrogateescape")
 

@@ -37,9 +37,13 @@ class Spawner:
         if attempt > 1:
             environment[b"LSB_RESTART"] = b"Y"
         if setup.output:
-            environment[b"LSB_OUTPUTFILE"] = os.fsencode(start.expand(setup.output, self._key))
+            environment[b"LSB_OUTPUTFILE"] = os.fsencode(start.place(setup, setup.output, self._key))
         if setup.error:
-            environment[b"LSB_ERRORFILE"] = os.fsencode(start.expand(setup.error, self._key))
+            environment[b"LSB_ERRORFILE"] = os.fsencode(start.place(setup, setup.error, self._key))
+        if setup.output_dir:
+            environment[b"LSB_OUTDIR"] = os.fsencode(start.output_directory(setup, self._key))
+        if "%" in setup.cwd:
+            environment[b"LS_EXECCWD"] = os.fsencode(start.expand(setup.cwd, self._key))
         return environment
 
     def as_user(self) -> None:

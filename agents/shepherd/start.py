@@ -74,15 +74,42 @@ def expand(template: str, key: Key) -> str:
 
 
 def enter(setup: JobSetup, key: Key) -> str:
-    """Go to the job's directory, as the user; returns it."""
+    """Go to the job's directory, as the user; returns it. One with patterns is the job's own and is made for it."""
     cwd = expand(setup.cwd, key) or setup.home or "/"
     try:
+        if cwd != setup.cwd and "%" in setup.cwd:
+            _make_directory(cwd)
         os.chdir(cwd)
     except OSError as error:
         sentence = f"The working directory {cwd} cannot be entered: {error.strerror}."
         raise StartFailure(2, sentence, "TERM_CWD_NOTEXIST") from None
     os.umask(setup.umask)
     return cwd
+
+
+def _make_directory(path: str) -> None:
+    """Make a directory, and those above it that are missing, for the user alone."""
+    before = os.umask(0o077)
+    try:
+        os.makedirs(path, exist_ok=True)
+    finally:
+        os.umask(before)
+
+
+def output_directory(setup: JobSetup, key: Key) -> str:
+    """Where relative output paths start: -outdir, else the job's directory."""
+    return expand(setup.output_dir or setup.cwd, key)
+
+
+def make_output_directory(setup: JobSetup, key: Key) -> None:
+    """Make the directory of -outdir, as the user."""
+    if not setup.output_dir:
+        return
+    directory = output_directory(setup, key)
+    try:
+        _make_directory(directory)
+    except OSError as error:
+        raise StartFailure(1, f"The output directory {directory} cannot be made: {error.strerror}.") from None
 
 
 def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
@@ -92,11 +119,12 @@ def open_streams(setup: JobSetup, key: Key, null: int, spooled: int) -> Streams:
     """
     opened: list[int] = []
     try:
+        make_output_directory(setup, key)
         source = null
         if setup.input:
             source = _open(expand(setup.input, key), os.O_RDONLY | FLAGS, "input", opened)
         output = spooled
-        output_path, error_path = _place(setup, setup.output, key), _place(setup, setup.error, key)
+        output_path, error_path = place(setup, setup.output, key), place(setup, setup.error, key)
         if output_path:
             output = _open(output_path, _flags(setup.output_overwrite), "output", opened, key)
         if error_path and error_path != output_path:
@@ -114,16 +142,9 @@ def _flags(overwrite: bool) -> int:
     return APPEND | os.O_TRUNC if overwrite else APPEND
 
 
-def _place(setup: JobSetup, template: str, key: Key) -> str:
-    path = expand(template, key)
-    if path and setup.output_dir and not path.startswith("/"):
-        directory = expand(setup.output_dir, key)
-        try:
-            os.makedirs(directory, exist_ok=True)
-        except OSError as error:
-            raise StartFailure(1, f"The output directory {directory} cannot be made: {error.strerror}.") from None
-        return f"{directory}/{path}"
-    return path
+def place(setup: JobSetup, template: str, key: Key) -> str:
+    """Absolute path of an output file; empty for none."""
+    return os.path.join(output_directory(setup, key), expand(template, key)) if template else ""
 
 
 def _open(path: str, flags: int, what: str, opened: list[int], key: Key | None = None) -> int:

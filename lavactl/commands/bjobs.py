@@ -70,7 +70,7 @@ class Listing:
     def pages(self, *, details: bool = False, reasons: bool = False, arrays: bool = False) -> "Iterator[list[Job]]":
         """Job records, page by page; counts them and remembers the ids that were not found."""
         client = self.io.client()
-        for user in (self.options.last("u") or "").split() or [""]:
+        for user in asked_users(self.options.last("u") or ""):
             request = messages.ListJobsRequest(
                 filter=self.filter(user), details=details, reasons=reasons, arrays=arrays
             )
@@ -79,6 +79,13 @@ class Listing:
                 self.found += len(page.jobs)
                 if page.jobs:
                     yield list(page.jobs)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether only the main reason of a job that waits is wanted."""
+        if "p1" in self.options or "p0" in self.options:
+            return "p1" in self.options
+        return (self.io.setting("LSB_BJOBS_PENDREASON_LEVEL") or "0") == "1"
 
     def filter(self, user: str) -> messages.JobFilter:
         """Which jobs: those named by id whatever their state and owner, unless options say otherwise."""
@@ -106,6 +113,12 @@ class Listing:
         if letter == "p":
             return any(name in self.options for name in ("p", "p0", "p1"))
         return letter in self.options
+
+
+def asked_users(text: str) -> list[str]:
+    """The users of -u, one for each question; those that are left out (``^root ^ann``) are one question."""
+    words = text.split()
+    return [text] if any(word.startswith("^") for word in words) else words or [""]
 
 
 if TYPE_CHECKING:
@@ -197,7 +210,7 @@ def show_pending(listing: Listing) -> None:
         for page in listing.pages(reasons=True):
             if named:
                 name_hosts(page, listing.io)
-            yield job_table.pending(page, uncut=uncut, main_reason_only="p1" in listing.options, named=named)
+            yield job_table.pending(page, uncut=uncut, main_reason_only=listing.is_brief, named=named)
 
     write_rows(listing, job_table.PENDING_HEADER, rows())
 

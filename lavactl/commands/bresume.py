@@ -18,9 +18,11 @@ GRAMMAR = Grammar(
     {**dict.fromkeys(("J", "m", "q", "u"), VALUE), **dict.fromkeys(("app", "g", "sla", "C"), "not supported yet.")},
 )
 
+SUSPENDED = (messages.PSUSP, messages.USUSP, messages.SSUSP)
+
 
 def main(argv: list[str], io: "Io") -> int:
     """Run bresume."""
     if answered(argv, USAGE, io):
         return 0
-    return carry_out(GRAMMAR.parse(argv), GRAMMAR, io, messages.RESUME, "being resumed")
+    return carry_out(GRAMMAR.parse(argv), GRAMMAR, io, messages.RESUME, "being resumed", among=SUSPENDED)

@@ -18,7 +18,6 @@ from lavad.core import commands as c
 from lavad.core.decide.ownership import check_owner, is_owner
 from lavad.core.decide.submission import Submitted
 from lavad.core.model import HOLDING, JobState
-from lavad.core.ranges import Ranges
 from lavad.core.reasons import NotNow, Refused
 from lavad.core.records import ArrayRecord, Job
 from lavad.core.scheduling.agenda import Agenda
@@ -196,6 +195,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         if record is not None:
             spec = as_admitted(spec, record.shared, self.engine.cluster.policy.queue(record.shared.queue))
         message.spec.CopyFrom(spec)
+        if record is not None:
+            message.spec.run_limit_s = record.shared.run_limit_s  # the queue's default, too
         del message.spec.environment[:]
         message.notes.extend(await self.stored.notes(message.job, message.index))
 
@@ -297,9 +298,9 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         async for record, _, _ in selection.items([]):
             if caller.is_administrator or is_owner(record, caller):
                 jobs[record.id] = None
-        ids = list(jobs)
-        element = Ranges.of(selection.element) if selection.element is not None else None
-        return [c.Target(job, element) for job in (ids[-1:] if newest_only else ids)]
+        elements = selection.elements
+        chosen = sorted(jobs)[-1:] if newest_only else jobs
+        return [c.Target(job, elements) for job in chosen]
 
     async def Dependencies(self, request: pb.DependenciesRequest, context: identity.Context) -> pb.DependenciesReply:
         """bjdepinfo."""
@@ -401,7 +402,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         selection = listing.Selection(wanted, caller, self.engine.cluster)
         found: listing.Item | None = None
         async for item in selection.items([]):
-            found = item
+            found = item if found is None or item[0].id >= found[0].id else found
         if found is None:
             called = request.ref.job or request.filter.name
             return None, f"Job <{called}> is not found" if called else "No matching job found"

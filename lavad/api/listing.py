@@ -2,14 +2,16 @@
 nobody."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 from lavad.api import checks, translate
+from lavad.config.names import NOBODY, minus, union
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
 from lavad.core.job_names import name_pattern
-from lavad.core.model import FINAL, Allocation, JobState
-from lavad.core.policy import Threshold
+from lavad.core.model import FINAL, WAITING, Allocation, JobState
+from lavad.core.policy import Names, Threshold
+from lavad.core.ranges import Ranges
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, HostUsage, Job
 from lavad.core.scheduling.explain import explain, explain_ending
@@ -21,6 +23,8 @@ PAGE_JOBS = 500
 PAGE_BYTES = 256 << 10
 LOOKED_AT = 4096  # jobs or elements, about 2 ms: then others are served
 
+EVERYBODY = Names()
+
 # One job or element, as lists see it: its record, its index, and the Job object if it has one.
 Item = tuple[Job | ArrayRecord, int, Job | None]
 
@@ -31,26 +35,26 @@ class Selection:
     def __init__(self, request: jobs_pb2.JobFilter, caller: Caller, cluster: Cluster) -> None:
         checks.check_filter(request)
         self.cluster = cluster
-        self.user = "" if request.user == "all" else request.user or caller.user
-        self.group = cluster.policy.user_groups.get(request.user)
-        self.queue, self.host, self.project = request.queue, request.host, request.project
+        self.users = _users(request.user or caller.user, cluster)
+        self.queue, self.project = request.queue, request.project
+        self.hosts = _hosts_meant(request.host, cluster)
         self.name = name_pattern(request.name) if request.name else None
         self.states = checks.states_of(request)
         self.finished_too = request.finished_too
         self.refs = [ref for ref in request.refs if ref.job]
         if self.refs and not request.user:
-            self.user = ""  # a job named by its id is shown whoever owns it
+            self.users = EVERYBODY  # a job named by its id is shown whoever owns it
 
     @property
-    def element(self) -> int | None:
-        """The one that -J names; None: all."""
-        return self.name.element if self.name is not None else None
+    def elements(self) -> Ranges | None:
+        """Those that -J names; None: all."""
+        return self.name.elements if self.name is not None else None
 
     def admits(self, record: Job | ArrayRecord) -> bool:
         """All but state and host: what is the same for all elements."""
         shared = record.shared
         return (
-            (not self.user or shared.user == self.user or (self.group is not None and shared.user in self.group))
+            shared.user in self.users
             and (not self.queue or shared.queue == self.queue)
             and (not self.project or shared.project == self.project)
             and (self.name is None or self.name.admits(record.words["name"]))
@@ -62,11 +66,14 @@ class Selection:
         return self.finished_too or bool(self.refs) or state not in FINAL
 
     def admits_host(self, job: Job | None) -> bool:
-        return not self.host or (job is not None and any(share.host == self.host for share in allocation_of(job)))
+        if self.hosts is None:
+            return True
+        return job is not None and any(share.host in self.hosts for share in allocation_of(job))
 
     async def items(self, missing: list[common_pb2.JobRef]) -> AsyncIterator[Item]:
-        """Everything admitted, oldest job first. Ids that memory does not know are put into ``missing``.
+        """Everything admitted, oldest job first, waiting ones as btop and bbot have put them.
 
+        Ids that memory does not know are put into ``missing``.
         However many jobs there are to look at, and however few are admitted, others are served in between.
         """
         for item in self._items(missing):
@@ -80,11 +87,15 @@ class Selection:
             for ref in self.refs:
                 yield from self._named(ref, missing)
             return
+        admitted, are_moved = list[Job | ArrayRecord](), False
         for number, record in enumerate(list(self.cluster.jobs.values())):
             if number % LOOKED_AT == LOOKED_AT - 1:
                 yield None
             if self.admits(record):
-                yield from self._elements(record, None, missing)
+                admitted.append(record)
+                are_moved = are_moved or record.position != record.id
+        for record in in_turn(admitted) if are_moved else admitted:
+            yield from self._elements(record, None, missing)
 
     def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
         record = self.cluster.jobs.get(ref.job)
@@ -99,10 +110,11 @@ class Selection:
     def _elements(
         self, record: Job | ArrayRecord, wanted: set[int] | None, missing: list[common_pb2.JobRef]
     ) -> Iterator[Item | None]:
-        if self.element is not None:
-            if isinstance(record, Job) or self.element not in record.indices:
+        if self.elements is not None:
+            if isinstance(record, Job):
                 return
-            wanted = {self.element} if wanted is None else wanted & {self.element}
+            named = set(record.indices.intersection(self.elements))
+            wanted = named if wanted is None else wanted & named
         if isinstance(record, Job):
             if self.admits_state(record.state) and self.admits_host(record) and wanted is None:
                 yield record, 0, record
@@ -126,6 +138,39 @@ class Selection:
         for record in list(self.cluster.jobs.values()):
             if isinstance(record, ArrayRecord) and self.admits(record) and (not ids or record.id in ids):
                 yield record
+
+
+def in_turn(records: list[Job | ArrayRecord]) -> list[Job | ArrayRecord]:
+    """The records with those that wait, among themselves, in the order of their positions."""
+    waiting = iter(sorted(filter(_waits, records), key=lambda record: record.position))
+    return [next(waiting) if _waits(record) else record for record in records]
+
+
+def _waits(record: Job | ArrayRecord) -> bool:
+    if isinstance(record, Job):
+        return record.state in WAITING
+    return bool(record.pending or record.held or record.blocked)
+
+
+def _meant(words: Iterable[str], groups: Mapping[str, Names]) -> Names:
+    """Those named, and the members of groups that are."""
+    found = NOBODY
+    for word in words:
+        found = union(found, groups.get(word.removesuffix("/")) or Names(word == "all", frozenset((word,)) - {"all"}))
+    return found
+
+
+def _users(text: str, cluster: Cluster) -> Names:
+    """Whose jobs are meant by a user, a group, ``all``, or by all others: ``^user ^group``."""
+    words, groups = text.split(), cluster.policy.user_groups
+    left_out = [word[1:] for word in words if word.startswith("^")]
+    return minus(EVERYBODY, _meant(left_out, groups)) if left_out else _meant(words, groups)
+
+
+def _hosts_meant(text: str, cluster: Cluster) -> Names | None:
+    """Hosts by name and those of groups; None: no host is named, and jobs without one are meant, too."""
+    words = text.split()
+    return _meant(words, cluster.policy.host_groups) if words else None
 
 
 def allocation_of(job: Job) -> Allocation:

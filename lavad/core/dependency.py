@@ -15,8 +15,10 @@ _DEPTH_MAX = 64
 _CODE_MAX = 255
 _COUNT_MAX = 2_147_483_647
 _WORD = re.compile(r"[A-Za-z_]\w*(?=\s*\()")
-_BARE = re.compile(r"[\w./:+%@#$^~{}-]+\*?(?:\[(?:\d+|\*)\])?")
-_PARTS = re.compile(r"(?P<name>.*?)(?P<prefix>\*?)(?:\[(?P<index>\d{1,10}|\*)\])?", re.DOTALL)
+_LIST = r"\d{1,10}(?:-\d{1,10}(?::\d{1,10})?)?(?:,\d{1,10}(?:-\d{1,10}(?::\d{1,10})?)?)*"
+_BARE = re.compile(r"[\w./:+%@#$^~{}-]+\*?(?:\[(?:\d+|\*|" + _LIST + r")\])?")
+_PARTS = re.compile(r"(?P<name>.*?)(?P<prefix>\*?)(?:\[(?P<index>\*|" + _LIST + r")\])?", re.DOTALL)
+_ELEMENTS_MAX = 1000  # that one condition may name
 _NUMBER = re.compile(r"\d{1,10}")
 _OPERATOR = re.compile(r">=|<=|==|!=|>|<")
 
@@ -177,21 +179,22 @@ class _Reader:
         finally:
             self.depth -= 1
 
-    def clause(self) -> Clause:
+    def clause(self) -> Expression:
+        """A condition; of several elements (``done("a[1-3]")``) all must meet it."""
         self.blanks()
         word = _WORD.match(self.text, self.at)
         if word is None:
-            return Clause(Kind.DONE, self.ref())
+            return _all_of([Clause(Kind.DONE, ref) for ref in self.refs()])
         kind = self.kind(word)
         self.needs("(")
-        ref = self.ref()
+        refs = self.refs()
+        found: Expression
         if kind.is_count:
             self.needs(",")
-            found = self.count(kind, ref)
-        elif kind is Kind.EXIT and self.takes(","):
-            found = Clause(kind, ref, *self.comparison(_CODE_MAX))
+            found = self.count(kind, refs[0])
         else:
-            found = Clause(kind, ref)
+            compared = self.comparison(_CODE_MAX) if kind is Kind.EXIT and self.takes(",") else ("", 0)
+            found = _all_of([Clause(kind, ref, *compared) for ref in refs])
         self.needs(")")
         return found
 
@@ -204,7 +207,7 @@ class _Reader:
         self.at = word.end()
         return Kind(name)
 
-    def count(self, kind: Kind, ref: Ref) -> Clause:
+    def count(self, kind: Kind, ref: Ref) -> Expression:
         if ref.index or ref.each:
             raise self.bad("a whole array before the comma")
         if self.takes("*"):
@@ -223,7 +226,8 @@ class _Reader:
         self.at = number.end()
         return operator[0] if operator is not None else "==", int(number[0])
 
-    def ref(self) -> Ref:
+    def refs(self) -> list[Ref]:
+        """The job that is meant, or the elements of it."""
         self.blanks()
         at = self.at
         quote = self.text[at : at + 1]
@@ -237,31 +241,44 @@ class _Reader:
         if found is None:
             raise self.bad("a job id or a job name")
         self.at = found.end()
-        number = re.fullmatch(r"(\d{1,19})(?:\[(\d{1,10}|\*)\])?", found[0])
+        number = re.fullmatch(r"(\d{1,19})(?:\[(\*|" + _LIST + r")\])?", found[0])
         if number is None:
             return self.named(found[0], at)
-        index, each = self.place(number[2], at)
-        return Ref(job=self.positive(number[1], at), index=index, each=each)
+        job = self.positive(number[1], at)
+        return [Ref(job=job, index=index, each=each) for index, each in self.places(number[2], at)]
 
-    def named(self, text: str, at: int) -> Ref:
+    def named(self, text: str, at: int) -> list[Ref]:
         parts = _PARTS.fullmatch(text)
         assert parts is not None, "every text matches"
         if not parts["name"] and not parts["prefix"]:
             raise self.bad("a job name that is not empty", at)
         if "@" in parts["name"] and parts["name"].partition("@")[0].isdigit():
             raise Refused(f"A job of another cluster, at character {at + 1}, is not supported")
-        index, each = self.place(parts["index"], at)
-        return Ref(name=parts["name"], is_prefix=bool(parts["prefix"]), index=index, each=each)
+        is_prefix = bool(parts["prefix"])
+        places = self.places(parts["index"], at)
+        return [Ref(name=parts["name"], is_prefix=is_prefix, index=index, each=each) for index, each in places]
 
-    def place(self, index: str | None, at: int) -> tuple[int, bool]:
-        if index == "*":
-            return 0, True
-        return self.positive(index, at) if index else 0, False
+    def places(self, indices: str | None, at: int) -> list[tuple[int, bool]]:
+        """Index, and whether the elements of two arrays are paired."""
+        if indices is None or indices == "*":
+            return [(0, indices is not None)]
+        found = list[int]()
+        for part in indices.split(","):
+            first, last, step = [*re.split("[-:]", part), "", ""][:3]
+            low, high = self.positive(first, at), self.positive(last or first, at)
+            if high < low or (high - low) // self.positive(step or "1", at) >= _ELEMENTS_MAX - len(found):
+                raise self.bad(f"an index list of at most {_ELEMENTS_MAX} elements", at)
+            found += range(low, high + 1, int(step or "1"))
+        return [(index, False) for index in found]
 
     def positive(self, digits: str, at: int) -> int:
         if not int(digits):
             raise self.bad("a number of at least 1", at)
         return int(digits)
+
+
+def _all_of(clauses: list[Clause]) -> Expression:
+    return clauses[0] if len(clauses) == 1 else Both(tuple(clauses))
 
 
 def text_of(expression: Expression) -> str:

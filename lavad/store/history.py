@@ -74,11 +74,11 @@ def read_page(connection: Connection, wanted: HistoryFilter) -> HistoryPage:
     rows = connection.execute(_candidates(wanted)).all()
     pattern = name_pattern(wanted.name or "*")
     rows_of_page = [row for row in rows[: wanted.limit] if pattern.admits(row.name)]
-    page = _Page(connection, wanted, pattern.element)
+    page = _Page(connection, wanted, pattern.elements)
     for job, is_array in _kinds(connection, [row.job for row in rows_of_page]):
         if is_array:
             page.add_array(job)
-        elif pattern.element is None:
+        elif pattern.elements is None:
             page.plain.append(job)
         if page.is_full:
             break
@@ -126,10 +126,10 @@ def _kinds(connection: Connection, ids: Sequence[int]) -> list[tuple[int, bool]]
 class _Page:
     """A page under way. Plain jobs are collected and read together; an array's elements are read window by window."""
 
-    def __init__(self, connection: Connection, wanted: HistoryFilter, element: int | None) -> None:
+    def __init__(self, connection: Connection, wanted: HistoryFilter, elements: Ranges | None) -> None:
         self._connection = connection
         self._wanted = wanted
-        self._element = element  # the only one of arrays that is meant; None: all
+        self._elements = elements  # those of arrays that are meant; None: all
         self._texts = SharedTexts()
         self._stories: list[JobHistory] = []
         self._looked_at = 0
@@ -158,8 +158,9 @@ class _Page:
         first = self._wanted.after[1] + 1 if self._wanted.after[0] == job_id else 1
         room = self._wanted.limit - self._looked_at - len(self.plain)
         meant = _indices(self._connection, array, self._wanted, first)
-        if self._element is not None:
-            meant = (index for index in (self._element,) if _is_named(array, self._wanted, index) and index >= first)
+        if self._elements is not None:
+            named = array.indices.intersection(self._elements)
+            meant = (index for index in named if index >= first and _is_named(array, self._wanted, index))
         indices = list(islice(meant, room))
         self._looked_at += len(indices)
         if len(indices) == room:

@@ -24,6 +24,7 @@ class Cluster:
         self.environment: dict[str, str] = {}
         self._commands = commands
         self._become: tuple[str, ...] = ()
+        self._cwd: Path | None = None
 
     def as_seen_by(self, user: str) -> "Cluster":
         """The same cluster for another user of this machine."""
@@ -37,6 +38,12 @@ class Cluster:
         """The same cluster with other variables in the environment."""
         other = copy.copy(self)
         other.environment = {**self.environment, **variables}
+        return other
+
+    def at(self, directory: Path) -> "Cluster":
+        """The same cluster for somebody in that directory."""
+        other = copy.copy(self)
+        other._cwd = directory
         return other
 
     def up(self, *options: str) -> None:
@@ -84,6 +91,7 @@ class Cluster:
         return subprocess.run(
             [*self._become, str(self._commands / words[0]), *words[1:]],
             env=self.environment,
+            cwd=self._cwd,
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,

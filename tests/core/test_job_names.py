@@ -3,6 +3,7 @@
 import pytest
 
 from lavad.core.job_names import name_pattern
+from lavad.core.ranges import Ranges
 
 
 @pytest.mark.parametrize(
@@ -22,19 +23,31 @@ def test_only_a_star_stands_for_others(typed: str, meant: list[str], others: lis
     """What a shell or a regular expression would make of other characters does not matter."""
     pattern = name_pattern(typed)
     assert [name for name in (*meant, *others) if pattern.admits(name)] == meant
-    assert pattern.element is None
+    assert pattern.elements is None
 
 
 @pytest.mark.parametrize("typed", ["sweep[3]", "sw*[3]", "*[3]"])
 def test_an_element_of_an_array(typed: str) -> None:
     """The name is the array's."""
     pattern = name_pattern(typed)
-    assert (pattern.admits("sweep"), pattern.admits("sweep3"), pattern.element) == (True, "*" in typed, 3)
+    assert (pattern.admits("sweep"), pattern.admits("sweep3"), pattern.elements) == (
+        True,
+        "*" in typed,
+        Ranges.of(3),
+    )
 
 
 def test_there_is_no_element_0() -> None:
     """Arrays begin with 1: whoever counts from 0 means none, and certainly not all."""
-    assert name_pattern("sweep[0]").element == 0
+    assert name_pattern("sweep[0]").elements == Ranges.of(0)
+
+
+def test_elements_of_an_array() -> None:
+    """everyday 65: ``bkill -J "arr[2-3]"`` found nothing. Lists that overlap without end are taken as a name."""
+    elements = name_pattern("arr[2-6:2,9]").elements
+    assert elements is not None
+    assert list(elements) == [2, 4, 6, 9]
+    assert name_pattern("arr[1-2000000000,2-2000000000]").elements is None
 
 
 def test_many_stars_take_no_time() -> None:

@@ -1,8 +1,19 @@
 """What users typed and what became of it on a host."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.personal import Cluster
+
+
+@pytest.fixture
+def idle(cluster: Cluster) -> Iterator[Cluster]:
+    """The shared cluster, for a test that leaves jobs behind."""
+    cluster.clear()
+    yield cluster
+    cluster.clear()
 
 
 def results(cluster: Cluster, directory: Path, *words: str) -> tuple[int, str]:
@@ -37,3 +48,77 @@ def test_a_job_knows_its_directory_and_its_users_defaults(cluster: Cluster, tmp_
     """commands-by-clients 4: LS_EXECCWD was unset; LSB_DEFAULTPROJECT must reach a bsub within the job, too."""
     there = cluster.with_environment(LSB_DEFAULTPROJECT="envproj")
     assert results(there, tmp_path, "echo $LS_EXECCWD $LSB_DEFAULTPROJECT") == (0, f"{tmp_path} envproj\n")
+
+
+def test_directories_of_a_job_are_made(cluster: Cluster, tmp_path: Path) -> None:
+    """everyday 35: -cwd with %J ended with TERM_CWD_NOTEXIST, -outdir was accepted and never made."""
+    there = cluster.at(tmp_path)
+    job = there.submit("-cwd", "run_%J_%I", "-outdir", "od/%U_%J", "-o", "said", "pwd; echo $LSB_OUTDIR $LS_EXECCWD")
+    there.becomes(job, "DONE")
+    own, out = tmp_path / f"run_{job}_0", tmp_path / f"od/root_{job}"
+    said = (out / "said").read_text().splitlines()
+    assert said[:2] == [str(own), f"{out} {own}"]
+    assert (own.stat().st_mode & 0o777, out.stat().st_mode & 0o777) == (0o700, 0o700)
+    missing = there.submit("-cwd", "nowhere", "true")
+    there.becomes(missing, "EXIT")
+    assert "TERM_CWD_NOTEXIST" in there.says("bjobs", "-UF", str(missing))
+
+
+def test_files_are_shown_as_given(cluster: Cluster, tmp_path: Path) -> None:
+    """everyday 10: bjobs -l showed the absolute path, not ``out.%J``."""
+    there = cluster.at(tmp_path)
+    job = there.submit("-H", "-o", "out.%J", "-e", "err", "-i", "in", "true")
+    shown = there.says("bjobs", "-UF", str(job))
+    for text in ("Input File <in>", "Output File <out.%J>", "Error File <err>"):
+        assert text in shown
+    there.run("bkill", str(job))
+    (tmp_path / "in").write_text("hello\n")
+    job = there.submit("-o", "both.%J", "-e", "both.%J", "-i", "in", "cat; echo x >&2; echo $LSB_OUTPUTFILE")
+    there.becomes(job, "DONE")
+    text = (tmp_path / f"both.{job}").read_text()
+    assert text.startswith(f"hello\nx\n{tmp_path}/both.{job}\n")
+    assert "Read file <>" not in text
+
+
+def test_elements_are_named_by_a_list(idle: Cluster) -> None:
+    """everyday 65 and 19: ``bkill -J "arr[2-3]"`` and ``done("a[1-2]")`` found nothing."""
+    array = idle.submit("-H", "-J", "listed[1-4]", "true")
+    done = idle.run("bkill", "-J", "listed[2-3]")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {index: state for index, (state, _) in idle.states(array).items()} == {
+        1: "PSUSP", 2: "EXIT", 3: "EXIT", 4: "PSUSP"
+    }  # fmt: skip
+    after = idle.submit("-w", 'ended("listed[2-3]")', "true")
+    idle.becomes(after, "DONE")
+    waits = idle.submit("-w", 'done("listed[1,4]")', "true")
+    assert idle.state(waits) == "PEND"
+    assert idle.says("bjobs", "-noheader", "-o", "jobindex", "-J", "listed[3-9]", "-a") == "3\n4"
+
+
+def test_resuming_all_leaves_running_jobs_out(idle: Cluster) -> None:
+    """everyday 70: ``bresume 0`` also reported every running job, as an operation in progress, with 255."""
+    runs, held = idle.submit("sleep", "60"), idle.submit("-H", "sleep", "60")
+    idle.becomes(runs, "RUN")
+    assert idle.says("bresume", "0") == f"Job <{held}> is being resumed"
+
+
+def test_waiting_jobs_are_listed_in_their_order(idle: Cluster) -> None:
+    """everyday 50: after btop and bbot the list was unchanged."""
+    full = idle.submit("-n", "8", "sleep", "60")
+    idle.becomes(full, "RUN")
+    first, second, third = (idle.submit("-n", "8", "sleep", "60") for _ in range(3))
+    assert idle.run("btop", str(third)).returncode == 0
+    assert idle.run("bbot", str(first)).returncode == 0
+    listed = idle.says("bjobs", "-noheader", "-o", "jobid").split()
+    assert listed == [str(job) for job in (full, third, second, first)]
+
+
+def test_lists_of_hosts_and_users_left_out(idle: Cluster) -> None:
+    """everyday 50: ``-m "lava1 lava2"`` was a bad host name, ``-u ^x`` an unknown user."""
+    first, second = idle.hosts()
+    one, two = (idle.submit("-m", host, "sleep", "60") for host in (first, second))
+    for job in (one, two):
+        idle.becomes(job, "RUN")
+    assert idle.says("bjobs", "-noheader", "-o", "jobid", "-m", f"{first} {second}").split() == [str(one), str(two)]
+    assert idle.says("bjobs", "-noheader", "-o", "jobid", "-m", second).split() == [str(two)]
+    assert "No unfinished job found" in idle.run("bjobs", "-u", "^root").stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from protos import common_pb2, jobs_pb2
-from tests.lavactl.scripted import Desk
+from tests.lavactl.scripted import NOW, Desk, a_job
 
 
 @pytest.mark.parametrize(
@@ -119,3 +119,62 @@ def test_lsid_has_the_lines_that_clients_count(desk: Desk) -> None:
         "My cluster name",
         "My master name",
     ]
+
+
+def running(**spec: int) -> jobs_pb2.JobRecord:
+    """A job that has run for ten minutes."""
+    return a_job(
+        [("n001", 1)],
+        state=common_pb2.RUN,
+        start_time=NOW - 600,
+        spec=jobs_pb2.JobSpec(**spec),  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ({"runtime_estimate_s": 1200}, "0:10 E|Nov 21 09:40 E|50.00% E"),
+        ({"runtime_estimate_s": 1200, "run_limit_s": 2400}, "0:10 E|Nov 21 09:40 E|50.00% E"),
+        ({"runtime_estimate_s": 300, "run_limit_s": 2400}, "0:30 X|Nov 21 10:00 X|25.00% X"),
+        ({"runtime_estimate_s": 300}, "-|-|-"),
+        ({"run_limit_s": 1200}, "0:10 L|Nov 21 09:40 L|50.00% L"),
+    ],
+)
+def test_what_is_left_by_an_estimate(desk: Desk, spec: dict[str, int], shown: str) -> None:
+    """everyday 15: of a job with only -We the fields were ``-``."""
+    desk.client.jobs = [running(**spec)]
+    assert desk.type("bjobs", "-noheader", "-o", "time_left finish_time %complete delimiter='|'").out == f"{shown}\n"
+
+
+def test_usage_is_one_line_of_uf(desk: Desk) -> None:
+    """everyday 59: the paragraph was four lines, indented, without semicolons."""
+    job = running()
+    job.usage.cpu_s, job.usage.memory_mib = 5, 2
+    job.usage.pids.append(77)
+    desk.client.jobs = [job]
+    (line,) = (line for line in desk.type("bjobs", "-UF", "1201").out.splitlines() if "Resource usage" in line)
+    assert line.endswith(
+        "Resource usage collected. The CPU time used is 5 seconds; MEM: 2 Mbytes; SWAP: 0 Mbytes; PIDs: 77;"
+    )
+
+
+def test_the_main_reason_alone(desk: Desk) -> None:
+    """everyday 53: LSB_BJOBS_PENDREASON_LEVEL was ignored; -p0 shows all reasons, -p1 the main one."""
+    desk.client.jobs = [a_job()]
+    for text in ("first", "second"):
+        desk.client.jobs[0].pending_reasons.add(text=text)
+    assert " second;" in desk.type("bjobs", "-p").out
+    assert " second;" not in desk.type("bjobs", "-p1").out
+    desk.environ["LSB_BJOBS_PENDREASON_LEVEL"] = "1"
+    assert " second;" not in desk.type("bjobs", "-p").out
+    assert " second;" in desk.type("bjobs", "-p0").out
+
+
+def test_the_mode_of_devices_is_the_one_asked_for(desk: Desk) -> None:
+    """everyday 56: gpu_mode said ``shared`` of ``mode=exclusive_process``."""
+    job = running()
+    request = job.spec.roles.add().gpu
+    request.num, request.text = 1, "num=1:mode=exclusive_process"
+    desk.client.jobs = [job]
+    assert desk.type("bjobs", "-noheader", "-o", "gpu_mode").out == "exclusive_process\n"
