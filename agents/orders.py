@@ -44,6 +44,7 @@ from agents.preparation import Preparation, Prepared
 from agents.resizes import Resizes, name_of
 from agents.shepherd import messages
 from agents.shepherd.messages import Finish, Key, Message, pack
+from agents.shepherd.start import expand
 from agents.shepherds import Handle, Pool, Waiting
 from agents.users import Owner, UnknownUser, Users
 from protos.agents_pb2 import JobUsage, Orders, Report, Started
@@ -417,7 +418,7 @@ class Keeper:
 
     def _places(self, key: Key) -> tuple[str, str]:
         job = self.attempts.prepared(key)
-        return ("", "") if job is None else (job.home, job.cwd or job.home)
+        return ("", "") if job is None else (job.home, expand(job.cwd, key) or job.home)
 
     def _tell(self, reports: list[Report]) -> None:
         for report in reports:

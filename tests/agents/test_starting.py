@@ -28,7 +28,7 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
     ("fields", "code", "reason", "words"),
     [
         ({"cwd": "/no/such/place"}, 2, "TERM_CWD_NOTEXIST", "/no/such/place cannot be entered"),
-        ({"output": "no/such/dir/out"}, 1, "", "output file no/such/dir/out cannot be opened: No such file"),
+        ({"output": "no/such/dir/out"}, 1, "", "/no/such/dir/out cannot be opened: No such file"),
         ({"error": "/dev/null/x"}, 1, "", "error file /dev/null/x cannot be opened: Not a directory"),
         ({"input": "missing"}, 1, "", "input file missing cannot be opened"),
     ],
