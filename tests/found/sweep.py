@@ -1,0 +1,121 @@
+"""Jobs of an ordinary user that keep coming while something is broken, and the account of them afterwards.
+
+Each job marks its start and its end by appending to one file, and exits with a code of its own. Whoever was told the
+number of a job is owed that job: it starts once, and its exit code is the one that it ended with.
+"""
+
+import re
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.acceptance.personal import Cluster, wait_for
+
+LOOPS = 4
+CODES = 7
+LOST_SUPERVISOR = 137  # 128 + SIGKILL: what a job is told to have ended with that was killed with its supervisor
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What became of the jobs of one run; ``problems`` names each job that is not as it should be."""
+
+    jobs: int
+    lost: int
+    twice: int
+    wrong: int
+    killed: int  # without an end mark, and told so
+    problems: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was lost, ran twice, or ended with another code than was told."""
+        return not (self.lost or self.twice or self.wrong)
+
+
+class Sweep:
+    """``total`` submissions by several loops of ``bsub``, one after another in each."""
+
+    def __init__(self, cluster: Cluster, marks: Path, total: int, seconds: str = "0.2") -> None:
+        self._cluster = cluster
+        self._marks = marks
+        self._left = total
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self.told: dict[int, int] = {}  # job -> the code it exits with
+        self.refused: list[str] = []
+        marks.touch()
+        marks.chmod(0o666)
+        self._loops = [threading.Thread(target=self._loop, daemon=True) for _ in range(LOOPS)]
+        for loop in self._loops:
+            loop.start()
+
+    def _take(self) -> int:
+        with self._lock:
+            self._left -= 1
+            return self._left
+
+    def _loop(self) -> None:
+        while (number := self._take()) >= 0:
+            code = number % CODES
+            mark = f'echo "$LSB_JOBID {{}} {code}" >> {self._marks}'
+            text = f"{mark.format('start')}; sleep {self._seconds}; {mark.format('end')}; exit {code}"
+            done = self._cluster.run("bsub", "-o", "/dev/null", text, timeout_s=300)
+            found = re.search(r"Job <(\d+)> is submitted", done.stdout)
+            with self._lock:
+                if found:
+                    self.told[int(found[1])] = code
+                else:
+                    self.refused.append(done.stderr.strip())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all loops have ended."""
+        return not any(loop.is_alive() for loop in self._loops)
+
+    def wait_told(self, count: int, limit_s: float = 120) -> None:
+        """Until so many jobs have a number."""
+        wait_for(lambda: len(self.told) >= count or self.is_over, limit_s, f"{count} jobs to be submitted")
+
+    def finish(self, limit_s: float = 600) -> Account:
+        """Wait for all submissions and all ends; what became of them."""
+        for loop in self._loops:
+            loop.join(limit_s)
+        assert self.is_over, "a bsub has not come back"
+        end = time.monotonic() + limit_s
+        while self._unended() and time.monotonic() < end:
+            time.sleep(0.5)
+        return self._account()
+
+    def _states(self) -> dict[int, tuple[str, int]]:
+        done = self._cluster.run("bjobs", "-a", "-noheader", "-o", "jobid stat exit_code", timeout_s=120)
+        rows = [line.split() for line in done.stdout.splitlines()]
+        return {int(row[0]): (row[1], int(row[2]) if row[2].isdigit() else 0) for row in rows if row[0].isdigit()}
+
+    def _unended(self) -> bool:
+        states = self._states()
+        return any(states.get(job, ("", 0))[0] not in ("DONE", "EXIT", "") for job in self.told)
+
+    def _account(self) -> Account:
+        states = self._states()
+        marks = [line.split() for line in self._marks.read_text().splitlines()]
+        starts = Counter(int(job) for job, what, _ in marks if what == "start")
+        ends = {int(job): int(code) for job, what, code in marks if what == "end"}
+        problems: list[str] = []
+        lost = wrong = killed = 0
+        for job, code in sorted(self.told.items()):
+            state, told = states.get(job, ("unknown", 0))
+            if state not in ("DONE", "EXIT") or not starts[job]:
+                lost += 1
+                problems.append(f"{job} is {state}, started {starts[job]} times")
+            elif job not in ends and told == LOST_SUPERVISOR:
+                killed += 1
+            elif (state, told) != ("EXIT" if code else "DONE", code):
+                wrong += 1
+                marked = f"ended with {ends[job]}" if job in ends else "never ended"
+                problems.append(f"{job} {marked}, told {state} {told}")
+        twice = sorted(job for job, count in starts.items() if count > 1)
+        problems += [f"{job} started {starts[job]} times" for job in twice]
+        return Account(len(self.told), lost, len(twice), wrong, killed, tuple(problems))

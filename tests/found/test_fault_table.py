@@ -1,0 +1,105 @@
+"""The table of faults: jobs of an ordinary user keep coming while something of lava is killed, paused, cut off or full.
+
+Small here; ``LAVA_FAULT_JOBS=500 LAVA_FAULT_PAUSE_S=20 LAVA_FAULTS=all`` is the size of the published table. Every row
+must show 0 lost, 0 twice and 0 wrong; a job that is killed with its supervisor is told as killed.
+"""
+
+import os
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, a_cluster
+from tests.fakes.postgres import PostgresServer
+from tests.found.faults import ON_POSTGRES, ON_SQLITE, Fault, Site
+from tests.found.sweep import Sweep
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
+
+IS_FULL = os.environ.get("LAVA_FAULTS") == "all"
+JOBS = int(os.environ.get("LAVA_FAULT_JOBS", "40"))
+SEED = int(os.environ.get("LAVA_FAULT_SEED", "20261122"))
+SMALL = ("SIGKILL lavad", "SIGKILL shepherds", "SIGKILL everything of lava at once", "link down")
+SETTINGS = {"LAVA_HEARTBEAT": "1", "LAVA_SILENT_AFTER": "6", "LAVA_TERMINATE_INTERVAL": "1"}
+DISK_MIB = 48
+
+
+@pytest.fixture(scope="module")
+def small_disk(open_directory: Path) -> Iterator[Path]:
+    """A file system of its own for a cluster's directory, which a test may fill."""
+    directory = open_directory / "disk"
+    directory.mkdir()
+    options = f"size={DISK_MIB}m,mode=755"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", directory], check=True)
+    yield directory
+    subprocess.run(["umount", "-l", directory], check=True)
+
+
+@pytest.fixture(scope="module")
+def sqlite_cluster(small_disk: Path, public_commands: Path) -> Iterator[Cluster]:
+    """Two hosts of four slots, and a login host."""
+    with a_cluster(small_disk / "D", 2, 4, commands=public_commands, **SETTINGS) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def postgres_site(open_directory: Path, public_commands: Path) -> Iterator[tuple[Cluster, PostgresServer]]:
+    """The same on PostgreSQL."""
+    options = ("--db",)
+    with (
+        PostgresServer() as server,
+        a_cluster(open_directory / "P", 2, 4, *options, server.url, commands=public_commands, **SETTINGS) as cluster,
+    ):
+        yield cluster, server
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Print a row of the table."""
+
+    def row(text: str) -> None:
+        with capsys.disabled():
+            print(f"\n{text}", end="")
+
+    return row
+
+
+def _play(name: str, fault: Fault, times: int, site: Site, user: str, say: Callable[[str], None]) -> None:
+    marks = Path(site.cluster.directory.parent.parent, f"marks-{time.monotonic_ns()}")
+    sweep = Sweep(site.cluster.as_seen_by(user), marks, JOBS)
+    took = []
+    for number in range(times):
+        sweep.wait_told(JOBS * (number + 1) // (times + 1))
+        began = time.monotonic()
+        fault(site)
+        took.append(time.monotonic() - began)
+    account = sweep.finish()
+    say(f"fault={name!r} times={times} {account} slowest_s={max(took):.1f} refused={len(sweep.refused)}")
+    assert account.is_clean, account.problems
+    assert account.jobs + len(sweep.refused) == JOBS
+    assert account.jobs
+    if account.killed:
+        assert "shepherds" in name or "everything" in name, account
+
+
+@pytest.mark.parametrize("name", [name for name in ON_SQLITE if IS_FULL or name in SMALL])
+def test_no_job_is_lost_or_runs_twice_or_is_told_a_wrong_code(
+    name: str, sqlite_cluster: Cluster, account: str, say: Callable[[str], None]
+) -> None:
+    """One row of the table, on SQLite."""
+    fault, times = ON_SQLITE[name]
+    _play(name, fault, times if IS_FULL else 1, Site(sqlite_cluster, random.Random(SEED)), account, say)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("name", [name for name in ON_POSTGRES if IS_FULL or name == "pg_terminate_backend"])
+def test_nor_on_postgresql(
+    name: str, postgres_site: tuple[Cluster, PostgresServer], account: str, say: Callable[[str], None]
+) -> None:
+    """One row of the table, on PostgreSQL."""
+    (cluster, server), (fault, times) = postgres_site, ON_POSTGRES[name]
+    _play(name, fault, times if IS_FULL else 1, Site(cluster, random.Random(SEED), server), account, say)
