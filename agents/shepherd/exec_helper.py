@@ -6,8 +6,9 @@ shepherd, so it costs a tenth of what a fork of the shepherd does. It is made in
 `CODE`; elsewhere, and where a site forbids programs in memory, there is none.
 
 Called with effective id U and real id 0 as: a descriptor (one character with that number), PATH, ARGV... It makes the
-descriptor close-on-exec, takes U as real, effective and saved id, and executes PATH. What fails is written to the
-descriptor as an errno (an int), and the process exits with 127; when PATH runs, the descriptor reads as ended.
+descriptor close-on-exec, takes U as real, effective and saved id, asks the kernel to kill it should the shepherd die,
+and executes PATH. What fails is written to the descriptor as an errno (an int), and the process exits with 127; when
+PATH runs, the descriptor reads as ended.
 """
 
 import os
@@ -34,6 +35,10 @@ X86_64 = """
     syscall
     test %eax, %eax
     jnz 1f
+    mov $1, %edi
+    mov $9, %esi
+    mov $157, %eax                  # prctl(PR_SET_PDEATHSIG, SIGKILL)
+    syscall
     mov (%rsp), %rcx
     mov 16(%rsp), %rdi
     lea 24(%rsp), %rsi
@@ -67,6 +72,10 @@ AARCH64 = """
     mov x8, #147                    // setresuid(U, U, U)
     svc #0
     cbnz w0, 1f
+    mov x0, #1
+    mov x1, #9
+    mov x8, #167                    // prctl(PR_SET_PDEATHSIG, SIGKILL)
+    svc #0
     ldr x3, [sp]
     ldr x0, [sp, #16]
     add x1, sp, #24
@@ -89,15 +98,15 @@ AARCH64 = """
 CODE = {
     "x86_64": (
         EM_X86_64,
-        "488b4424080fb61889dfbe02000000ba01000000b8480000000f0585c07532b86b0000000f0589c789c689c2b8750000000f0585c0751a"
-        "488b0c24488b7c2410488d742418488d54cc10b83b0000000f05f7d85089df4889e6ba04000000b8010000000f05bf7f000000b83c0000"
-        "000f05",
+        "488b4424080fb61889dfbe02000000ba01000000b8480000000f0585c07543b86b0000000f0589c789c689c2b8750000000f0585c0752b"
+        "bf01000000be09000000b89d0000000f05488b0c24488b7c2410488d742418488d54cc10b83b0000000f05f7d85089df4889e6ba040000"
+        "00b8010000000f05bf7f000000b83c0000000f05",
     ),
     "aarch64": (
         EM_AARCH64,
-        "f30740f973024039e003132a410080d2220080d2280380d2010000d4e0010035e81580d2010000d4e103002ae203002a681280d2010000"
-        "d400010035e30340f9e00b40f9e1630091e2430091420c038ba81b80d2010000d4e003004be00f1fb8e003132ae1030091820080d20808"
-        "80d2010000d4e00f80d2a80b80d2010000d4",
+        "f30740f973024039e003132a410080d2220080d2280380d2010000d460020035e81580d2010000d4e103002ae203002a681280d2010000"
+        "d480010035200080d2210180d2e81480d2010000d4e30340f9e00b40f9e1630091e2430091420c038ba81b80d2010000d4e003004be00f"
+        "1fb8e003132ae1030091820080d2080880d2010000d4e00f80d2a80b80d2010000d4",
     ),
 }
 

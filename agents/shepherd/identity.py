@@ -4,6 +4,9 @@ Linux lets a user signal every process whose real or saved id is his. Both stay 
 effective id alone, and a new process takes the real id itself, after this one has let go of it. Nothing waits for a
 process that its user can stop: how a start went is read from a pipe, for a bounded time. Without root, or for root's
 own jobs, no id changes.
+
+A process does not outlive the shepherd that started it, for nobody else would learn its exit code: the kernel kills it
+then (PR_SET_PDEATHSIG), and what it has started itself is cleared away by the next agent.
 """
 
 import contextlib
@@ -14,8 +17,12 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from agents.shepherd import exec_helper
+
+if TYPE_CHECKING:
+    import ctypes
 
 # Python ignores SIGPIPE and SIGXFSZ, and ignored signals survive exec: a job gets every default back.
 DEFAULT_SIGNALS = tuple(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
@@ -24,6 +31,7 @@ START_S = 2.0
 # How a site or a file system says that the helper may not run.
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOEXEC, errno.ENOSYS)
 CANNOT_EXEC = 127
+_PR_SET_PDEATHSIG = 1
 _DESCRIPTOR_MAX = 255  # the helper is told its number in one character
 
 
@@ -36,7 +44,8 @@ class Identity:
         self._groups: tuple[int, tuple[int, ...]] | None = None
         self._uid = 0
         self._is_user = False
-        self._helper = exec_helper.make() if self._root else -1
+        self._helper = exec_helper.make()
+        self._libc: ctypes.CDLL | None = None  # where there is no helper
         self._unanswered: dict[int, int] = {}  # process id -> descriptor
 
     def open_files_as(self, uid: int, gid: int, groups: tuple[int, ...]) -> None:
@@ -65,8 +74,6 @@ class Identity:
         Raises:
             OSError: it cannot be started.
         """
-        if not self._is_user or self._uid == 0:
-            return _posix_spawn(path, argv, environment, descriptors)
         ours, theirs = os.pipe2(os.O_CLOEXEC)
         try:
             try:
@@ -125,7 +132,9 @@ class Identity:
                 print(f"event=helper_not_executable error={error.strerror!r}", file=sys.stderr)
                 self._helper = -1
                 os.set_inheritable(theirs, False)
-        return _fork(path, argv, environment, descriptors, theirs)
+        if self._libc is None:
+            self._libc = _c_library()
+        return _fork(path, argv, environment, descriptors, theirs, self._libc)
 
     def _answered(self, pid: int, ours: int) -> int:
         if not _is_readable(ours, START_S):
@@ -163,8 +172,19 @@ def _posix_spawn(
     )
 
 
+def _c_library() -> "ctypes.CDLL":
+    import ctypes  # takes 8 ms, and is wanted where there is no helper only
+
+    return ctypes.CDLL(None)
+
+
 def _fork(
-    path: str, argv: tuple[str, ...], environment: dict[bytes, bytes], descriptors: tuple[int, ...], theirs: int
+    path: str,
+    argv: tuple[str, ...],
+    environment: dict[bytes, bytes],
+    descriptors: tuple[int, ...],
+    theirs: int,
+    libc: "ctypes.CDLL",
 ) -> int:
     """What the helper does, at ten times the price."""
     pid = os.fork()
@@ -172,6 +192,7 @@ def _fork(
         return pid
     try:
         _become(os.geteuid(), descriptors)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the ids: their change would forget it
         os.execve(path, argv, environment)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -5,6 +5,7 @@ import os
 import platform
 import pwd
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from agents.shepherd import exec_helper, identity, messages
 from agents.shepherd.identity import Identity
+from tests.acceptance.personal import wait_for
 
 pytestmark = pytest.mark.root
 ENVIRONMENT = {b"PATH": b"/usr/bin:/bin"}
@@ -135,3 +137,25 @@ def test_a_processor_without_a_helper(monkeypatch: pytest.MonkeyPatch) -> None:
     other = os.uname_result((known.sysname, known.nodename, known.release, known.version, "s390x"))
     monkeypatch.setattr(os, "uname", lambda: other)
     assert exec_helper.make() == -1
+
+
+def test_a_program_does_not_outlive_who_started_it(person: Identity) -> None:
+    """It is killed in the moment in which its shepherd is, so that no exit code is missed."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # the shepherd
+        pid = person.start("/bin/sleep", ("sleep", "300"), ENVIRONMENT, (0, 1, 2))
+        os.write(writer, b"%d" % pid)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.close(writer)
+    with open(reader, "rb") as file:
+        pid = int(file.read())
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    wait_for(lambda: not _lives(pid), 10, "the program to be killed", 0.02)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
