@@ -85,7 +85,8 @@ class Engine:
             try:
                 outcome = self._step(command, now)
             except (Refused, NotNow) as refusal:
-                replies.append(refusal)
+                # Its traceback holds this frame, and so the replies and the command: a cycle that would keep them all.
+                replies.append(refusal.with_traceback(None))
                 if refusals is not None:
                     refusals.append(refusal)
                 continue

@@ -26,6 +26,7 @@ from lavad.core.events import Event
 from lavad.core.model import Key
 from lavad.core.ranges import Ranges
 from lavad.engine import Engine
+from lavad.environments import EnvironmentSweep
 from lavad.garbage import collect_seldom
 from lavad.health import Health
 from lavad.host_log import HostLog
@@ -96,7 +97,7 @@ class Master:
 
     def _assemble(self) -> None:
         store = self.store
-        self.shelf = SpecShelf(store.spec, store.environment, store.put_environment)
+        self.shelf = SpecShelf(store.spec, store.environment)
         self.links = AgentLinks(self.cluster, self.shelf)
         self.engine = Engine(self.cluster, self._append, self.links.send, self.clock)
         self.engine.post([c.Reconfigure(self.loaded.policy)])  # jobs may wait in queues that the files have no more
@@ -146,12 +147,14 @@ class Master:
         self._open_port(server, identity)
         await server.start()
         enrolling = await enrolment.start_enrolment_server(trusted, identity, self.settings.enrol_listen)
-        ticking = asyncio.create_task(self._tick(agent_service.enforce_trust))
+        sweep = EnvironmentSweep(self.cluster, self.shelf, self.store, self.settings.sweep_interval_s)
+        periodic = [asyncio.create_task(work) for work in (self._tick(agent_service.enforce_trust), sweep.run())]
         log.info("serving listen=%s enrol=%s version=%s", self.settings.listen, self.settings.enrol_listen, VERSION)
         notify.ready(self.health.summary)
         await self.stopping.wait()
         notify.stopping()
-        ticking.cancel()
+        for task in periodic:
+            task.cancel()
         await asyncio.gather(server.stop(0.5), enrolling.stop(0.1))
 
     def _open_port(self, server: grpc.aio.Server, identity: tls.Identity) -> None:

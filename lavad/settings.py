@@ -24,6 +24,7 @@ class Settings:
     heartbeat_s: float = 5.0
     usage_interval_s: float = 5.0
     terminate_interval_s: float = 10.0
+    sweep_interval_s: float = 3600.0
     lsf_directory: str = ""  # LAVA_LSF_DIR: where LSF's files are, when not beside lava.conf
     extra: dict[str, str] = field(default_factory=dict)
 
@@ -97,6 +98,7 @@ def read_settings(directory: Path) -> Settings:
         heartbeat_s=_seconds(path, values, "LAVA_HEARTBEAT", 5.0),
         usage_interval_s=_seconds(path, values, "LAVA_USAGE_INTERVAL", 5.0),
         terminate_interval_s=_seconds(path, values, "LAVA_TERMINATE_INTERVAL", 10.0),
+        sweep_interval_s=_seconds(path, values, "LAVA_SWEEP_INTERVAL", 3600.0),
         lsf_directory=values.get("LAVA_LSF_DIR", ""),
         extra=values,
     )

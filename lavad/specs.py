@@ -7,7 +7,8 @@ almost equal. Only few whole specs are kept at hand, so that a million pending j
 import hashlib
 import signal
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import NamedTuple
 
 from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW, Shared
 from lavad.core.policy import Queue
@@ -17,55 +18,110 @@ from protos.jobs_pb2 import JobSpec
 # Causes of a suspension as LSF's numbers have them: SUSP_USER_STOP, SUSP_QUEUE_WINDOW, SUSP_LOAD_REASON and
 # SUSP_MBD_PREEMPT of lsbatch.h.
 CAUSE_BITS = {BY_USER: 0x2, WINDOW: 0x8, LOAD: 0x40, PREEMPTION: 0x80}
-SPECS_AT_HAND = 256
-BASES_KEPT = 1024
+AT_HAND_BYTES = 32 << 20  # whole specs
+BASES_BYTES = 64 << 20
+ENTRY_BYTES = 100  # of a variable in memory, beside its text
 
 LoadSpec = Callable[[int], Awaitable[bytes]]
 LoadEnvironment = Callable[[bytes], Awaitable[bytes]]
-PutEnvironment = Callable[[bytes, bytes], None]
+
+
+class Packed(NamedTuple):
+    """A spec for the store.
+
+    ``environment`` names the stored environment that its own is a difference to; ``content`` is that environment, by
+    its hash, as long as the store may not have it: it goes there with the job, so that a refused one leaves nothing.
+    """
+
+    spec: bytes
+    environment: str
+    content: tuple[bytes, bytes] | None
+
+
+class _Base:
+    """The environment that a user's next ones are differences to."""
+
+    __slots__ = ("content", "digest", "name", "size", "variables")
+
+    def __init__(self, environment: Iterable[bytes], variables: dict[bytes, bytes]) -> None:
+        content = b"\0".join(environment)
+        self.content: bytes | None = content  # None: the store has it
+        self.digest = hashlib.sha256(content).digest()
+        self.name = self.digest.hex()
+        self.variables = variables
+        self.size = len(content) + ENTRY_BYTES * len(variables)
 
 
 class SpecShelf:
     """Packs specs for the store and hands them out again."""
 
-    def __init__(self, load_spec: LoadSpec, load_environment: LoadEnvironment, put_environment: PutEnvironment) -> None:
+    def __init__(self, load_spec: LoadSpec, load_environment: LoadEnvironment) -> None:
         self._load_spec = load_spec
         self._load_environment = load_environment
-        self._put_environment = put_environment
-        self._bases: OrderedDict[str, tuple[bytes, dict[bytes, bytes]]] = OrderedDict()  # user -> hash, variables
-        self._at_hand: OrderedDict[int, JobSpec] = OrderedDict()
+        self._bases: OrderedDict[str, _Base] = OrderedDict()  # by user
+        self._bases_bytes = 0
+        self._at_hand: OrderedDict[int, tuple[JobSpec, int]] = OrderedDict()  # with its size
+        self._at_hand_bytes = 0
         self._changes = 0
+        self._used: set[str] | None = None  # environments packed with since a sweep began
 
-    def pack(self, spec: JobSpec, user: str) -> bytes:
-        """The spec for the store; a new shared environment goes there first."""
+    def pack(self, spec: JobSpec, user: str) -> Packed:
+        """The spec for the store, with the shared environment if the store may not have it."""
         variables = _variables(spec.environment)
         base = self._bases.get(user)
-        if base is None or 2 * _common(base[1], variables) < len(variables):
+        if base is None or 2 * _common(base.variables, variables) < len(variables):
             base = self._new_base(user, spec.environment, variables)
+        if self._used is not None:
+            self._used.add(base.name)
+        known = base.variables
         stored = JobSpec()
         stored.CopyFrom(spec)
         del stored.environment[:]
-        stored.environment_base = base[0]
-        stored.environment.extend(entry for name, entry in variables.items() if base[1].get(name) != entry)
-        stored.environment_unset.extend(name for name in base[1] if name not in variables)
-        return stored.SerializeToString()
+        stored.environment_base = base.digest
+        stored.environment.extend(entry for name, entry in variables.items() if known.get(name) != entry)
+        stored.environment_unset.extend(name for name in known if name not in variables)
+        content = None if base.content is None else (base.digest, base.content)
+        return Packed(stored.SerializeToString(), base.name, content)
 
-    def _new_base(
-        self, user: str, environment: Iterable[bytes], variables: dict[bytes, bytes]
-    ) -> tuple[bytes, dict[bytes, bytes]]:
-        blob = b"\0".join(environment)
-        digest = hashlib.sha256(blob).digest()
-        self._put_environment(digest, blob)
-        self._bases[user] = (digest, variables)
-        self._bases.move_to_end(user)
-        if len(self._bases) > BASES_KEPT:
-            self._bases.popitem(last=False)
-        return self._bases[user]
+    def _new_base(self, user: str, environment: Iterable[bytes], variables: dict[bytes, bytes]) -> _Base:
+        self._drop_base(user)
+        base = self._bases[user] = _Base(environment, variables)
+        self._bases_bytes += base.size
+        while self._bases_bytes > BASES_BYTES and len(self._bases) > 1:
+            self._drop_base(next(iter(self._bases)))
+        return base
+
+    def _drop_base(self, user: str) -> None:
+        base = self._bases.pop(user, None)
+        self._bases_bytes -= base.size if base is not None else 0
+
+    def note_stored(self, user: str, environment: str) -> None:
+        """A job that was packed for this user with that environment is durable, and so is the environment."""
+        base = self._bases.get(user)
+        if base is not None and base.name == environment:
+            base.content = None
+
+    def begin_sweep(self) -> None:
+        """Remember the environments that jobs are packed with, until ``end_sweep``."""
+        self._used = set()
+
+    def end_sweep(self) -> None:
+        """Remember them no more."""
+        self._used = None
+
+    def is_used(self, environment: str) -> bool:
+        """Whether a job was packed with it since the sweep began."""
+        return self._used is not None and environment in self._used
+
+    def forget(self, environments: Collection[str]) -> None:
+        """The store has these no more."""
+        for user in [user for user, base in self._bases.items() if base.name in environments]:
+            self._drop_base(user)
 
     def drop(self, job: int) -> None:
         """The spec was changed."""
         self._changes += 1
-        self._at_hand.pop(job, None)
+        self._at_hand_bytes -= self._at_hand.pop(job, (None, 0))[1]
 
     async def spec(self, job: int) -> JobSpec:
         """The whole spec; not to be changed by the caller.
@@ -76,15 +132,20 @@ class SpecShelf:
         """
         at_hand = self._at_hand.get(job)
         if at_hand is not None:
-            return at_hand
+            return at_hand[0]
         changes, found = -1, JobSpec()
         while changes != self._changes:  # one that was changed while it was read may be out of date
             changes = self._changes
             found = await self._unpack(await self._load_spec(job))
-        self._at_hand[job] = found
-        if len(self._at_hand) > SPECS_AT_HAND:
-            self._at_hand.popitem(last=False)
+        self._keep(job, found)
         return found
+
+    def _keep(self, job: int, spec: JobSpec) -> None:
+        size = spec.ByteSize() + ENTRY_BYTES * len(spec.environment)
+        self._at_hand_bytes += size - self._at_hand.pop(job, (None, 0))[1]
+        self._at_hand[job] = spec, size
+        while self._at_hand_bytes > AT_HAND_BYTES:
+            self._at_hand_bytes -= self._at_hand.popitem(last=False)[1][1]
 
     async def _unpack(self, stored: bytes) -> JobSpec:
         spec = JobSpec.FromString(stored)

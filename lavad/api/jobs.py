@@ -73,21 +73,24 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         future: asyncio.Future[pb.SubmitReplies] = asyncio.get_running_loop().create_future()
         checks.check_batch(batch)
         results = [pb.SubmitResult(request_id=item.request_id) for item in batch.items]
+        new = [
+            place for place, item in enumerate(batch.items) if not await self._is_known(item, results[place], caller)
+        ]
         commands, places = [], []
-        for place, item in enumerate(batch.items):
-            if await self._is_known(item, results[place], caller):
-                continue
+        for place in new:  # without a pause, so that whatever a job is packed with is there when it is decided
             try:
-                commands.append(self._submit_command(item, caller))
+                commands.append(self._submit_command(batch.items[place], caller))
                 places.append(place)
             except Refused as error:
                 results[place].error = str(error)
                 _audit(batch.items[place], results[place], caller)
 
         def reply(replies: list[Any]) -> None:
-            for place, answer in zip(places, replies, strict=True):
+            for place, command, answer in zip(places, commands, replies, strict=True):
                 self._note_answer(batch.items[place], results[place], answer)
                 _audit(batch.items[place], results[place], caller)
+                if isinstance(answer, Submitted) and not answer.is_known:
+                    self.shelf.note_stored(caller.user, command.job.shared.environment)
             if not future.done():
                 future.set_result(pb.SubmitReplies(results=results))
 
@@ -352,6 +355,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         done = self.engine.execute(c.ModifyJob(target, new, caller, changes, fields, request.is_switch, asked))
         self.links.spec_changed(target.job)  # at once: the change may let the job start in the same commit
         await done
+        self.shelf.note_stored(record.shared.user, packed.environment)
 
     async def Move(self, request: pb.MoveRequest, context: identity.Context) -> pb.MoveReply:
         """btop, bbot."""

@@ -11,6 +11,7 @@ from lavad.core.indexes.hosts import HostTable
 from lavad.core.model import Device, HostFacts, JobState, Launch, Request, RoleAsked, Shared, pack_text
 from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
+from lavad.specs import Packed
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
 COMMAND_SHOWN_MAX = 4096  # of a longer script only the beginning is kept in memory for lists
@@ -39,7 +40,7 @@ def asked_of(spec: jobs_pb2.JobSpec, policy: Policy) -> Asked:
 
 
 def new_job(
-    spec: jobs_pb2.JobSpec, stored: bytes, request_id: bytes, caller: Caller, policy: Policy, table: HostTable
+    spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: Caller, policy: Policy, table: HostTable
 ) -> NewJob:
     """A submission for the core. ``table`` tells which resources hosts have, and so which names there are.
 
@@ -64,12 +65,13 @@ def new_job(
         terminate_at=spec.terminate_time,
         user_group=spec.user_group,
         requeue_exit_values=spec.requeue_exit_values,
+        environment=packed.environment,
     )
     return NewJob(
         id=0,
         shared=shared,
         text=text_of(spec),
-        spec=stored,
+        spec=packed.spec,
         request_id=request_id,
         hold=spec.hold,
         indices=checks.ranges_of(spec.array),
@@ -78,6 +80,7 @@ def new_job(
         dependency=spec.dependency,
         begin_at=spec.begin_time,
         ends_orphan=spec.ends_orphan,
+        environment=packed.content,
     )
 
 

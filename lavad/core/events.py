@@ -14,7 +14,8 @@ from lavad.core.reservations import AdvanceReservation
 
 
 class NewJob(NamedTuple):
-    """All that a submit brings. ``spec`` is opaque to the core: it goes to the store and to the agents."""
+    """All that a submit brings. ``spec`` is opaque to the core: it goes to the store and to the agents; so does
+    ``environment``, by its hash, where the store may not have it yet."""
 
     id: int
     shared: Shared
@@ -28,6 +29,7 @@ class NewJob(NamedTuple):
     dependency: str | None = ""  # -w; in an event with ids for names. None, when a job is modified: as it was
     begin_at: float = 0.0
     ends_orphan: bool = False
+    environment: tuple[bytes, bytes] | None = None
 
 
 class JobSubmitted(NamedTuple):

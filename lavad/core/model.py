@@ -225,6 +225,7 @@ class Shared:
     user_group: str = ""
     requirement: str = ""  # job's and queue's together, as shown
     requeue_exit_values: str = ""  # -Q; empty: the queue's
+    environment: str = ""  # hash of the stored environment that their own are differences to
     sort: Sort = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
@@ -232,7 +233,7 @@ class Shared:
         sort = _sort(self.queue, self.user, self.request.slots_min, self.run_limit_s)
         object.__setattr__(self, "sort", sort)
         key = (self.user, self.queue, self.request, self.run_limit_s, self.project, self.user_group, self.requirement)
-        object.__setattr__(self, "_hash", hash(key))
+        object.__setattr__(self, "_hash", hash((*key, self.environment)))
 
     def __hash__(self) -> int:
         return self._hash  # of what tells jobs apart; asked for at every submission, start and end

@@ -13,12 +13,12 @@ Row = tuple[Value, ...]
 UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares")
 INSERTS = ("requests", "accounting", "environments", "job_events")  # the first row of a key stays
 
-FORGOTTEN = ("allocations", "standing", "hosts")  # tables from which rows are taken away
+FORGOTTEN = ("allocations", "standing", "hosts", "environments")  # tables from which rows are taken away
 
 
 class Batch:
     """Rows to write. ``allocations`` maps an attempt to None when its row is to go, ``standing`` a kind and a name,
-    ``hosts`` a name; ``events`` lack their ``seq``."""
+    ``hosts`` a name, ``environments`` a hash; ``events`` lack their ``seq``."""
 
     __slots__ = (
         "accounting",
@@ -47,7 +47,7 @@ class Batch:
         self.hosts: dict[str, Row | None] = {}
         self.queues: dict[str, Row] = {}
         self.shares: dict[str, Row] = {}
-        self.environments: dict[bytes, Row] = {}
+        self.environments: dict[bytes, Row | None] = {}
         self.standing: dict[tuple[str, str], Row | None] = {}
         self.next_job = 0  # 0: no job was submitted
 
@@ -97,13 +97,14 @@ class Batch:
             list(self.shares.values()),
             list(self.requests.values()),
             list(self.accounting.values()),
-            list(self.environments.values()),
+            [row for row in self.environments.values() if row is not None],
             [(row[0], number << SEQ_BITS | place, *row[1:]) for place, row in enumerate(self.events)],
         )
         gone: tuple[list[Row], ...] = (
             [tuple(key) for key, row in self.allocations.items() if row is None],
             [key for key, row in self.standing.items() if row is None],
             [(name,) for name, row in self.hosts.items() if row is None],
+            [(key,) for key, row in self.environments.items() if row is None],
         )
         return marshal.dumps((number, self.next_job, tables, gone))
 

@@ -67,3 +67,9 @@ def read_environment(connection: Connection, key: bytes) -> bytes | None:
     """A shared environment by its hash, or None."""
     table = schema.environments.c
     return connection.scalar(select(table.content).where(table.hash == key))
+
+
+def read_environment_keys(connection: Connection, after: bytes, limit: int) -> list[bytes]:
+    """Hashes of environments in ascending order, from behind ``after``."""
+    key = schema.environments.c.hash
+    return list(connection.scalars(select(key).where(key > after).order_by(key).limit(limit)))

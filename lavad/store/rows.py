@@ -204,6 +204,8 @@ def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row
 def _job_submitted(turn: _Turn, event: e.JobSubmitted) -> None:
     new, batch = event.job, turn.batch
     batch.specs[new.id] = _spec_row(turn.cluster, new)
+    if new.environment is not None:
+        batch.environments[new.environment[0]] = new.environment
     batch.next_job = max(batch.next_job, new.id + 1)
     if new.request_id:
         user = v.clean(new.shared.user)
@@ -216,6 +218,8 @@ def _job_submitted(turn: _Turn, event: e.JobSubmitted) -> None:
 def _job_modified(turn: _Turn, event: e.JobModified) -> None:
     new = event.job
     turn.batch.specs[new.id] = _spec_row(turn.cluster, new)
+    if new.environment is not None:
+        turn.batch.environments[new.environment[0]] = new.environment
     _touch_record(turn, new.id)
     for attempt in turn.cluster.attempts_of(new.id):  # other limits may hold for it
         turn.attempts[attempt.key] = None

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from sqlalchemy.exc import DBAPIError
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
 SPECS_KEPT_BYTES = 8 << 20  # of the newest submissions: most are dispatched soon, and then need no read
-ENVIRONMENTS_KEPT = 1000
+ENVIRONMENTS_KEPT_BYTES = 64 << 20
 RETRY_MAX_S = 30.0
+
+K = TypeVar("K")
 
 
 class Store:
@@ -30,8 +32,8 @@ class Store:
         self._url = url.parse(text)
         self._writer = Writer(text, on_lost, lock_wait_s)
         self._rows = RowMaker()
-        self._specs = _Recent(SPECS_KEPT_BYTES)
-        self._environments: OrderedDict[bytes, bytes] = OrderedDict()
+        self._specs: _Recent[int] = _Recent(SPECS_KEPT_BYTES)
+        self._environments: _Recent[bytes] = _Recent(ENVIRONMENTS_KEPT_BYTES)
         self._ready: Ready | None = None
         self._reader: reader.Reader | None = None
 
@@ -137,15 +139,18 @@ class Store:
         """
         for job, row in batch.specs.items():
             self._specs.put(job, cast("bytes", row[-1]))
+        for key, environment in batch.environments.items():
+            if environment is not None:
+                self._environments.put(key, cast("bytes", environment[-1]))
         self._writer.append(batch, durable)
 
-    def put_environment(self, key: bytes, content: bytes) -> None:
-        """Keep an environment that many jobs share, under its hash. Durable with the next batch that is appended."""
-        if self._environments.get(key) is None:
-            batch = Batch()
-            batch.environments[key] = (key, content)
-            self._writer.add(batch)
-        self._keep_environment(key, content)
+    def forget_environments(self, keys: Iterable[bytes]) -> None:
+        """Remove these environments; one that is handed over later is kept."""
+        batch = Batch()
+        for key in keys:
+            self._environments.drop(key)
+            batch.environments[key] = None
+        self._writer.append(batch, lambda: None)
 
     async def flush(self) -> None:
         """Until everything appended so far is durable, or the writer is lost."""
@@ -190,14 +195,16 @@ class Store:
             content = await self._reading.run(lambda connection: reader.read_environment(connection, key))
             if content is None:
                 raise KeyError(key)
-        self._keep_environment(key, content)
+            self._environments.put(key, content)
         return content
 
-    def _keep_environment(self, key: bytes, content: bytes) -> None:
-        self._environments[key] = content
-        self._environments.move_to_end(key)
-        if len(self._environments) > ENVIRONMENTS_KEPT:
-            self._environments.popitem(last=False)
+    async def environment_keys(self, after: bytes, limit: int) -> list[bytes]:
+        """Hashes of stored environments in ascending order, from behind ``after``.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        return await self._reading.run(lambda connection: reader.read_environment_keys(connection, after, limit))
 
     async def find_request(self, request_id: bytes, user: str) -> list[int]:
         """The jobs that this user's submit with this id made: none, or the one.
@@ -226,23 +233,27 @@ class Store:
         return await self._reading.run(lambda connection: history.read_page(connection, wanted))
 
 
-class _Recent:
-    """Newest specs by job, up to so many bytes."""
+class _Recent(Generic[K]):
+    """The contents used last, by key, up to so many bytes."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._specs: OrderedDict[int, bytes] = OrderedDict()
+        self._kept: OrderedDict[K, bytes] = OrderedDict()
 
-    def get(self, job: int) -> bytes | None:
-        spec = self._specs.get(job)
-        if spec is not None:
-            self._specs.move_to_end(job)
-        return spec
+    def get(self, key: K) -> bytes | None:
+        content = self._kept.get(key)
+        if content is not None:
+            self._kept.move_to_end(key)
+        return content
 
-    def put(self, job: int, spec: bytes) -> None:
-        self._bytes += len(spec) - len(self._specs.pop(job, b""))
-        self._specs[job] = spec
+    def put(self, key: K, content: bytes) -> None:
+        self.drop(key)
+        self._bytes += len(content)
+        self._kept[key] = content
         while self._bytes > self._bytes_max:
-            _, oldest = self._specs.popitem(last=False)
+            _, oldest = self._kept.popitem(last=False)
             self._bytes -= len(oldest)
+
+    def drop(self, key: K) -> None:
+        self._bytes -= len(self._kept.pop(key, b""))

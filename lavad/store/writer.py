@@ -153,10 +153,6 @@ class Writer(asyncio.Protocol):
             self._about_to_send = True
             self._loop.call_soon(self._send)
 
-    def add(self, batch: Batch) -> None:
-        """Hand over rows that need not be durable before those of the next ``append``."""
-        self._piled.merge(batch)
-
     def _send(self) -> None:
         self._about_to_send = False
         batch, self._piled = self._piled, Batch()

@@ -14,7 +14,7 @@ from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
 from lavad.engine import Engine
 from lavad.links import AgentLinks
-from lavad.specs import SpecShelf
+from lavad.specs import Packed, SpecShelf
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, a_job
 
@@ -32,7 +32,15 @@ class Store:
         for event in events:
             if isinstance(event, JobSubmitted | JobModified):
                 self.specs[event.job.id] = event.job.spec
+                if event.job.environment is not None:
+                    self.environments[event.job.environment[0]] = event.job.environment[1]
         asyncio.get_running_loop().call_soon(durable)
+
+    def keep(self, packed: Packed) -> None:
+        """The spec of job 1, with the environment that it brings."""
+        self.specs[1] = packed.spec
+        if packed.content is not None:
+            self.environments[packed.content[0]] = packed.content[1]
 
     async def spec(self, job: int) -> bytes:
         """Reading takes a while."""
@@ -47,7 +55,7 @@ class Store:
 
     def shelf(self) -> SpecShelf:
         """A shelf before this store."""
-        return SpecShelf(self.spec, self.environment, self.environments.__setitem__)
+        return SpecShelf(self.spec, self.environment)
 
 
 async def _with_anns_job(store: Store) -> JobService:
@@ -56,7 +64,7 @@ async def _with_anns_job(store: Store) -> JobService:
     engine = Engine(cluster, store.append, lambda orders: None, lambda: 1000.0)
     service = JobService(engine, AgentLinks(cluster, shelf), shelf, unused, unused, unused, unused, unused)
     await engine.execute(c.SubmitJob(a_job(), ANN))
-    store.specs[1] = shelf.pack(pb.JobSpec(command="old"), "ann")
+    store.keep(shelf.pack(pb.JobSpec(command="old"), "ann"))
     return service
 
 
@@ -98,11 +106,11 @@ def test_a_spec_that_changes_while_it_is_read() -> None:
     async def body() -> None:
         store = Store()
         shelf = store.shelf()
-        store.specs[1] = shelf.pack(pb.JobSpec(command="old"), "ann")
+        store.keep(shelf.pack(pb.JobSpec(command="old"), "ann"))
 
         def change() -> None:
             store.while_reading = lambda: None
-            store.specs[1] = shelf.pack(pb.JobSpec(command="new"), "ann")
+            store.keep(shelf.pack(pb.JobSpec(command="new"), "ann"))
             shelf.drop(1)
 
         store.while_reading = change

@@ -288,16 +288,22 @@ def test_specs_and_environments_come_back_from_the_database(database_url: str) -
 
     async def run() -> None:
         async with opened(database_url) as store:
-            store.put_environment(b"\1" * 32, b"HOME=/home/alice")
-            store.put_environment(b"\1" * 32, b"HOME=/home/alice")
-            await durable(store, Submitter(store).submit(new_job(spec=b"spec of 1")))
+            first, second = (b"\1" * 32, b"HOME=/home/alice"), (b"\3" * 32, b"HOME=/")
+            submitter = Submitter(store)
+            for environment in (first, first, second):
+                await durable(store, submitter.submit(new_job(spec=b"spec")._replace(environment=environment)))
+            assert await store.environment_keys(b"", 1) == [b"\1" * 32]
+            assert await store.environment_keys(b"\1" * 32, 9) == [b"\3" * 32]
+            store.forget_environments([b"\3" * 32])
+            await store.flush()
         async with opened(database_url) as store:
-            assert await store.spec(1) == b"spec of 1"
+            assert await store.spec(1) == b"spec"
             assert await store.environment(b"\1" * 32) == b"HOME=/home/alice"
+            for gone in (2, 3):
+                with pytest.raises(KeyError):
+                    await store.environment(bytes([gone]) * 32)
             with pytest.raises(KeyError):
-                await store.environment(b"\2" * 32)
-            with pytest.raises(KeyError):
-                await store.spec(2)
+                await store.spec(4)
 
     asyncio.run(run())
 

@@ -68,6 +68,7 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
         resolved(cluster, new) if new.dependency else "",
         new.begin_at,
         new.ends_orphan,
+        new.environment,
     )
     return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
 
@@ -188,7 +189,7 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
     """What can still be changed of a job that holds hosts: its limits and its memory, not its size."""
     wanted = command.job.shared
     queue = _queue_of_changed(cluster, job, command)
-    shared = replace(job.shared, queue=queue.name, rerunnable=wanted.rerunnable)
+    shared = replace(job.shared, queue=queue.name, rerunnable=wanted.rerunnable, environment=wanted.environment)
     if queue.name != job.shared.queue:  # its own, else the new queue's; what else limits it stays as it was started
         shared = replace(shared, run_limit_s=run_limit_in(queue, wanted.run_limit_s))
     limits = {name: getattr(wanted, name) for field, name in _LIMITS.items() if field in command.fields}

@@ -1,0 +1,83 @@
+"""Stored environments that no job needs any more: found and removed now and then, in slices.
+
+An environment is needed as long as a job in memory refers to it; what has left memory is never started again.
+Invariant: none is removed that a job was packed with since the sweep began, decided or not.
+"""
+
+import asyncio
+import logging
+
+from lavad.core.cluster import Cluster
+from lavad.core.reasons import NotNow
+from lavad.specs import SpecShelf
+from lavad.store.store import Store
+from protos.jobs_pb2 import JobSpec
+
+log = logging.getLogger(__name__)
+
+LOOKED_AT = 4096  # jobs, about 1 ms: then others are served
+READ_AT_ONCE = 100  # specs or hashes
+
+
+class EnvironmentSweep:
+    """Removes environments without a job from the store."""
+
+    def __init__(self, cluster: Cluster, shelf: SpecShelf, store: Store, every_s: float) -> None:
+        self._cluster = cluster
+        self._shelf = shelf
+        self._store = store
+        self._every_s = every_s
+
+    async def run(self) -> None:
+        """Sweep for ever, at intervals."""
+        while True:
+            await asyncio.sleep(self._every_s)
+            try:
+                removed = await self.sweep()
+            except NotNow as error:
+                log.warning("environments=kept reason=%r", str(error))
+                continue
+            except Exception:  # a defect here must be seen, and must not end the sweeps
+                log.exception("environments=failed")
+                continue
+            if removed:
+                log.info("environments=removed count=%d", removed)
+
+    async def sweep(self) -> int:
+        """Remove those that no job needs; how many they were.
+
+        Raises:
+            NotNow: the database can't be read at the moment.
+        """
+        self._shelf.begin_sweep()
+        try:
+            return await self._remove_all_but(await self._needed())
+        finally:
+            self._shelf.end_sweep()
+
+    async def _needed(self) -> set[str]:
+        """Environments of the jobs that were there when the sweep began."""
+        needed: set[str] = set()
+        untold: list[int] = []  # submitted before lava noted the environment with the job
+        for number, record in enumerate(list(self._cluster.jobs.values())):
+            if number % LOOKED_AT == LOOKED_AT - 1:
+                await asyncio.sleep(0)
+            if record.shared.environment:
+                needed.add(record.shared.environment)
+            else:
+                untold.append(record.id)
+        for start in range(0, len(untold), READ_AT_ONCE):
+            specs = await self._store.specs(untold[start : start + READ_AT_ONCE])
+            needed.update(JobSpec.FromString(spec).environment_base.hex() for spec in specs.values())
+        return needed
+
+    async def _remove_all_but(self, needed: set[str]) -> int:
+        removed, after = 0, b""
+        while keys := await self._store.environment_keys(after, READ_AT_ONCE):
+            after = keys[-1]
+            idle = [key for key in keys if key.hex() not in needed and not self._shelf.is_used(key.hex())]
+            if idle:
+                self._shelf.forget({key.hex() for key in idle})
+                self._store.forget_environments(idle)
+                removed += len(idle)
+        return removed
