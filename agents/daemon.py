@@ -23,6 +23,7 @@ from agents.local_methods import LocalMethods
 from agents.peers import PeerChannels, Peers
 from agents.revocations import Revocations
 from agents.session import Session
+from agents.site_copy import SiteCopy
 from protos import notify
 from protos.agents_pb2 import Welcome
 from protos.cluster_pb2 import HostFacts
@@ -85,6 +86,7 @@ class Daemon:
         self._identity: Identity | None = None
         self._for_commands: grpc.aio.Channel | None = None
         self._commands_to: tuple[str, bytes] = ("", b"")
+        self._site_copy = SiteCopy(str(options.socket))
         self._revocations = Revocations(options.state / "identity")
         self._peers = Peers(
             options.name, local.attempts, lambda: self._session.welcome.ticket_key, self._revocations.why_refused
@@ -142,6 +144,7 @@ class Daemon:
 
     def _take_welcome(self, welcome: Welcome) -> None:
         self._revocations.take(welcome.revoked)
+        self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
 
     async def _dial(self) -> grpc.aio.Channel:
         """A new channel for a session; the one for commands follows if the master has moved."""

@@ -68,7 +68,7 @@ class Io:
         self.raw_environ: list[bytes] = own_environment() if raw_environ is None else list(raw_environ)
         self.environ: Mapping[str, str] = decode_environment(self.raw_environ)
         self._cwd, self._umask, self._width, self._client = cwd, umask, width, client
-        self._settings: dict[str, str] | None = None
+        self._settings: dict[str, str | None] = {}
 
     # Streams.
 
@@ -238,11 +238,11 @@ class Io:
         value = self.environ.get(name)
         if value is not None:
             return value
-        if self._settings is None:
-            from lavactl.settings import read_lsf_conf
+        if name not in self._settings:
+            from lavactl.settings import setting
 
-            self._settings = read_lsf_conf(self.environ)
-        return self._settings.get(name)
+            self._settings[name] = setting(self.environ, name)
+        return self._settings[name]
 
     def client(self) -> "Client":
         """The connection to this host's agent, made on the first call."""

@@ -1,7 +1,12 @@
 """badmin showconf and showstatus: the installation's settings, and the master with what it looks after."""
 
+import glob
+import os
+
 from lavactl.render import clean, long_time
+from lavactl.settings import socket_path
 from protos import cluster_pb2
+from protos.sitecopy import PARAMS, directory_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,9 +19,19 @@ def show_configuration(io: "Io") -> int:
     """showconf mbd: a title, then a line ``  NAME = VALUE`` for each setting; tools take it apart at `` = ``."""
     reply = io.client().parameters(installation=True)
     io.print(f"MBD configuration at {long_time(io.now())}")
-    for one in reply.parameters:
-        io.print(clean(f"  {one.name} = {one.value}"))
+    found = {one.name: one.value for one in reply.parameters}
+    for name, value in (found | _readable(found.get("LSF_CONFDIR", ""), io)).items():
+        io.print(clean(f"  {name} = {value}"))
     return 0
+
+
+def _readable(confdir: str, io: "Io") -> dict[str, str]:
+    """Where this host has what LSF keeps in LSF_CONFDIR: in the agent's copy, if the master's files are not here."""
+    copy = directory_of(socket_path(io.environ))
+    for path in glob.glob(f"{glob.escape(copy)}/{PARAMS.format('*')}"):
+        if not os.access(confdir + path.removeprefix(copy), os.R_OK):
+            return {"LSF_CONFDIR": copy, "LSB_CONFDIR": f"{copy}/lsbatch"}
+    return {}
 
 
 def show_status(io: "Io") -> int:

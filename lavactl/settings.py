@@ -3,11 +3,17 @@
 Invariants: both files are NAME=VALUE lines; of a name given twice the last counts; a missing file is an empty one.
 """
 
+import os
+
+from protos.sitecopy import CONF, directory_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_SOCKET = "/run/lava/agent.sock"
+# What a number means must not depend on the host: the master's word counts before a file of the host.
+SAME_EVERYWHERE = ("LSF_UNIT_FOR_LIMITS",)
 
 
 def read_conf(path: str) -> dict[str, str]:
@@ -31,6 +37,20 @@ def read_lsf_conf(environ: "Mapping[str, str]") -> dict[str, str]:
         if environ.get(variable):
             return read_conf(f"{environ[variable]}/lsf.conf")
     return read_conf("/etc/lsf.conf")
+
+
+def read_master_conf(environ: "Mapping[str, str]") -> "dict[str, str] | None":
+    """The master's lsf.conf, as the agent of this host keeps it; None where there is no copy."""
+    path = f"{directory_of(socket_path(environ))}/{CONF}"
+    return read_conf(path) if os.path.exists(path) else None
+
+
+def setting(environ: "Mapping[str, str]", name: str) -> str | None:
+    """A parameter of the lsf.conf that the environment names, else of the master's."""
+    masters = read_master_conf(environ)
+    if masters is not None and name in SAME_EVERYWHERE:
+        return masters.get(name)
+    return read_lsf_conf(environ).get(name) or (masters or {}).get(name)
 
 
 def socket_path(environ: "Mapping[str, str]") -> str:

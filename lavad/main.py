@@ -132,6 +132,7 @@ class Master:
         agent_service = agents.AgentService(
             self.engine, self.links, self.settings, peektickets.public_bytes(ticket_key), trusted
         )
+        agent_service.installation = self.installation
         agents.register(server, agent_service)
         stored = Stored(self.store, self.clock)
         job_service = jobs.JobService(

@@ -190,8 +190,15 @@ class Orders(_message.Message):
     def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("cluster", "heartbeat_s", "order_validity_s", "error", "administrators", "usage_interval_s", "terminate_interval_s", "ticket_key", "settings", "revoked")
+    __slots__ = ("cluster", "heartbeat_s", "order_validity_s", "error", "administrators", "usage_interval_s", "terminate_interval_s", "ticket_key", "settings", "lsf_conf", "default_queues", "revoked")
     class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class LsfConfEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -207,6 +214,8 @@ class Welcome(_message.Message):
     TERMINATE_INTERVAL_S_FIELD_NUMBER: _ClassVar[int]
     TICKET_KEY_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    LSF_CONF_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_QUEUES_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]
     cluster: str
     heartbeat_s: float
@@ -217,8 +226,10 @@ class Welcome(_message.Message):
     terminate_interval_s: float
     ticket_key: bytes
     settings: _containers.ScalarMap[str, str]
+    lsf_conf: _containers.ScalarMap[str, str]
+    default_queues: str
     revoked: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, cluster: _Optional[str] = ..., heartbeat_s: _Optional[float] = ..., order_validity_s: _Optional[float] = ..., error: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., usage_interval_s: _Optional[float] = ..., terminate_interval_s: _Optional[float] = ..., ticket_key: _Optional[bytes] = ..., settings: _Optional[_Mapping[str, str]] = ..., revoked: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, cluster: _Optional[str] = ..., heartbeat_s: _Optional[float] = ..., order_validity_s: _Optional[float] = ..., error: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., usage_interval_s: _Optional[float] = ..., terminate_interval_s: _Optional[float] = ..., ticket_key: _Optional[bytes] = ..., settings: _Optional[_Mapping[str, str]] = ..., lsf_conf: _Optional[_Mapping[str, str]] = ..., default_queues: _Optional[str] = ..., revoked: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JobSpecBlob(_message.Message):
     __slots__ = ("job", "spec", "user", "uid", "gid", "version", "submit_time", "queue", "cluster")

@@ -6,9 +6,10 @@ to the new session; a newer session of a host closes the older.
 
 import asyncio
 import logging
+import operator
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -26,6 +27,9 @@ from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
 from protos.failpoints import reach
 from protos.tls import TrustError
 from protos.wire import PROTOCOL
+
+if TYPE_CHECKING:
+    from lavad.api.installation import Installation
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +51,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
     ) -> None:
         self.engine = engine
         self._trust = trust
+        self.installation: Installation | None = None
         self._trust_version = 0
         self.links = links
         self.settings = settings
@@ -152,9 +157,16 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             usage_interval_s=self.settings.usage_interval_s,
             terminate_interval_s=self.settings.terminate_interval_s,
             ticket_key=self.ticket_key,
+            lsf_conf=self.installation.shared if self.installation is not None else {},
+            default_queues=self.installation.default_queues if self.installation is not None else "",
             revoked=self._trust.revoked() if self._trust is not None else (),
             settings={"LSF_RESOURCES": " ".join(self._dynamic(host))},
         )
+
+    def _sources(self) -> tuple[object, object, object]:
+        """What the terms are made from: other objects whenever they change."""
+        settings = self.installation.settings if self.installation is not None else None
+        return self.engine.cluster.policy, settings, self._trust_version
 
     def _dynamic(self, host: str) -> list[str]:
         """Resources of a host that an elim there is to report."""
@@ -181,7 +193,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _write(self, host: str, outbox: Outbox, context: identity.Context) -> None:
-        policy, trust = self.engine.cluster.policy, self._trust_version
+        told = self._sources()
         try:
             while not outbox.is_closed:
                 await outbox.wait(self.settings.heartbeat_s)
@@ -189,8 +201,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                     await outbox.keep_distance()
                 if not outbox.is_closed:
                     message = await self.links.message(outbox)
-                    if policy is not self.engine.cluster.policy or trust != self._trust_version:
-                        policy, trust = self.engine.cluster.policy, self._trust_version
+                    if not all(map(operator.is_, told, self._sources())):
+                        told = self._sources()
                         message.welcome.CopyFrom(self._terms(host))
                     await context.write(message)
                     if message.orders:

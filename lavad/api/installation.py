@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lavad.config.load import Loaded
-from lavad.core.policy import Policy
 from lavad.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,13 +30,17 @@ class Installation:
 
     def __init__(self, settings: Settings) -> None:
         self.settings: Mapping[str, str] = {}
+        self.shared: Mapping[str, str] = {}  # lsf.conf as written, for all hosts
+        self.default_queues = ""
         self._own = settings
 
     def take(self, loaded: Loaded) -> None:
         """These files hold from now on. Blocks."""
         confdir = loaded.confdir
+        self.shared = loaded.settings
+        self.default_queues = " ".join(loaded.policy.default_queues) or loaded.policy.default_queue
         if not _params_path(confdir, self._own.cluster).is_file():
-            confdir = self._written(loaded.policy) or confdir
+            confdir = self._written() or confdir
         self.settings = {
             "LSF_CONFDIR": str(confdir),
             "LSB_CONFDIR": str(confdir / "lsbatch"),
@@ -45,13 +48,17 @@ class Installation:
             **loaded.settings,
         }
 
-    def _written(self, policy: Policy) -> Path | None:
-        """The directory that the copy is below; None where it can't be written."""
+    def _written(self) -> Path | None:
+        """The directory that the copy is below, open to all users; None where it can't be written."""
         confdir = self._own.directory / "lsf"
         path = _params_path(confdir, self._own.cluster)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(PARAMS.format(" ".join(policy.default_queues) or policy.default_queue), encoding="utf-8")
+            path.write_text(PARAMS.format(self.default_queues), encoding="utf-8")
+            path.chmod(0o644)
+            for parent in path.relative_to(self._own.directory).parents:
+                if parent.name:
+                    (self._own.directory / parent).chmod(0o755)
         except OSError as error:
             log.info("installation=not_written file=%s reason=%r", path, str(error))
             return None
