@@ -9,12 +9,13 @@ limits, and dies with it.
 import asyncio
 import itertools
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.environment import HostContext, place_variables, visible_to_task
 from agents.ledger import Entry, Ledger, State
-from agents.ranks.contract import TaskRefused, TaskRequest
+from agents.ranks.contract import KeptRequest, TaskRefused, TaskRequest
 from agents.shepherd import messages
 from agents.shepherd.messages import JobSetup, Key, Message, pack
 from agents.shepherds import Handle, Pool
@@ -22,6 +23,7 @@ from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import JobSpec
 
 TASK_START_S = 60.0
+PATIENCE_S = 300.0
 LOST = 9  # the wait status of tasks whose shepherd died: they were killed
 
 
@@ -82,6 +84,7 @@ class Attempts:
         self._jobs: dict[Key, JobSetup] = {}
         self._tasks: dict[int, _Task] = {}
         self._serials = itertools.count(1)
+        self.patience_s = PATIENCE_S
 
     def note(self, key: Key, job: JobSetup) -> None:
         """What an attempt was prepared with."""
@@ -134,15 +137,42 @@ class Attempts:
             error_path=_through(shepherd.pid, shepherd.error),
         )
 
+    def _place_of(self, key: Key) -> tuple[Entry, Handle]:
+        entry, shepherd = self._ledger.entries.get(key), self._pool.holder(key)
+        if entry is None or entry.state is not State.HELD or entry.releasing or shepherd is None:
+            raise TaskRefused("The job is not running on this host.")
+        return entry, shepherd
+
+    def open_task(self, key: Key, request: KeptRequest) -> socket.socket | None:
+        """A connection to a task's shepherd, which starts it or goes on with it; None if that shepherd keeps none.
+
+        Raises:
+            TaskRefused: the attempt is not running here (any more).
+        """
+        entry, shepherd = self._place_of(key)
+        if shepherd.status.protocol < messages.KEEPS_TASKS:
+            return None
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        order = (
+            request.connection, request.resume, request.gone, request.got, self.patience_s, request.argv, request.cwd,
+            self._overlay(entry, request), request.no_input, request.pmi, request.umask,
+        )  # fmt: skip
+        with theirs:
+            shepherd.send(pack(messages.RUN_TASK, *key, request.token, *order), (theirs.fileno(),))
+        return ours
+
+    def _overlay(self, entry: Entry, request: TaskRequest | KeptRequest) -> dict[bytes, bytes]:
+        is_rank = request.pmi if isinstance(request, KeptRequest) else request.pmi_fd is not None
+        return _overlay(entry, request.environment, request.task, is_rank, self._host)
+
     async def run_task(self, key: Key, request: TaskRequest) -> TaskHandle:
         """Start a task in the attempt's place. The descriptors stay the caller's.
 
         Raises:
             TaskRefused: the attempt is not running here (any more), or the task could not be started.
         """
-        entry, shepherd = self._ledger.entries.get(key), self._pool.holder(key)
-        if entry is None or entry.state is not State.HELD or entry.releasing or shepherd is None:
-            raise TaskRefused("The job is not running on this host.")
+        entry, shepherd = self._place_of(key)
         if not request.argv:
             raise TaskRefused("There is no command to run.")
         loop = asyncio.get_running_loop()
@@ -152,7 +182,7 @@ class Attempts:
         extra = () if request.pmi_fd is None else (request.pmi_fd,)
         descriptors = (request.stdin_fd, request.stdout_fd, request.stderr_fd, *extra)
         shepherd.send(
-            pack(messages.TASK, *key, serial, request.argv, request.cwd, _overlay(entry, request, self._host)),
+            pack(messages.TASK, *key, serial, request.argv, request.cwd, self._overlay(entry, request)),
             descriptors,
         )
         try:
@@ -193,16 +223,18 @@ def _through(pid: int, descriptor: int) -> str:
     return f"/proc/{pid}/fd/{descriptor}" if descriptor >= 0 else ""
 
 
-def _overlay(entry: Entry, request: TaskRequest, host: HostContext) -> dict[bytes, bytes]:
+def _overlay(
+    entry: Entry, environment: tuple[bytes, ...], task: int, is_rank: bool, host: HostContext
+) -> dict[bytes, bytes]:
     """What a task has besides the job's environment; where a job's allocation may change, what it is now."""
     now = place_variables(entry.stage.allocation) if entry.blob.spec.resizable else {}
-    pairs = (line.partition(b"=") for line in request.environment)
+    pairs = (line.partition(b"=") for line in environment)
     found = {name: value for name, separator, value in pairs if name and separator}
     found.update((os.fsencode(name), os.fsencode(value)) for name, value in now.items())
-    if request.task:
-        found[b"LAVA_TASK_INDEX"] = b"%d" % request.task
-    if request.pmi_fd is not None:
-        now = _devices_of_rank(entry, request.task - 1, host)
+    if task:
+        found[b"LAVA_TASK_INDEX"] = b"%d" % task
+    if is_rank:
+        now = _devices_of_rank(entry, task - 1, host)
         found.update((os.fsencode(name), os.fsencode(value)) for name, value in now.items())
     return found
 

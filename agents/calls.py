@@ -59,6 +59,8 @@ class Call:
     def __init__(self, number: int, method: str, caller: Caller, write: Write, budget: ByteBudget) -> None:
         self.number = number
         self.method = method
+        # What to do, by a name of its own, when the command goes away: shared by all calls of its connection.
+        self.at_close: dict[bytes, Callable[[], None]] = {}
         self.caller = caller
         self._write = write
         self._budget = budget

@@ -92,7 +92,7 @@ class Daemon:
             options.name, local.attempts, lambda: self._session.welcome.ticket_key, self._revocations.why_refused
         )
         self._channels = PeerChannels(self._own_identity)
-        methods = LocalMethods(options.name, local.attempts, self._peers, self._channels)
+        self._methods = methods = LocalMethods(options.name, local.attempts, self._peers, self._channels)
         self._gateway = Gateway(
             str(options.socket), self._channel_for_commands, lambda: str(options.master), methods.table(), UserNames()
         )
@@ -119,7 +119,7 @@ class Daemon:
         await self._refresh_channel_for_commands()
         await asyncio.to_thread(self._revocations.load)
         self._options.socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        address = await self._peers.serve(self._options.peer_listen, self._own_identity())
+        address = await self._serve_peers()
         self._facts.peer_address = await asyncio.to_thread(reachable, address, self._options.master)
         await self._gateway.start()
         LOG.info(
@@ -130,10 +130,24 @@ class Daemon:
         notify.ready(f"host {self._facts.name}, {self._facts.slots} slots")
         await self._session.run()
 
+    async def _serve_peers(self) -> str:
+        """Listen for peers: at the port of the last time if any will do, since running jobs know that one."""
+        address, identity = self._options.peer_listen, self._own_identity()
+        kept = self._options.state / "peer-port"
+        if address.endswith(":0") and kept.exists() and (last := kept.read_text().strip()).isdigit():
+            try:
+                return await self._peers.serve(address[:-1] + last, identity)
+            except OSError as error:
+                LOG.warning("event=peer_port_taken port=%s reason=%r", last, str(error))
+        address = await self._peers.serve(address, identity)
+        kept.write_text(f"{address.rpartition(':')[2]}\n")
+        return address
+
     async def close(self) -> None:
         """Stop serving; jobs go on."""
         await asyncio.to_thread(self._sampler.close)
         await self._gateway.stop()
+        await self._methods.close()
         await self._peers.stop()
         await self._channels.close()
         if self._for_commands is not None:

@@ -92,6 +92,7 @@ class Gateway:
         self._address = address
         self._methods = methods
         self._names = names or UserNames()
+        self.is_stopping = False  # calls are cancelled because this agent ends, not because commands have gone
         self._connections: dict[asyncio.Task[None], int] = {}
         self._by_user: defaultdict[int, int] = defaultdict(int)
         self._calls_by_user: defaultdict[int, int] = defaultdict(int)
@@ -113,6 +114,7 @@ class Gateway:
 
     async def stop(self) -> None:
         """Close the socket and every connection; calls in flight are cancelled."""
+        self.is_stopping = True
         if self._acceptor is not None:
             self._acceptor.close()
             self._acceptor = None
@@ -292,6 +294,7 @@ class Connection:
         self._write_turn = asyncio.Lock()
         self._calls: dict[int, tuple[Call, asyncio.Task[None]]] = {}
         self._seen = False
+        self._at_close: dict[bytes, Callable[[], None]] = {}
 
     async def serve(self) -> None:
         """Read frames until the command goes away or breaks the rules."""
@@ -356,6 +359,7 @@ class Connection:
             raise frames.FrameError("too many calls on one connection")
         self._gateway.count_call(self._caller.uid)
         call = Call(number, method, self._caller, self._write, self._gateway.budget)
+        call.at_close = self._at_close
         call.deliver(message, len(payload))
         if plain:
             call.half_close()
@@ -389,6 +393,8 @@ class Connection:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for act in [] if self._gateway.is_stopping else self._at_close.values():
+            act()
 
 
 async def relay(remote: "grpc.aio.StreamStreamCall[bytes, bytes]", call: Call) -> None:

@@ -21,7 +21,7 @@ from agents.peers import RUN_METHOD, TAIL_METHOD, PeerChannels, Peers
 from agents.ranks.contract import Attempts, HeldAttempt, HostPart
 from agents.ranks.tasks import converse
 from protos import frames
-from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput
+from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
 from protos.common_pb2 import AttemptKey
 from protos.jobs_pb2 import PeekRequest, PeekTicketReply
 
@@ -29,6 +29,11 @@ LOG = logging.getLogger("lava.gateway")
 
 RUN = "/lava.local/Run"
 PEEK = "/lava.local/Peek"
+# Of a caller that has gone: later than any it had.
+NEWEST = 0xFFFFFFFF
+AGAIN_FIRST_S, AGAIN_MAX_S = 0.2, 5.0
+# The other agent has heard it and does not know the job, or not us: it need not be told again.
+ANSWERS = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.NOT_FOUND)
 PEEK_TICKET_METHOD = "/lava.v1.JobService/PeekTicket"
 
 
@@ -40,6 +45,7 @@ class LocalMethods:
         self._attempts = attempts
         self._peers = peers
         self._channels = channels
+        self._telling: set[asyncio.Task[None]] = set()
         self.gateway: Gateway | None = None
 
     def table(self) -> dict[str, LocalMethod]:
@@ -81,11 +87,57 @@ class LocalMethods:
             await call.send(output.SerializeToString())
 
         try:
-            await converse(self._attempts, held, first.start, inputs(), send)
+            await converse(self._attempts, held, first.start, inputs(), send, self._callers_go)
         except DecodeError:
             raise CallFailed(frames.INVALID_ARGUMENT, "a message of the caller cannot be read") from None
 
+    def _callers_go(self) -> bool:
+        """True if a call is cancelled because its command has ended."""
+        return self.gateway is not None and not self.gateway.is_stopping
+
     async def _run_there(self, call: Call, part: HostPart, first: TaskInput) -> None:
+        token = first.start.token
+        if token:
+            call.at_close[token] = lambda: self._tell_gone(part, first.start)
+        await self._pass_on(call, part, first)
+        call.at_close.pop(token, None)
+
+    def _tell_gone(self, part: HostPart, start: TaskStart) -> None:
+        """Let the task's own host know that its caller has ended: it need not wait for it."""
+        telling = asyncio.create_task(self._say_gone(part, TaskStart(key=start.key, host=part.host, token=start.token)))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+
+    async def _say_gone(self, part: HostPart, start: TaskStart) -> None:
+        start.gone, start.connection = True, NEWEST
+        pause_s = AGAIN_FIRST_S
+        give_up_at = asyncio.get_running_loop().time() + self._attempts.patience_s
+        while asyncio.get_running_loop().time() < give_up_at:
+            try:
+                async with self._channels.to(part.host, part.address) as channel:
+                    run = channel.stream_stream(
+                        RUN_METHOD,
+                        request_serializer=TaskInput.SerializeToString,
+                        response_deserializer=TaskOutput.FromString,
+                    )
+                    async for _ in run(iter([TaskInput(start=start)])):
+                        continue
+            except (CallFailed, grpc.aio.AioRpcError) as error:
+                LOG.info("event=gone_not_told host=%s job=%d reason=%r", part.host, start.key.job, str(error))
+                if isinstance(error, grpc.aio.AioRpcError) and error.code() in ANSWERS:
+                    return
+                await asyncio.sleep(pause_s)
+                pause_s = min(AGAIN_MAX_S, 2 * pause_s)
+            else:
+                return
+
+    async def close(self) -> None:
+        """End what is under way in the background."""
+        for telling in list(self._telling):
+            telling.cancel()
+        await asyncio.gather(*self._telling, return_exceptions=True)
+
+    async def _pass_on(self, call: Call, part: HostPart, first: TaskInput) -> None:
         async with self._channels.to(part.host, part.address) as channel:
             remote = channel.stream_stream(RUN_METHOD, request_serializer=None, response_deserializer=None)(None)
             try:

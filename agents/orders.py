@@ -43,7 +43,7 @@ from agents.ledger import (
 from agents.preparation import Preparation, Prepared
 from agents.resizes import Resizes, name_of
 from agents.shepherd import messages
-from agents.shepherd.messages import Finish, Key, Message, pack
+from agents.shepherd.messages import Finish, Key, Message, fields_of, pack
 from agents.shepherd.start import expand
 from agents.shepherds import Handle, Pool, Waiting
 from agents.users import Owner, UnknownUser, Users
@@ -369,7 +369,7 @@ class Keeper:
         kind = message[0]
         key: Key = message[1:4]
         if kind == messages.FINISHED:
-            self._finished(handle, Finish._make(message[1:]))
+            self._finished(handle, fields_of(Finish, message[1:]))
         elif kind == messages.STARTED:
             reach("agent.after_start")
             _, _, _, _, pid, moment, handle.output, handle.error = message

@@ -24,7 +24,7 @@ from agents.ears import Ears
 from agents.shepherd import hierarchy, messages, processes
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.main import SOCKET_SUFFIX
-from agents.shepherd.messages import Finish, Key, Message, Receiver, Status, pack
+from agents.shepherd.messages import Finish, Key, Message, Receiver, Status, fields_of, pack
 from agents.shepherd.spool import LOG_SUFFIX, Traces
 
 LOG = logging.getLogger("lava.shepherds")
@@ -108,6 +108,7 @@ class Handle:
         self.output = -1
         self.error = -1
         self.status = Status(None, 0, 0)  # as it said when it was connected
+        self.is_adopted = False  # forked for an earlier agent, whose version it is of
         self._known: set[int] = set()
         self._outbox: deque[tuple[bytes, tuple[int, ...]]] = deque()
 
@@ -296,6 +297,7 @@ class Pool:
             handle.sock.close()
             return None
         self._take_status(handle, message)
+        handle.is_adopted = True
         return handle
 
     def _connect(self, slot: int) -> Handle | None:
@@ -309,7 +311,7 @@ class Pool:
         return Handle(slot, sock)
 
     def _take_status(self, handle: Handle, message: Message) -> None:
-        handle.status = status = Status._make(message[1:])
+        handle.status = status = fields_of(Status, message[1:])
         handle.key, handle.pid, handle.output, handle.error = status.key, status.pid, status.output, status.error
 
     def _enrol(self, handle: Handle) -> None:
@@ -442,6 +444,9 @@ class Pool:
     # -- idle and busy
 
     def _now_idle(self, handle: Handle) -> None:
+        if handle.is_adopted:  # of another version, perhaps: what it ran it kept, new work is for this one's own
+            handle.send(pack(messages.RETIRE))
+            return
         while self._waiting:
             if self._give(handle, self._waiting.popleft()):
                 return

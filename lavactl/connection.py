@@ -37,6 +37,7 @@ class Connection:
     """
 
     def __init__(self, path: str) -> None:
+        self.path = path
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
             self._socket.connect(path)

@@ -264,12 +264,20 @@ else:
     TaskStart = _message(
         "TaskStart",
         "1 key AttemptKey, 2 command b, 3 argv b*, 4 cwd b, 5 environment b*, 6 task u, 7 no_input t, 8 host s, "
-        "9 pmi t",
+        "9 pmi t, 10 token b, 11 connection u, 12 resume t, 13 gone t, 14 got_out u, 15 got_err u, 16 got_pmi u, "
+        "17 umask_plus_one u",
         AttemptKey,
     )
-    TaskInput = _message("TaskInput", "1 start TaskStart, 2 data b, 3 end_of_input t, 4 signal u, 5 pmi b", TaskStart)
+    TaskInput = _message(
+        "TaskInput",
+        "1 start TaskStart, 2 data b, 3 end_of_input t, 4 signal u, 5 pmi b, 6 offset u, 7 got_out u, 8 got_err u, "
+        "9 got_pmi u, 10 done t",
+        TaskStart,
+    )
     TaskOutput = _message(
-        "TaskOutput", "1 out b, 2 err b, 3 started t, 4 pid u, 5 ended t, 6 status i, 7 error s, 8 pmi b, 9 taken u"
+        "TaskOutput",
+        "1 out b, 2 err b, 3 started t, 4 pid u, 5 ended t, 6 status i, 7 error s, 8 pmi b, 9 taken u, 10 offset u, "
+        "11 taken_pmi u, 12 taken_signals u, 13 kept t, 14 patience_s d",
     )
 
 BULK_BYTES = 16 << 10

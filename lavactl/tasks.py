@@ -2,178 +2,64 @@
 
 Used by blaunch and lavarun. Invariants: what tasks write is passed on in the order it came, whole lines when there are
 several tasks; a reader that is slow makes the tasks wait and never grows this process; signals overtake input that
-nobody reads; when this process ends, however it ends, the agents kill what it started.
+nobody reads; when this process ends, however it ends, the agents kill what it started. A connection that breaks, to
+this host's agent or from there to another, is made anew, and the tasks are gone on with: their shepherds keep them.
 """
 
 import os
 import select
 import signal
+import time
 
 from lavactl.connection import CREDIT_PORTION, Connection, LostError
-from lavactl.errors import CommandError, OutputClosedError
+from lavactl.errors import CommandError
 from lavactl.io import encode
 from lavactl.messages import TaskInput, TaskOutput, TaskStart
+from lavactl.settings import socket_path
+from lavactl.task import INPUT_CHUNK, PMI, SIGNALS, STDERR, STDIN, STDOUT, Task
+from lavactl.terminal_ends import Outlet, Signals, descriptor_of
 from protos import frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-    from typing import BinaryIO
+    from collections.abc import Callable, Iterable
 
     from lavactl.io import Io
+    from lavactl.job_around import JobKey
 
 RUN = "/lava.local/Run"
 
-# What a task gets when this process gets it. STOP, TSTP and CONT reach a job's tasks through their own agents.
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 # The tasks did not heed so many requests to end: leave, and let the agents kill them.
 ENDING_SIGNALS_MAX = 3
 
-# Input on its way to a task that it has not read; the agent holds twice as much before it makes us wait.
+# Input on its way to a task that it has not read; its host holds more before it makes us wait.
 INPUT_AHEAD_MAX = 512 << 10
-INPUT_CHUNK = 64 << 10
 # Messages of the window that input leaves free, for signals and a rank's PMI answers.
 WINDOW_RESERVE = 16
 # More unwritten output than this, and the agent is not listened to until some of it is gone.
 OUTPUT_WAITING_MAX = 1 << 20
 LINE_MAX = 64 << 10
-# A pipe that poll calls writable takes so much without blocking.
-PIPE_WRITE = 4096
+
+# An agent that is being restarted is waited for: by a command that begins so long, by one with tasks without end.
+CONNECT_S = 20.0
+# A task that was never started is asked for again for so long, when the agent of its host breaks off.
+START_S = 10.0
+AGAIN_FIRST_S, AGAIN_MAX_S = 0.05, 1.0
+# How an agent ends a call that would end so again.
+FINAL = (
+    *(frames.INVALID_ARGUMENT, frames.NOT_FOUND, frames.PERMISSION_DENIED, frames.UNIMPLEMENTED),
+    frames.UNAUTHENTICATED,
+)
 
 # Of the caller's environment, what means nothing to a shell elsewhere.
 _OWN_VARIABLES = (b"PWD=", b"OLDPWD=", b"SHLVL=", b"_=")
-
-
-class JobKey:
-    """The job this process belongs to, and the hosts of its allocation, one entry for each slot."""
-
-    def __init__(self, job: int, index: int, attempt: int, slots: list[str]) -> None:
-        self.job = job
-        self.index = index
-        self.attempt = attempt
-        self.slots = slots
-
-    @property
-    def hosts(self) -> list[str]:
-        """Each host once, in the order of the allocation."""
-        return list(dict.fromkeys(self.slots))
-
-
-def job_around(io: "Io", command: str) -> JobKey:
-    """The job whose process we are.
-
-    Raises:
-        CommandError: we are in none.
-    """
-    numbers = []
-    for variable, default in (("LSB_JOBID", ""), ("LSB_JOBINDEX", "0")):
-        text = io.environ.get(variable, default)
-        if not (text.isascii() and text.isdigit()):
-            raise CommandError(f"{command}: this command works only inside a job: {variable} is {text or 'not set'}.")
-        numbers.append(int(text))
-    slots = slots_now(io) or slots_of(io.environ.get("LSB_MCPU_HOSTS", "")) or io.environ.get("LSB_HOSTS", "").split()
-    if not slots:
-        raise CommandError(f"{command}: the hosts of the job are not known: LSB_MCPU_HOSTS is not set.")
-    return JobKey(numbers[0], numbers[1], attempt_of(io.environ.get("LAVA_JOB_KEY", ""), numbers), slots)
-
-
-def attempt_of(key: str, numbers: list[int]) -> int:
-    """The attempt in JOB.INDEX.ATTEMPT, when it is of this job; else 0, which means the newest."""
-    job, _, rest = key.partition(".")
-    index, _, attempt = rest.partition(".")
-    return int(attempt) if [job, index] == [str(number) for number in numbers] and attempt.isdecimal() else 0
-
-
-def slots_now(io: "Io") -> list[str]:
-    """Hosts slot by slot of a resizable job, from its host file: its variables are those of its start."""
-    path = io.environ.get("LSB_DJOB_HOSTFILE", "") if io.environ.get("LSB_RESIZABLE") == "Y" else ""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().split()
-    except OSError:
-        return []
-
-
-def slots_of(text: str) -> list[str]:
-    """Hosts slot by slot from LSB_MCPU_HOSTS ("n001 2 n002 1"); empty when it is not of that form."""
-    words = text.split()
-    slots: list[str] = []
-    for host, count in zip(words[::2], words[1::2], strict=False):
-        if not (count.isascii() and count.isdigit()):
-            return []
-        slots += [host] * int(count)
-    return slots if len(words) % 2 == 0 else []
 
 
 def exit_code(status: int) -> int:
     """What a shell would call this raw wait status."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
-
-
-class Task:
-    """One task as its caller knows it."""
-
-    def __init__(self, number: int, host: str) -> None:
-        self.number = number  # from 0, in the order of starting
-        self.host = host
-        self.call = 0
-        self.started = False
-        self.ended = False
-        self.code = 0  # once ended
-        self.error = ""  # why it could not be started, or was lost
-        self.status: int | None = None  # raw wait status, None when it is not known
-        self.input_left = 0  # bytes sent and not yet taken
-        self.input_sent = 0
-        self.owed = 0
-        self.window = frames.WINDOW - 1
-        self.backlog: list[TaskInput] = []
-        self.lines = {1: bytearray(), 2: bytearray()}
-
-
-class Outlet:
-    """Standard output or error: takes bytes at once and writes them as the reader lets it."""
-
-    def __init__(self, stream: "BinaryIO | None") -> None:
-        self._stream = stream
-        self._waiting = bytearray()
-        self.descriptor = -1
-        self._chunk = PIPE_WRITE
-        if stream is not None and (descriptor := descriptor_of(stream)) is not None:
-            import stat
-
-            stream.flush()
-            self.descriptor = descriptor
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                self._chunk = 1 << 20
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def put(self, data: bytes) -> None:
-        """Take bytes; those for a stream with no descriptor are written now, those for none at all are dropped."""
-        if self.descriptor >= 0:
-            self._waiting += data
-        elif self._stream is not None:
-            self._stream.write(data)
-
-    def push(self) -> None:
-        """Write one piece; the descriptor is ready.
-
-        Raises:
-            OutputClosedError: the reader has gone.
-            CommandError: it cannot be written.
-        """
-        try:
-            del self._waiting[: os.write(self.descriptor, memoryview(self._waiting)[: self._chunk])]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            raise OutputClosedError from None
-        except OSError as error:
-            raise CommandError(f"Cannot write the output: {error.strerror}.") from None
 
 
 class Tasks:
@@ -183,17 +69,21 @@ class Tasks:
         by_line: there are several tasks, so that their output is mixed by whole lines.
     """
 
-    def __init__(self, io: "Io", connection: Connection, job: JobKey, *, by_line: bool) -> None:
+    def __init__(self, io: "Io", connection: Connection, job: "JobKey", *, by_line: bool) -> None:
         self.job = job
         self.tasks: list[Task] = []
         self.on_end: Callable[[Task], None] = lambda task: None
         self.on_pmi: Callable[[Task, bytes], None] = lambda task, data: None
         self.deadline: float | None = None  # by io.monotonic: leave then, whatever still runs
         self._io = io
-        self._connection = connection
+        self._connection: Connection | None = connection
+        self._path = connection.path
         self._by_line = by_line
         self._by_call: dict[int, Task] = {}
-        self._outlets = {1: Outlet(io.stdout), 2: Outlet(io.stderr)}
+        self._apart: set[Task] = set()  # without a call: to be asked for again
+        self._retry_at = 0.0
+        self._pause_s = AGAIN_FIRST_S
+        self._outlets = {STDOUT: Outlet(io.stdout), STDERR: Outlet(io.stderr)}
         self._input_task: Task | None = None
         self._input = -1
         self._ending_signals = 0
@@ -201,12 +91,10 @@ class Tasks:
 
     def start(self, host: str, start: TaskStart) -> Task:
         """Ask for a task on a host; ``start`` says what, the job is filled in."""
-        task = Task(len(self.tasks), host)
-        self.tasks.append(task)
-        start.host = host
         start.key.job, start.key.index, start.key.attempt = self.job.job, self.job.index, self.job.attempt
-        task.call = self._connection.start(RUN, TaskInput(start=start).SerializeToString(), more=True)
-        self._by_call[task.call] = task
+        task = Task(len(self.tasks), host, start)
+        self.tasks.append(task)
+        self._open(task)
         return task
 
     def feed(self, task: Task) -> None:
@@ -216,65 +104,86 @@ class Tasks:
         except CommandError:  # it is closed
             descriptor = None
         if descriptor is None:
-            self.send(task, TaskInput(end_of_input=True))
+            self._tell(task, [task.end_of_input()])
         else:
             self._input_task, self._input = task, descriptor
 
-    def send(self, task: Task, message: TaskInput) -> None:
-        """Tell a task something, as soon as the window allows."""
-        if task.ended:
-            return
-        if task.window <= 0:
-            task.backlog.append(message)
-            return
-        task.window -= 1
-        self._connection.send(task.call, message.SerializeToString())
+    def answer(self, task: Task, data: bytes) -> None:
+        """Send something to a rank's PMI descriptor."""
+        self._tell(task, task.said(PMI, data))
 
     def signal(self, number: int) -> None:
         """Send a signal to every task that has not ended."""
-        for task in self._by_call.values():
-            self.send(task, TaskInput(signal=number))
+        for task in self._unfinished():
+            self._tell(task, task.said(SIGNALS, bytes([number])))
 
     def note(self, text: str) -> None:
         """One line on standard error, in turn with what the tasks write there."""
-        self._outlets[2].put(encode(text + "\n"))
+        self._outlets[STDERR].put(encode(text + "\n"))
 
     def run(self) -> int:
         """Until every task has ended and its output is written; the signal that made us leave before, or 0.
 
         Raises:
-            LostError: this host's agent has gone. OutputClosedError, CommandError: the output cannot be written.
+            LostError: this host's agent has gone, and tasks that do not outlive it. OutputClosedError, CommandError:
+            the output cannot be written.
         """
         with Signals() as signals:
-            while self._by_call and not self._left:
+            while (self._by_call or self._apart) and not self._left:
                 self._turn(signals)
         while any(self._outlets.values()):
             self._write_ready(select.poll(), None)
         return self._left
 
-    def _turn(self, signals: "Signals") -> None:
+    def _unfinished(self) -> list[Task]:
+        return [*self._by_call.values(), *self._apart]
+
+    # -- one turn
+
+    def _turn(self, signals: Signals) -> None:
         poll = select.poll()
         poll.register(signals.descriptor, select.POLLIN)
-        timeout_ms = None
-        if self.deadline is not None:
-            timeout_ms = max(0, int((self.deadline - self._io.monotonic()) * 1000) + 1)
-        if max(map(len, self._outlets.values())) < OUTPUT_WAITING_MAX:
-            poll.register(self._connection.fileno(), select.POLLIN)
-            if self._connection.has_frame():
+        timeout_ms = self._timeout_ms()
+        connection = self._connection if self._has_room() else None
+        if connection is not None:
+            poll.register(connection.fileno(), select.POLLIN)
+            if connection.has_frame():
                 timeout_ms = 0
         if self._may_read_input():
             poll.register(self._input, select.POLLIN)
         ready = self._write_ready(poll, timeout_ms)
         for number in signals.taken() if signals.descriptor in ready else ():
             self._signalled(number)
-        if self._connection.fileno() in ready:
-            self._handle(*self._connection.receive(None))
-        while self._connection.has_frame() and max(map(len, self._outlets.values())) < OUTPUT_WAITING_MAX:
-            self._handle(*self._connection.receive(None))
+        if connection is not None and connection is self._connection:
+            self._listen(connection, connection.fileno() in ready)
         if self._input >= 0 and self._input in ready:
             self._read_input()
+        if self._apart:
+            self._go_on_with_those_apart()
         if self.deadline is not None and self._io.monotonic() >= self.deadline:
             self._left = signal.SIGTERM
+
+    def _timeout_ms(self) -> int | None:
+        moments = [] if self.deadline is None else [self.deadline]
+        if self._connection is None:
+            moments.append(self._retry_at)
+        else:
+            moments += [task.retry_at for task in self._apart]
+        if not moments:
+            return None
+        return max(0, int((min(moments) - self._io.monotonic()) * 1000) + 1)
+
+    def _has_room(self) -> bool:
+        return max(map(len, self._outlets.values())) < OUTPUT_WAITING_MAX
+
+    def _listen(self, connection: Connection, is_ready: bool) -> None:
+        try:
+            if is_ready:
+                self._handle(*connection.receive(None))
+            while connection is self._connection and connection.has_frame() and self._has_room():
+                self._handle(*connection.receive(None))
+        except LostError as error:
+            self._lose(error)
 
     def _write_ready(self, poll: "select.poll", timeout_ms: int | None) -> set[int]:
         """Wait for what is registered and for outlets that have something; write; the descriptors that are ready."""
@@ -289,9 +198,9 @@ class Tasks:
 
     def _may_read_input(self) -> bool:
         task = self._input_task
-        if task is None or self._input < 0 or not task.started:
+        if task is None or self._input < 0 or not task.started or task.is_resuming or not task.call:
             return False
-        return task.input_left < INPUT_AHEAD_MAX and task.window > WINDOW_RESERVE
+        return len(task.inputs[STDIN].waiting) < INPUT_AHEAD_MAX and task.window > WINDOW_RESERVE
 
     def _read_input(self) -> None:
         task = self._input_task
@@ -302,13 +211,11 @@ class Tasks:
             return
         except OSError:
             data = b""  # a terminal that went away has no more to say
-        if not data:
+        if data:
+            self._tell(task, task.said(STDIN, data))
+        else:
             self._input = -1
-            self.send(task, TaskInput(end_of_input=True))
-            return
-        task.input_sent += len(data)
-        task.input_left += len(data)
-        self.send(task, TaskInput(data=data))
+            self._tell(task, [task.end_of_input()])
 
     def _signalled(self, number: int) -> None:
         self._ending_signals += number in ENDING
@@ -316,6 +223,93 @@ class Tasks:
             self._left = number
         else:
             self.signal(number)
+
+    # -- connections
+
+    def _open(self, task: Task) -> None:
+        """Start a task or go on with it, on the present connection if there is one."""
+        if self._connection is None:
+            self._apart.add(task)
+            return
+        self._apart.discard(task)
+        try:
+            task.call = self._connection.start(RUN, task.opening().SerializeToString(), more=True)
+            self._by_call[task.call] = task
+        except LostError as error:
+            self._apart.add(task)
+            self._lose(error)
+
+    def _lose(self, error: LostError) -> None:
+        """This host's agent has gone: it is looked for again, unless it has taken tasks along.
+
+        Raises:
+            LostError: it has.
+        """
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if any(task.started and not task.is_kept for task in self._by_call.values()):
+            raise error
+        calls, self._by_call = self._by_call, {}
+        for task in calls.values():
+            task.call = 0
+            if task.status is None:
+                self._apart.add(task)
+            else:
+                self._conclude(task, "")
+        self._retry_at = self._io.monotonic() + self._pause_s
+        self._pause_s = min(AGAIN_MAX_S, 2 * self._pause_s)
+
+    def _go_on_with_those_apart(self) -> None:
+        now = self._io.monotonic()
+        if self._connection is None and now >= self._retry_at:
+            try:
+                self._connection = Connection(self._path)
+            except OSError as error:
+                self._lose(LostError(str(error)))
+        if self._connection is not None:
+            for task in sorted(self._apart, key=lambda one: one.number):
+                if now >= task.retry_at:
+                    self._open(task)
+
+    def _broke_off(self, task: Task, status: int, text: str) -> bool:
+        """A call was ended without the task's end: True if the task is asked for again."""
+        now = self._io.monotonic()
+        if status in FINAL or status == frames.OK or (task.started and not task.is_kept):
+            return False
+        if task.lost_at is None:
+            task.lost_at, task.pause_s = now, AGAIN_FIRST_S
+        # A host that cannot be reached at all has been tried for long by its neighbour.
+        if now - task.lost_at >= (task.patience_s if task.started else START_S) or (
+            not task.started and "cannot be reached" in text
+        ):
+            return False
+        task.retry_at = now + task.pause_s
+        task.pause_s = min(AGAIN_MAX_S, 2 * task.pause_s)
+        self._apart.add(task)
+        return True
+
+    # -- what is said
+
+    def _tell(self, task: Task, messages: "Iterable[TaskInput]") -> None:
+        """Say something to a task, as soon as the window allows; later if there is no connection to it now."""
+        for message in messages:
+            if task.call and not task.is_resuming and not task.ended:
+                self._send(task, message)
+
+    def _send(self, task: Task, message: TaskInput) -> None:
+        if task.window <= 0:
+            task.backlog.append(message)
+            return
+        task.window -= 1
+        self._write(lambda connection: connection.send(task.call, message.SerializeToString()))
+
+    def _write(self, act: "Callable[[Connection], None]") -> None:
+        if self._connection is not None:
+            try:
+                act(self._connection)
+            except LostError as error:
+                self._lose(error)
 
     def _handle(self, call: int, kind: int, payload: bytes) -> None:
         task = self._by_call.get(call)
@@ -327,43 +321,67 @@ class Tasks:
             case frames.MESSAGE:
                 self._said(task, TaskOutput.FromString(payload))
                 task.owed += 1
-                if task.owed >= CREDIT_PORTION and not task.ended:
-                    self._connection.credit(call, task.owed)
-                    task.owed = 0
+                if task.owed >= CREDIT_PORTION and task.call == call:
+                    owed, task.owed = task.owed, 0
+                    self._write(lambda connection: connection.credit(call, owed))
             case frames.CREDIT:
                 task.window += int.from_bytes(payload[:4], "little")
                 while task.backlog and task.window > 0:
-                    self.send(task, task.backlog.pop(0))
+                    self._send(task, task.backlog.pop(0))
+                self._acknowledge(task)
             case frames.END:
                 self._over(task, *frames.unpack_end(payload))
 
     def _said(self, task: Task, output: TaskOutput) -> None:
-        if output.out:
-            self._pass_on(task, 1, output.out)
-        if output.err:
-            self._pass_on(task, 2, output.err)
-        if output.pmi:
-            self.on_pmi(task, output.pmi)
-        if output.taken:
-            task.input_left = task.input_sent - output.taken
         if output.started:
-            task.started = True
+            self._runs(task, output)
+        task.inputs[STDIN].took(output.taken)
+        task.inputs[PMI].took(output.taken_pmi)
+        task.inputs[SIGNALS].took(output.taken_signals)
+        if output.started and task.is_resuming:
+            task.is_resuming = False
+            self._tell(task, task.not_taken())
+        if output.out:
+            self._pass_on(task, STDOUT, task.came(STDOUT, output.offset, output.out))
+        if output.err:
+            self._pass_on(task, STDERR, task.came(STDERR, output.offset, output.err))
+        if output.pmi and (pmi := task.came(PMI, output.offset, output.pmi)):
+            self.on_pmi(task, pmi)
         if output.error:
             task.error = output.error
         if output.ended:
             task.status = output.status
+            if task.is_kept:
+                self._tell(task, [TaskInput(done=True)])
+        else:
+            self._acknowledge(task)
+
+    def _runs(self, task: Task, output: TaskOutput) -> None:
+        task.started, task.is_kept = True, output.kept
+        task.patience_s, task.lost_at = output.patience_s, None
+        self._pause_s = AGAIN_FIRST_S
+
+    def _acknowledge(self, task: Task) -> None:
+        if task.is_kept and task.window > 0 and (message := task.acknowledgement()) is not None:
+            self._tell(task, [message])
 
     def _over(self, task: Task, status: int, text: str) -> None:
-        """The call is over, so is the task; its status came before, or it is not known."""
+        """The call is over, and the task, too, unless only the way to it was lost."""
         del self._by_call[task.call]
+        task.call = 0
+        if task.status is not None or task.error or not self._broke_off(task, status, text):
+            self._conclude(task, text or f"the agent ended the task without a reason (status {status})")
+
+    def _conclude(self, task: Task, text: str) -> None:
+        """The task is over; its status came before, or it is not known."""
         task.ended = True
-        for stream in (1, 2):
+        for stream in (STDOUT, STDERR):
             self._outlets[stream].put(bytes(task.lines[stream]))
         if task.status is not None:
             task.code = exit_code(task.status)
         else:
             task.code = 255
-            task.error = task.error or text or f"the agent ended the task without a reason (status {status})"
+            task.error = task.error or text
         if self._input_task is task:
             self._input = -1
         self.on_end(task)
@@ -380,64 +398,29 @@ class Tasks:
             del partial[:end]
 
 
-class Signals:
-    """Turns the forwarded signals into something poll can wait for, while it is entered."""
-
-    def __enter__(self) -> "Signals":
-        self.descriptor, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._before = {number: signal.signal(number, self._nothing) for number in FORWARDED if self._wanted(number)}
-        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.set_wakeup_fd(self._wakeup)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        os.close(self.descriptor)
-        os.close(self._write)
-
-    def taken(self) -> list[int]:
-        """Signals that came since the last time."""
-        try:
-            return [number for number in os.read(self.descriptor, 512) if number in self._before]
-        except BlockingIOError:
-            return []
-
-    @staticmethod
-    def _wanted(number: int) -> bool:
-        """What our starter made us ignore (nohup, a shell's background) stays ignored."""
-        return signal.getsignal(number) is not signal.SIG_IGN
-
-    @staticmethod
-    def _nothing(number: int, frame: "FrameType | None") -> None:
-        """Only the wake-up matters."""
-
-
-def descriptor_of(stream: "BinaryIO") -> int | None:
-    """The descriptor behind a stream; None for one that lives in memory."""
-    import io
-
-    try:
-        return stream.fileno()
-    except io.UnsupportedOperation:
-        return None
-
-
 def carried_environment(io: "Io") -> list[bytes]:
     """Our environment for a task elsewhere; its host's agent leaves out what belongs to hosts."""
     return [entry for entry in io.raw_environ if not entry.startswith(_OWN_VARIABLES)]
 
 
 def connect(io: "Io", command: str) -> Connection:
-    """The connection to this host's agent.
+    """The connection to this host's agent; one that is being restarted is waited for.
 
     Raises:
         CommandError: there is none.
     """
-    from lavactl.settings import socket_path
-
     path = socket_path(io.environ)
-    try:
-        return Connection(path)
-    except OSError as error:
-        raise CommandError(f"{command}: the agent of this host does not answer at {path}: {error.strerror}.") from None
+    give_up_at = io.monotonic() + CONNECT_S
+    while True:
+        try:
+            return Connection(path)
+        except (FileNotFoundError, ConnectionRefusedError, BlockingIOError) as error:
+            if io.monotonic() >= give_up_at:
+                raise _no_agent(command, path, error) from None
+        except OSError as error:
+            raise _no_agent(command, path, error) from None
+        time.sleep(AGAIN_FIRST_S)
+
+
+def _no_agent(command: str, path: str, error: OSError) -> CommandError:
+    return CommandError(f"{command}: the agent of this host does not answer at {path}: {error.strerror}.")

@@ -373,21 +373,31 @@ class Release(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class TaskInput(_message.Message):
-    __slots__ = ("start", "data", "end_of_input", "signal", "pmi")
+    __slots__ = ("start", "data", "end_of_input", "signal", "pmi", "offset", "got_out", "got_err", "got_pmi", "done")
     START_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     END_OF_INPUT_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     PMI_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    GOT_OUT_FIELD_NUMBER: _ClassVar[int]
+    GOT_ERR_FIELD_NUMBER: _ClassVar[int]
+    GOT_PMI_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
     start: TaskStart
     data: bytes
     end_of_input: bool
     signal: int
     pmi: bytes
-    def __init__(self, start: _Optional[_Union[TaskStart, _Mapping]] = ..., data: _Optional[bytes] = ..., end_of_input: _Optional[bool] = ..., signal: _Optional[int] = ..., pmi: _Optional[bytes] = ...) -> None: ...
+    offset: int
+    got_out: int
+    got_err: int
+    got_pmi: int
+    done: bool
+    def __init__(self, start: _Optional[_Union[TaskStart, _Mapping]] = ..., data: _Optional[bytes] = ..., end_of_input: _Optional[bool] = ..., signal: _Optional[int] = ..., pmi: _Optional[bytes] = ..., offset: _Optional[int] = ..., got_out: _Optional[int] = ..., got_err: _Optional[int] = ..., got_pmi: _Optional[int] = ..., done: _Optional[bool] = ...) -> None: ...
 
 class TaskStart(_message.Message):
-    __slots__ = ("key", "command", "argv", "cwd", "environment", "task", "no_input", "host", "pmi")
+    __slots__ = ("key", "command", "argv", "cwd", "environment", "task", "no_input", "host", "pmi", "token", "connection", "resume", "gone", "got_out", "got_err", "got_pmi", "umask_plus_one")
     KEY_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     ARGV_FIELD_NUMBER: _ClassVar[int]
@@ -397,6 +407,14 @@ class TaskStart(_message.Message):
     NO_INPUT_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PMI_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CONNECTION_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    GOT_OUT_FIELD_NUMBER: _ClassVar[int]
+    GOT_ERR_FIELD_NUMBER: _ClassVar[int]
+    GOT_PMI_FIELD_NUMBER: _ClassVar[int]
+    UMASK_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     command: bytes
     argv: _containers.RepeatedScalarFieldContainer[bytes]
@@ -406,10 +424,18 @@ class TaskStart(_message.Message):
     no_input: bool
     host: str
     pmi: bool
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[bytes] = ..., argv: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[bytes] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ...) -> None: ...
+    token: bytes
+    connection: int
+    resume: bool
+    gone: bool
+    got_out: int
+    got_err: int
+    got_pmi: int
+    umask_plus_one: int
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[bytes] = ..., argv: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[bytes] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ..., token: _Optional[bytes] = ..., connection: _Optional[int] = ..., resume: _Optional[bool] = ..., gone: _Optional[bool] = ..., got_out: _Optional[int] = ..., got_err: _Optional[int] = ..., got_pmi: _Optional[int] = ..., umask_plus_one: _Optional[int] = ...) -> None: ...
 
 class TaskOutput(_message.Message):
-    __slots__ = ("out", "err", "started", "pid", "ended", "status", "error", "pmi", "taken")
+    __slots__ = ("out", "err", "started", "pid", "ended", "status", "error", "pmi", "taken", "offset", "taken_pmi", "taken_signals", "kept", "patience_s")
     OUT_FIELD_NUMBER: _ClassVar[int]
     ERR_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -419,6 +445,11 @@ class TaskOutput(_message.Message):
     ERROR_FIELD_NUMBER: _ClassVar[int]
     PMI_FIELD_NUMBER: _ClassVar[int]
     TAKEN_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_PMI_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_SIGNALS_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    PATIENCE_S_FIELD_NUMBER: _ClassVar[int]
     out: bytes
     err: bytes
     started: bool
@@ -428,7 +459,12 @@ class TaskOutput(_message.Message):
     error: str
     pmi: bytes
     taken: int
-    def __init__(self, out: _Optional[bytes] = ..., err: _Optional[bytes] = ..., started: _Optional[bool] = ..., pid: _Optional[int] = ..., ended: _Optional[bool] = ..., status: _Optional[int] = ..., error: _Optional[str] = ..., pmi: _Optional[bytes] = ..., taken: _Optional[int] = ...) -> None: ...
+    offset: int
+    taken_pmi: int
+    taken_signals: int
+    kept: bool
+    patience_s: float
+    def __init__(self, out: _Optional[bytes] = ..., err: _Optional[bytes] = ..., started: _Optional[bool] = ..., pid: _Optional[int] = ..., ended: _Optional[bool] = ..., status: _Optional[int] = ..., error: _Optional[str] = ..., pmi: _Optional[bytes] = ..., taken: _Optional[int] = ..., offset: _Optional[int] = ..., taken_pmi: _Optional[int] = ..., taken_signals: _Optional[int] = ..., kept: _Optional[bool] = ..., patience_s: _Optional[float] = ...) -> None: ...
 
 class TailRequest(_message.Message):
     __slots__ = ("key", "ticket", "follow", "error_file", "last_bytes")

@@ -3,6 +3,7 @@
 Invariant: owner, allocation, base environment and directory of an attempt come from the master's order alone.
 """
 
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -75,6 +76,24 @@ class TaskRequest:
     task: int = 0  # its number in the job, 0 for a launch agent
 
 
+@dataclass(frozen=True, slots=True)
+class KeptRequest:
+    """What to run beside the job, as its user, with streams that its shepherd owns; or which task to go on with."""
+
+    token: bytes
+    connection: int
+    resume: bool
+    gone: bool
+    got: tuple[int, int, int]  # of output, error and PMI
+    argv: tuple[bytes, ...]
+    cwd: str
+    environment: tuple[bytes, ...]
+    no_input: bool
+    pmi: bool
+    umask: int  # -1: the job's
+    task: int
+
+
 # The descriptor of the PMI socket in a rank: the first after the standard ones.
 PMI_DESCRIPTOR = 3
 
@@ -82,8 +101,19 @@ PMI_DESCRIPTOR = 3
 class Attempts(Protocol):
     """The attempts of this host."""
 
+    @property
+    def patience_s(self) -> float:
+        """How long a kept task waits for a caller that has lost its connection."""
+
     def find(self, job: int, index: int, attempt: int = 0) -> HeldAttempt | None:
         """The attempt, or the newest one of that job when ``attempt`` is 0."""
+
+    def open_task(self, key: Key, request: KeptRequest) -> socket.socket | None:
+        """A connection to a task's shepherd, which starts it or goes on with it; None if that shepherd keeps none.
+
+        Raises:
+            TaskRefused: the attempt is not running here (any more).
+        """
 
     async def run_task(self, key: Key, request: TaskRequest) -> TaskHandle:
         """Start a task in the attempt's place: its user, its cgroup, its limits. The descriptors stay the caller's.

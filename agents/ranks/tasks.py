@@ -1,6 +1,8 @@
-"""One task beside a job's first process: started as its user, fed, listened to, killed when its caller goes away.
+"""One task beside a job's first process: started as its user, fed, listened to, ended when its caller goes away.
 
-Used for callers on this host and for those behind another host's agent alike. Invariants: user, base environment and
+Used for callers on this host and for those behind another host's agent alike. A caller that gives its task a token gets
+one that its shepherd keeps (`agents.ranks.kept`); else, or where the shepherd is of a version that keeps none, the
+agent owns the streams. Invariants of the latter: user, base environment and
 limits come from the held attempt; output moves at its reader's pace; when the conversation breaks off, so does the
 task: TERM, and KILL for what is left after ``KILL_AFTER_S``; every descriptor is closed on every path.
 """
@@ -13,7 +15,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import ExitStack
 from typing import Any
 
-from agents.ranks.contract import PMI_DESCRIPTOR, Attempts, HeldAttempt, TaskHandle, TaskRefused, TaskRequest
+from agents.ranks import kept
+from agents.ranks.contract import (
+    PMI_DESCRIPTOR,
+    Attempts,
+    HeldAttempt,
+    KeptRequest,
+    TaskHandle,
+    TaskRefused,
+    TaskRequest,
+)
 from agents.ranks.pipes import ReadEnd, WriteEnd, input_pipe, output_pipe, socket_pair
 from protos.agents_pb2 import TaskInput, TaskOutput, TaskStart
 
@@ -38,13 +49,59 @@ _OF_THE_HOST = (
 _OF_THE_TASK = (b"LSF_PM_",)
 
 
+def _never() -> bool:
+    return False
+
+
 async def converse(
+    attempts: Attempts,
+    held: HeldAttempt,
+    start: TaskStart,
+    inputs: AsyncIterator[TaskInput],
+    send: Send,
+    has_gone: Callable[[], bool] = _never,
+) -> None:
+    """Start what ``start`` names, or go on with it, pass its data both ways, and tell how it ended.
+
+    Cancelling ends a task that is not kept; one that is kept, when ``has_gone`` says that its caller has ended. A task
+    that cannot be started is an answer (``TaskOutput.error``), not an exception.
+    """
+    try:
+        channel = attempts.open_task(held.key, _kept_request(start)) if start.token else None
+        if channel is None and (start.resume or start.gone):
+            raise TaskRefused("The task is not there any more.")
+    except TaskRefused as refused:
+        await send(TaskOutput(error=str(refused)))
+        return
+    if channel is None:
+        await _converse_here(attempts, held, start, inputs, send)
+    elif start.gone:
+        await kept.end(channel)
+    else:
+        await kept.converse(channel, attempts.patience_s, inputs, send, has_gone)
+
+
+def _kept_request(start: TaskStart) -> KeptRequest:
+    is_new = not (start.resume or start.gone)
+    return KeptRequest(
+        token=start.token,
+        connection=start.connection,
+        resume=start.resume,
+        gone=start.gone,
+        got=(start.got_out, start.got_err, start.got_pmi),
+        argv=_argv(start) if is_new else (),
+        cwd=os.fsdecode(start.cwd),
+        environment=_environment(start) if is_new else (),
+        no_input=start.no_input,
+        pmi=start.pmi,
+        umask=start.umask_plus_one - 1,
+        task=start.task,
+    )
+
+
+async def _converse_here(
     attempts: Attempts, held: HeldAttempt, start: TaskStart, inputs: AsyncIterator[TaskInput], send: Send
 ) -> None:
-    """Start what ``start`` names, pass its data both ways, and tell how it ended.
-
-    Cancelling kills the task. A task that cannot be started is an answer (``TaskOutput.error``), not an exception.
-    """
     with ExitStack() as ours:
         try:
             streams, handle = await _start(attempts, held, start, ours)
@@ -65,9 +122,7 @@ async def _start(
     with ExitStack() as theirs:
         argv = _argv(start)
         streams, descriptors = _open_streams(held, start, ours, theirs)
-        environment = overlay(start.environment)
-        if start.pmi:
-            environment += (b"PMI_FD=%d" % PMI_DESCRIPTOR,)
+        environment = _environment(start)
         request = TaskRequest(
             argv=argv,
             cwd=os.fsdecode(start.cwd),
@@ -102,6 +157,10 @@ def _argv(start: TaskStart) -> tuple[bytes, ...]:
     if not start.argv:
         raise TaskRefused("no command was given")
     return tuple(start.argv)
+
+
+def _environment(start: TaskStart) -> tuple[bytes, ...]:
+    return overlay(start.environment) + ((b"PMI_FD=%d" % PMI_DESCRIPTOR,) if start.pmi else ())
 
 
 def overlay(environment: Iterable[bytes]) -> tuple[bytes, ...]:

@@ -14,12 +14,14 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from agents.shepherd import messages, processes
 from agents.shepherd.clock import NEVER
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.identity import Identity
+from agents.shepherd.kept import Order
 from agents.shepherd.limits import Confinement, confinement
 from agents.shepherd.messages import JobSetup, Key, Message, Receiver, Status, pack, unpack_setup
 from agents.shepherd.spool import LOG_SUFFIX, ExitLog, OutputFile
@@ -49,6 +51,7 @@ class Shepherd:
     def __init__(self, place: Place, listener: socket.socket) -> None:
         self._place = place
         self._listener = listener
+        self._watched: dict[int, tuple[int, Callable[[int], None]]] = {}
         listener.setblocking(False)
         self._connection: socket.socket | None = None
         self._receiver = Receiver()
@@ -71,6 +74,8 @@ class Shepherd:
             os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC),
             self._send,
             self._send_optional,
+            self._watch,
+            lambda: self._connection is not None,
         )
 
     def run(self) -> None:
@@ -84,8 +89,21 @@ class Shepherd:
                     self._reap()
                 elif descriptor == self._listener.fileno():
                     self._accept()
+                elif descriptor in self._watched:
+                    self._watched[descriptor][1](events)
             self._after_events()
         self._leave()
+
+    def _watch(self, descriptor: int, events: int, call: Callable[[int], None]) -> None:
+        """Call with what poll says of a descriptor; no events: not any more."""
+        known = self._watched.get(descriptor)
+        if events:
+            self._watched[descriptor] = (events, call)
+            if known is None or known[0] != events:
+                self._poll.register(descriptor, events)
+        elif known is not None:
+            del self._watched[descriptor]
+            self._poll.unregister(descriptor)
 
     def _timeout_ms(self) -> float | None:
         due = self._patience_until
@@ -142,6 +160,8 @@ class Shepherd:
         self._leaving = False
         self._poll.register(connection, select.POLLIN)
         self._patience_until = NEVER
+        if self._work is not None:
+            self._work.kept.agent_came()
         self._outbox = [self._status()]
         self._flush()
 
@@ -232,6 +252,9 @@ class Shepherd:
         elif kind == messages.TASK:
             serial, argv, cwd, environment = fields
             work.task(serial, argv, cwd, environment, descriptors)
+        elif kind == messages.RUN_TASK:
+            token, *order = fields
+            work.kept.run(token, Order(*order[: len(Order._fields)]), socket.socket(fileno=descriptors[0]))
         elif kind == messages.SIGNAL:
             work.signal(*fields)
         elif kind == messages.LIMITS:

@@ -1,18 +1,19 @@
 """What agent and shepherd say to each other: one marshalled tuple a message, over a SOCK_SEQPACKET socket.
 
 Marshal, because it is in the interpreter itself and costs a microsecond; both ends are the same user and every
-message begins with its kind, so an agent of a later version can still talk to a shepherd it finds. A message too long
-for the socket travels as a file in memory. Descriptors for a task's streams ride along as SCM_RIGHTS, in the order
-input, output, error, others.
+message begins with its kind. An agent talks to shepherds of other versions that it finds (decision 0014): kinds and
+fields keep their numbers and places, new fields come last and have a default, and are read with `fields_of`. A message
+too long for the socket travels as a file in memory. Descriptors ride along as SCM_RIGHTS.
 """
 
 import array
 import marshal
 import os
 import socket
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 1
+PROTOCOL = 2
+KEEPS_TASKS = 2  # the protocol from which on a shepherd knows RUN_TASK
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: joining enum members anew costs more than the call they are for.
@@ -22,6 +23,7 @@ FORMAT = 4  # marshal's, readable by every Python since 3.4
 
 Key = tuple[int, int, int]  # job, index, attempt
 Message = tuple[Any, ...]
+Fields = TypeVar("Fields", "Status", "Finish")
 
 # Agent to shepherd. Every message but RETIRE goes on with the key.
 HOLD = 1  # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
@@ -32,6 +34,8 @@ RELEASE = 5  # why: empty, or TAKEN_DOWN
 BY_FILE = 6  # the message is in the descriptor that comes with it
 RETIRE = 7  # exit when idle
 LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB
+
+RUN_TASK = 9  # token, then the fields of a kept.Order; the descriptor is the task's own connection
 
 TAKEN_DOWN = "taken down"  # the host ends all its jobs
 
@@ -45,6 +49,19 @@ RELEASED = 21
 TASK_STARTED = 22  # serial, process id (0: could not), why not
 TASK_ENDED = 23  # serial, wait status
 USAGE = 24  # cpu_s, memory, memory_max, swap, pids, process groups, threads
+
+# On the connection of a kept task, without a key. Both ways:
+DATA = 40  # stream, place of the first byte, bytes
+# Agent to shepherd:
+END_OF_INPUT = 41
+GOT = 42  # stream, place: all before it has arrived
+DONE = 43  # the end has been heard
+GONE = 44  # its client has ended
+# Shepherd to agent:
+TASK_RUNS = 48  # process id, places up to which input, PMI input and signals were taken
+NOT_THERE = 49  # why it cannot be started or attached to
+TAKEN = 50  # stream, place
+TASK_OVER = 51  # wait status; all output went before
 
 # In the exit log only: a process of the attempt is about to be started.
 STARTING = 32
@@ -132,6 +149,11 @@ class Status(NamedTuple):
     job_started: float = 0.0
     output: int = -1  # descriptors of the job's files, -1: none
     error: int = -1
+
+
+def fields_of(kind: type[Fields], message: Message) -> Fields:
+    """A tuple from a message of any version: fields it lacks have their defaults, those not known here are left out."""
+    return kind(*message[: len(kind._fields)])
 
 
 class Finish(NamedTuple):

@@ -50,8 +50,15 @@ class Spawner:
         """Open files as the job's user from now on, until the identity goes back."""
         self._identity.open_files_as(self._setup.uid, self._setup.gid, self._setup.groups)
 
-    def spawn(self, program: Program, environment: dict[bytes, bytes], descriptors: tuple[int, ...], cwd: str) -> int:
-        """Start one process in a directory of the user's; its process id.
+    def spawn(
+        self,
+        program: Program,
+        environment: dict[bytes, bytes],
+        descriptors: tuple[int, ...],
+        cwd: str,
+        umask: int | None = None,
+    ) -> int:
+        """Start one process in a directory of the user's, with the job's umask or another; its process id.
 
         Raises:
             StartFailure: the user's program, directory or limits do not let it start.
@@ -64,14 +71,20 @@ class Spawner:
                 os.chdir(cwd)
             except OSError as error:
                 raise StartFailure(2, f"The directory {cwd} cannot be entered: {error.strerror}.") from None
-            os.umask(self._setup.umask)
+            os.umask(self._setup.umask if umask is None else umask)
             return start.spawn(self._identity, self._setup, program, environment, descriptors)
         finally:
             self._identity.back()
             os.chdir("/")  # never hold a user's directory: it could not be unmounted
 
     def task(
-        self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], descriptors: list[int]
+        self,
+        serial: int,
+        argv: tuple[bytes, ...],
+        cwd: str,
+        overlay: dict[bytes, bytes],
+        descriptors: list[int],
+        umask: int | None = None,
     ) -> int:
         """Start a further task beside the job, marked by its serial number; raises what `spawn` raises."""
         words = tuple(os.fsdecode(word) for word in argv)
@@ -80,7 +93,7 @@ class Spawner:
         apart = start.set_apart(descriptors)
         try:
             where = cwd or start.expand(self._setup.cwd, self._key)
-            return self.spawn(Program(path, words), environment, tuple(apart), where)
+            return self.spawn(Program(path, words), environment, tuple(apart), where, umask)
         finally:
             for descriptor in apart:
                 os.close(descriptor)

@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from agents.shepherd.messages import FINISHED, REFUSED, STARTING, Finish, Key, pack, unpack, write_all
+from agents.shepherd.messages import FINISHED, REFUSED, STARTING, Finish, Key, fields_of, pack, unpack, write_all
 
 HEADER = struct.Struct("<II")
 LOG_SUFFIX = ".exits"
@@ -125,6 +125,6 @@ class Traces:
             if kind == STARTING:
                 self.started.add(key)
             elif kind == FINISHED:
-                self.finished[key] = Finish._make(fields)
+                self.finished[key] = fields_of(Finish, tuple(fields))
             elif kind == REFUSED:
                 self.refused[key] = fields[3]

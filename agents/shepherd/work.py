@@ -18,6 +18,7 @@ from agents.shepherd import controls, messages, mps, processes, start
 from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, TERMINATE, RunClock, Termination
 from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.identity import Identity
+from agents.shepherd.kept import Host, KeptTasks, Order, Refusal, Watch
 from agents.shepherd.limits import Confinement
 from agents.shepherd.memory_policy import LOCAL_ONLY
 from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
@@ -57,6 +58,8 @@ class Tools(NamedTuple):
     null: int  # /dev/null
     send: Callable[[bytes], None]  # to the agent, if there is one
     send_optional: Callable[[bytes], None]  # dropped when the agent does not listen
+    watch: Watch
+    has_agent: Callable[[], bool]
 
 
 class Work:
@@ -80,6 +83,10 @@ class Work:
         self._controls = {name: Control(number, command) for name, number, command in setup.controls}
         self._commands = Commands()
         self._tasks: dict[int, int] = {}  # process id -> serial
+        here = Host(
+            self._spawn_kept, self._signal_task, tools.watch, tools.has_agent, (setup.uid, setup.gid), tools.null
+        )
+        self.kept = KeptTasks(here)
         self._streams: Streams | None = None
         self._cwd = ""
         self._status = 0
@@ -154,17 +161,40 @@ class Work:
 
     def task(self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], fds: list[int]) -> None:
         """Start a further task with the descriptors that came with the order."""
-        pid, error = 0, "The job is ending on this host."
+        pid, error = 0, ""
         try:
-            if self.phase in (HELD, RUNNING):
-                self._note_start()
-                pid, error = self._spawner.task(serial, argv, cwd, overlay, fds), ""
-                self._tasks[pid] = serial
-                if self._sample_at == NEVER:  # on a host where only tasks run they are all there is to count
-                    self._sample_at = time.monotonic() + FIRST_SAMPLE_S
-        except (StartFailure, HostFailure, OSError, *UNUSABLE) as failure:
-            error = str(failure)
+            pid = self._spawn_task(serial, argv, cwd, overlay, fds)
+        except Refusal as refusal:
+            error = str(refusal)
         self._send(messages.TASK_STARTED, serial, pid, error)
+
+    def _spawn_kept(self, serial: int, order: Order, fds: list[int]) -> int:
+        umask = None if order.umask < 0 else order.umask
+        return self._spawn_task(serial, order.argv, order.cwd, order.environment, fds, umask)
+
+    def _spawn_task(
+        self,
+        serial: int,
+        argv: tuple[bytes, ...],
+        cwd: str,
+        overlay: dict[bytes, bytes],
+        fds: list[int],
+        umask: int | None = None,
+    ) -> int:
+        """Start a process beside the job; the descriptors are used up."""
+        if self.phase not in (HELD, RUNNING):
+            for descriptor in fds:
+                os.close(descriptor)
+            raise Refusal("The job is ending on this host.")
+        try:
+            self._note_start()
+            pid = self._spawner.task(serial, argv, cwd, overlay, fds, umask)
+        except (StartFailure, HostFailure, OSError, *UNUSABLE) as failure:
+            raise Refusal(str(failure)) from None
+        self._tasks[pid] = serial
+        if self._sample_at == NEVER:  # on a host where only tasks run they are all there is to count
+            self._sample_at = time.monotonic() + FIRST_SAMPLE_S
+        return pid
 
     def signal(self, number: int, reason: str, serial: int, causes: int = 0) -> None:
         """Signal the job (0: end it), or one of its tasks. ``causes``: bits that say why it is stopped."""
@@ -217,6 +247,7 @@ class Work:
         return min(
             self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
             self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at,
+            self.kept.next_at,
         )  # fmt: skip
 
     @property
@@ -231,7 +262,9 @@ class Work:
         if failure:
             self._detail = f"The job's program cannot be executed: {os.strerror(failure)}."
         if pid in self._tasks:
-            self._send(messages.TASK_ENDED, self._tasks.pop(pid), status)
+            serial = self._tasks.pop(pid)
+            if not self.kept.ended(serial, status):
+                self._send(messages.TASK_ENDED, serial, status)
         elif pid == self._helper:
             self._helper_ended(status)
         elif self._commands.ended(pid):
@@ -256,6 +289,7 @@ class Work:
 
     def tick(self, now: float) -> None:
         """Do what is due."""
+        self.kept.tick(now)
         if now >= self._announce_at:
             self._announce()
         if now >= self._count_at:
@@ -552,6 +586,7 @@ class Work:
     def _close(self) -> None:
         self.phase = OVER
         self._kill_at = self._give_up_at = NEVER
+        self.kept.close()
         self._allow_forks()
         if self._streams is not None:
             self._streams.close()

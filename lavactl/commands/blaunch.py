@@ -10,14 +10,16 @@ import os
 from lavactl.connection import LostError
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import encode
+from lavactl.job_around import job_around
 from lavactl.messages import TaskStart
 from lavactl.options import answer_standard, printable
-from lavactl.tasks import Task, Tasks, carried_environment, connect, job_around
+from lavactl.task import Task
+from lavactl.tasks import Tasks, carried_environment, connect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
-    from lavactl.tasks import JobKey
+    from lavactl.job_around import JobKey
 
 USAGE = """\
 Usage: blaunch [-n] [-u host_file | -z "host ..." | host] [-use-login-shell | -no-shell] command [argument ...]
@@ -194,6 +196,7 @@ def launch(request: Request, job: "JobKey", hosts: list[str], io: "Io") -> int:
 def task_start(request: Request, number: int, several: bool, io: "Io", environment: list[bytes]) -> TaskStart:
     """What one task is. The first gets the standard input, the others none."""
     start = TaskStart(cwd=encode(io.cwd), task=number + 1 if several else 0)
+    start.umask_plus_one = io.umask + 1
     start.no_input = request.no_input or number > 0
     start.environment.extend(environment)
     start.environment.append(b"LSF_PM_TASKID=%d" % (number + 1))
@@ -201,6 +204,13 @@ def task_start(request: Request, number: int, several: bool, io: "Io", environme
         start.argv.extend(map(encode, request.words))
     elif request.login_shell:
         start.argv.extend(map(encode, [io.environ.get("SHELL", "/bin/sh"), "-l", "-c", " ".join(request.words)]))
+    elif has_functions(environment):
+        start.argv.extend([b"/bin/bash", b"-c", encode(" ".join(request.words))])
     else:
         start.command = encode(" ".join(request.words))
     return start
+
+
+def has_functions(environment: list[bytes]) -> bool:
+    """True if functions of bash are exported (`module`, conda's), which another shell takes out of the environment."""
+    return os.path.exists("/bin/bash") and any(entry.startswith(b"BASH_FUNC_") for entry in environment)

@@ -9,15 +9,17 @@ the first rank that failed.
 from lavactl.connection import LostError
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import encode
-from lavactl.messages import TaskInput, TaskStart
+from lavactl.job_around import job_around
+from lavactl.messages import TaskStart
 from lavactl.options import VALUE, Grammar, answer_standard
 from lavactl.pmi import Pmi, rank_environments
-from lavactl.tasks import Task, Tasks, carried_environment, connect, job_around
+from lavactl.task import Task
+from lavactl.tasks import Tasks, carried_environment, connect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
-    from lavactl.tasks import JobKey
+    from lavactl.job_around import JobKey
 
 USAGE = """\
 Usage: lavarun [-n ranks] program [argument ...]
@@ -81,6 +83,7 @@ class Program:
         carried = carried_environment(self._io)
         for rank, own in enumerate(rank_environments(self._hosts)):
             start = TaskStart(argv=self._words, cwd=encode(self._io.cwd), task=rank + 1, no_input=rank > 0, pmi=True)
+            start.umask_plus_one = self._io.umask + 1
             start.environment.extend(carried)
             start.environment.extend(f"{name}={value}".encode() for name, value in own.items())
             start.environment.append(b"LSF_PM_TASKID=%d" % (rank + 1))
@@ -94,7 +97,7 @@ class Program:
 
     def _spoke(self, task: Task, data: bytes) -> None:
         for rank, answer in self._pmi.hear(task.number, data):
-            self._tasks.send(self._tasks.tasks[rank], TaskInput(pmi=answer))
+            self._tasks.answer(self._tasks.tasks[rank], answer)
         if self._pmi.aborted is not None and self._code is None:
             rank, code, message = self._pmi.aborted
             self._fail(code & 0xFF or 1, f"rank {rank} on {self._hosts[rank]} aborted: {message or f'code {code}'}")

@@ -76,27 +76,42 @@ class Agent:
         self.host = host
         self.identity = identity_for(site.authority, Role(Kind.AGENT, host))
         self.attempts = FakeAttempts()
-        self.peers = Peers(host, self.attempts, lambda: peektickets.public_bytes(site.master.signing))
-        self.channels = PeerChannels(lambda: self.identity)
         self.socket = str(site.directory / host / "agent.sock")
         self.master_channel = secure_channel(site.master_target(), channel_credentials(self.identity), MASTER_NAME)
-        methods = LocalMethods(host, self.attempts, self.peers, self.channels)
+        self.address = "127.0.0.1:0"
+        self._site = site
+        self._begin()
+
+    def _begin(self) -> None:
+        site = self._site
+        self.peers = Peers(self.host, self.attempts, lambda: peektickets.public_bytes(site.master.signing))
+        self.channels = PeerChannels(lambda: self.identity)
+        self.methods = LocalMethods(self.host, self.attempts, self.peers, self.channels)
         self.gateway = Gateway(
-            self.socket, lambda: self.master_channel, site.master_target, methods.table(), site.names, site.limits
+            self.socket, lambda: self.master_channel, site.master_target, self.methods.table(), site.names, site.limits
         )
-        methods.gateway = self.gateway
-        self.address = ""
+        self.methods.gateway = self.gateway
 
     async def start(self) -> None:
         """Listen on both sockets."""
-        self.address = await self.peers.serve("127.0.0.1:0", self.identity)
+        self.address = await self.peers.serve(self.address, self.identity)
         await self.gateway.start()
+
+    async def leave(self) -> None:
+        """End as an agent does that is restarted: its shepherds stay."""
+        await self.gateway.stop()
+        await self.methods.close()
+        await self.channels.close()
+        await self.peers.stop()
+
+    async def come_back(self) -> None:
+        """A new agent in the place of the one that left."""
+        self._begin()
+        await self.start()
 
     async def stop(self) -> None:
         """Stop everything and kill what runs."""
-        await self.gateway.stop()
-        await self.channels.close()
-        await self.peers.stop()
+        await self.leave()
         await self.master_channel.close(None)
         self.attempts.kill_all()
 

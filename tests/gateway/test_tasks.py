@@ -242,8 +242,10 @@ def test_the_task_is_killed_when_blaunch_is(site: Site, host: str) -> None:
     until(lambda: not alive_in_group(pid), "a child of the task outlives its caller")
 
 
-def test_the_task_is_killed_when_the_callers_agent_goes_away(site: Site) -> None:
-    """The connection between the agents is what keeps a task alive; blaunch says what happened."""
+def test_a_task_that_is_not_kept_is_killed_when_the_callers_agent_goes_away(site: Site) -> None:
+    """Under a shepherd of the first version the agents hold its streams; blaunch says what happened."""
+    for agent in site.agents.values():
+        agent.attempts.keeps_tasks = False
     process = command(site, "blaunch", "n2", "echo up; sleep 1000")
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
