@@ -7,12 +7,13 @@ READY := .venv/.ready
 STUBS := $(patsubst %.proto,%,$(wildcard protos/*.proto))
 PROTOC = $(BIN)/python -m grpc_tools.protoc -I . --python_out=$(1) --pyi_out=$(1) --grpc_python_out=$(1) $(wildcard protos/*.proto)
 
-.PHONY: help setup demo test mutants lint format protos bench docs sim package lock clean
+.PHONY: help setup demo test test-real-hosts mutants lint format protos bench docs sim package lock clean
 
 help:
 	@echo "make setup    a virtual environment in .venv with exact versions"
 	@echo "make demo     three hosts on this machine, three jobs, everything checked and taken down"
 	@echo "make test     all tests this machine can run (TESTS=path to choose)"
+	@echo "make test-real-hosts  docs/howto/real-hosts.md, word by word, on three booted hosts (root; some minutes)"
 	@echo "make mutants  plants known bugs in a copy and shows that the tests see each"
 	@echo "make acceptance  those with real daemons, kills and cut-off hosts, in full size (about half an hour)"
 	@echo "make lint     format, lint, types, import contracts, generated code"
@@ -38,6 +39,10 @@ WORKERS ?= 4
 test: $(READY)
 	@packaging/test-prerequisites.sh
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+
+test-real-hosts: $(READY)
+	@packaging/real-hosts-prerequisites.sh
+	@LAVA_REAL_HOSTS=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/real_hosts
 
 mutants: $(READY)
 	@$(BIN)/python -m tests.mutants.run $(ARGS)

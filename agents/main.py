@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import sys
+from importlib import metadata
 from pathlib import Path
 
 from agents.assembly import Local, StateInUse
@@ -52,12 +53,21 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--shutdown", action="store_true", help="end all jobs of this state directory; no agent may run"
     )
+    parser.add_argument("-V", "--version", action="version", version=own_version())
     options = parser.parse_args(argv)
     if not options.master and not options.shutdown:
         parser.error("--master is needed")
     if options.slots is not None and options.slots < 0:
         parser.error("--slots must not be negative")
     return options
+
+
+def own_version() -> str:
+    """The version that is installed."""
+    try:
+        return metadata.version("lava-hpc")
+    except metadata.PackageNotFoundError:  # run from a checkout that is not installed
+        return "0.0.0"
 
 
 def _own_directory() -> Path:

@@ -25,7 +25,7 @@ COMMANDS = (
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
     "brsvadd", "brsvmod", "brsvdel", "brsvs",
 )  # fmt: skip
-SUBCOMMANDS = ("up", "down", "env", "init", "tickets", "certificates", "simulate")
+SUBCOMMANDS = ("up", "down", "env", "init", "tickets", "certificates", "link", "simulate")
 
 
 def run(name: str, argv: list[str], io: Io) -> int:

@@ -189,7 +189,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--pid-file", type=Path, help="write the process id there")
     parser.add_argument("--check", action="store_true", help="check all invariants after every change (slow)")
     parser.add_argument("--check-config", action="store_true", help="only check LSF's configuration files")
-    parser.add_argument("--version", action="version", version=VERSION)
+    parser.add_argument("-V", "--version", action="version", version=VERSION)
     return parser.parse_args(argv)
 
 

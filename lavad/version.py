@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 def _version() -> str:
     try:
-        return version("lava-scheduler")
+        return version("lava-hpc")
     except PackageNotFoundError:  # run from a checkout that is not installed
         return "0.0.0"
 

@@ -11,6 +11,6 @@ trap 'rm -rf "$scratch"' EXIT
 "$scratch/venv/bin/python" -m pip install -q -q --disable-pip-version-check '.[mpi,dev]' mpich
 {
     sed -n '/^#/p' requirements.lock
-    "$scratch/venv/bin/python" -m pip freeze --all | grep -v -e '^pip==' -e '^wheel==' -e '^lava-scheduler'
+    "$scratch/venv/bin/python" -m pip freeze --all | grep -v -e '^pip==' -e '^wheel==' -e '^lava-hpc'
 } >"$scratch/lock"
 cp "$scratch/lock" requirements.lock

@@ -362,4 +362,4 @@ def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
 
 def test_the_installed_version_is_this_one() -> None:
     """The installed distribution is the one described here, and commands report its version."""
-    assert metadata.version("lava-scheduler") == settings()["metadata"]["version"] == lavactl.__version__
+    assert metadata.version("lava-hpc") == settings()["metadata"]["version"] == lavactl.__version__

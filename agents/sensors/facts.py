@@ -123,6 +123,6 @@ def _text(path: Path) -> str:
 
 def _version() -> str:
     try:
-        return metadata.version("lava-scheduler")
+        return metadata.version("lava-hpc")
     except metadata.PackageNotFoundError:
         return "0"

@@ -26,8 +26,9 @@ def staged(root: Path) -> Path:
     own = root / "etc" / "systemd" / "system"
     own.mkdir(parents=True)
     shutil.copytree(SYSTEM_UNITS, root / "usr" / "lib" / "systemd" / "system", symlinks=True)
-    commands = root / "usr" / "bin"
-    commands.mkdir()
+    (root / "usr" / "bin").mkdir()
+    commands = root / "opt" / "lava" / "bin"
+    commands.mkdir(parents=True)
     for name in NAMES:
         shutil.copy(UNITS / name, own)
         command = commands / name.removesuffix(".service")

@@ -1,0 +1,80 @@
+"""lavactl link: lava's commands in a directory of the search path, without hiding programs of others."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from lavactl.errors import FAILURE, CommandError, UsageError
+from lavactl.io import Io
+from lavactl.options import answer_standard, printable
+from lavactl.personal.options import directory, parse
+
+USAGE = """\
+Usage: lavactl link DIR
+Links lava's commands and daemons in DIR, as /usr/local/bin. A name that another program has, there or elsewhere in
+PATH, is left alone and named; that command of lava is then typed as: lavactl NAME
+"""
+DAEMONS = ("lavad", "lava-agent", "lavactl")
+
+
+def main(argv: list[str], io: Io) -> int:
+    """Make the links that are missing; repeating it changes nothing."""
+    answer = answer_standard(argv, USAGE)
+    if answer is not None:
+        io.print(answer)
+        return 0
+    options = parse(argv, USAGE, "link", {})
+    if len(options.words) != 1:
+        raise UsageError("lavactl link: expected one directory", USAGE)
+    target, own = directory(options.words[0], io), Path(sys.executable).parent
+    if not target.is_dir():
+        raise CommandError(f"{printable(str(target))} is not a directory.")
+    linked, taken = 0, []
+    for name in names():
+        other = _other_program(name, target, own, io.environ.get("PATH", ""))
+        if other:
+            taken.append(f"{name}: not linked, {other} is another program" + _instead(name))
+        else:
+            linked += _link(target / name, own / name)
+    for line in taken:
+        io.error(line)
+    io.print(f"{linked} commands are linked in {target}.")
+    return FAILURE if any(line.startswith(DAEMONS) for line in taken) else 0
+
+
+def names() -> tuple[str, ...]:
+    """Everything that a user or a service calls by name."""
+    from lavactl.main import COMMANDS
+
+    return (*DAEMONS, *COMMANDS)
+
+
+def _instead(name: str) -> str:
+    return "" if name in DAEMONS else f"; lava's is lavactl {name}"
+
+
+def _other_program(name: str, target: Path, own: Path, search: str) -> str:
+    """A program of this name that is none of lava's; empty for none."""
+    here = target / name
+    if os.path.lexists(here) and not _is_ours(here, own):
+        return str(here)
+    elsewhere = os.pathsep.join(place for place in search.split(os.pathsep) if Path(place) not in (target, own))
+    found = shutil.which(name, path=elsewhere)
+    return found if found and not _is_ours(Path(found), own) else ""
+
+
+def _is_ours(path: Path, own: Path) -> bool:
+    """A link into this installation, or into one that is there no more."""
+    return path.is_symlink() and (os.path.realpath(path) == os.path.realpath(own / path.name) or not path.exists())
+
+
+def _link(place: Path, program: Path) -> int:
+    temporary = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        temporary.symlink_to(program)
+        temporary.replace(place)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise CommandError(f"{place} cannot be made: {error.strerror}.") from error
+    return 1

@@ -1,0 +1,40 @@
+"""lavactl link: its own names and nobody else's."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.acceptance.personal import BIN
+
+
+def linked(directory: Path, *search: Path) -> subprocess.CompletedProcess[str]:
+    """lavactl link, with only these directories in PATH."""
+    environment = {**os.environ, "PATH": os.pathsep.join(map(str, search))}
+    words = [str(BIN / "lavactl"), "link", str(directory)]
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_programs_of_others_are_not_replaced_and_not_hidden(tmp_path: Path) -> None:
+    """``ln -sf /opt/lava/bin/b* /usr/bin/`` took the place of a monitor of the same name without a word."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for place, name in ((here, "btop"), (there, "bhosts")):
+        place.mkdir(exist_ok=True)
+        (place / name).write_text("#!/bin/sh\necho mine\n")
+        (place / name).chmod(0o755)
+    done = linked(here, here, there)
+    assert done.returncode == 0
+    assert f"btop: not linked, {here}/btop is another program; lava's is lavactl btop" in done.stderr
+    assert f"bhosts: not linked, {there}/bhosts is another program" in done.stderr
+    assert (here / "btop").read_text().endswith("echo mine\n")
+    assert not (here / "bhosts").exists()
+    assert os.readlink(here / "bsub") == str(BIN / "bsub")
+    assert subprocess.run([here / "lavad", "-V"], check=False, capture_output=True).returncode == 0
+
+
+def test_repeating_it_mends_what_points_nowhere(tmp_path: Path) -> None:
+    """An older installation may have been elsewhere."""
+    (tmp_path / "bsub").symlink_to("/nowhere/bin/bsub")
+    for _ in range(2):
+        assert linked(tmp_path, tmp_path).returncode == 0
+        assert os.readlink(tmp_path / "bsub") == str(BIN / "bsub")
+    assert linked(tmp_path / "missing").returncode == 255
