@@ -41,8 +41,9 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
   master keeps its rules, a starting one ends.
 - A section without its `Begin` or `End` is one error, and is read all the same; lines may end in CR LF.
 - A parameter or section that lava does not know is a warning, with the name that may have been meant.
-- One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason. One that is read
-  and checked but that nothing obeys yet (`PRE_EXEC`) is a warning.
+- One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason. One that a site
+  may count on all the same (`CONTAINER`, `SWAPLIMIT`), or that is read and checked but that nothing obeys yet
+  (`PRE_EXEC`), is a warning.
 - `#INCLUDE "file"` is followed. `#if time(...)` is an error, one for each block: lava does not change its rules by
   the clock. A comment may begin with `# If`.
 - A user group is looked for in `lsb.users`, then among users, then among the Unix groups of the master's host;

@@ -43,7 +43,8 @@ def main(argv: list[str], io: "Io") -> int:
 
 def not_submitted(error: CommandError) -> str:
     """``<reason>. Job not submitted.``"""
-    return f"{str(error).rstrip('.')}. Job not submitted."
+    reason = str(error).rstrip(".")
+    return f"{reason}{'' if reason.endswith('?') else '.'} Job not submitted."
 
 
 def submit(submission: Submission, io: "Io") -> messages.SubmitResult:

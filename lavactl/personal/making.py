@@ -17,6 +17,7 @@ from lavactl.personal import ground, network, site_files
 from lavactl.personal.record import Cluster, Mode, save
 from lavactl.personal.site_files import SiteFiles
 from lavactl.personal.toolbox import closed_to_others
+from protos.conffile import CLUSTER_NAME
 from protos.tls import TrustError, check_host_name, join_address
 
 SOCKET_PATH_MAX = 100  # the kernel's 108, less some room
@@ -58,7 +59,7 @@ def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
         state_base=_state_base(directory, mode, run_dir),
     )
     settings = files.Settings(
-        cluster=f"personal-{user}"[:39] if user.isascii() and user.isalnum() else "personal",
+        cluster=_name_of_cluster(wishes, user),
         administrators=user,
         database=wishes.database or "",
         more={
@@ -75,6 +76,14 @@ def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
         files.make_directory(directory / name, mode_bits)
     save(directory, cluster)
     return cluster
+
+
+def _name_of_cluster(wishes: Wishes, user: str) -> str:
+    """That of the site whose files it gets, else the user's."""
+    named = wishes.lsf_files.cluster if wishes.lsf_files is not None else ""
+    if CLUSTER_NAME.fullmatch(named):
+        return named
+    return f"personal-{user}"[:39] if user.isascii() and user.isalnum() else "personal"
 
 
 def _free_subnet(rng: random.Random) -> str:

@@ -29,6 +29,7 @@ class SiteFiles:
     source: Path
     files: dict[str, Path]
     notes: list[str] = field(default_factory=list)
+    cluster: str = ""  # the name that the site's files give it; empty: none
 
 
 def find(source: Path) -> SiteFiles:
@@ -52,7 +53,7 @@ def find(source: Path) -> SiteFiles:
         raise CommandError(f"{source} holds none of LSF's files (lsb.queues, lsb.params, lsf.conf, ...).")
     others = sorted({str(path.parent) for path in files.values()} - {str(source)})
     notes.append(f"{len(files)} of LSF's files are copied from {' and '.join([str(source), *others])}.")
-    return SiteFiles(source, files, notes)
+    return SiteFiles(source, files, notes, name)
 
 
 def _take(files: dict[str, Path], folders: list[Path], *patterns: str) -> None:

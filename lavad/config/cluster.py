@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from lavad.config import hosts, names, queues
 from lavad.config import values as v
 from lavad.config.grammar import Document
-from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
+from lavad.config.site import Fate, Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
 from lavad.config.values import Wrong
 from lavad.core.policy import HostRule, Resource, ResourceInstance, ResourceKind
 
@@ -14,6 +14,9 @@ _RESOURCE_NAME = re.compile(r"[A-Za-z_]\w{0,38}\Z")
 _BUILT_IN = frozenset((*queues.INDICES, *queues.ALIASES, "ncpus", "ndisks", "maxmem", "maxswp", "maxtmp", "cpuf",
                        "type", "model", "hname", "status", "rexpri", "server", "slots", "maxslots", "nprocs",
                        "ncores", "nthreads", "ngpus", "ngpus_physical"))  # fmt: skip
+# Of LSF with GPUs: its installer defines and places them, and here agents count them by themselves.
+_OF_GPUS = frozenset(("ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "ngpus_prohibited"))
+_GPUS_COUNTED = "agents find GPUs by themselves"
 _PLACE = re.compile(r"\s*(?:([^\s\[\]@]+)\s*@\s*)?\[([^\[\]]*)\]")
 RESOURCE_NAME_MAX = 39
 
@@ -132,7 +135,9 @@ def read_shared(document: Document, site: Site) -> None:
             found = site.read(row, RESOURCE)
             if not name:
                 continue
-            if not _RESOURCE_NAME.match(name) or name in _BUILT_IN:
+            if name in _OF_GPUS:
+                site.note(row["RESOURCENAME"], name, Fate.IGNORED, _GPUS_COUNTED)
+            elif not _RESOURCE_NAME.match(name) or name in _BUILT_IN:
                 site.wrong(row["RESOURCENAME"], f"{name}: expected up to {RESOURCE_NAME_MAX} letters, digits and "
                            "underscores, and no name of a built-in resource")  # fmt: skip
             elif name in site.resources:
@@ -189,6 +194,9 @@ def _resource_map(document: Document, site: Site) -> list[ResourceInstance]:
             name = required(row, "RESOURCENAME", section, site)
             location = required(row, "LOCATION", section, site)
             if not name or not location:
+                continue
+            if name in _OF_GPUS:
+                site.note(row["RESOURCENAME"], name, Fate.IGNORED, _GPUS_COUNTED)
                 continue
             try:
                 instances += instances_of(name, location, site)

@@ -3,7 +3,7 @@
 import re
 
 from lavad.config.grammar import Document
-from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, sets
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, missed, sets
 from lavad.config.values import Wrong, gpu_requirement
 
 _UNIT = re.compile(r"([KMGTPEZ])B?\Z", re.IGNORECASE)
@@ -53,20 +53,23 @@ CONF: Table = {
     **dict.fromkeys(("LSB_MAILTO", "LSB_MAILPROG", "LSB_MAILSERVER", "LSB_MAILSIZE_LIMIT", "LSB_MAIL_FROM_DOMAIN"),
                     _MAIL),
     "LSB_JOB_CPULIMIT": Ignored("a CPU limit is each process's, as with N; that of a running job cannot be changed"),
-    **dict.fromkeys(("LSB_JOB_MEMLIMIT", "LSB_MEMLIMIT_ENFORCE", "LSB_RESOURCE_ENFORCE", "LSF_PROCESS_TRACKING",
+    "LSB_RESOURCE_ENFORCE": missed("memory is always enforced; processors are where a job asks for affinity[...]",
+                                   lambda text: "cpu" in text.lower()),
+    **dict.fromkeys(("LSB_JOB_MEMLIMIT", "LSB_MEMLIMIT_ENFORCE", "LSF_PROCESS_TRACKING",
                      "LSF_LINUX_CGROUP_ACCT", "LSB_MEMLIMIT_ENF_CONTROL"),
                     Ignored("memory limits are always the job's, and enforced by control groups")),
     "LSB_MOD_ALL_JOBS": Ignored("what can be changed of running jobs is always allowed"),
-    "LSB_REQUEUE_TO_BOTTOM": Ignored("a requeued job keeps its place"),
-    "LSB_MIG2PEND": Ignored("no migration"),
+    "LSB_REQUEUE_TO_BOTTOM": missed("a requeued job keeps its place"),
+    "LSB_MIG2PEND": missed("no migration"),
     "LSB_SIGSTOP": Ignored("jobs are stopped by SIGSTOP"),
-    "LSB_SET_TMPDIR": Ignored("TMPDIR is the user's"),
+    "LSB_SET_TMPDIR": missed("TMPDIR is the user's"),
     "LSB_UTMP": Ignored("jobs are not entered into utmp"),
-    **dict.fromkeys(("LSF_BIND_JOB", "LSB_BIND_JOB"), Ignored("a job is bound if it says so: affinity[...]")),
-    "LSB_PTILE_PACK": Ignored("no such policy"),
+    **dict.fromkeys(("LSF_BIND_JOB", "LSB_BIND_JOB"), missed("a job is bound if it says so: affinity[...]")),
+    "LSB_PTILE_PACK": missed("no such policy"),
     "LSB_STDOUT_DIRECT": Ignored("output always goes directly to its file: as Y"),
     "LSB_ARRAY_SCHED_ORDER": Ignored("elements start in order of their indices"),
-    **dict.fromkeys(("LSB_ESUB_METHOD", "LSF_ESUBDIR"), Ignored("no esub")),
+    "LSB_ESUB_METHOD": missed("no esub programs are run"),
+    "LSF_ESUBDIR": Ignored("no esub"),
     **dict.fromkeys(("LSB_MAX_PACK_JOBS", "LSB_PACK_SKIP_ERROR"), Ignored("no bsub -pack")),
     **dict.fromkeys(("LSB_API_CONNTIMEOUT", "LSB_API_RECVTIMEOUT", "LSF_API_CONNTIMEOUT", "LSF_API_RECVTIMEOUT"),
                     Ignored("LSB_NTRIES bounds the wait")),
@@ -88,19 +91,46 @@ CONF: Table = {
     "LSF_ROOT_USER": Ignored("root submits from LAVA_ADMIN_HOSTS"),
     "LSB_DISPLAY_YEAR": Ignored("dates are shown without the year"),
     "LSF_MQ_BROKER_HOSTS": Ignored("no message broker"),
+    **dict.fromkeys(("LSB_MODE", "LSF_DEFAULT_INSTALL", "LSF_LINK_PATH", "LSF_EGO_ENVDIR", "LSF_LIVE_CONFDIR",
+                     "LSF_GETCONF_TIMES", "LSF_SUPPORT_SSH"), Ignored("how LSF itself was installed")),
+    **dict.fromkeys(("LSF_PIM_SLEEPTIME_UPDATE", "LSF_PIM_LINUX_ENHANCE", "LSF_PIM_SLEEPTIME",
+                     "LSF_RES_SYNCUP_INTERVAL", "DAEMON_SHUTDOWN_DELAY", "LSB_QUERY_ENH", "LSF_UDP_TO_TCP_THRESHOLD",
+                     "LSF_CALL_LIM_WITH_TCP", "LSF_DUALSTACK_PREFER_IPV6", "LSF_LSADM_AUDIT_LOG"),
+                    Ignored("how LSF's own daemons work")),
+    "LSB_DISABLE_LIMLOCK_EXCL": Ignored("an exclusive job always has its hosts for itself"),
+    "LSB_BJOBS_DISPLAY_ENH": Ignored("bjobs shows what lava knows"),
+    "LSB_ENABLE_HPC_ALLOCATION": Ignored("slots are always counted by tasks: as Y"),
     **dict.fromkeys(("LSF_STRIP_DOMAIN", "LSF_DISABLE_LSRUN", "LSF_RSH", "LSF_DAEMONS_CPUS", "LSF_ENABLE_EGO",
                      "LSF_EGO_DAEMON_CONTROL", "LSF_PAM_HOSTLIST_USE", "LSB_CHUNK_RUSAGE", "LSB_DEFAULT_JOBGROUP",
                      "LSF_DATA_HOSTS", "LSF_LICENSE_ACCT_PATH"), Ignored("how LSF's own daemons work")),
 }  # fmt: skip
-# Families of names that only switch LSF's own diagnostics on.
-_PREFIXES = ("LSB_DEBUG_", "LSF_DEBUG_", "LSB_TIME_", "LSF_TIME_", "LSB_DEBUG", "LSF_DEBUG", "LSF_MQ_", "EGO_")
+# Families of names that are about LSF's own diagnostics and about hosts from clouds.
+_PREFIXES = (
+    "LSB_RC_",
+    "EBROKERD_",
+    "LSB_DEBUG_",
+    "LSF_DEBUG_",
+    "LSB_TIME_",
+    "LSF_TIME_",
+    "LSB_DEBUG",
+    "LSF_DEBUG",
+    "LSF_MQ_",
+    "EGO_",
+)
 
 
 def read_conf(document: Document, site: Site) -> Fields:
     """Places and units into ``site``; fields confdir, lsb_confdir."""
     for section in document.sections:
         site.wrong(cell_of(section), f"Begin {section.name}: lsf.conf has NAME=VALUE lines only")
-    known = {**CONF, **{name: Ignored("LSF's own diagnostics") for name in document.settings if _is_diagnostic(name)}}
+    known = {
+        **CONF,
+        **{
+            name: Ignored("LSF's own diagnostics, or hosts from clouds")
+            for name in document.settings
+            if _is_diagnostic(name)
+        },
+    }
     fields = site.read(document.settings, known)
     site.unit = fields.get("unit", site.unit)
     site.accounts.egroup_dir = fields.get("serverdir", "")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from lavad.config import names, queues, users
 from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
-from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.policy import ComputeUnit, GroupRow, HostRule, Names, Threshold
 
@@ -25,9 +25,9 @@ HOST: Table = {
     "MXJ": sets("slots", _slots, "slots; `!`, `-` or nothing: as many as the agent offers (its processors)"),
     "JL/U": sets("user_slots", v.integer, "slots of each user on the host"),
     "DISPATCH_WINDOW": Honoured(windows, "when jobs may start there"),
-    "MIG": Ignored("no migration"),
-    "CHKPNT": Ignored("no checkpoints"),
-    "EXIT_RATE": Ignored("no exceptions are raised"),
+    "MIG": missed("no migration"),
+    "CHKPNT": missed("no checkpoints"),
+    "EXIT_RATE": missed("no exceptions are raised"),
     "AFFINITY": Ignored("processors are always bound where a job asks for it"),
 }
 HOST_GROUP: Table = {
@@ -36,21 +36,21 @@ HOST_GROUP: Table = {
         "member_text", str, "hosts, groups, ranges, `(all)`, `~host`, or `(!)`: what `egroup -m` says"
     ),
     "CONDENSE": Ignored("hosts are always shown one by one"),
-    "GROUP_ADMIN": Ignored("only cluster administrators close hosts"),
-    "GROUP_SLOT": Ignored("a Limit section does it"),
-    "MAX_SLOTS": Ignored("a Limit section does it"),
+    "GROUP_ADMIN": missed("only cluster administrators close hosts"),
+    "GROUP_SLOT": missed("a Limit section does it"),
+    "MAX_SLOTS": missed("a Limit section does it"),
 }
 COMPUTE_UNIT: Table = {
     "NAME": sets("name", str, "the unit's name; required"),
     "TYPE": sets("type", str, "one of COMPUTE_UNIT_TYPES of lsb.params; required"),
     "MEMBER": sets("member_text", str, "hosts and host groups, or units of the type below"),
     "CONDENSE": Ignored("hosts are always shown one by one"),
-    "ADMIN": Ignored("only cluster administrators close hosts"),
+    "ADMIN": missed("only cluster administrators close hosts"),
 }
 SECTIONS: Mapping[str, Table | Ignored] = {
     "Host": HOST,
     "HostGroup": HOST_GROUP,
-    "HostPartition": Ignored("no fairshare by hosts; FAIRSHARE_QUEUES shares a tree between queues"),
+    "HostPartition": missed("no fairshare by hosts; FAIRSHARE_QUEUES shares a tree between queues"),
     "ComputeUnit": COMPUTE_UNIT,
 }
 DEFAULT = "default"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from lavad.config import queues
 from lavad.config import values as v
 from lavad.config.grammar import Document, Row
-from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, sets
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, sets
 from lavad.config.values import Wrong
 
 
@@ -60,12 +60,12 @@ PARAMETERS: Table = {
     "DEFAULT_LIMIT_IGNORE_USER_GROUP": sets("default_limits_ignore_groups", v.switch,
                                             "Y: the `default` row of lsb.users is for users only"),
     "DEFAULT_HOST_SPEC": Ignored("limits are never scaled by CPU factors"),
-    "JOB_TERMINATE_INTERVAL": Ignored("LAVA_TERMINATE_INTERVAL in lava.conf"),
+    "JOB_TERMINATE_INTERVAL": missed("LAVA_TERMINATE_INTERVAL in lava.conf does it"),
     "SBD_SLEEP_TIME": Ignored("LAVA_USAGE_INTERVAL in lava.conf"),
-    "MAX_SBD_FAIL": Ignored("LAVA_SILENT_AFTER in lava.conf"),
-    **dict.fromkeys(("DEFAULT_APPLICATION", "DEFAULT_JOBGROUP", "DEFAULT_USER_GROUP"), Ignored("no such default")),
+    "MAX_SBD_FAIL": missed("LAVA_SILENT_AFTER in lava.conf does it"),
+    **dict.fromkeys(("DEFAULT_APPLICATION", "DEFAULT_JOBGROUP", "DEFAULT_USER_GROUP"), missed("no such default")),
     **dict.fromkeys(("DEFAULT_SLA_VELOCITY", "ENABLE_DEFAULT_EGO_SLA", "SIMPLIFIED_GUARANTEE"),
-                    Ignored("no service classes; see capacity pools")),
+                    missed("no service classes; see capacity pools")),
     **dict.fromkeys(("NEW_JOB_SCHED_DELAY", "JOB_SCHEDULING_INTERVAL", "MAX_SCHED_STAY", "JOB_DISPATCH_PACK_SIZE",
                      "RELAX_JOB_DISPATCH_ORDER", "MAX_CONCURRENT_QUERY"),
                     Ignored("jobs are looked at as soon as something changes")),
@@ -75,15 +75,15 @@ PARAMETERS: Table = {
                     Ignored(_INTERNALS)),
     **dict.fromkeys(("MAX_JOB_NUM", "MIN_SWITCH_PERIOD", "ACCT_ARCHIVE_AGE", "ACCT_ARCHIVE_SIZE", "ACCT_ARCHIVE_TIME",
                      "MAX_ACCT_ARCHIVE_FILE", "MAX_EVENT_STREAM_SIZE", "EVENT_UPDATE_INTERVAL"), Ignored(_EVENTS)),
-    "CLEAN_PERIOD_DONE": Ignored("CLEAN_PERIOD counts for all ended jobs"),
+    "CLEAN_PERIOD_DONE": missed("CLEAN_PERIOD counts for all ended jobs"),
     "JOB_SPOOL_DIR": Ignored("job scripts travel with the job"),
-    "PG_SUSP_IT": Ignored("paging by itself suspends nothing"),
+    "PG_SUSP_IT": missed("paging by itself suspends nothing"),
     "DISABLE_UACCT_MAP": Ignored("accounts are not mapped"),
     **dict.fromkeys(("PEND_REASON_UPDATE_INTERVAL", "CONDENSE_PENDING_REASONS", "PEND_REASON_MAX_JOBS"),
                     Ignored("reasons are found when asked for")),
     **dict.fromkeys(("ESTIMATED_RUNTIME", "RUNTIME_ESTIMATION", "ALLOCATION_PLANNER", "ESTIMATOR_CYCLE_TIME"),
                     Ignored("starts are estimated when asked for")),
-    "JOB_INCLUDE_POSTPROC": Ignored("post-execution commands never count as the job's run"),
+    "JOB_INCLUDE_POSTPROC": missed("post-execution commands never count as the job's run"),
     "PREEMPT_DELAY": sets("preempt_delay_s", lambda text: float(v.integer(text)),
                           "seconds that a job waits before it preempts; 0"),
     "MAX_JOB_PREEMPT": sets("preemptions_max", lambda text: v.integer(text, 1), "so often one job may be preempted"),
@@ -94,17 +94,20 @@ PARAMETERS: Table = {
     "PREEMPTABLE_RESOURCES": sets("preemptable_resources", lambda text: v.words(text, "mem", "ngpus_physical"),
                                   "what suspended jobs lend besides slots: mem, ngpus_physical"),
     **dict.fromkeys(("PREEMPT_FOR", "PREEMPT_JOBTYPE", "NO_PREEMPT_INTERVAL"),
-                    Ignored("the fewest victims that have run for the shortest time; never exclusive jobs")),
+                    missed("the fewest victims that have run for the shortest time; never exclusive jobs")),
     "PARALLEL_SCHED_BY_SLOT": Ignored("always by slots: as Y"),
-    "SECURE_JOB_INFO_LEVEL": Ignored("everybody sees all jobs"),
+    "SECURE_JOB_INFO_LEVEL": missed("everybody sees all jobs"),
     "EGROUP_UPDATE_INTERVAL": Ignored("egroup runs at start and at badmin reconfig"),
     **dict.fromkeys(("GLOBAL_LIMITS", "MC_RUSAGE_UPDATE_INTERVAL", "MC_RECLAIM_DELAY"), Ignored("one cluster only")),
-    "FAIRSHARE_ADJUSTMENT_FACTOR": Ignored("no plug-ins"),
+    "FAIRSHARE_ADJUSTMENT_FACTOR": missed("no plug-ins"),
     "ENABLE_GPU_HIST_RUN_TIME": Ignored("follows ENABLE_HIST_RUN_TIME"),
     **dict.fromkeys(("EADMIN_TRIGGER_DURATION", "JOB_IDLE", "JOB_OVERRUN", "JOB_UNDERRUN"),
-                    Ignored("no exceptions are raised")),
+                    missed("no exceptions are raised")),
     **dict.fromkeys(("STRICT_UG_CONTROL", "ENFORCE_ONE_UG_LIMIT", "ENFORCE_UG_TREE"),
-                    Ignored("limits of all of a user's groups count")),
+                    missed("limits of all of a user's groups count")),
+    "JOB_ARRAY_EVENTS_COMBINE": Ignored(_EVENTS),
+    "NEWJOB_REFRESH": Ignored("queries never wait for the scheduler"),
+    **dict.fromkeys(("RC_MAX_REQUESTS", "RC_DEMAND_BUFFER"), Ignored("no hosts from clouds")),
 }  # fmt: skip
 SECTIONS: Mapping[str, Table | Ignored] = {"Parameters": PARAMETERS}
 MAX_ARRAY_SIZE = 1000  # LSF's default, where there is an lsb.params

@@ -8,7 +8,7 @@ from typing import Any
 from lavad.config import names, shares
 from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
-from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core import requeue, requirement
 from lavad.core.policy import Fairshare, JobDefaults, JobOrder, Names, Queue, ResourceKind
@@ -263,27 +263,29 @@ QUEUE: Table = {
         lambda text, site: {"accept_interval": v.integer(text) * site.turn_s}, "turns between two starts on one host",
     ),
     "DEFAULT_USER_GROUP": Honoured(_default_group, "for jobs without `-G`"),
-    **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT"), Ignored("not enforced")),
+    **dict.fromkeys(("SWAPLIMIT", "THREADLIMIT"), missed("not enforced")),
     "DEFAULT_HOST_SPEC": Ignored("limits are never scaled by CPU factors"),
     "NEW_JOB_SCHED_DELAY": Ignored("a new job is looked at at once"),
-    "PRE_POST_EXEC_USER": Ignored("pre- and post-execution commands run as the job's user"),
+    "PRE_POST_EXEC_USER": missed("pre- and post-execution commands run as the job's user"),
     "DISPATCH_ORDER": Ignored("queues of equal priority are served together"),
-    **dict.fromkeys(("CHKPNT", "MIG"), Ignored("no checkpoints, no migration")),
-    **dict.fromkeys(("CHUNK_JOB_SIZE", "ENQUE_INTERACTIVE_AHEAD", "RELAX_JOB_DISPATCH_ORDER"),
+    **dict.fromkeys(("CHKPNT", "MIG"), missed("no checkpoints, no migration")),
+    "CHUNK_JOB_SIZE": missed("each job starts by itself, which is cheap enough; none waits for another", v.above_one),
+    **dict.fromkeys(("ENQUE_INTERACTIVE_AHEAD", "RELAX_JOB_DISPATCH_ORDER"),
                     Ignored("starting a job is cheap enough without")),
     **dict.fromkeys(("APS_PRIORITY", "USE_PRIORITY_IN_POOL", "SLA_GUARANTEES_IGNORE", "OWNERSHIP"),
-                    Ignored("no such policy; see capacity pools")),
-    **dict.fromkeys(("CONTAINER", "DOCKER_IMAGE_AFFINITY", "EXEC_DRIVER"), Ignored("no containers yet")),
+                    missed("no such policy; see capacity pools")),
+    **dict.fromkeys(("CONTAINER", "DOCKER_IMAGE_AFFINITY", "EXEC_DRIVER"),
+                    missed("no containers yet: jobs run on the host itself")),
     **dict.fromkeys(("RESRSV_LIMIT", "MAX_JOB_PREEMPT", "JOB_SIZE_LIST", "NODELIST"),
-                    Ignored("no such policy")),
+                    missed("no such policy")),
     **dict.fromkeys(("JOB_OVERRUN", "JOB_IDLE", "JOB_UNDERRUN", "ELIGIBLE_PEND_TIME_LIMIT", "PEND_TIME_LIMIT"),
-                    Ignored("no exceptions are raised")),
-    "INTERRUPTIBLE_BACKFILL": Ignored("backfilled jobs are not killed"),
-    "RESIZABLE_JOBS": Ignored("a job is resizable if it says so: bsub -ar"),
-    "RESIZE_NOTIFY_CMD": Ignored("a resizable job says what is to be run: bsub -rnc"),
-    "SUCCESS_EXIT_VALUES": Ignored("only exit code 0 is success"),
-    **dict.fromkeys(("RC_HOSTS", "RC_ACCOUNT", "RC_DEMAND_POLICY"), Ignored("no hosts from clouds")),
-    **dict.fromkeys(("NQS_QUEUES", "SNDJOBS_TO", "RCVJOBS_FROM"), Ignored("one cluster only")),
+                    missed("no exceptions are raised")),
+    "INTERRUPTIBLE_BACKFILL": missed("backfilled jobs are not killed"),
+    "RESIZABLE_JOBS": missed("a job is resizable if it says so: bsub -ar"),
+    "RESIZE_NOTIFY_CMD": missed("a resizable job says what is to be run: bsub -rnc"),
+    "SUCCESS_EXIT_VALUES": missed("only exit code 0 is success"),
+    **dict.fromkeys(("RC_HOSTS", "RC_ACCOUNT", "RC_DEMAND_POLICY"), missed("no hosts from clouds")),
+    **dict.fromkeys(("NQS_QUEUES", "SNDJOBS_TO", "RCVJOBS_FROM"), missed("one cluster only")),
 }  # fmt: skip
 SECTIONS: Mapping[str, Table | Ignored] = {"Queue": QUEUE}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from lavad.config import names
 from lavad.config import values as v
 from lavad.config.grammar import Document, Row, Section
-from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, check_sections, required, sets
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.policy import ALL, Limit, Names, Pool, ReservationRule
 
@@ -83,9 +83,9 @@ LIMIT: Table = {
     "PROJECTS": _projects("projects", "projects, together"),
     "PER_PROJECT": _projects("per_project", "projects, each alone"),
     "LAVA_WINDOW": sets("windows", v.windows, "lava's own: when the limit holds; always"),
-    "ELIGIBLE_PEND_JOBS": Ignored("MAX_PEND_JOBS of lsb.users does it"),
-    "INELIGIBLE": Ignored("no eligible time is counted"),
-    "JOBS_PER_SCHED_CYCLE": Ignored("there are no cycles"),
+    "ELIGIBLE_PEND_JOBS": missed("MAX_PEND_JOBS of lsb.users does it"),
+    "INELIGIBLE": missed("no eligible time is counted"),
+    "JOBS_PER_SCHED_CYCLE": missed("there are no cycles"),
 }
 # A limit for these would hold for everybody if the word were ignored: the whole section is left out.
 _NO_SUCH_CONSUMERS = ("APPS", "PER_APP", "LIC_PROJECTS", "PER_LIC_PROJECT", "CLUSTERS", "PER_CLUSTER")
@@ -129,9 +129,9 @@ _OF_CLASSES = ("DISTRIBUTION", "LOAN_POLICIES")
 SECTIONS: Mapping[str, Table | Ignored] = {
     "Limit": LIMIT,
     "GuaranteedResourcePool": POOL,
-    "ReservationUsage": Ignored("RESOURCE_RESERVE_PER_TASK, or a rusage with /job, /task or /host"),
-    "HostExport": Ignored("one cluster only"),
-    "SharedResourceExport": Ignored("one cluster only"),
+    "ReservationUsage": missed("RESOURCE_RESERVE_PER_TASK does it, or a rusage with /job, /task or /host"),
+    "HostExport": missed("one cluster only"),
+    "SharedResourceExport": missed("one cluster only"),
     "ResourceReservation": RESERVATION,
 }
 

@@ -47,9 +47,21 @@ class Honoured:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Known, and without effect in lava; ``reason`` says why in a few words."""
+    """Known, and without effect in lava; ``reason`` says why in a few words.
+
+    ``is_missed`` tells of a text whether the site may count on what it asks for: then ``badmin ckconfig`` names the
+    parameter without -v, too.
+    """
 
     reason: str
+    is_missed: Callable[[str], bool] = lambda text: False
+
+
+def missed(reason: str, is_missed: Callable[[str], bool] | None = None) -> Ignored:
+    """A parameter that does nothing here, where the site may count on it, unless its text asks for nothing."""
+    return Ignored(
+        reason, is_missed or (lambda text: text.strip(" ()-\"'").lower() not in ("", "n", "no", "none", "0"))
+    )
 
 
 Table = Mapping[str, Honoured | Ignored]
@@ -169,6 +181,8 @@ class Site:
                 self.unknown(cell, name, table)
             elif isinstance(known, Ignored):
                 self.note(cell, name, Fate.IGNORED, known.reason)
+                if known.is_missed(cell.text):
+                    self.warn(cell, f"{name}: it has no effect: {known.reason}")
             else:
                 self.note(cell, name, Fate.IGNORED if known.gap else Fate.HONOURED, known.gap)
                 if known.gap and cell.text:
@@ -191,7 +205,7 @@ class Site:
             fields[field_name] = before + value if isinstance(before, tuple) and field_name == "thresholds" else value
 
 
-def _hint(name: str, known: Iterable[str], nearness: float = 0.6) -> str:
+def _hint(name: str, known: Iterable[str], nearness: float = NEAR) -> str:
     """Which of these may have been meant; empty when none is near."""
     close = difflib.get_close_matches(name, list(known), 1, nearness)
     return f"; did you mean {close[0]}?" if close else ""
@@ -219,10 +233,19 @@ def cell_of(section: Section) -> Cell:
 def required(row: Row, name: str, section: Section, site: Site) -> str:
     """The text of a column that every row must have; empty after a complaint."""
     cell = row.get(name)
-    if cell is None or not cell.text:
-        site.wrong(cell or cell_of(section), f"{section.name}: {name} is missing")
-        return ""
-    return cell.text
+    if cell is not None and cell.text:
+        return cell.text
+    near = difflib.get_close_matches(name, row, 1, NEAR) if cell is None else []
+    instead = f"; there is a column {near[0]}, which LSF does not know" if near else ""
+    site.wrong(cell or _place(row, section), f"{section.name}: {name} is missing{instead}")
+    return ""
+
+
+def _place(row: Row, section: Section) -> Cell:
+    """Where a row begins: its line in a table, else that of its section."""
+    cells = list(row.values())
+    is_of_table = len(cells) > 1 and len({cell.line for cell in cells}) == 1
+    return cells[0] if is_of_table else cell_of(section)
 
 
 def check_sections(document: Document, known: Mapping[str, Table | Ignored], site: Site) -> None:
@@ -237,3 +260,5 @@ def check_sections(document: Document, known: Mapping[str, Table | Ignored], sit
         meaning = known[name]
         if isinstance(meaning, Ignored):
             site.note(cell, f"section {name}", Fate.IGNORED, meaning.reason)
+            if meaning.is_missed("section"):
+                site.warn(cell, f"Begin {name}: the section has no effect: {meaning.reason}")

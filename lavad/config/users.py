@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping
 from lavad.config import names, shares
 from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
-from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
+from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
 from lavad.core.policy import ALL, GroupRow, Names, Share, UserRule
 
@@ -23,7 +23,7 @@ USER_GROUP: Table = {
     "GROUP_MEMBER": sets("member_text", str, "users and groups, `(all)`, `~user`, or `(!)`: what `egroup -u` says"),
     "USER_SHARES": sets("share_text", str, "`([user,shares] ...)`: how the group's share is divided inside it"),
     "GROUP_ADMIN": Honoured(_administrators, "users who may control the jobs of the group's members"),
-    "PRIORITY": Ignored("no priorities by group"),
+    "PRIORITY": missed("no priorities by group"),
 }
 USER: Table = {
     "USER_NAME": sets(
@@ -35,12 +35,12 @@ USER: Table = {
     "JL/P": sets("slots_per_processor", v.decimal, "slots for each processor of a host"),
     "MAX_PEND_JOBS": sets("pending_jobs", v.integer, "jobs that wait at once; more are refused"),
     "MAX_PEND_SLOTS": sets("pending_slots", v.integer, "slots that waiting jobs ask for"),
-    "PRIORITY": Ignored("no priorities by user"),
+    "PRIORITY": missed("no priorities by user"),
 }
 SECTIONS: Mapping[str, Table | Ignored] = {
     "UserGroup": USER_GROUP,
     "User": USER,
-    "UserMap": Ignored("one cluster only: accounts are not mapped"),
+    "UserMap": missed("one cluster only: accounts are not mapped"),
 }
 
 

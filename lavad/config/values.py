@@ -32,6 +32,11 @@ def integer(text: str, least: int = 0, most: int = LARGEST) -> int:
     return int(text)
 
 
+def above_one(text: str) -> bool:
+    """Whether a text is a number of more than one."""
+    return text.isdigit() and int(text) > 1
+
+
 def decimal(text: str, least: float = 0.0, most: float = 1e9) -> float:
     """A number that may have a fraction."""
     if not re.fullmatch(r"\d{1,12}(\.\d{0,9})?|\.\d{1,9}", text) or not least <= float(text) <= most:

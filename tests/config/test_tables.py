@@ -222,11 +222,11 @@ def test_every_honoured_parameter(name: str) -> None:
 
 
 def test_ignored_parameters_have_a_reason_and_no_effect(tmp_path: Path) -> None:
-    """All of them at once change nothing, and are no complaint."""
+    """All of them at once change nothing, and are no error."""
     ignored = [name for name, known in queues.QUEUE.items() if not isinstance(known, Honoured)]
     lines = "".join(f"{name} = 1\n" for name in ignored)
     plain = loaded(tmp_path, {"lsb.queues": "Begin Queue\nQUEUE_NAME = q\nEnd Queue\n"}).policy.by_name["q"]
     found = loaded(tmp_path, {"lsb.queues": f"Begin Queue\nQUEUE_NAME = q\n{lines}End Queue\n"})
-    assert not found.complaints
+    assert not found.errors
     assert found.policy.by_name["q"] == plain
     assert {entry.note for entry in found.entries if entry.name in ignored} >= {"not enforced", "no such policy"}

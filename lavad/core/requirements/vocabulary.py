@@ -15,6 +15,7 @@ NUMBERS = frozenset(
     | {"swap", "login", "idle", "cpu"}
 )
 STRINGS = frozenset({"type", "model", "hname", "status", "gpu_driver", *(f"gpu_model{at}" for at in range(16))})
+NEAR = 0.75  # how alike a name must be to be what was meant
 BOOLEANS = frozenset({"server", "linux", "gpu"})
 # Worse when larger, so the smallest goes first.
 INCREASING = frozenset({"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "login", "cpu"})
@@ -51,9 +52,9 @@ class Vocabulary:
         """
         kind = self.kind(name)
         if kind is None:
-            near = difflib.get_close_matches(
-                name, sorted({*NUMBERS, *STRINGS, *BOOLEANS, *self.booleans, *self.resources}), 1
-            )
+            names = sorted({*NUMBERS, *STRINGS, *BOOLEANS, *self.booleans, *self.resources})
+            alike = [other for other in names if len(other) == len(name) and other[0] == name[0]]
+            near = difflib.get_close_matches(name, names, 1, NEAR) or difflib.get_close_matches(name, alike, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise Refused(f"Bad resource name {name!r} at character {at + 1}{hint}")
         return kind
