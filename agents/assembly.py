@@ -12,21 +12,24 @@ import logging
 import os
 import time
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from agents.attempts import Attempts
 from agents.devices import Devices
 from agents.environment import HostContext
 from agents.journal import Journal
+from agents.ledger import finished_message, report_for
 from agents.orders import Keeper
 from agents.preparation import Preparation
 from agents.resizes import name_of
 from agents.sensors.compute_mode import Modes, NvmlModes
 from agents.shepherd import hierarchy, messages
 from agents.shepherd.hierarchy import Base
-from agents.shepherd.messages import Key, pack
+from agents.shepherd.messages import Finish, Key, pack
 from agents.shepherds import Handle, LauncherProcess, Pool, Spool
 from agents.users import UnknownUser, Users
+from protos.agents_pb2 import Held
 
 LOG = logging.getLogger("lava.agent")
 
@@ -88,6 +91,7 @@ class Local:
         launched = {key: handle.status.launched for key, handle in alive.items()}
         rebooted = self._boot_before not in ("", self._boot_id)
         self.ledger.reconcile(launched, traces.started, traces.finished, traces.refused, rebooted, time.time())
+        self._remember(traces.finished)
         held = {key for key, entry in self.ledger.entries.items() if not self.ledger.is_over(entry)}
         await asyncio.to_thread(self.devices.adopt, held)
         self.preparation.adopt_scripts(self.ledger.holds)
@@ -98,6 +102,15 @@ class Local:
         self.pool.drop_dead_logs()
         if self.ledger.entries:
             LOG.info("event=adopted attempts=%d with_shepherd=%d", len(self.ledger.entries), len(alive))
+
+    def _remember(self, finished: Mapping[Key, Finish]) -> None:
+        """What logs still tell of attempts that the last agent was told to forget."""
+        for key, finish in finished.items():
+            if key not in self.ledger.entries:
+                report = report_for(key, 0)
+                report.finished.CopyFrom(finished_message(finish, "", ""))
+                report.also_released = True
+                self.ledger.remember(Held(key=report.key, last=report, launched=True))
 
     async def _adopt(self, key: Key, handle: Handle) -> None:
         entry = self.ledger.entries.get(key)

@@ -12,11 +12,11 @@ from pathlib import Path
 from agents.ledger import Ledger
 from agents.shepherd.messages import Key, write_all
 from agents.shepherd.spool import frame, frames, whole_length
-from protos.agents_pb2 import JobSpecBlob, Order, Report
+from protos.agents_pb2 import CommitMark, JobSpecBlob, Order, Report
 from protos.common_pb2 import AttemptKey
 
 # The first byte of a record.
-BOOT, TERM, SPEC, ORDER, END, FORGET, RESIZED = b"B", b"T", b"S", b"O", b"R", b"F", b"Z"
+BOOT, TERM, SPEC, ORDER, END, FORGET, RESIZED, MARK = b"B", b"T", b"S", b"O", b"R", b"F", b"Z", b"M"
 
 # A journal is made anew when it has this many bytes and most of them are of attempts long forgotten.
 COMPACT_AT = 4 << 20
@@ -55,6 +55,11 @@ def forget_record(key: Key) -> bytes:
 def term_record(term: int) -> bytes:
     """The highest term seen."""
     return frame(TERM + b"%d" % term)
+
+
+def mark_record(mark: CommitMark) -> bytes:
+    """How far the master's database has come."""
+    return frame(MARK + mark.SerializeToString())
 
 
 class Journal:
@@ -156,6 +161,8 @@ def _replay(ledger: Ledger, kind: bytes, body: bytes) -> None:
         ledger.restore_end(Report.FromString(body))
     elif kind == RESIZED:
         ledger.restore_resized(Report.FromString(body))
+    elif kind == MARK:
+        ledger.note_mark(CommitMark.FromString(body))
     elif kind == FORGET:
         key = AttemptKey.FromString(body)
         ledger.drop((key.job, key.index, key.attempt))
@@ -164,6 +171,7 @@ def _replay(ledger: Ledger, kind: bytes, body: bytes) -> None:
 def _content(ledger: Ledger, boot: str) -> Iterable[bytes]:
     yield frame(BOOT + boot.encode())
     yield term_record(ledger.term)
+    yield mark_record(ledger.mark)
     written: JobSpecBlob | None = None
     # By spec, because an order is read with the spec that stands before it.
     for entry in sorted(ledger.entries.values(), key=lambda entry: (entry.key[0], id(entry.blob))):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from agents.shepherd.messages import Finish, Key
 from protos import endings
 from protos.agents_pb2 import (
+    CommitMark,
     Finished,
     Held,
     JobSpecBlob,
@@ -35,6 +36,7 @@ from protos.agents_pb2 import Release as ReleaseOrder
 from protos.common_pb2 import AttemptKey, HostShare
 
 SPECS_KEPT = 1024
+ENDED_KEPT = 1024
 SUPERVISOR_LOST = "supervisor lost"
 TOO_OLD = "order too old"
 KILLED = 9
@@ -159,6 +161,8 @@ class Ledger:
         # The master sends a spec once and counts on its being here for a while, also between two elements of an array.
         self.specs: OrderedDict[tuple[int, int], JobSpecBlob] = OrderedDict()
         self._attempts_of_job: dict[int, int] = {}
+        self.mark = CommitMark()  # how far the database had come, by the newest word of a master
+        self.ended: OrderedDict[Key, Held] = OrderedDict()  # lately forgotten, should a master lose what it knew
 
     # -- from the master
 
@@ -300,7 +304,21 @@ class Ledger:
     def forget(self, key: Key) -> bool:
         """The master has all it needs; whether the attempt was here. One that is not over stays."""
         entry = self.entries.get(key)
-        return entry is not None and entry.state is State.OVER and self.drop(key)
+        if entry is None or entry.state is not State.OVER:
+            return False
+        if entry.last is not None and entry.last.HasField("finished"):
+            self.remember(_held(entry, detailed=True))
+        return self.drop(key)
+
+    def remember(self, ended: Held) -> None:
+        """Keep the end of an attempt that is forgotten; of very many the newest."""
+        self.ended[key_of(ended.key)] = ended
+        if len(self.ended) > ENDED_KEPT:
+            self.ended.popitem(last=False)
+
+    def note_mark(self, mark: CommitMark) -> None:
+        """A master whose orders are obeyed says how far its database has come."""
+        self.mark.CopyFrom(mark)
 
     def drop(self, key: Key) -> bool:
         """Remove an attempt; whether it was here."""
@@ -405,23 +423,18 @@ class Ledger:
 
     # -- restart and reconnection
 
-    def held(self) -> list[Held]:
+    def held(self, detailed: bool = False) -> list[Held]:
         """Every attempt, for the opening of a session."""
-        found = []
-        for entry in self.entries.values():
-            job, index, attempt = entry.key
-            one = Held(
-                key=AttemptKey(job=job, index=index, attempt=attempt),
-                allocation_version=entry.version,
-                launched=entry.launched,
-                limits_version=_version(entry.limits),
-            )
-            if entry.last is not None:
-                one.last.CopyFrom(entry.last)
-            if entry.resized is not None:
-                one.resized.CopyFrom(entry.resized)
-            found.append(one)
-        return found
+        return [_held(entry, detailed) for entry in self.entries.values()]
+
+    def specs_known(self) -> Iterable[JobSpecBlob]:
+        """One for each job of attempts that are here, or ended here lately."""
+        found = {entry.key[0]: entry.blob for entry in self.entries.values()}
+        ended = {key[0] for key in self.ended}
+        for (job, _), blob in self.specs.items():
+            if job in ended:
+                found.setdefault(job, blob)
+        return found.values()
 
     def unacknowledged(self) -> Iterable[Report]:
         """Reports that the master must answer.
@@ -521,6 +534,23 @@ class Ledger:
                 self._over(entry, Report(released=Released()))
             else:
                 self.refuse(key, "this host's agent was restarted before the job was started", host_fault=False)
+
+
+def _held(entry: Entry, detailed: bool) -> Held:
+    job, index, attempt = entry.key
+    one = Held(
+        key=AttemptKey(job=job, index=index, attempt=attempt),
+        allocation_version=entry.version,
+        launched=entry.launched,
+        limits_version=_version(entry.limits),
+    )
+    if entry.last is not None:
+        one.last.CopyFrom(entry.last)
+    if entry.resized is not None:
+        one.resized.CopyFrom(entry.resized)
+    if detailed:
+        one.order.stage.CopyFrom(entry.stage)
+    return one
 
 
 def report_for(key: Key, version: int) -> Report:

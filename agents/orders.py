@@ -19,6 +19,7 @@ from agents.journal import (
     Journal,
     end_record,
     forget_record,
+    mark_record,
     order_record,
     resized_record,
     spec_record,
@@ -47,12 +48,13 @@ from agents.shepherd.messages import Finish, Key, Message, fields_of, pack
 from agents.shepherd.start import expand
 from agents.shepherds import Handle, Pool, Waiting
 from agents.users import Owner, UnknownUser, Users
-from protos.agents_pb2 import JobUsage, Orders, Report, Started
+from protos.agents_pb2 import CommitMark, JobUsage, Orders, Report, Started
 from protos.failpoints import reach
 
 LOG = logging.getLogger("lava.orders")
 
 DEFAULT_VALIDITY_S = 60.0
+MARK_EVERY_S = 1.0  # in the journal: a few bytes, which nobody waits for
 
 
 def own_clock() -> float:
@@ -87,6 +89,7 @@ class Keeper:
         self._users = users
         self._devices = devices
         self._clock = clock
+        self._marked_at = float("-inf")
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -131,6 +134,8 @@ class Keeper:
                 else:
                     actions.append(action)
         records += self._forget(orders.forget)
+        if orders.HasField("mark"):
+            records += self._mark(orders.mark)
         if not await self._record(records, sync, actions):
             actions = self._without_starts(actions)
         if actions:
@@ -139,6 +144,15 @@ class Keeper:
                 self._act(action, orders.echo_monotonic)
             reach("agent.after_handover", actions)
         return True
+
+    def _mark(self, mark: CommitMark) -> list[bytes]:
+        """Remember it: at once here, and in the journal where something is written anyway or some time has passed."""
+        self.ledger.note_mark(mark)
+        now = self._clock()
+        if now - self._marked_at < MARK_EVERY_S:
+            return []
+        self._marked_at = now
+        return [mark_record(mark)]
 
     def _too_old(self, echo: float) -> bool:
         return self._clock() - echo > self.order_validity_s

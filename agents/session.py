@@ -28,7 +28,7 @@ LOG = logging.getLogger("lava.session")
 
 BACKOFF_FIRST_S = 0.2
 BACKOFF_MAX_S = 5.0
-WELCOME_S = 15.0
+WELCOME_S = 60.0  # a master that waits for its administrator's word lets agents wait with it
 REPEAT_S = 5.0
 REPEAT_HEARTBEATS = 10
 SYNC_S = 1.0
@@ -89,6 +89,7 @@ class Session:
         self._load_told_at = 0.0
         self._sequence = 0
         self._something = asyncio.Event()
+        self._is_detailed = False  # the next hello tells the master all that is known here
         keeper.say = self.say
         keeper.use = self.use
 
@@ -124,7 +125,7 @@ class Session:
                 await self._one_session()
             except ENDINGS as error:
                 LOG.warning("event=session_ended reason=%r", _reason(error))
-            if self.connected.is_set():
+            if self.connected.is_set() or self._is_detailed:
                 pause_s = BACKOFF_FIRST_S
             self.connected.clear()
             # Jitter: a thousand agents must not all come back in the same instant.
@@ -146,16 +147,23 @@ class Session:
             await channel.close(None)
 
     def _hello(self) -> Reports:
+        ledger = self._keeper.ledger
         hello = Hello(
             facts=self._facts,
             protocol=PROTOCOL,
-            held=self._keeper.ledger.held(),
-            highest_term=self._keeper.ledger.term,
+            held=ledger.held(self._is_detailed),
+            highest_term=ledger.term,
             incarnation=self._incarnation,
+            mark=ledger.mark,
+            is_detailed=self._is_detailed,
         )
+        if self._is_detailed:
+            hello.specs.extend(ledger.specs_known())
+            hello.ended.extend(ledger.ended.values())
         # All that waited is in there.
         self._reports.clear()
         self._load_told = None
+        self._is_detailed = False
         return self._numbered(Reports(hello=hello))
 
     async def _take_first(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
@@ -169,6 +177,7 @@ class Session:
 
     def _take_welcome(self, welcome: Welcome) -> None:
         if welcome.error:
+            self._is_detailed = welcome.wants_details
             raise SessionRefused(welcome.error)
         self.welcome = welcome
         self.on_welcome(welcome)

@@ -25,7 +25,10 @@ COMMANDS = (
     "bmod", "bswitch", "btop", "bbot", "brequeue", "brun", "bjdepinfo",
     "brsvadd", "brsvmod", "brsvdel", "brsvs",
 )  # fmt: skip
-SUBCOMMANDS = ("up", "down", "env", "init", "tickets", "certificates", "link", "simulate")
+SUBCOMMANDS = (
+    "up", "down", "env", "init", "tickets", "certificates", "link", "simulate",
+    "adopt", "backup", "restore", "migrate-database",
+)  # fmt: skip
 
 
 def run(name: str, argv: list[str], io: Io) -> int:
@@ -62,7 +65,7 @@ def load(name: str) -> "Callable[[list[str], Io], int]":
     """
     if name not in COMMANDS and name not in SUBCOMMANDS:
         raise CommandError(f"{printable(name)}: no such command.")
-    module = __import__(f"lavactl.commands.{name}", fromlist=["main"])
+    module = __import__(f"lavactl.commands.{name.replace('-', '_')}", fromlist=["main"])
     main: Callable[[list[str], Io], int] = module.main
     return main
 

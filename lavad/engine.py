@@ -30,6 +30,7 @@ class Engine:
         self.listeners: list[Callable[[list[Event]], None]] = []
         self.on_change: Callable[[], None] = lambda: None
         self.on_defect: Callable[[str], None] = lambda why: None
+        self.not_now: Callable[[], str] = lambda: ""  # why no jobs are taken at the moment
         self.is_broken = False
         self._append = append
         self._send = send

@@ -13,9 +13,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lavad.commitmark import Mark
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key, Request, Shared
 from lavad.core.orders import (
+    UNKNOWN,
     ForgetOrder,
     LaunchOrder,
     LimitsOrder,
@@ -62,6 +64,7 @@ class Outbox:
         self.echo_monotonic = 0.0
         self.echo_sequence = 0
         self.certificate = ""  # serial number of the one that its agent showed
+        self.mark_sent = Mark()
         self.is_closed = False
         self._heard = asyncio.Event()
         self._ready = asyncio.Event()
@@ -152,6 +155,7 @@ class AgentLinks:
         self.shelf = shelf
         self.outboxes: dict[str, Outbox] = {}
         self.on_lost_spec: Callable[[Key], None] = lambda key: None
+        self.mark: Callable[[], Mark] = Mark
         self._last_stage: tuple[object, pb.Stage] = (None, pb.Stage())  # and what it was made from
 
     def open(self, host: str, incarnation: int, slots: int = 0) -> Outbox:
@@ -161,6 +165,11 @@ class AgentLinks:
             older.close()
         outbox = self.outboxes[host] = Outbox(host, incarnation, slots)
         return outbox
+
+    def close_all(self) -> None:
+        """End all sessions."""
+        for outbox in self.outboxes.values():
+            outbox.close()
 
     def close(self, outbox: Outbox) -> bool:
         """End a session; False when a newer one has taken its place."""
@@ -191,6 +200,10 @@ class AgentLinks:
     async def message(self, outbox: Outbox) -> pb.Orders:
         """The next message: orders, the specs they need, the echo of what the agent said last."""
         message = pb.Orders(term=self.cluster.term)
+        mark = self.mark()
+        if mark != outbox.mark_sent:
+            outbox.mark_sent = mark
+            message.mark.database, message.mark.term, message.mark.batch, message.mark.next_job = mark
         for order in outbox.take():
             if isinstance(order, StageOrder):
                 await self._add_stage(message, outbox, order)
@@ -351,6 +364,8 @@ def _add_limits(message: pb.Orders, order: LimitsOrder) -> None:
 
 
 def _add_release(message: pb.Orders, order: ReleaseOrder) -> None:
+    if order.reason == UNKNOWN:  # what runs there is killed: never without a word
+        log.warning("attempt=ended job=%d index=%d attempt=%d host=%s reason=%r", *order.key, order.host, UNKNOWN)
     message.orders.append(pb.Order(key=key_message(order.key), release=pb.Release(reason=order.reason)))
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import grpc
 
+from lavad import commitmark
+from lavad.adoption import Adoption
 from lavad.api import agents, cluster, configuration, enrolment, jobs, trust
 from lavad.api.audit import Auditor
 from lavad.api.guard import Guard
@@ -68,7 +70,9 @@ class Master:
         self.loaded = await asyncio.to_thread(configuration.policy_at_start, self.settings)
         self.installation = Installation(self.settings)
         await asyncio.to_thread(self.installation.take, self.loaded)
-        self.store = await Store.open(self.settings.database, self._lost)
+        self.store = await Store.open(
+            self.settings.database, self._lost, mark_path=self.settings.state_dir / commitmark.FILE_NAME
+        )
         try:
             with pid_file(self.pid_path):
                 self._restore()
@@ -88,6 +92,9 @@ class Master:
         self.cluster.begin(self.clock())
         if self.check:
             invariants.check(self.cluster)
+        self.adoption = Adoption(self.cluster, self.store, self.settings.state_dir, self.clock)
+        self.adoption.recall(self.store.adoptions())
+        self.adoption.witness(self.store.witness)
         for warning in self.store.warnings:
             log.warning("store=warning reason=%r", warning)
         log.info(
@@ -108,10 +115,26 @@ class Master:
         self.links.on_lost_spec = self._give_up
         self.health = Health(f"serving on {self.settings.listen}")
         self.health.watch("database", lambda: self.store.stuck_reason)
+        self.health.watch("adoption", lambda: self.adoption.reason)
+        self.engine.not_now = lambda: (self.adoption.is_behind and self.adoption.reason) or self.store.stuck_reason
+        self.pacer.is_held = lambda: self.adoption.is_behind or self.adoption.is_settling
+        self.links.mark = lambda: self.adoption.mine
+        self.adoption.on_behind = self._fall_behind
+        self.adoption.on_settled = self._settled
         self.store.tell_stuck(self.health.look)
         self.watchers = Watchers(self.cluster)
         self.engine.listeners.append(self.watchers.notify)
         self.engine.listeners.append(HostLog(self.cluster).notify)
+
+    def _fall_behind(self) -> None:
+        """A host has seen more than the database: no orders leave, until an administrator has had both agree."""
+        self.links.close_all()
+        self.health.look()
+
+    def _settled(self) -> None:
+        self.agent_service.enter_ends(self.adoption)
+        self.pacer.agenda.look_at_everything(self.cluster)
+        self.pacer.wake()
 
     def _give_up(self, key: Key) -> None:
         """A job whose spec the store has lost can never start: it ends, and its hosts are free for others."""
@@ -129,8 +152,8 @@ class Master:
         ticket_key = peektickets.new_key()
         trusted = trust.of_settings(self.settings, self._is_connected, self.cluster.hosts.__contains__)
         server = grpc.aio.server(interceptors=[Guard(trusted), Auditor()], options=SERVER_OPTIONS)
-        agent_service = agents.AgentService(
-            self.engine, self.links, self.settings, peektickets.public_bytes(ticket_key), trusted
+        self.agent_service = agent_service = agents.AgentService(
+            self.engine, self.links, self.settings, peektickets.public_bytes(ticket_key), trusted, self.adoption
         )
         agent_service.installation = self.installation
         agents.register(server, agent_service)
@@ -175,10 +198,12 @@ class Master:
         while True:
             await asyncio.sleep(min(TICK_S, max(0.0, wake_at(self.cluster, self.clock()) - self.clock())))
             try:
+                await self.adoption.look()
                 self.health.look()
-                self.engine.post([c.Tick()])
+                if not self.adoption.is_behind:  # hosts are kept away: nothing follows from their silence
+                    self.engine.post([c.Tick()])
+                    self.pacer.wake()
                 enforce_trust()
-                self.pacer.wake()
             except Exception:
                 log.exception("tick=failed")
 

@@ -37,6 +37,10 @@ class Tempo:
         self.steps = max(STEPS_MIN, int(SLICE_S / self._step_s))
 
 
+def _never() -> bool:
+    return False
+
+
 class Pacer:
     """Runs slices of scheduling passes on the engine."""
 
@@ -45,12 +49,13 @@ class Pacer:
         self.agenda = Agenda()
         self.tempo = Tempo()
         self.passes = 0
+        self.is_held = _never  # nothing is to be scheduled at the moment
         self._is_due = False
         self._last_end = 0.0
 
     def wake(self) -> None:
         """Something changed that may let a job start."""
-        if self._is_due or not self.agenda.has_work(self.engine.cluster, self.engine.clock()):
+        if self._is_due or self.is_held() or not self.agenda.has_work(self.engine.cluster, self.engine.clock()):
             return
         self._is_due = True
         loop = asyncio.get_running_loop()

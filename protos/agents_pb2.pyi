@@ -30,34 +30,56 @@ class EnrolReply(_message.Message):
     def __init__(self, error: _Optional[str] = ..., certificate_pem: _Optional[bytes] = ..., ca_pem: _Optional[bytes] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("facts", "protocol", "held", "highest_term", "incarnation")
+    __slots__ = ("facts", "protocol", "held", "highest_term", "incarnation", "mark", "is_detailed", "specs", "ended")
     FACTS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     HIGHEST_TERM_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    IS_DETAILED_FIELD_NUMBER: _ClassVar[int]
+    SPECS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
     facts: _cluster_pb2.HostFacts
     protocol: int
     held: _containers.RepeatedCompositeFieldContainer[Held]
     highest_term: int
     incarnation: int
-    def __init__(self, facts: _Optional[_Union[_cluster_pb2.HostFacts, _Mapping]] = ..., protocol: _Optional[int] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., highest_term: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
+    mark: CommitMark
+    is_detailed: bool
+    specs: _containers.RepeatedCompositeFieldContainer[JobSpecBlob]
+    ended: _containers.RepeatedCompositeFieldContainer[Held]
+    def __init__(self, facts: _Optional[_Union[_cluster_pb2.HostFacts, _Mapping]] = ..., protocol: _Optional[int] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., highest_term: _Optional[int] = ..., incarnation: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., is_detailed: _Optional[bool] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., ended: _Optional[_Iterable[_Union[Held, _Mapping]]] = ...) -> None: ...
+
+class CommitMark(_message.Message):
+    __slots__ = ("database", "term", "batch", "next_job")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    NEXT_JOB_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    term: int
+    batch: int
+    next_job: int
+    def __init__(self, database: _Optional[str] = ..., term: _Optional[int] = ..., batch: _Optional[int] = ..., next_job: _Optional[int] = ...) -> None: ...
 
 class Held(_message.Message):
-    __slots__ = ("key", "allocation_version", "last", "launched", "resized", "limits_version")
+    __slots__ = ("key", "allocation_version", "last", "launched", "resized", "limits_version", "order")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
     LAUNCHED_FIELD_NUMBER: _ClassVar[int]
     RESIZED_FIELD_NUMBER: _ClassVar[int]
     LIMITS_VERSION_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
     last: Report
     launched: bool
     resized: Report
     limits_version: int
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ...) -> None: ...
+    order: Order
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ...) -> None: ...
 
 class Reports(_message.Message):
     __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic")
@@ -172,7 +194,7 @@ class Resized(_message.Message):
     def __init__(self, failed: _Optional[bool] = ..., detail: _Optional[str] = ...) -> None: ...
 
 class Orders(_message.Message):
-    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence")
+    __slots__ = ("term", "welcome", "orders", "specs", "forget", "echo_monotonic", "echo_sequence", "mark")
     TERM_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +202,7 @@ class Orders(_message.Message):
     FORGET_FIELD_NUMBER: _ClassVar[int]
     ECHO_MONOTONIC_FIELD_NUMBER: _ClassVar[int]
     ECHO_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
     term: int
     welcome: Welcome
     orders: _containers.RepeatedCompositeFieldContainer[Order]
@@ -187,10 +210,11 @@ class Orders(_message.Message):
     forget: _containers.RepeatedCompositeFieldContainer[_common_pb2.AttemptKey]
     echo_monotonic: float
     echo_sequence: int
-    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ...) -> None: ...
+    mark: CommitMark
+    def __init__(self, term: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., forget: _Optional[_Iterable[_Union[_common_pb2.AttemptKey, _Mapping]]] = ..., echo_monotonic: _Optional[float] = ..., echo_sequence: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("cluster", "heartbeat_s", "order_validity_s", "error", "administrators", "usage_interval_s", "terminate_interval_s", "ticket_key", "settings", "lsf_conf", "default_queues", "revoked")
+    __slots__ = ("cluster", "heartbeat_s", "order_validity_s", "error", "administrators", "usage_interval_s", "terminate_interval_s", "ticket_key", "settings", "lsf_conf", "default_queues", "revoked", "wants_details")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -217,6 +241,7 @@ class Welcome(_message.Message):
     LSF_CONF_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_QUEUES_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]
+    WANTS_DETAILS_FIELD_NUMBER: _ClassVar[int]
     cluster: str
     heartbeat_s: float
     order_validity_s: float
@@ -229,7 +254,8 @@ class Welcome(_message.Message):
     lsf_conf: _containers.ScalarMap[str, str]
     default_queues: str
     revoked: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, cluster: _Optional[str] = ..., heartbeat_s: _Optional[float] = ..., order_validity_s: _Optional[float] = ..., error: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., usage_interval_s: _Optional[float] = ..., terminate_interval_s: _Optional[float] = ..., ticket_key: _Optional[bytes] = ..., settings: _Optional[_Mapping[str, str]] = ..., lsf_conf: _Optional[_Mapping[str, str]] = ..., default_queues: _Optional[str] = ..., revoked: _Optional[_Iterable[str]] = ...) -> None: ...
+    wants_details: bool
+    def __init__(self, cluster: _Optional[str] = ..., heartbeat_s: _Optional[float] = ..., order_validity_s: _Optional[float] = ..., error: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., usage_interval_s: _Optional[float] = ..., terminate_interval_s: _Optional[float] = ..., ticket_key: _Optional[bytes] = ..., settings: _Optional[_Mapping[str, str]] = ..., lsf_conf: _Optional[_Mapping[str, str]] = ..., default_queues: _Optional[str] = ..., revoked: _Optional[_Iterable[str]] = ..., wants_details: _Optional[bool] = ...) -> None: ...
 
 class JobSpecBlob(_message.Message):
     __slots__ = ("job", "spec", "user", "uid", "gid", "version", "submit_time", "queue", "cluster")

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from lavad.adoption import Adoption
 from lavad.api import checks, identity, translate
+from lavad.api.recovering import Recovering
 from lavad.api.trust import Trust
+from lavad.commitmark import Mark
 from lavad.core import commands as c
 from lavad.core.model import Key
 from lavad.core.reasons import Refused
@@ -22,6 +25,7 @@ from lavad.core.records import HostUsage
 from lavad.engine import Engine
 from lavad.links import AgentLinks, Outbox
 from lavad.settings import Settings
+from lavad.specs import SpecShelf
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
 from protos.failpoints import reach
@@ -47,9 +51,16 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
     """One ``Session`` call for each connected agent. ``loads`` and ``facts`` keep what hosts last said, for display."""
 
     def __init__(
-        self, engine: Engine, links: AgentLinks, settings: Settings, ticket_key: bytes, trust: Trust | None = None
+        self,
+        engine: Engine,
+        links: AgentLinks,
+        settings: Settings,
+        ticket_key: bytes,
+        trust: Trust | None = None,
+        adoption: Adoption | None = None,
     ) -> None:
         self.engine = engine
+        self.adoption = adoption
         self._trust = trust
         self.installation: Installation | None = None
         self._trust_version = 0
@@ -67,6 +78,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         if refusal:
             log.warning("session=refused host=%s reason=%r", host, refusal)
             await context.write(pb.Orders(welcome=pb.Welcome(error=refusal)))
+            return
+        if not await self._agree(host, first.hello, context):
             return
         outbox = self.links.open(host, first.hello.incarnation, first.hello.facts.slots)
         outbox.certificate = self._trust.note_session(context) if self._trust is not None else ""
@@ -139,6 +152,51 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         self.facts.pop(host, None)
         self.loads.pop(host, None)
 
+    async def _agree(self, host: str, hello: pb.Hello, context: identity.Context) -> bool:
+        """Whether the host has seen no more than the database has; if not so, it is told and the session is over."""
+        if self.adoption is None:
+            return True
+        seen = hello.mark
+        mark = Mark(seen.database, max(seen.term, hello.highest_term), seen.batch, seen.next_job)
+        why = await self.adoption.admit(host, mark)
+        wants_details = not why and not hello.is_detailed and self.adoption.wants_details(mark)
+        if wants_details:
+            why = "The master has to hear in detail what this host holds."
+        if why:
+            log.info("session=refused host=%s held=%d reason=%r", host, len(hello.held), why)
+            await context.write(pb.Orders(welcome=pb.Welcome(error=why, wants_details=wants_details)))
+        return not why
+
+    def _recover(self, adoption: Adoption, host: str, hello: pb.Hello) -> None:
+        """Enter attempts that the books have not heard of; ends that other hosts may know more of wait for these."""
+        recovering = Recovering(self.engine.cluster, self.links.shelf, hello, key_of)
+        cluster = self.engine.cluster
+        commands = list(recovering.held())
+        self.engine.post(commands)
+        found = [f"job={told(one.key)} host={host} state=running" for one in commands if one.key in cluster.attempts]
+        for one in commands:
+            if one.key not in cluster.attempts:
+                log.error("recovery=impossible job=%s host=%s: it runs on, and is in no list", told(one.key), host)
+        adoption.back(host, found)
+        ends = [(enter, _finished(host, key_of(one.key), one.last)) for enter, one in recovering.ended()]
+        now = [end for enter, end in ends if enter is None]
+        self.engine.post(now)
+        late = [(host, enter, end) for enter, end in ends if enter is not None]
+        adoption.late += late
+        if not adoption.is_settling:
+            self.enter_ends(adoption)
+
+    def enter_ends(self, adoption: Adoption) -> None:
+        """Ends of attempts that no host holds any more, and that the books have not heard of."""
+        late, adoption.late = adoption.late, []
+        cluster = self.engine.cluster
+        for host, enter, end in late:
+            self.engine.post([enter])
+            if enter.key in cluster.attempts:
+                self.engine.post([end])
+                status = f"status={end.status >> 8 or end.status}"
+                adoption.back(host, [f"job={told(enter.key)} host={host} state=ended {status}"])
+
     def _welcome(self, first: pb.Reports) -> pb.Orders:
         return pb.Orders(
             term=self.engine.cluster.term,
@@ -179,6 +237,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         hello = first.hello
         held = tuple(_held(host, one) for one in hello.held)
         self.facts[host] = hello.facts
+        if self.adoption is not None:
+            if hello.is_detailed:
+                self._recover(self.adoption, host, hello)
+            self.adoption.back(host, [])
         self.engine.post([c.AgentHello(translate.facts_of(hello.facts), hello.incarnation, held)])
         self._take(host, outbox, first)
 
@@ -253,6 +315,11 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
 def key_of(key: common_pb2.AttemptKey) -> Key:
     """A key from the wire."""
     return Key(key.job, key.index, key.attempt)
+
+
+def told(key: Key) -> str:
+    """A key as people write it."""
+    return f"{key.job}[{key.index}].{key.attempt}" if key.index else f"{key.job}.{key.attempt}"
 
 
 def _held(host: str, one: pb.Held) -> c.HeldAttempt:

@@ -94,9 +94,10 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             if not future.done():
                 future.set_result(pb.SubmitReplies(results=results))
 
-        if self.stored.store.is_stuck:
+        not_now = self.engine.not_now()
+        if not_now:
             for place in places:
-                results[place].error = self.stored.store.stuck_reason or "The database can't be written just now"
+                results[place].error = not_now
                 results[place].retry_later, results[place].retry_s = True, self.stored.store.retry_s
                 _audit(batch.items[place], results[place], caller)
             future.set_result(pb.SubmitReplies(results=results))

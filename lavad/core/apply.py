@@ -24,6 +24,7 @@ from lavad.core.model import (
     BY_USER,
     FINAL,
     PREEMPTION,
+    HostFacts,
     JobState,
     serial_of,
 )
@@ -202,6 +203,9 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     attempt.launch_due = event.at + cluster.policy.staging_timeout_s
     attempt.is_unconstrained = event.is_unconstrained
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
+    for share in event.allocation:
+        if share.host not in cluster.hosts:  # of an attempt that was found, on a host yet to come
+            cluster.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))
     booking.take(cluster, attempt, event.allocation)
     charges.charge(cluster, attempt, job.shared)
 

@@ -44,6 +44,7 @@ class Cluster:
         self.term = term
         self.policy = policy
         self.next_job = 1
+        self.lost_jobs: list[range] = []  # numbers that were given out and that the database has lost
         self.jobs: dict[int, Job | ArrayRecord] = {}
         self.attempts: Paged[Attempt] = Paged()
         self.touched: set[Key] = set()  # attempts that took or gave back slots since the scheduler last asked

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from lavad.core.events import NewJob
-from lavad.core.model import HostFacts, JobState, Key, RoleAsked
+from lavad.core.model import Allocation, HostFacts, JobState, Key, RoleAsked
 from lavad.core.plan import Plan
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
@@ -167,6 +167,20 @@ class HeldAttempt:
     version: int = 1
     resized: "ReportResized | None" = None
     limits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverAttempt:
+    """An attempt that a host holds or has ended, of which the books may never have heard.
+
+    ``job`` is its submission as its host has it; None where that is not known.
+    """
+
+    key: Key
+    job: NewJob | None
+    allocation: Allocation
+    submitted_at: float = 0.0
+    started_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +390,7 @@ Command = (
     | MoveJob
     | ShrinkJob
     | WishSize
+    | RecoverAttempt
     | AgentHello
     | AgentGone
     | AgentHeard

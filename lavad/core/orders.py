@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lavad.core.records import Attempt
 
 LEFT = "the job gave this host up"
+UNKNOWN = "the master has no such attempt"
 TERMINATE = 0  # as a signal number: INT, TERM, KILL with the cluster's interval
 
 

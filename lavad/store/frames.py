@@ -1,17 +1,20 @@
 """What passes between the master and its writer process: frames of a length and marshalled plain values.
 
 Marshal is read only from a private socket pair between two processes of one installation and one interpreter.
-Towards the writer: first the settings (URL, seconds to wait for the lock), then packed batches (``batch.Batch.pack``),
-one at a time. From it: tuples that begin with one of the words below.
+Towards the writer: first the settings (URL, seconds to wait for the lock, path of the mark file), then packed batches
+(``batch.Batch.pack``), one at a time, or a mark to raise the database to (the word RAISE, then term, batch, next job).
+From it: tuples that begin with one of the words below.
 """
 
 import marshal
 from typing import Any
 
-READY = "ready"  # cluster id, term, last batch, next job, warnings
+READY = "ready"  # cluster id, term, last batch, next job, warnings, what the mark file says
+RAISE = "raise"
 REFUSED = "refused"  # sentence: it could not open the database, and ends
 DONE = "done"  # number of the batch that is durable
 STUCK = "stuck"  # sentence: the batch can't be committed now; it is tried again
+RAISED = "raised"  # sentence: why the mark was not raised; empty: it was
 LOST = "lost"  # sentence: no batch can be committed any more, and it ends
 
 HEAD_BYTES = 8

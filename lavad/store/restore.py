@@ -3,6 +3,7 @@
 ``restore(save(cluster))`` equals the cluster in job and attempt state; load, plans and sessions are found out anew.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +129,19 @@ def _adopt_reservation_number(cluster: "Cluster", name: str, content: str) -> No
     cluster.reserved.numbers[name] = int(content)
 
 
+def read_adoptions(connection: Connection) -> list[tuple[int, str]]:
+    """Rows that say when an administrator had master and hosts agree anew."""
+    rows = connection.execute(select(schema.standing).where(schema.standing.c.kind == v.ADOPTED))
+    return [(int(row.name), row.content) for row in rows]
+
+
+def _adopt_lost_jobs(cluster: "Cluster", name: str, content: str) -> None:
+    lost = json.loads(content)["lost"]
+    cluster.lost_jobs.append(range(*lost))
+
+
 _BEFORE_JOBS: dict[str, Adopt] = {
+    v.ADOPTED: _adopt_lost_jobs,
     v.RESERVATION: _adopt_reservation,
     v.RESERVATION_NUMBER: _adopt_reservation_number,
 }

@@ -2,10 +2,12 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from sqlalchemy.exc import DBAPIError
 
+from lavad.commitmark import Mark
 from lavad.core.events import Event
 from lavad.core.records import Job
 from lavad.store import database, history, reader, restore, url
@@ -28,27 +30,38 @@ K = TypeVar("K")
 class Store:
     """Open with ``Store.open``; then ``restore`` once, before anything is appended."""
 
-    def __init__(self, text: str, on_lost: Callable[[str], None], lock_wait_s: float) -> None:
+    def __init__(
+        self, text: str, on_lost: Callable[[str], None], lock_wait_s: float, mark_path: Path | None = None
+    ) -> None:
         self._url = url.parse(text)
-        self._writer = Writer(text, on_lost, lock_wait_s)
+        self._writer = Writer(text, on_lost, lock_wait_s, str(mark_path or ""))
         self._rows = RowMaker()
         self._specs: _Recent[int] = _Recent(SPECS_KEPT_BYTES)
         self._environments: _Recent[bytes] = _Recent(ENVIRONMENTS_KEPT_BYTES)
         self._ready: Ready | None = None
+        self._term = 0
         self._reader: reader.Reader | None = None
 
     @classmethod
-    async def open(cls, text: str, on_lost: Callable[[str], None], lock_wait_s: float = LOCK_WAIT_S) -> "Store":
+    async def open(
+        cls,
+        text: str,
+        on_lost: Callable[[str], None],
+        lock_wait_s: float = LOCK_WAIT_S,
+        mark_path: Path | None = None,
+    ) -> "Store":
         """Lock the database, bring its schema up to date, take the next term.
 
         ``text`` is the value of LAVA_DATABASE. ``on_lost`` is called once, with a sentence, when nothing can be made
-        durable any more: the master must stop then. Another master's lock is waited for that long.
+        durable any more: the master must stop then. Another master's lock is waited for that long. ``mark_path`` is
+        the file that is kept beside the database to tell later how far it had come.
 
         Raises:
             StoreRefused: it can't be used, or another master has it.
         """
-        store = cls(text, on_lost, lock_wait_s)
+        store = cls(text, on_lost, lock_wait_s, mark_path)
         store._ready = await store._writer.start()
+        store._term = store._ready.term
         store._reader = reader.Reader(store._url)
         return store
 
@@ -63,7 +76,26 @@ class Store:
     @property
     def term(self) -> int:
         """This master's leadership number."""
-        return self._opened.term
+        return self._term
+
+    @property
+    def mark(self) -> Mark:
+        """How far the database has come, but for the number of the next job."""
+        return Mark(self._opened.cluster_id, self._term, self._writer.committed)
+
+    @property
+    def witness(self) -> Mark | None:
+        """What the mark file said at the start, where it says more than the database."""
+        return self._opened.witness if self._opened.is_behind else None
+
+    async def raise_mark(self, mark: Mark) -> None:
+        """Raise term, commit number and next job of the database, durably; nothing may be appended meanwhile.
+
+        Raises:
+            StoreRefused: the database can't do it now.
+        """
+        await self._writer.raise_mark(mark)
+        self._term = mark.term
 
     @property
     def cluster_id(self) -> str:
@@ -101,6 +133,17 @@ class Store:
         except DBAPIError as error:
             raise StoreRefused(f"The database can't be read: {database.sentence_of(error)}.") from error
         self._rows.adopt(cluster)
+
+    def adoptions(self) -> list[tuple[int, str]]:
+        """Times when an administrator had master and hosts agree anew: the term, and what the row says.
+
+        Raises:
+            StoreRefused: the database can't be read.
+        """
+        try:
+            return self._reading.read(restore.read_adoptions)
+        except DBAPIError as error:
+            raise StoreRefused(f"The database can't be read: {database.sentence_of(error)}.") from error
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

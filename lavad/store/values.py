@@ -5,7 +5,7 @@ the same reason. Decoding ignores fields it does not know and fills in missing o
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from json.encoder import encode_basestring_ascii as quote
 from typing import TYPE_CHECKING, Any
@@ -246,6 +246,14 @@ def decode_claim(content: str) -> Claim:
     allocation = _allocation(values["hosts"])
     rest = (victims, values["until"], values["reason"], bool(values.get("partial")))
     return Claim(values["job"], values["index"], allocation, *rest)
+
+
+ADOPTED = "adopted"
+
+
+def adopted_row(term: int, content: Mapping[str, Any]) -> Row:
+    """That an administrator had master and hosts agree anew, in this term: which numbers were lost, and since when."""
+    return (ADOPTED, str(term), _encode(content))
 
 
 RESERVATION = "reservation"

@@ -19,6 +19,7 @@ from pathlib import Path
 from time import monotonic
 
 import lavad
+from lavad.commitmark import Mark
 from lavad.store import frames
 from lavad.store.batch import Batch
 from lavad.store.errors import StoreRefused
@@ -40,6 +41,8 @@ class Ready:
     batch: int
     next_job: int
     warnings: tuple[str, ...]
+    witness: Mark | None = None  # what the mark file said
+    is_behind: bool = False  # and the database is behind that
 
 
 class Writer(asyncio.Protocol):
@@ -48,8 +51,10 @@ class Writer(asyncio.Protocol):
     ``on_lost`` is called once, with a sentence, when nothing can be committed any more.
     """
 
-    def __init__(self, url: str, on_lost: Callable[[str], None], lock_wait_s: float = LOCK_WAIT_S) -> None:
-        self._settings = (url, lock_wait_s)
+    def __init__(
+        self, url: str, on_lost: Callable[[str], None], lock_wait_s: float = LOCK_WAIT_S, mark_path: str = ""
+    ) -> None:
+        self._settings = (url, lock_wait_s, mark_path)
         self._on_lost = on_lost
         self.on_stuck: Callable[[], None] = lambda: None  # told when commits begin to fail, and when they go on
         self._unframer = frames.Unframer()
@@ -115,7 +120,36 @@ class Writer(asyncio.Protocol):
             self.process.kill()
             self.process.wait()
 
+    async def raise_mark(self, mark: Mark) -> None:
+        """Raise term, commit number and next job of the database, durably.
+
+        Raises:
+            StoreRefused: the database can't do it now.
+        """
+        while self._flying is not None or self._about_to_send:
+            await self.flush()
+            if self._lost:
+                raise StoreRefused(self._lost)
+        self._flying, self._sent_at, before = [], monotonic(), self._number
+        self._raised = self._loop.create_future()
+        self._transport.write(frames.frame(marshal.dumps((frames.RAISE, mark.term, mark.batch, mark.next_job))))
+        self._number = mark.batch
+        await asyncio.wait({self._raised, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+        why = self._raised.result() if self._raised.done() else self._lost or "The store's writer process has ended."
+        if why:
+            self._number = before
+        self._flying = None
+        if self._piled_callbacks:
+            self._send()
+        if why:
+            raise StoreRefused(why)
+
     # -- use ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def committed(self) -> int:
+        """Number of the last batch that is durable."""
+        return self._number - (self._flying is not None)
 
     @property
     def is_stuck(self) -> bool:
@@ -176,8 +210,21 @@ class Writer(asyncio.Protocol):
         if not self._ended.done():
             self._ended.set_result(None)
 
-    def _on_ready(self, cluster_id: str, term: int, batch: int, next_job: int, warnings: list[str]) -> None:
-        self._opened.set_result(Ready(cluster_id, term, batch, next_job, tuple(warnings)))
+    def _on_ready(
+        self,
+        cluster_id: str,
+        term: int,
+        batch: int,
+        next_job: int,
+        warnings: list[str],
+        witness: tuple[str, int, int, int] | None,
+        is_behind: bool,
+    ) -> None:
+        seen = None if witness is None else Mark._make(witness)
+        self._opened.set_result(Ready(cluster_id, term, batch, next_job, tuple(warnings), seen, is_behind))
+
+    def _on_raised(self, sentence: str) -> None:
+        self._raised.set_result(sentence)
 
     def _on_refused(self, sentence: str) -> None:
         self._closing = True
@@ -217,6 +264,7 @@ _WORDS: dict[str, Callable[..., None]] = {
     frames.DONE: Writer._on_done,
     frames.STUCK: Writer._on_stuck,
     frames.LOST: Writer._be_lost,
+    frames.RAISED: Writer._on_raised,
 }
 
 

@@ -14,12 +14,16 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, func
+from sqlalchemy import Connection, func, update
 from sqlalchemy import select as select_from
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
+from lavad import commitmark
+from lavad.commitmark import Mark, MarkFile, is_behind
 from lavad.store import batch, database, files, frames, migrate, schema, url
 from lavad.store.database import Fault
 from lavad.store.errors import StoreRefused
@@ -45,8 +49,13 @@ class MasterGone(Exception):
 class Database:
     """The one writing connection. It is opened anew after any failure, so that no half-done transaction stays."""
 
-    def __init__(self, where: URL) -> None:
+    def __init__(self, where: URL, mark_path: str = "") -> None:
         self._url = where
+        self._mark_path = mark_path
+        self._mark_file: MarkFile | None = None
+        self._mark = Mark()
+        self.witness: Mark | None = None
+        self.is_behind = False
         self._engine = database.writing_engine(where)
         self._statements = Statements(self._engine.dialect)
         self._connection: Connection | None = None
@@ -71,7 +80,49 @@ class Database:
             migrate.upgrade(connection)
             opened = migrate.take_term(connection)
         self.term = opened.term
+        self._mark = Mark(opened.cluster_id, opened.term, opened.batch, opened.next_job)
+        self._compare_with_witness()
         return opened
+
+    def _compare_with_witness(self) -> None:
+        """Ask the mark file whether the database has come this far before. One that knows more is left as it is."""
+        if not self._mark_path:
+            return
+        self.witness = commitmark.read(Path(self._mark_path))
+        if self.witness is not None:
+            before = self._mark._replace(term=self.term - 1)
+            self.is_behind = is_behind(before, self.witness)
+        if not self.is_behind:
+            self._write_mark()
+
+    def _write_mark(self) -> None:
+        try:
+            if self._mark_file is None:
+                self._mark_file = MarkFile(Path(self._mark_path))
+            self._mark_file.write(self._mark)
+        except OSError as error:  # the commits count, and agents remember, too
+            sys.stderr.write(f"lavad: {self._mark_path} can't be written: {error.strerror}.\n")
+            self._mark_path = ""
+
+    def raise_mark(self, term: int, number: int, next_job: int) -> None:
+        """Take a higher term, commit number and next job, in one transaction.
+
+        Raises:
+            TermLost: the database belongs to another master now.
+            DBAPIError: it was not done, or that is not known.
+        """
+        connection = self._connection or self._reconnect()
+        row = schema.cluster
+        with connection.begin():
+            changed = connection.execute(
+                update(row).where(row.c.term.in_([self.term, term])).values(term=term, batch=number, next_job=next_job)
+            )
+        if changed.rowcount != 1:
+            raise TermLost(_taken_over(None, self.term))
+        self.term, self.is_behind = term, False
+        self._mark = self._mark._replace(term=term, batch=number, next_job=next_job)
+        if self._mark_path:
+            self._write_mark()
 
     def warnings(self) -> list[str]:
         """What an administrator should know about the database's settings."""
@@ -90,7 +141,7 @@ class Database:
         return connection
 
     def _is_locked_by(self, connection: Connection, wait_s: float) -> bool:
-        return database.is_sqlite(self._url) or _lock(connection, wait_s)
+        return database.is_sqlite(self._url) or lock_connection(connection, wait_s)
 
     def commit(self, packed: batch.Packed) -> None:
         """Write one batch in one transaction; returns when it is durable, also when it already was.
@@ -105,11 +156,17 @@ class Database:
         with connection.begin() as transaction:
             if self._statements.claim(connection, self.term, number, next_job):
                 self._statements.write(connection, tables, gone)
+                self._mark = self._mark._replace(batch=number, next_job=max(next_job, self._mark.next_job))
                 return
             row = connection.execute(select_from(schema.cluster.c.term, schema.cluster.c.batch)).one()
             transaction.rollback()
         if row.term != self.term or row.batch != number:
             raise TermLost(_taken_over(row.term, self.term))
+
+    def note_commit(self) -> None:
+        """Before a commit is spoken of: put it into the mark file, unless that knows more than the database."""
+        if self._mark_path and not self.is_behind:
+            self._write_mark()
 
     def _reconnect(self) -> Connection:
         """A new connection with the lock, after the one before failed.
@@ -140,7 +197,7 @@ def _taken_over(term: int | None, mine: int) -> str:
     return f"Another lavad has taken over the database (term {term}, mine is {mine})."
 
 
-def _lock(connection: Connection, wait_s: float) -> bool:
+def lock_connection(connection: Connection, wait_s: float) -> bool:
     """Take the lock that says who may write; it lasts as long as the connection."""
     for _ in range(int(wait_s / _POLL_LOCK_S) + 1):
         with connection.begin():
@@ -164,11 +221,14 @@ class Service:
         settings = next(payloads, None)
         if settings is None:
             return
-        where, lock_wait_s = marshal.loads(settings)
-        store = Database(url.parse(where))
+        where, lock_wait_s, mark_path = marshal.loads(settings)
+        store = Database(url.parse(where), mark_path)
         if self._open(store, lock_wait_s):
             for payload in payloads:
-                if not self._serve(store, batch.unpack(payload)):
+                word: Any = marshal.loads(payload)
+                if word[0] == frames.RAISE:
+                    self._raise(store, *word[1:])
+                elif not self._serve(store, word):
                     return
 
     def _payloads(self) -> Iterator[bytes]:
@@ -189,8 +249,21 @@ class Service:
             self._say(frames.REFUSED, f"The database can't be opened: {type(error).__name__}: {error}.")
             raise  # a defect of ours: where it happened belongs into the log
         gc.freeze()  # what was imported lives as long as the process: no collection need look at it
-        self._say(frames.READY, opened.cluster_id, opened.term, opened.batch, opened.next_job, words)
+        witness = None if store.witness is None else tuple(store.witness)
+        numbers = (opened.term, opened.batch, opened.next_job)
+        self._say(frames.READY, opened.cluster_id, *numbers, words, witness, store.is_behind)
         return True
+
+    def _raise(self, store: Database, term: int, number: int, next_job: int) -> None:
+        try:
+            store.raise_mark(term, number, next_job)
+        except (TermLost, LockHeld) as error:
+            self._say(frames.RAISED, str(error))
+        except DBAPIError as error:
+            store.drop()
+            self._say(frames.RAISED, f"The database can't commit now: {database.sentence_of(error)}.")
+        else:
+            self._say(frames.RAISED, "")
 
     def _serve(self, store: Database, packed: batch.Packed) -> bool:
         """Commit one batch, however many tries it takes; False when it never will be."""
@@ -211,6 +284,7 @@ class Service:
                 self._say(frames.LOST, f"The database refused a row: {type(error).__name__}: {error}.")
                 raise  # a defect of ours: where it happened belongs into the log
             else:
+                store.note_commit()
                 self._say(frames.DONE, packed[0])
                 return True
             self._pause(pause_s)

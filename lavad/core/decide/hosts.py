@@ -15,9 +15,11 @@ from lavad.core.decide.clockwork import host_window_events
 from lavad.core.decide.contact import is_in_contact, silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import denial
+from lavad.core.decide.recovery import is_left
 from lavad.core.model import JobState
 from lavad.core.orders import (
     LEFT,
+    UNKNOWN,
     ForgetOrder,
     LaunchOrder,
     Order,
@@ -101,6 +103,8 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     attempt = cluster.attempts.get(one.key)
     if attempt is not None and reports.is_of_earlier_stay(cluster, one.key, name, one.version):
         return _back_again(cluster, name, attempt, now)
+    if attempt is None and not isinstance(one.last, c.ReportFinished) and is_left(cluster, one.key):
+        return Decision()
     if one.last is not None and not isinstance(one.last, c.ReportStaged):
         decision = _REPORTS[type(one.last)](cluster, one.last, now)
         if isinstance(one.last, c.ReportStarted | c.ReportFinished):
@@ -108,7 +112,9 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
         if isinstance(one.last, c.ReportStarted):
             _merge(decision, _compare_size(cluster, name, one, now))
         return decision
-    if attempt is None or attempt.over or name not in attempt.unreleased:
+    if attempt is None:
+        return Decision(orders=[ReleaseOrder(name, one.key, UNKNOWN)])
+    if attempt.over or name not in attempt.unreleased:
         return Decision(orders=[ReleaseOrder(name, one.key, "the attempt is over")])
     is_due = attempt.launched and not one.launched and name in launch_hosts(cluster, attempt)
     if is_due and (attempt.doomed or attempt.kill_reason):  # what has not begun there is not begun any more

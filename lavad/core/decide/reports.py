@@ -14,7 +14,7 @@ from lavad.core.decide.contact import silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.exitcodes import by_exit_code
 from lavad.core.model import JobState, Key
-from lavad.core.orders import ForgetOrder, Order, ReleaseOrder, launch_hosts
+from lavad.core.orders import UNKNOWN, ForgetOrder, Order, ReleaseOrder, launch_hosts
 from lavad.core.records import Attempt, Job
 from lavad.core.tuples import new as _new
 
@@ -35,7 +35,7 @@ def is_of_earlier_stay(cluster: Cluster, key: Key, host: str, version: int) -> b
 
 def _unknown(host: str, key: Key) -> Decision:
     """An attempt of which the master holds nothing on that host: end what there may be, and forget it."""
-    return Decision(orders=[ReleaseOrder(host, key, "the master has no such attempt")])
+    return Decision(orders=[ReleaseOrder(host, key, UNKNOWN)])
 
 
 def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:

@@ -1,0 +1,12 @@
+"""lavactl adopt: have master and hosts agree anew after a restore."""
+
+from lavactl import maintenance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run it; the exit code."""
+    return maintenance.run("adopt", argv, io)

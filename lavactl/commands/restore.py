@@ -1,0 +1,12 @@
+"""lavactl restore: put a backup in the place of the database."""
+
+from lavactl import maintenance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+
+def main(argv: list[str], io: "Io") -> int:
+    """Run it; the exit code."""
+    return maintenance.run("restore", argv, io)

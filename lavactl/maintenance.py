@@ -1,0 +1,20 @@
+"""Commands about the master's database, which run as programs of the master: commands never import it."""
+
+import subprocess
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lavactl.io import Io
+
+
+def run(name: str, argv: list[str], io: "Io") -> int:
+    """Hand everything to the master's program of that name, and its answer to the caller."""
+    program = [sys.executable, "-P", "-m", "lavad.maintenance", name, *argv]
+    done = subprocess.run(program, cwd=io.cwd, env=dict(io.environ), capture_output=True, check=False)
+    io.write(done.stdout)
+    io.flush()
+    said = done.stderr.decode(errors="surrogateescape").rstrip("\n")
+    if said:
+        io.error(said)
+    return done.returncode

@@ -1,0 +1,239 @@
+"""Whether the database is behind what the cluster has seen, and how master and hosts agree anew then.
+
+Commits were lost, an older backup was restored, or another database is in place: the mark file beside the database or
+the marks that agents remember say so. The master then gives no orders and takes no jobs, because both would mean things
+already used. Only an administrator can know that no other lavad goes on with the right database: by `lavactl adopt` the
+term, the commit number and the next job are raised above all that was seen, durably; then hosts tell what they hold.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lavad.commitmark import Mark, is_behind
+from lavad.core.cluster import Cluster
+from lavad.store import values
+from lavad.store.batch import Batch
+from lavad.store.errors import StoreRefused
+from lavad.store.store import Store
+
+log = logging.getLogger("lavad.adoption")
+
+REQUEST, ANSWER = "adopt.request", "adopt.answer"
+COMMAND = "If no other lavad serves this cluster, run on the master:  lavactl adopt"
+# Above all that was seen: hosts that are away may have seen more.
+TERMS_AHEAD, COMMITS_AHEAD, JOBS_AHEAD = 10, 1_000_000, 1000
+SETTLE_S = 6.0  # hosts that are there have come back by then; nothing is scheduled before
+REQUEST_KEPT_S = 30.0  # after the start, while hosts have not yet said that the database is behind
+YOUNG_S = 60.0  # a host that is alone with what it has seen, later than this, is refused and stops nobody else
+HOLD_S = 45.0  # a host that knows why it is refused waits that long for its answer, and is not back every second
+
+
+class Adoption:
+    """The marks that were seen, and the administrator's word about them.
+
+    ``on_behind`` is called when the database turns out to be behind, ``on_settled`` when after an adoption jobs may be
+    scheduled again.
+    """
+
+    def __init__(self, cluster: Cluster, store: Store, directory: Path, clock: Callable[[], float]) -> None:
+        self.on_behind: Callable[[], None] = lambda: None
+        self.on_settled: Callable[[], None] = lambda: None
+        self.adopted = asyncio.Event()
+        self._all_back = asyncio.Event()
+        self.is_settling = False
+        self.late: list[Any] = []  # commands about ends, for when all hosts have told what they hold
+        self._cluster = cluster
+        self._store = store
+        self._directory = directory
+        self._clock = clock
+        self._began_at = clock()
+        self._databases: frozenset[str] = frozenset()  # whose place this one has taken
+        self._before = Mark()  # this database before the last adoption
+        self._seen: dict[str, Mark] = {}  # by host; empty name: the mark file
+        self._blocks = False
+        self._awaited: set[str] = set()
+        self._told: set[str] = set()  # hosts that know why they are refused
+        self._found: list[str] = []
+
+    # -- what is known
+
+    def recall(self, rows: list[tuple[int, str]]) -> None:
+        """Adoptions of the past, as their rows have them: term and content."""
+        for _, content in sorted(rows):
+            kept = json.loads(content)
+            self._databases |= set(kept["databases"])
+            self._before = Mark(*kept["before"])
+
+    @property
+    def mine(self) -> Mark:
+        """How far this database has come."""
+        return self._store.mark._replace(next_job=self._cluster.next_job)
+
+    def witness(self, mark: Mark | None) -> None:
+        """Take in the mark file; None where it says nothing that the database does not know."""
+        if mark is not None:
+            self._seen[""] = mark
+            self._blocks = True
+
+    async def admit(self, host: str, mark: Mark) -> str:
+        """Take in what a host has seen; why its session is refused, or nothing. One that was told before waits."""
+        is_more = is_behind(self.mine, mark, self._databases)
+        if is_more:
+            self._seen[host] = mark
+            if not self._blocks and self._is_young():
+                self._blocks = True
+                self.on_behind()
+        if not is_more and not self._blocks:
+            return ""
+        self._awaited.add(host)
+        if host in self._told:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HOLD_S):
+                    await self.adopted.wait()
+                    return ""
+        self._told.add(host)
+        return self.reason
+
+    def _is_young(self) -> bool:
+        return self._clock() - self._began_at < YOUNG_S or not self._has_come_back()
+
+    def wants_details(self, mark: Mark) -> bool:
+        """Whether a host saw commits that this database lost, and has not been heard since it was adopted."""
+        return self._before.term > 0 and mark.has_jobs and is_behind(self._before, mark)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether no orders may be given and no jobs be taken."""
+        return self._blocks
+
+    @property
+    def reason(self) -> str:
+        """Why not, in one sentence, and what to do; empty when all is well."""
+        if not self._seen:
+            return ""
+        host, mark = max(self._seen.items(), key=lambda item: (item[1].term, item[1].batch))
+        who = f"host {host} has" if host else "its commit-mark file has"
+        same = mark.database in (self.mine.database, "")
+        what = "older than the cluster" if same else "not the cluster's own"
+        return (
+            f"The database is {what}: it is at {self.mine}, {who} seen {mark}. A backup was restored, commits were "
+            f"lost, or LAVA_DATABASE names another database. {COMMAND}"
+        )
+
+    # -- the administrator's word
+
+    async def look(self) -> None:
+        """Carry out a request that waits in the state directory."""
+        request = self._directory / REQUEST
+        if not request.exists():
+            return
+        if self._seen:
+            await self._adopt(request)
+        elif self._clock() - self._began_at > REQUEST_KEPT_S or self._cluster_is_connected():
+            self._answer(request, [f"Nothing to adopt: database and hosts agree ({self.mine})."])
+
+    def _cluster_is_connected(self) -> bool:
+        hosts = self._cluster.hosts.values()
+        return any(host.is_connected for host in hosts) and all(host.is_connected for host in hosts)
+
+    async def _adopt(self, request: Path) -> None:
+        before = self.mine
+        seen = [before, *self._seen.values()]
+        ahead = 0 if "" in self._seen else JOBS_AHEAD
+        mark = Mark(
+            before.database,
+            max(one.term for one in seen) + TERMS_AHEAD,
+            max(one.batch for one in seen) + COMMITS_AHEAD,
+            max(one.next_job for one in seen) + ahead,
+        )
+        try:
+            await self._store.raise_mark(mark)
+        except StoreRefused as error:
+            log.error("adoption=failed reason=%r", str(error))
+            self._answer(request, [str(error)], failed=True)
+            return
+        self._take(before, mark)
+        log.warning(
+            "adoption=done term=%d commit=%d next_job=%d lost_jobs=%d-%d hosts=%d",
+            mark.term, mark.batch, mark.next_job, before.next_job, mark.next_job - 1, len(self._awaited),
+        )  # fmt: skip
+        asyncio.get_running_loop().create_task(self._settle(request, before, mark))
+
+    def _take(self, before: Mark, mark: Mark) -> None:
+        """The core, and the rows that tell the next master, know of it before any host hears of it."""
+        cluster = self._cluster
+        self._databases |= {one.database for one in self._seen.values()} - {before.database}
+        cluster.term, cluster.next_job = mark.term, mark.next_job
+        cluster.lost_jobs.append(range(before.next_job, mark.next_job))
+        content = {
+            "lost": [before.next_job, mark.next_job],
+            "databases": sorted(self._databases),
+            "before": list(before),
+        }
+        batch = Batch()
+        row = values.adopted_row(mark.term, content)
+        batch.standing[str(row[0]), str(row[1])] = row
+        self._before = before
+        self._store.append(batch, self._adopted)
+
+    def _adopted(self) -> None:
+        self._seen.clear()
+        self._told.clear()
+        self._blocks = False
+        self._cluster.begin(self._clock())
+        self._all_back = asyncio.Event()
+        self.is_settling = True
+        self.adopted.set()
+
+    # -- hosts come back
+
+    def back(self, host: str, found: list[str]) -> None:
+        """A host has told what it holds; ``found`` names what the books had not heard of."""
+        self._found += found
+        self._awaited.discard(host)
+        if not self._awaited:
+            self._all_back.set()
+
+    async def _settle(self, request: Path, before: Mark, mark: Mark) -> None:
+        await self.adopted.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_S):
+                await self._all_back.wait()
+        self.adopted = asyncio.Event()
+        self.is_settling = False
+        self.on_settled()
+        for line in self._found:
+            log.warning("adoption=found %s", line)
+        self._answer(request, self._lines(before, mark))
+        self._found = []
+
+    def _has_come_back(self) -> bool:
+        return any(host.is_connected for host in self._cluster.hosts.values())
+
+    def _lines(self, before: Mark, mark: Mark) -> list[str]:
+        lost = f"{before.next_job} to {mark.next_job - 1}"
+        lines = [
+            f"The database was at {before}. Master and hosts go on in term {mark.term}.",
+            f"The next job is {mark.next_job}.",
+            f"Jobs {lost} may have existed: those that hosts know are in the books again, the others are lost.",
+            f"Found on hosts: {len(self._found)}.",
+            *self._found,
+        ]
+        return lines + [f"Host {host} has not come back yet." for host in sorted(self._awaited)]
+
+    def _answer(self, request: Path, lines: list[str], failed: bool = False) -> None:
+        """Tell the program that wrote the request; it waits for the file."""
+        with contextlib.suppress(OSError):
+            token = request.read_text().strip()
+            text = json.dumps({"token": token, "failed": failed, "lines": lines})
+            temporary = self._directory / f"{ANSWER}.new"
+            temporary.write_text(text)
+            os.replace(temporary, self._directory / ANSWER)
+        with contextlib.suppress(FileNotFoundError):
+            request.unlink()

@@ -1,0 +1,108 @@
+"""A detailed hello as commands: what a host holds, and has ended lately, for books that may be older than that.
+
+The submission is made anew from what the agent's journal has: the spec, its owner, its queue and its allocation. Where
+that can't be done (a requirement that has no meaning any more) the attempt runs on, and is told of in the log.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from lavad.api import translate
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.events import NewJob
+from lavad.core.model import HostShare, Key, ResourceShare
+from lavad.core.reasons import Refused
+from lavad.core.requirements.rusage import PARTS
+from lavad.specs import SpecShelf
+from protos import agents_pb2 as pb
+from protos import common_pb2
+from protos.jobs_pb2 import JobSpec
+
+log = logging.getLogger(__name__)
+
+KeyOf = Callable[[common_pb2.AttemptKey], Key]
+
+
+class Recovering:
+    """Reads one hello; ``key_of`` makes a key of one from the wire."""
+
+    def __init__(self, cluster: Cluster, shelf: SpecShelf, hello: pb.Hello, key_of: KeyOf) -> None:
+        self._cluster = cluster
+        self._shelf = shelf
+        self._key_of = key_of
+        self._blobs = {blob.job: blob for blob in hello.specs}
+        self._hello = hello
+
+    def held(self) -> Iterator[c.RecoverAttempt]:
+        """What runs there, or has ended and was not yet told."""
+        for one in self._hello.held:
+            yield from self._command(one)
+
+    def ended(self) -> Iterator[tuple[c.RecoverAttempt | None, pb.Held]]:
+        """The newest end of each job or element there, and the command that enters it if need be."""
+        newest: dict[tuple[int, int], pb.Held] = {}
+        for one in self._hello.ended:
+            if one.last.HasField("finished"):
+                newest[one.key.job, one.key.index] = one
+        for one in newest.values():
+            yield next(self._command(one), None), one
+
+    def _command(self, one: pb.Held) -> Iterator[c.RecoverAttempt]:
+        key = self._key_of(one.key)
+        if key in self._cluster.attempts:
+            return
+        stage = one.order.stage
+        new = None if key.job in self._cluster.jobs else self._new_job(key, stage)
+        blob = self._blobs.get(key.job)
+        yield c.RecoverAttempt(
+            key=key,
+            job=new,
+            allocation=tuple(map(_share, stage.allocation)) or self._own_share(key),
+            submitted_at=blob.submit_time if blob is not None else 0.0,
+            started_at=one.last.started.time or one.last.finished.started,
+        )
+
+    def _own_share(self, key: Key) -> tuple[HostShare, ...]:
+        """The allocation of an ended attempt of which only its log is left: a job that fits one host was on this."""
+        record = self._cluster.jobs.get(key.job)
+        if record is None:
+            return ()
+        roles = record.shared.request.roles
+        slots = sum(role.tasks_min * role.slots_per_task for role in roles)
+        return (HostShare(self._hello.facts.name, slots),)
+
+    def _new_job(self, key: Key, stage: pb.Stage) -> NewJob | None:
+        blob = self._blobs.get(key.job)
+        if blob is None:
+            return None
+        spec = JobSpec()
+        spec.CopyFrom(blob.spec)
+        del spec.queues[:]
+        spec.queues.append(blob.queue)
+        spec.dependency, spec.begin_time = "", 0.0  # they were met: it has started
+        owner = c.Caller(blob.user, blob.uid, False, blob.gid, spec.submit_host)
+        try:
+            cluster = self._cluster
+            packed = self._shelf.pack(spec, blob.user)
+            new = translate.new_job(spec, packed, b"", owner, cluster.policy, cluster.table)
+        except Refused as error:
+            log.error("recovery=impossible job=%d reason=%r", key.job, str(error))
+            return None
+        run_limit_s = int(stage.run_limit_s)
+        shared = replace(new.shared, queue=blob.queue, run_limit_s=run_limit_s, terminate_at=stage.deadline)
+        return new._replace(id=key.job, shared=shared, hold=bool(new.indices))
+
+
+def _share(share: common_pb2.HostShare) -> HostShare:
+    return HostShare(
+        share.host,
+        share.slots,
+        share.memory_mib,
+        tuple(share.gpus),
+        tuple(share.tasks_by_role),
+        tuple(ResourceShare(one.name, round(one.amount * PARTS), tuple(one.devices)) for one in share.resources),
+        tuple(share.gpu_memory_mib),
+        tuple(tuple(task.cpus) for task in share.cpus),
+    )

@@ -1,0 +1,91 @@
+"""Attempts that hosts hold, or have ended, and that the books have never heard of: commits were lost, or an older
+backup was restored, and an administrator has had master and hosts agree anew.
+
+They are entered as if they had just been submitted and dispatched; what their hosts report then meets an attempt as any
+other. Nothing is entered that could run a second time: of an array that is not in the books, the elements that no host
+tells of are held.
+"""
+
+from collections.abc import Iterator
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import Decision
+from lavad.core.model import JobState, Key
+from lavad.core.ranges import Ranges
+from lavad.core.records import ArrayRecord, Attempt, Job
+
+BY = "lavad"
+WHY = "found on its host after the database had been replaced"
+_WAITING = (JobState.PEND, JobState.PSUSP)
+
+
+def is_unheard(cluster: Cluster, key: Key) -> bool:
+    """Whether the books, as they stand, are older than this attempt."""
+    record = cluster.jobs.get(key.job)
+    if record is None:
+        return any(key.job in lost for lost in cluster.lost_jobs)
+    job = cluster.element(key.job, key.index)
+    if job is not None:
+        return key.attempt > job.attempts and job.end is None
+    return isinstance(record, ArrayRecord) and key.attempt > record.attempts.get(key.index, 0) and _waits(record, key)
+
+
+def is_left(cluster: Cluster, key: Key) -> bool:
+    """Whether an attempt that is not in the books is newer than they are: it is left to run to its end."""
+    record = cluster.jobs.get(key.job)
+    if record is None:
+        return any(key.job in lost for lost in cluster.lost_jobs)
+    job = cluster.element(key.job, key.index)
+    known = job.attempts if job is not None else 0
+    if isinstance(record, ArrayRecord):
+        known = max(known, record.attempts.get(key.index, 0))
+    return bool(cluster.lost_jobs) and key.attempt > known
+
+
+def _waits(array: ArrayRecord, key: Key) -> bool:
+    return key.index in array.pending or key.index in array.held or key.index in array.blocked
+
+
+def recover(cluster: Cluster, command: c.RecoverAttempt, now: float) -> Decision:
+    """Enter one attempt, so that its host's reports find it. The reply: whether it is in the books now."""
+    key = command.key
+    if key in cluster.attempts:
+        return Decision(reply=True)
+    if not is_unheard(cluster, key) or not command.allocation:
+        return Decision(reply=False)
+    if key.job not in cluster.jobs and command.job is None:
+        return Decision(reply=False)
+    return Decision(list(_events(cluster, command, now)), reply=True)
+
+
+def _events(cluster: Cluster, command: c.RecoverAttempt, now: float) -> Iterator[e.Event]:
+    key, job = command.key, cluster.element(command.key.job, command.key.index)
+    if key.job not in cluster.jobs and command.job is not None:
+        yield e.JobSubmitted(min(command.submitted_at or now, now), command.job)
+    elif job is not None and job.attempt is not None:
+        yield from _without_older(job, job.attempt, now)
+    if _is_held(cluster, command, job):
+        yield e.PendingFreed(now, key.job, Ranges.of(key.index) if key.index else Ranges(), BY)
+    # As launched, whichever of its hosts tells of it first: a host that was not told to launch is told so now.
+    yield e.AttemptDispatched(min(command.started_at or now, now), key, command.allocation, True, WHY)
+    if len(command.allocation) > 1:
+        yield from (e.HostStaged(now, key, share.host) for share in command.allocation)
+
+
+def _without_older(job: Job, attempt: Attempt, now: float) -> Iterator[e.Event]:
+    """The attempt that the books have is over: there was a later one."""
+    for host in sorted(attempt.unreleased):
+        yield e.HostReleased(now, attempt.key, host)
+    if job.state not in _WAITING:
+        yield e.JobRequeued(now, attempt.key, WHY)
+
+
+def _is_held(cluster: Cluster, command: c.RecoverAttempt, job: Job | None) -> bool:
+    record = cluster.jobs.get(command.key.job)
+    if record is None:
+        return command.job is not None and command.job.hold
+    if isinstance(record, ArrayRecord) and job is None:
+        return command.key.index in record.held
+    return job is not None and job.state is JobState.PSUSP

@@ -1,0 +1,85 @@
+"""The command lines of `lavactl adopt`, `backup`, `restore` and `migrate-database`; a sentence for what goes wrong."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from lavad.maintenance import adopt, backup, transfer
+from lavad.settings import Settings, read_settings
+from lavad.store import database
+from lavad.store.errors import StoreRefused
+from protos.conffile import ConfError
+
+
+def main(argv: list[str]) -> int:
+    """Run one of the commands; its exit code."""
+    options = _parse(argv)
+    run: Callable[[argparse.Namespace], list[str]] = options.run
+    try:
+        for line in run(options):
+            sys.stdout.write(f"{line}\n")
+    except DBAPIError as error:
+        return _complain(f"{database.sentence_of(error)}.")
+    except (StoreRefused, ConfError) as error:
+        return _complain(str(error))
+    except OSError as error:
+        return _complain(f"{error.filename or 'The state directory'}: {error.strerror}.")
+    return 0
+
+
+def _complain(sentence: str) -> int:
+    sys.stderr.write(f"{sentence}\n")
+    return 1
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("lavactl")
+    commands = parser.add_subparsers(required=True)
+    one = _command(commands, "adopt", _adopt, "have master and hosts agree anew, after a backup was restored or so")
+    one.add_argument("--wait", type=float, default=30.0, metavar="SECONDS", help="how long lavad may take (30)")
+    one = _command(commands, "backup", _backup, "copy the database to a file; lavad may run")
+    one.add_argument("file", type=Path, metavar="FILE")
+    one = _command(commands, "restore", _restore, "put a backup in the place of the database; lavad must not run")
+    one.add_argument("file", type=Path, metavar="FILE")
+    one = _command(commands, "migrate-database", _migrate, "copy the cluster to an empty database; lavad must not run")
+    one.add_argument("source", metavar="FROM", help="sqlite:///PATH or postgresql://USER@HOST/NAME")
+    one.add_argument("target", metavar="TO", help="the same")
+    return parser.parse_args(argv)
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    run: Callable[[argparse.Namespace], list[str]],
+    words: str,
+) -> argparse.ArgumentParser:
+    one = commands.add_parser(name, help=words, description=f"lavactl {name}: {words}.")
+    one.add_argument(
+        "--conf", type=Path, default=Path(os.environ.get("LAVA_ENVDIR", "/etc/lava")), help="directory of lava.conf"
+    )
+    one.set_defaults(run=run)
+    return one
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    return read_settings(options.conf)
+
+
+def _adopt(options: argparse.Namespace) -> list[str]:
+    return adopt.ask(_settings(options).state_dir, options.wait)
+
+
+def _backup(options: argparse.Namespace) -> list[str]:
+    return backup.make(_settings(options).database, options.file.absolute())
+
+
+def _restore(options: argparse.Namespace) -> list[str]:
+    return backup.restore(_settings(options).database, options.file.absolute())
+
+
+def _migrate(options: argparse.Namespace) -> list[str]:
+    return transfer.move(options.source, options.target)

@@ -1,0 +1,161 @@
+"""An older database, another one, or one that lost its log: all agree anew, and nothing is lost quietly."""
+
+import fcntl
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance import markers
+from tests.acceptance.personal import Cluster, a_cluster, wait_for
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two hosts, whose database these tests replace."""
+    with a_cluster(tmp_path_factory.mktemp("restored") / "C", 2, 8, LAVA_HEARTBEAT="1", LAVA_SILENT_AFTER="5") as made:
+        yield made
+
+
+def _stop(cluster: Cluster, number: int = signal.SIGTERM) -> None:
+    cluster.kill("lavad", number)
+    wait_for(lambda: not cluster.is_running("lavad"), 20, "lavad to end")
+
+
+def _restart(cluster: Cluster) -> None:
+    _stop(cluster)
+    cluster.up()
+
+
+def _popen_up(cluster: Cluster) -> "subprocess.Popen[bytes]":
+    """`lavactl up`, which waits for the hosts; these are kept away until somebody adopts the database."""
+    words = [str(Path(sys.executable).parent / "lavactl"), "up", "--dir", str(cluster.directory)]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL)
+
+
+def _lavactl(cluster: Cluster, *words: str) -> "subprocess.CompletedProcess[str]":
+    command = [str(Path(sys.executable).parent / "lavactl"), words[0], "--conf", str(cluster.directory), *words[1:]]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def _adopt(cluster: Cluster) -> str:
+    done = _lavactl(cluster, "adopt")
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def _ok_hosts(cluster: Cluster) -> int:
+    return sum(line.split()[1] == "ok" for line in cluster.run("bhosts", "-w").stdout.splitlines()[1:])
+
+
+def _run(cluster: Cluster, marks: Path, seconds: str, code: str, *options: str) -> int:
+    job = cluster.submit("-o", "/dev/null", *options, markers.script(marks, seconds, code))
+    wait_for(lambda: marks.exists() and any(one.job == job for one in markers.read(marks)), 30, f"job {job} to start")
+    return job
+
+
+def test_an_older_backup_made_the_cluster_dead_until_lavad_was_restarted_often(two: Cluster, tmp_path: Path) -> None:
+    """One command later hosts and jobs are there again: none killed, no number given twice, ends as they were."""
+    marks, backup = tmp_path / "marks", tmp_path / "backup.db"
+    before = _run(two, marks, "25", "3")  # runs on throughout
+    ended = two.submit("-H", "-o", "/dev/null", markers.script(marks, "0", "4"))
+    done = _lavactl(two, "backup", str(backup))
+    assert done.returncode == 0, done
+    assert backup.stat().st_mode & 0o777 == 0o600
+    two.run("bresume", str(ended))
+    two.becomes(ended, "EXIT")
+    for _ in range(2):
+        _restart(two)
+    after = _run(two, marks, "25", "5")
+    wide = _run(two, marks, "25", "6", "-n", "2", "-R", "span[ptile=1]")
+    array = two.submit("-o", "/dev/null", "-J", "a[1-3]%1", markers.script(marks, "25 * (i == 1)", "i"))
+    wait_for(lambda: any(one.job == array for one in markers.read(marks)), 30, "the array to start")
+    gone = two.submit("-H", "true")  # known to the lost database alone
+    _stop(two)
+    done = _lavactl(two, "restore", str(backup))
+    assert done.returncode == 0, done
+    starting = _popen_up(two)
+    wait_for(lambda: "problem=adoption" in two.log("lavad"), 20, "lavad to notice")
+    assert "lavactl adopt" in two.says("badmin", "showstatus")
+    refused = two.with_environment(LSB_NTRIES="1").run("bsub", "true")
+    assert "lavactl adopt" in refused.stderr
+    said = _adopt(two)
+    assert starting.wait(60) == 0
+    assert _ok_hosts(two) == 2
+    new = two.submit("-o", "/dev/null", "true")
+    assert new > gone
+    two.becomes(new, "DONE")
+    assert {two.state(job) for job in (before, after, wide)} == {"RUN"}, said
+    assert two.states(array)[1][0] == "RUN", said
+    assert {two.states(array)[index][0] for index in (2, 3)} == {"PSUSP"}
+    for job, code in ((before, 3), (after, 5), (wide, 6)):
+        two.becomes(job, "EXIT", 60)
+        assert two.states(job)[0] == ("EXIT", code), two.history(job)
+    assert two.states(ended)[0] == ("EXIT", 4), two.history(ended)
+    starts = markers.starts(markers.read(marks))
+    assert set(starts.values()) == {1}, (starts, two.history(wide), marks.read_text())
+    assert str(after) in said
+
+
+def _lose_the_log(cluster: Cluster) -> None:
+    """What a disk can do to SQLite's write-ahead log while the master is down."""
+    for path in cluster.directory.glob("state/lava.db-*"):
+        path.unlink()
+
+
+def test_a_lost_log_gave_numbers_out_again_and_killed_what_ran(two: Cluster, tmp_path: Path) -> None:
+    """Noticed at the start, by the mark file and by agents; ends that were known stay what they were."""
+    marks = tmp_path / "marks"
+    _restart(two)  # an orderly end empties the log: what comes now is in the log alone
+    running = _run(two, marks, "12", "3")
+    ended = two.submit("-o", "/dev/null", markers.script(marks, "0", "4"))
+    two.becomes(ended, "EXIT")
+    two.kill("lavad")
+    wait_for(lambda: not two.is_running("lavad"), 20, "lavad to end")
+    wait_for(lambda: not _is_locked(two), 20, "the writer to end")
+    _lose_the_log(two)
+    starting = _popen_up(two)
+    said = _adopt(two)
+    assert starting.wait(60) == 0
+    assert two.state(running) == "RUN", said
+    assert two.states(ended)[0] == ("EXIT", 4), said
+    assert two.submit("-H", "true") > ended
+    two.becomes(running, "EXIT", 60)
+    assert two.states(running)[0] == ("EXIT", 3)
+    assert set(markers.starts(markers.read(marks)).values()) == {1}
+
+
+def test_an_empty_database_and_no_mark_file_is_noticed_by_the_agents(two: Cluster, tmp_path: Path) -> None:
+    """Another machine, another database: what hosts remember is enough; the newest number that they heard counts."""
+    marks = tmp_path / "marks"
+    running = _run(two, marks, "15", "3")
+    _stop(two)
+    for path in two.directory.glob("state/*"):
+        path.unlink()
+    starting = _popen_up(two)
+    wait_for(lambda: "not the cluster's own" in two.log("lavad"), 20, "agents to tell of the other database")
+    wait_for(lambda: "lavactl adopt" in two.log("agent-lava1"), 20, "the agent's log to name the command")
+    said = _adopt(two)
+    assert starting.wait(60) == 0
+    assert two.state(running) == "RUN", said
+    assert two.submit("-H", "true") > running
+    two.becomes(running, "EXIT", 60)
+    assert two.states(running)[0] == ("EXIT", 3)
+    assert markers.starts(markers.read(marks)) == {(running, 0): 1}
+    assert "Nothing to adopt" in _adopt(two)
+    _restart(two)  # and the adoption lasts
+    assert _ok_hosts(two) == 2
+
+
+def _is_locked(cluster: Cluster) -> bool:
+    with open(cluster.directory / "state" / "lava.db.lock") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
