@@ -27,8 +27,9 @@ from agents.sensors.compute_mode import Modes, NvmlModes
 from agents.shepherd import hierarchy, messages
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.messages import Finish, Key, pack
+from agents.shepherd.spool import Traces
 from agents.shepherds import Handle, LauncherProcess, Pool, Spool
-from agents.users import UnknownUser, Users
+from agents.users import Users
 from protos.agents_pb2 import Held
 
 LOG = logging.getLogger("lava.agent")
@@ -36,6 +37,7 @@ LOG = logging.getLogger("lava.agent")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # Passable, not readable: users' processes open host files and their own scripts by name. Everything else is ours alone.
 PASSABLE, PRIVATE = 0o711, 0o700
+ENDS_TOLD = 1000  # of the logs, the newest, where the journal does not say which of them the master knows
 
 
 class StateInUse(Exception):
@@ -89,6 +91,7 @@ class Local:
         alive = await self.pool.start()
         traces = self.pool.traces(self.pool.logged_slots())
         launched = {key: handle.status.launched for key, handle in alive.items()}
+        self._find_without_orders(alive, traces)
         rebooted = self._boot_before not in ("", self._boot_id)
         self.ledger.reconcile(launched, traces.started, traces.finished, traces.refused, rebooted, time.time())
         self._remember(traces.finished)
@@ -112,18 +115,30 @@ class Local:
                 report.also_released = True
                 self.ledger.remember(Held(key=report.key, last=report, launched=True))
 
+    def _find_without_orders(self, alive: Mapping[Key, Handle], traces: Traces) -> None:
+        """Attempts that the journal does not know: shepherds hold them and, where it was damaged, logs tell of them.
+
+        The master knows whether they are still wanted.
+        """
+        entries, journal = self.ledger.entries, self._journal
+        known_by_shepherds = [key for key in alive if key not in entries]
+        for key in known_by_shepherds:
+            self.ledger.found(key, alive[key].status.launched)
+            LOG.error("event=found_without_order job=%d index=%d attempt=%d slot=%d", *key, alive[key].slot)
+        is_missing = journal.is_missing and (traces.started or alive)
+        if is_missing:
+            LOG.error("event=journal_missing attempts=%d", len(known_by_shepherds))
+        if is_missing or journal.is_damaged:
+            ends = sorted(traces.finished.values(), key=lambda finish: finish.time)[-ENDS_TOLD:]
+            lost = traces.started - traces.finished.keys() - traces.refused.keys()
+            for key in {finish.key for finish in ends} | lost:
+                if key not in entries:
+                    self.ledger.found(key, True)
+
     async def _adopt(self, key: Key, handle: Handle) -> None:
-        entry = self.ledger.entries.get(key)
-        if entry is None:  # told, acknowledged and forgotten, but not gone: nobody wants it any more
-            handle.send(pack(messages.RELEASE, *key, ""))
-            return
-        blob = entry.blob
-        try:
-            owner = await self.users.find(blob.user, blob.uid, blob.gid)
-            self.attempts.note(key, self.keeper.prepare(entry, owner).job)
-        except (UnknownUser, OSError) as error:
-            # The job itself runs on; only tasks beside it are refused.
-            LOG.warning("event=adopted_without_owner job=%d index=%d attempt=%d reason=%r", *key, str(error))
+        entry = self.ledger.entries[key]
+        if entry.version:
+            await self.keeper.note_owner(entry)
         self.keeper.adopted(handle, key)
         if entry.releasing:
             handle.send(pack(messages.RELEASE, *key, ""))

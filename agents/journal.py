@@ -1,17 +1,19 @@
 """The ledger on disk: what was ordered and how it ended, appended before it is acted upon, read again after a crash.
 
-Records are framed as in `shepherd.spool`; the end of a torn file is cut off. Invariants: nothing is handed to a
+Records are framed as in `shepherd.spool`; what is damaged is left out, and told. Invariants: nothing is handed to a
 shepherd before `sync` has returned; a file is replaced only by a complete and durable new one; after a failed sync
 this file is not written again, because what the kernel still holds of it is unknown.
 """
 
+import logging
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agents.ledger import Ledger
 from agents.shepherd.messages import Key, write_all
-from agents.shepherd.spool import frame, frames, whole_length
+from agents.shepherd.spool import HEADER, frame, frames
 from protos.agents_pb2 import CommitMark, JobSpecBlob, Order, Report
 from protos.common_pb2 import AttemptKey
 
@@ -20,6 +22,9 @@ BOOT, TERM, SPEC, ORDER, END, FORGET, RESIZED, MARK = b"B", b"T", b"S", b"O", b"
 
 # A journal is made anew when it has this many bytes and most of them are of attempts long forgotten.
 COMPACT_AT = 4 << 20
+DAMAGED_KEPT = 3
+
+LOG = logging.getLogger("lava.journal")
 
 
 class JournalError(Exception):
@@ -62,6 +67,24 @@ def mark_record(mark: CommitMark) -> bytes:
     return frame(MARK + mark.SerializeToString())
 
 
+def salvaged(text: bytes) -> Iterator[tuple[int, bytes]]:
+    """The whole records of a file and where they begin, also those behind a damaged part."""
+    at = 0
+    while at + HEADER.size <= len(text):
+        record = next(frames(text[at : at + _length(text, at)]), None)
+        if record is None:
+            at += 1
+            continue
+        yield at, record
+        at += HEADER.size + len(record)
+
+
+def _length(text: bytes, at: int) -> int:
+    """How many bytes a record at this place would have; 0 when it would not fit or be empty."""
+    size, _ = HEADER.unpack_from(text, at)
+    return HEADER.size + size if 0 < size <= len(text) - at - HEADER.size else 0
+
+
 class Journal:
     """An open journal."""
 
@@ -70,24 +93,52 @@ class Journal:
         self._fd = -1
         self.size = 0
         self._base_size = 0
+        self.is_damaged = False
+        self.is_missing = False
 
     def load(self) -> tuple[Ledger, str]:
-        """The ledger as it was, and the boot id of the machine then (empty: a new journal)."""
+        """The ledger as it was, and the boot id of the machine then (empty: a new journal).
+
+        Of a damaged file all whole records count, also those behind the damage; the file as it was is kept aside.
+        """
         ledger, boot = Ledger(), ""
         try:
             text = self._path.read_bytes()
         except FileNotFoundError:
+            self.is_missing = True
             return ledger, boot
-        for record in frames(text):
+        records = list(salvaged(text))
+        whole = sum(HEADER.size + len(record) for _, record in records)
+        for _, record in records:
             kind, body = record[:1], record[1:]
             if kind == BOOT:
                 boot = body.decode()
             else:
                 _replay(ledger, kind, body)
-        size = whole_length(text)
-        if size < len(text):
-            os.truncate(self._path, size)
+        if whole < len(text):
+            self.is_damaged = True
+            self._keep_aside(text, records)
         return ledger, boot
+
+    def _keep_aside(self, text: bytes, records: list[tuple[int, bytes]]) -> None:
+        """Tell of the damage and keep the file for whoever wants to look; a rewrite takes its place soon."""
+        at = 0
+        for offset, record in records:
+            if offset != at:
+                break
+            at = offset + HEADER.size + len(record)
+        kept = self._path.with_name(f"{self._path.name}.damaged-{int(time.time())}")
+        try:
+            kept.write_bytes(text)
+            kept.chmod(0o600)
+            for old in sorted(self._path.parent.glob(f"{self._path.name}.damaged-*"))[:-DAMAGED_KEPT]:
+                old.unlink()
+        except OSError as error:
+            LOG.error("event=journal_not_kept_aside reason=%r", error.strerror)
+        LOG.error(
+            "event=journal_damaged path=%s offset=%d bytes=%d records=%d kept=%s",
+            self._path, at, len(text) - sum(HEADER.size + len(record) for _, record in records), len(records), kept,
+        )  # fmt: skip
 
     def rewrite(self, ledger: Ledger, boot: str) -> None:
         """Put a new file in place, with what the ledger holds now, and go on with that one.

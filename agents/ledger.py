@@ -140,7 +140,13 @@ class Note(NamedTuple):
     sync: bool
 
 
-Action = Place | Launch | Signal | Release | Renew | Adapt | Limit | Say | Note
+class Complete(NamedTuple):
+    """An attempt that was found with its shepherd alone has its order again."""
+
+    key: Key
+
+
+Action = Complete | Place | Launch | Signal | Release | Renew | Adapt | Limit | Say | Note
 
 
 def _version(limits: Limits | None) -> int:
@@ -212,6 +218,8 @@ class Ledger:
         return []
 
     def _stage(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
+        if entry is not None and not entry.version:
+            return self._complete(entry, order)
         if entry is not None and order.allocation_version <= entry.version:
             return [] if order.allocation_version < entry.version else self._repeat(entry)
         if entry is not None and entry.state is not State.OVER:
@@ -231,6 +239,20 @@ class Ledger:
         self.entries[key] = Entry(key, version, stage, blob, launched=stage.launch_now, joined=version)
         self._attempts_of_job[key[0]] = self._attempts_of_job.get(key[0], 0) + 1
         return [Note(order, sync=True), *([Renew(key)] if is_back else []), Place(key)]
+
+    def found(self, key: Key, launched: bool) -> None:
+        """An attempt whose order the journal has lost: a shepherd holds it, or a log tells of it. The master has it."""
+        self.entries[key] = Entry(key, 0, Stage(), JobSpecBlob(job=key[0]), launched=launched, joined=0)
+        self._attempts_of_job[key[0]] = self._attempts_of_job.get(key[0], 0) + 1
+
+    def _complete(self, entry: Entry, order: Order) -> list[Action]:
+        blob = self.specs.get((entry.key[0], order.stage.spec_version))
+        if blob is None or entry.state is not State.HELD:
+            return self._repeat(entry)
+        entry.blob, entry.version, entry.joined = blob, order.allocation_version, order.allocation_version
+        entry.stage = Stage()
+        entry.stage.CopyFrom(order.stage)
+        return [Note(order, sync=True), Complete(entry.key)]
 
     def _resize(self, entry: Entry | None, order: Order) -> list[Action]:
         if entry is None or entry.releasing or entry.state in (State.ENDED, State.OVER):

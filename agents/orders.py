@@ -28,6 +28,7 @@ from agents.journal import (
 from agents.ledger import (
     Action,
     Adapt,
+    Complete,
     Entry,
     Launch,
     Ledger,
@@ -225,6 +226,8 @@ class Keeper:
                 self._to_shepherd(key, messages.SIGNAL, number, reason, 0, causes)
             case Release(key):
                 self._to_shepherd(key, messages.RELEASE, "")
+            case Complete(key):
+                self._spawn(self.note_owner(self.ledger.entries[key]))
             case Renew(key):
                 self.pool.forget(key)
                 self.resizes.forget(key)
@@ -306,6 +309,15 @@ class Keeper:
             self.pool.hold(waiting)
         else:  # refused, or released meanwhile
             self._devices.put_back(entry)
+
+    async def note_owner(self, entry: Entry) -> None:
+        """What tasks beside an adopted attempt need; without it the job itself runs on, and tasks are refused."""
+        blob = entry.blob
+        try:
+            owner = await self._users.find(blob.user, blob.uid, blob.gid)
+            self.attempts.note(entry.key, self.prepare(entry, owner).job)
+        except (UnknownUser, OSError) as error:
+            LOG.warning("event=adopted_without_owner job=%d index=%d attempt=%d reason=%r", *entry.key, str(error))
 
     def prepare(self, entry: Entry, owner: Owner) -> Prepared:
         """The setup of an attempt; raises OSError like `Preparation.prepare`."""

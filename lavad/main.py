@@ -34,6 +34,7 @@ from lavad.health import Health
 from lavad.host_log import HostLog
 from lavad.links import AgentLinks
 from lavad.pacer import Pacer
+from lavad.reserve import DiskReserve
 from lavad.settings import Settings, read_settings
 from lavad.specs import SpecShelf
 from lavad.store.errors import StoreRefused
@@ -70,9 +71,8 @@ class Master:
         self.loaded = await asyncio.to_thread(configuration.policy_at_start, self.settings)
         self.installation = Installation(self.settings)
         await asyncio.to_thread(self.installation.take, self.loaded)
-        self.store = await Store.open(
-            self.settings.database, self._lost, mark_path=self.settings.state_dir / commitmark.FILE_NAME
-        )
+        self.reserve = DiskReserve(self.settings.state_dir)
+        self.store = await self._open_store()
         try:
             with pid_file(self.pid_path):
                 self._restore()
@@ -80,6 +80,18 @@ class Master:
         finally:
             await self.store.close()
         return 1 if self.failure else 0
+
+    async def _open_store(self) -> Store:
+        """On a full disk with the room that was kept for that."""
+        mark_path = self.settings.state_dir / commitmark.FILE_NAME
+        try:
+            store = await Store.open(self.settings.database, self._lost, mark_path=mark_path)
+        except StoreRefused:
+            if not self.reserve.give_up():
+                raise
+            store = await Store.open(self.settings.database, self._lost, mark_path=mark_path)
+        self.reserve.fill()
+        return store
 
     def _lost(self, why: str) -> None:
         self.failure = why
@@ -115,6 +127,7 @@ class Master:
         self.links.on_lost_spec = self._give_up
         self.health = Health(f"serving on {self.settings.listen}")
         self.health.watch("database", lambda: self.store.stuck_reason)
+        self.health.watch("disk", self.reserve.problem)
         self.health.watch("adoption", lambda: self.adoption.reason)
         self.engine.not_now = lambda: (self.adoption.is_behind and self.adoption.reason) or self.store.stuck_reason
         self.pacer.is_held = lambda: self.adoption.is_behind or self.adoption.is_settling
@@ -198,6 +211,7 @@ class Master:
         while True:
             await asyncio.sleep(min(TICK_S, max(0.0, wake_at(self.cluster, self.clock()) - self.clock())))
             try:
+                self.reserve.fill()
                 await self.adoption.look()
                 self.health.look()
                 if not self.adoption.is_behind:  # hosts are kept away: nothing follows from their silence

@@ -25,7 +25,6 @@ from lavad.core.records import HostUsage
 from lavad.engine import Engine
 from lavad.links import AgentLinks, Outbox
 from lavad.settings import Settings
-from lavad.specs import SpecShelf
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
 from protos.failpoints import reach

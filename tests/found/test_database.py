@@ -1,14 +1,16 @@
 """A database that can't commit, the log, and who may take a daemon's pid file: as an administrator sees them."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-@contextmanager
+@contextlib.contextmanager
 def _held(cluster: Cluster) -> Iterator[None]:
     """The database, locked by an administrator's program."""
     connection = sqlite3.connect(cluster.directory / "state" / "lava.db", isolation_level=None)
@@ -64,6 +66,45 @@ def test_a_database_that_cannot_commit_left_no_line_anywhere(small: Cluster) -> 
         out, err = one.communicate(timeout=30)
         assert "is submitted" in out, err
     assert "Problem" not in small.says("badmin", "showstatus")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 32 MiB."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m,mode=700", "tmpfs", tmp_path], check=True, timeout=10)
+    yield tmp_path
+    subprocess.run(["umount", tmp_path], check=True, timeout=10)
+
+
+@pytest.mark.root
+def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) -> None:
+    """It has room of its own for that, and says what is wrong."""
+    before = small.directory / "lava.conf"
+    kept = before.read_text()
+    small.kill("lavad", signal.SIGTERM)
+    wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
+    for path in (small.directory / "state").glob("[!.]*[!k]"):
+        shutil.copy(path, small_disk / path.name)
+    small.configure(LAVA_STATE_DIR=str(small_disk), LAVA_DATABASE="")
+    small.up()
+    job = small.submit("-H", "true")
+    small.kill("lavad")
+    wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
+    ballast = small_disk / "ballast"
+    with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+    small.up()
+    assert small.state(job) == "PSUSP"
+    assert "Problem: The disk of" in small.says("badmin", "showstatus")
+    ballast.unlink()
+    wait_for(lambda: "recovered=disk" in small.log("lavad"), 20, "lavad to see that there is room")
+    small.kill("lavad", signal.SIGTERM)
+    wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
+    before.write_text(kept)
+    for path in small_disk.iterdir():
+        shutil.copy(path, small.directory / "state" / path.name)
+    small.up()
 
 
 def test_who_did_what_was_nowhere(small: Cluster) -> None:

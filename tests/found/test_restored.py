@@ -4,7 +4,7 @@ import fcntl
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -159,3 +159,54 @@ def _is_locked(cluster: Cluster) -> bool:
         except BlockingIOError:
             return True
         return False
+
+
+def _journal(cluster: Cluster, host: str) -> Path:
+    (found,) = cluster.directory.glob(f"hosts/{host}/**/journal")
+    return found
+
+
+def _delete(path: Path) -> None:
+    path.unlink()
+
+
+def _flip(path: Path) -> None:
+    """One byte in the first quarter: what stands behind it is whole."""
+    text = bytearray(path.read_bytes())
+    text[len(text) // 4] ^= 0xFF
+    path.write_bytes(bytes(text))
+
+
+def _tear(path: Path) -> None:
+    text = path.read_bytes()
+    path.write_bytes(text[: len(text) * 3 // 4])
+
+
+@pytest.mark.parametrize(
+    ("damage", "word"), [(_delete, "journal_missing"), (_flip, "journal_damaged"), (_tear, "journal_damaged")]
+)
+def test_a_damaged_journal_killed_what_ran(
+    two: Cluster, tmp_path: Path, damage: Callable[[Path], None], word: str
+) -> None:
+    """Shepherds know their attempts: what runs goes on, what ended meanwhile is told; the log tells of the damage."""
+    go = tmp_path / "go"
+    wait = f"until [ -e {go} ]; do sleep 0.1; done"
+    text = f"{wait}; blaunch lava1 true || exit 9; exit 5"
+    jobs = [two.submit("-m", "lava1", "-o", "/dev/null", text) for _ in range(3)]
+    brief = two.submit("-m", "lava1", "-o", "/dev/null", f"until [ -e {go}.brief ]; do sleep 0.1; done; exit 4")
+    for job in (*jobs, brief):
+        two.becomes(job, "RUN")
+    two.kill("agent-lava1")
+    wait_for(lambda: not two.is_running("agent-lava1"), 20, "the agent to end")
+    Path(f"{go}.brief").touch()
+    damage(_journal(two, "lava1"))
+    before = len(two.log("agent-lava1"))
+    two.up()
+    assert f"event={word}" in two.log("agent-lava1")[before:]
+    two.becomes(brief, "EXIT")
+    assert two.states(brief)[0] == ("EXIT", 4), two.history(brief)
+    assert {two.state(job) for job in jobs} == {"RUN"}
+    go.touch()
+    for job in jobs:
+        two.becomes(job, "EXIT")
+        assert two.states(job)[0] == ("EXIT", 5), two.history(job)

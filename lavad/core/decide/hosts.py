@@ -59,6 +59,7 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
     held = {one.key: one for one in command.held}  # an agent that names one twice is heard once
     for one in held.values():
         _merge(decision, _compare_held(cluster, name, one, now))
+        _merge(decision, _order_lost(cluster, name, one))
         decision.orders.extend(_limits_again(cluster, name, one))
     if host is not None:
         for key in host.attempts:
@@ -84,6 +85,14 @@ def _is_complete(cluster: Cluster, attempt: Attempt, name: str) -> bool:
     if job is None or job.state is not S.UNKWN:
         return False
     return all(share.host == name or is_in_contact(cluster, attempt, share.host) for share in attempt.allocation)
+
+
+def _order_lost(cluster: Cluster, name: str, one: c.HeldAttempt) -> Decision:
+    """What a host holds by its shepherds alone, because its journal was damaged: it is told the order again."""
+    attempt = cluster.attempts.get(one.key) if not one.version else None
+    if attempt is None or attempt.over or name not in attempt.unreleased or isinstance(one.last, c.ReportFinished):
+        return Decision()
+    return Decision(orders=list(stage_orders(attempt, frozenset({name}))))
 
 
 def _limits_again(cluster: Cluster, name: str, one: c.HeldAttempt) -> list[Order]:
@@ -142,7 +151,7 @@ def _compare_size(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
         return Decision()
     if attempt.share_on(name) is None:
         return Decision()
-    if one.version < attempt.resizing.version:
+    if 0 < one.version < attempt.resizing.version:
         return Decision(orders=[resize_order(attempt, name)])
     return Decision() if one.resized is None else resizes.resized(cluster, one.resized, now)
 
