@@ -19,9 +19,9 @@ from agents.attempts import Attempts
 from agents.devices import Devices
 from agents.environment import HostContext
 from agents.journal import Journal
-from agents.ledger import finished_message, report_for
 from agents.orders import Keeper
 from agents.preparation import Preparation
+from agents.report_messages import finished_message, report_for
 from agents.resizes import name_of
 from agents.sensors.compute_mode import Modes, NvmlModes
 from agents.shepherd import hierarchy, messages

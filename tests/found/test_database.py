@@ -83,8 +83,8 @@ def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) ->
     kept = before.read_text()
     small.kill("lavad", signal.SIGTERM)
     wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
-    for path in (small.directory / "state").glob("[!.]*[!k]"):
-        shutil.copy(path, small_disk / path.name)
+    for name in ("lava.db", "commit-mark"):
+        shutil.copy(small.directory / "state" / name, small_disk / name)
     small.configure(LAVA_STATE_DIR=str(small_disk), LAVA_DATABASE="")
     small.up()
     job = small.submit("-H", "true")
@@ -102,8 +102,8 @@ def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) ->
     small.kill("lavad", signal.SIGTERM)
     wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
     before.write_text(kept)
-    for path in small_disk.iterdir():
-        shutil.copy(path, small.directory / "state" / path.name)
+    for name in ("lava.db", "commit-mark"):
+        shutil.copy(small_disk / name, small.directory / "state" / name)
     small.up()
 
 

@@ -53,8 +53,17 @@ def _ok_hosts(cluster: Cluster) -> int:
     return sum(line.split()[1] == "ok" for line in cluster.run("bhosts", "-w").stdout.splitlines()[1:])
 
 
-def _run(cluster: Cluster, marks: Path, seconds: str, code: str, *options: str) -> int:
-    job = cluster.submit("-o", "/dev/null", *options, markers.script(marks, seconds, code))
+def _go(marks: Path) -> Path:
+    return marks.with_name("go")
+
+
+def _text(marks: Path, code: str) -> str:
+    """A job that runs until it is let go."""
+    return markers.script(marks, "0", code).replace("sleep $((0))", f"until [ -e {_go(marks)} ]; do sleep 0.1; done")
+
+
+def _run(cluster: Cluster, marks: Path, code: str, *options: str) -> int:
+    job = cluster.submit("-o", "/dev/null", *options, _text(marks, code))
     wait_for(lambda: marks.exists() and any(one.job == job for one in markers.read(marks)), 30, f"job {job} to start")
     return job
 
@@ -62,7 +71,7 @@ def _run(cluster: Cluster, marks: Path, seconds: str, code: str, *options: str) 
 def test_an_older_backup_made_the_cluster_dead_until_lavad_was_restarted_often(two: Cluster, tmp_path: Path) -> None:
     """One command later hosts and jobs are there again: none killed, no number given twice, ends as they were."""
     marks, backup = tmp_path / "marks", tmp_path / "backup.db"
-    before = _run(two, marks, "25", "3")  # runs on throughout
+    before = _run(two, marks, "3")  # runs on throughout
     ended = two.submit("-H", "-o", "/dev/null", markers.script(marks, "0", "4"))
     done = _lavactl(two, "backup", str(backup))
     assert done.returncode == 0, done
@@ -71,9 +80,9 @@ def test_an_older_backup_made_the_cluster_dead_until_lavad_was_restarted_often(t
     two.becomes(ended, "EXIT")
     for _ in range(2):
         _restart(two)
-    after = _run(two, marks, "25", "5")
-    wide = _run(two, marks, "25", "6", "-n", "2", "-R", "span[ptile=1]")
-    array = two.submit("-o", "/dev/null", "-J", "a[1-3]%1", markers.script(marks, "25 * (i == 1)", "i"))
+    after = _run(two, marks, "5")
+    wide = _run(two, marks, "6", "-n", "2", "-R", "span[ptile=1]")
+    array = two.submit("-o", "/dev/null", "-J", "a[1-3]%1", _text(marks, "i"))
     wait_for(lambda: any(one.job == array for one in markers.read(marks)), 30, "the array to start")
     gone = two.submit("-H", "true")  # known to the lost database alone
     _stop(two)
@@ -93,6 +102,7 @@ def test_an_older_backup_made_the_cluster_dead_until_lavad_was_restarted_often(t
     assert {two.state(job) for job in (before, after, wide)} == {"RUN"}, said
     assert two.states(array)[1][0] == "RUN", said
     assert {two.states(array)[index][0] for index in (2, 3)} == {"PSUSP"}
+    _go(marks).touch()
     for job, code in ((before, 3), (after, 5), (wide, 6)):
         two.becomes(job, "EXIT", 60)
         assert two.states(job)[0] == ("EXIT", code), two.history(job)
@@ -112,7 +122,7 @@ def test_a_lost_log_gave_numbers_out_again_and_killed_what_ran(two: Cluster, tmp
     """Noticed at the start, by the mark file and by agents; ends that were known stay what they were."""
     marks = tmp_path / "marks"
     _restart(two)  # an orderly end empties the log: what comes now is in the log alone
-    running = _run(two, marks, "12", "3")
+    running = _run(two, marks, "3")
     ended = two.submit("-o", "/dev/null", markers.script(marks, "0", "4"))
     two.becomes(ended, "EXIT")
     two.kill("lavad")
@@ -125,6 +135,7 @@ def test_a_lost_log_gave_numbers_out_again_and_killed_what_ran(two: Cluster, tmp
     assert two.state(running) == "RUN", said
     assert two.states(ended)[0] == ("EXIT", 4), said
     assert two.submit("-H", "true") > ended
+    _go(marks).touch()
     two.becomes(running, "EXIT", 60)
     assert two.states(running)[0] == ("EXIT", 3)
     assert set(markers.starts(markers.read(marks)).values()) == {1}
@@ -133,7 +144,7 @@ def test_a_lost_log_gave_numbers_out_again_and_killed_what_ran(two: Cluster, tmp
 def test_an_empty_database_and_no_mark_file_is_noticed_by_the_agents(two: Cluster, tmp_path: Path) -> None:
     """Another machine, another database: what hosts remember is enough; the newest number that they heard counts."""
     marks = tmp_path / "marks"
-    running = _run(two, marks, "15", "3")
+    running = _run(two, marks, "3")
     _stop(two)
     for path in two.directory.glob("state/*"):
         path.unlink()
@@ -144,6 +155,7 @@ def test_an_empty_database_and_no_mark_file_is_noticed_by_the_agents(two: Cluste
     assert starting.wait(60) == 0
     assert two.state(running) == "RUN", said
     assert two.submit("-H", "true") > running
+    _go(marks).touch()
     two.becomes(running, "EXIT", 60)
     assert two.states(running)[0] == ("EXIT", 3)
     assert markers.starts(markers.read(marks)) == {(running, 0): 1}
