@@ -40,7 +40,6 @@ __all__ = [
     "IndexRange",
     "JobChange",
     "JobFilter",
-    "JobNote",
     "JobPage",
     "JobRecord",
     "JobRef",
@@ -117,7 +116,6 @@ if TYPE_CHECKING:
         HistoryRequest,
         JobChange,
         JobFilter,
-        JobNote,
         JobPage,
         JobRecord,
         JobSpec,
@@ -196,12 +194,15 @@ else:
         "1 refs JobRef*, 2 user s, 3 queue s, 4 host s, 5 name s, 6 project s, 7 states u*, 8 finished_too t",
         JobRef,
     )
-    ListJobsRequest = _message("ListJobsRequest", "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t", JobFilter)
+    ListJobsRequest = _message(
+        "ListJobsRequest",
+        "1 filter JobFilter, 2 arrays t, 3 details t, 4 reasons t, 5 shares_details t, 6 basic_too t",
+        JobFilter,
+    )
     ArrayCounts = _message(
         "ArrayCounts", "1 total u, 2 pend u, 3 done u, 4 run u, 5 exit u, 6 ssusp u, 7 ususp u, 8 psusp u, 9 spec s"
     )
     PendingReason = _message("PendingReason", "1 code u, 2 text s, 3 hosts u, 4 host_names s*, 5 advice s")
-    JobNote = _message("JobNote", "1 time d, 2 text s, 3 state u")
     LoadBound = _message("LoadBound", "1 index s, 2 sched d, 3 stop d, 4 has_sched t, 5 has_stop t")
     Outlook = _message(
         "Outlook",
@@ -213,7 +214,7 @@ else:
         "1 job u, 2 index u, 3 user s, 4 state u, 5 queue s, 6 from_host s, 7 hosts HostShare*, 8 name s, "
         "9 submit_time d, 10 start_time d, 11 end_time d, 12 project s, 13 exit_status i, 14 exit_reason s, "
         "15 usage Usage, 16 usage_by_host Usage*, 17 attempt u, 18 pending_reasons PendingReason*, 19 spec JobSpec, "
-        "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, 25 notes JobNote*, "
+        "20 slots_min u, 21 slots_max u, 22 array ArrayCounts, 23 exec_cwd s, 24 exec_home s, "
         "26 suspend_reason s, 27 effective_requirement s, 28 priority u, 29 estimated_start d, 30 start_reason s, "
         "31 load_bounds LoadBound*, 32 share_account s, 60 outlook Outlook",
         HostShare,
@@ -221,7 +222,6 @@ else:
         PendingReason,
         JobSpec,
         ArrayCounts,
-        JobNote,
         LoadBound,
         Outlook,
     )

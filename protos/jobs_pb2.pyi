@@ -199,19 +199,23 @@ class JobFilter(_message.Message):
     def __init__(self, refs: _Optional[_Iterable[_Union[_common_pb2.JobRef, _Mapping]]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., host: _Optional[str] = ..., name: _Optional[str] = ..., project: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., finished_too: _Optional[bool] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
-    __slots__ = ("filter", "arrays", "details", "reasons")
+    __slots__ = ("filter", "arrays", "details", "reasons", "shares_details", "basic_too")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ARRAYS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
+    SHARES_DETAILS_FIELD_NUMBER: _ClassVar[int]
+    BASIC_TOO_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     arrays: bool
     details: bool
     reasons: bool
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ...) -> None: ...
+    shares_details: bool
+    basic_too: bool
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., arrays: _Optional[bool] = ..., details: _Optional[bool] = ..., reasons: _Optional[bool] = ..., shares_details: _Optional[bool] = ..., basic_too: _Optional[bool] = ...) -> None: ...
 
 class JobRecord(_message.Message):
-    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "notes", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "outlook")
+    __slots__ = ("job", "index", "user", "state", "queue", "from_host", "hosts", "name", "submit_time", "start_time", "end_time", "project", "exit_status", "exit_reason", "usage", "usage_by_host", "attempt", "pending_reasons", "spec", "slots_min", "slots_max", "array", "exec_cwd", "exec_home", "suspend_reason", "effective_requirement", "priority", "estimated_start", "start_reason", "load_bounds", "share_account", "outlook")
     JOB_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -236,7 +240,6 @@ class JobRecord(_message.Message):
     ARRAY_FIELD_NUMBER: _ClassVar[int]
     EXEC_CWD_FIELD_NUMBER: _ClassVar[int]
     EXEC_HOME_FIELD_NUMBER: _ClassVar[int]
-    NOTES_FIELD_NUMBER: _ClassVar[int]
     SUSPEND_REASON_FIELD_NUMBER: _ClassVar[int]
     EFFECTIVE_REQUIREMENT_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
@@ -269,7 +272,6 @@ class JobRecord(_message.Message):
     array: ArrayCounts
     exec_cwd: str
     exec_home: str
-    notes: _containers.RepeatedCompositeFieldContainer[JobNote]
     suspend_reason: str
     effective_requirement: str
     priority: int
@@ -278,7 +280,7 @@ class JobRecord(_message.Message):
     load_bounds: _containers.RepeatedCompositeFieldContainer[LoadBound]
     share_account: str
     outlook: Outlook
-    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., notes: _Optional[_Iterable[_Union[JobNote, _Mapping]]] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., index: _Optional[int] = ..., user: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., queue: _Optional[str] = ..., from_host: _Optional[str] = ..., hosts: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., name: _Optional[str] = ..., submit_time: _Optional[float] = ..., start_time: _Optional[float] = ..., end_time: _Optional[float] = ..., project: _Optional[str] = ..., exit_status: _Optional[int] = ..., exit_reason: _Optional[str] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., usage_by_host: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., attempt: _Optional[int] = ..., pending_reasons: _Optional[_Iterable[_Union[PendingReason, _Mapping]]] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., slots_min: _Optional[int] = ..., slots_max: _Optional[int] = ..., array: _Optional[_Union[ArrayCounts, _Mapping]] = ..., exec_cwd: _Optional[str] = ..., exec_home: _Optional[str] = ..., suspend_reason: _Optional[str] = ..., effective_requirement: _Optional[str] = ..., priority: _Optional[int] = ..., estimated_start: _Optional[float] = ..., start_reason: _Optional[str] = ..., load_bounds: _Optional[_Iterable[_Union[LoadBound, _Mapping]]] = ..., share_account: _Optional[str] = ..., outlook: _Optional[_Union[Outlook, _Mapping]] = ...) -> None: ...
 
 class LoadBound(_message.Message):
     __slots__ = ("index", "sched", "stop", "has_sched", "has_stop")

@@ -6,6 +6,7 @@ LSB_BJOBS_CONSISTENT_EXIT_CODE=Y makes it 255 whenever nothing, or not every id,
 
 from lavactl import job_table, messages
 from lavactl.errors import FAILURE
+from lavactl.job_details import Completion
 from lavactl.jobrefs import read_refs, ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.unknown import nothing_so_named, unknown_name, where
@@ -67,18 +68,30 @@ class Listing:
         self.found = 0
         self.missing: list[messages.JobRef] = []
 
-    def pages(self, *, details: bool = False, reasons: bool = False, arrays: bool = False) -> "Iterator[list[Job]]":
-        """Job records, page by page; counts them and remembers the ids that were not found."""
+    def pages(
+        self, *, details: bool = False, reasons: bool = False, arrays: bool = False, basic_too: bool = False
+    ) -> "Iterator[list[Job]]":
+        """Job records, page by page; counts them and remembers the ids that were not found.
+
+        Args:
+            basic_too: also jobs of which the caller may see no details, without these.
+        """
         client = self.io.client()
         for user in asked_users(self.options.last("u") or ""):
             request = messages.ListJobsRequest(
-                filter=self.filter(user), details=details, reasons=reasons, arrays=arrays
+                filter=self.filter(user),
+                details=details,
+                reasons=reasons,
+                arrays=arrays,
+                shares_details=details,
+                basic_too=basic_too,
             )
+            completion = Completion() if details else None
             for page in client.list_jobs(request):
                 self.missing.extend(page.missing)
                 self.found += len(page.jobs)
                 if page.jobs:
-                    yield list(page.jobs)
+                    yield list(page.jobs) if completion is None else completion.complete(list(page.jobs))
 
     @property
     def is_brief(self) -> bool:
@@ -266,7 +279,8 @@ def show_fields(listing: Listing, text: str) -> None:
 
     form = read_format(text, job_fields.WIDTHS, job_fields.ALIASES)
     table = job_fields.FieldTable(form, short_hosts(listing.io), listing.io.now())
-    pages = listing.pages(details=job_fields.needs_details(form), reasons=job_fields.needs_reasons(form))
+    details, reasons = job_fields.needs_details(form), job_fields.needs_reasons(form)
+    pages = listing.pages(details=details, reasons=reasons, basic_too=True)
     if not listing.is_json:
         return write_rows(listing, form.header(), (table.lines(page) for page in pages))
     from lavactl.render import json_text

@@ -10,6 +10,7 @@ from lavad.api.configuration import Configurator
 from lavad.api.control import control, remove_hosts
 from lavad.api.host_records import host_record
 from lavad.api.queue_records import queue_record
+from lavad.api.slices import Slices
 from lavad.api.status import status_reply
 from lavad.core.indexes.hosts import natural
 from lavad.core.policy import Queue
@@ -62,7 +63,9 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         hosts = self.engine.cluster.hosts
         names = self._named(request.names) if request.names else sorted(hosts, key=natural)
         page = pb.HostsPage(missing=[name for name in names if name not in hosts])
+        slices = Slices()
         for name in names:
+            await slices.check()
             host = hosts.get(name)
             if host is not None and (host.facts.server or request.clients_too or request.names):
                 page.hosts.append(self._host(name, host))
@@ -120,7 +123,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
     async def Users(self, request: pb.UsersRequest, context: identity.Context) -> pb.UsersReply:
         """busers."""
         caller = await identity.caller(context, self.settings)
-        return user_records.users_reply(self.engine.cluster, request, caller.user)
+        return await user_records.users_reply(self.engine.cluster, request, caller.user)
 
     async def Groups(self, request: pb.GroupsRequest, context: identity.Context) -> pb.GroupsReply:
         """bugroup and bmgroup."""

@@ -9,8 +9,9 @@ import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lavad.api import checks, guard, identity, listing, modifying, resizing, translate
+from lavad.api.job_lists import JobLists
 from lavad.api.kinship import dependencies_reply
-from lavad.api.outlook import OUTLOOKS_MAX, add_outlook
+from lavad.api.privacy import Sight
 from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
 from lavad.audit import TRAIL
@@ -24,7 +25,7 @@ from lavad.core.scheduling.agenda import Agenda
 from lavad.engine import Engine
 from lavad.links import AgentLinks
 from lavad.settings import Settings
-from lavad.specs import SpecShelf, as_admitted
+from lavad.specs import SpecShelf
 from protos import common_pb2, jobs_pb2_grpc, peektickets
 from protos import jobs_pb2 as pb
 
@@ -52,7 +53,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         self.watchers = watchers
         self.settings = settings
         self.ticket_key = ticket_key
-        self.agenda = agenda  # the scheduler's: who holds reservations
+        self.lists = JobLists(engine, stored, agenda)
 
     # -- submit -------------------------------------------------------------------------------------------------
 
@@ -141,105 +142,45 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     # -- read ---------------------------------------------------------------------------------------------------
 
     async def List(self, request: pb.ListJobsRequest, context: identity.Context) -> AsyncIterator[pb.JobPage]:
-        """Jobs of memory first; ids that memory has forgotten come from the store."""
+        """bjobs."""
         caller = await identity.caller(context, self.settings)
-        selection = listing.Selection(request.filter, caller, self.engine.cluster)
-        missing: list[common_pb2.JobRef] = []
-        page, size = pb.JobPage(), 0
-        async for record in self._records(request, selection, missing):
-            page.jobs.append(record)
-            size += record.ByteSize()
-            if len(page.jobs) >= listing.PAGE_JOBS or size >= listing.PAGE_BYTES:
-                yield page
-                page, size = pb.JobPage(), 0
-                await asyncio.sleep(0)
-        page.missing.extend(missing)
-        yield page
-
-    async def _records(
-        self, request: pb.ListJobsRequest, selection: listing.Selection, missing: list[common_pb2.JobRef]
-    ) -> AsyncIterator[pb.JobRecord]:
-        """What was asked for, one by one; ids that nobody knows are put into ``missing``."""
-        forgotten: list[common_pb2.JobRef] = []
-        if request.arrays:
-            for array in selection.arrays():
-                yield listing.array_message(array)
-        else:
-            wanted = OUTLOOKS_MAX if request.details and request.reasons else 0
-            async for item in selection.items(forgotten):
-                message = await self._record(item, request)
-                if wanted and message.state in (common_pb2.PEND, common_pb2.PSUSP):
-                    now, book = self.engine.clock(), self.agenda.book
-                    await add_outlook(message, self.engine.cluster, item[0], item[1], now, book)
-                    wanted -= 1
-                yield message
-        for ref in forgotten:
-            found = await self.stored.records(ref)
-            for old in found:
-                yield old
-            if not found:
-                missing.append(ref)
-
-    async def _record(self, item: listing.Item, request: pb.ListJobsRequest) -> pb.JobRecord:
-        message = listing.record_message(
-            self.engine.cluster,
-            item,
-            self.engine.clock(),
-            request.details,
-            self.agenda.book if request.reasons else None,
-        )
-        if request.details:
-            await self._add_stored(message)
-        return message
-
-    async def _add_stored(self, message: pb.JobRecord) -> None:
-        """The whole spec without its environment, and the job's story."""
-        spec = await self.shelf.spec(message.job)
-        record = self.engine.cluster.jobs.get(message.job)
-        if record is not None:
-            spec = as_admitted(spec, record.shared, self.engine.cluster.policy.queue(record.shared.queue))
-        message.spec.CopyFrom(spec)
-        if record is not None:
-            message.spec.run_limit_s = record.shared.run_limit_s  # the queue's default, too
-        del message.spec.environment[:]
-        message.notes.extend(await self.stored.notes(message.job, message.index))
+        async for page in self.lists.pages(request, caller):
+            yield page
 
     async def Explain(self, request: pb.ExplainRequest, context: identity.Context) -> pb.ExplainReply:
-        """Why jobs wait, with host names when asked."""
-        caller = await identity.caller(context, self.settings)
-        selection = listing.Selection(pb.JobFilter(refs=request.refs), caller, self.engine.cluster)
-        reply = pb.ExplainReply()
-        async for item in selection.items([]):
-            message = listing.record_message(
-                self.engine.cluster, item, self.engine.clock(), False, self.agenda.book, request.host_names
-            )
-            explanation = reply.explanations.add(job=message.job, index=message.index)
-            explanation.reasons.extend(message.pending_reasons)
-        return reply
+        """Why jobs wait."""
+        return await self.lists.explain(request, await identity.caller(context, self.settings))
 
     async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[pb.HistoryPage]:
         """What happened to jobs, from the store."""
         caller = await identity.caller(context, self.settings)
-        async for page in self.stored.history(request, caller, self.engine.cluster.policy.user_groups):
+        async for page in self.stored.history(request, caller, self.engine.cluster.policy):
             yield page
 
     async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:
         """The present state at once, then every change, until all watched jobs have ended."""
         caller = await identity.caller(context, self.settings)
         checks.check_refs(request.refs)
-        jobs = list(dict.fromkeys(ref.job for ref in request.refs))
+        sight = Sight(caller, self.engine.cluster.policy)
+        jobs = self._watchable(request, sight)
         with self.watchers.counted(caller.user, jobs):
             if request.only_end:
                 await self.watchers.until_over(jobs)
                 for job in jobs:
                     yield self.watchers.change(job, 0)
                 return
-            async for change in self._watch(jobs):
+            async for change in self._watch(jobs, sight):
                 yield change
 
-    async def _watch(self, jobs: list[int]) -> AsyncIterator[pb.JobChange]:
+    def _watchable(self, request: pb.WatchRequest, sight: Sight) -> list[int]:
+        """Those of the named jobs of which the caller may see details."""
+        known = self.engine.cluster.jobs
+        jobs = dict.fromkeys(ref.job for ref in request.refs)
+        return [job for job in jobs if job not in known or sight.has_details(known[job].shared)]
+
+    async def _watch(self, jobs: list[int], sight: Sight) -> AsyncIterator[pb.JobChange]:
         with self.watchers.watching(jobs) as watch:
-            async for change in self._present(jobs):
+            async for change in self._present(jobs, sight):
                 yield change
             self.watchers.close_ended(watch, jobs)
             while watch.open:
@@ -253,10 +194,10 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             while (unread := watch.take()) is not None:
                 yield unread
             if watch.has_missed:
-                async for change in self._present(jobs):
+                async for change in self._present(jobs, sight):
                     yield change
 
-    async def _present(self, jobs: list[int]) -> AsyncIterator[pb.JobChange]:
+    async def _present(self, jobs: list[int], sight: Sight) -> AsyncIterator[pb.JobChange]:
         for job in jobs:
             record = self.engine.cluster.jobs.get(job)
             if isinstance(record, ArrayRecord):
@@ -265,7 +206,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             elif record is not None:
                 yield self.watchers.change(job, 0)
             else:
-                for old in await self.stored.records(common_pb2.JobRef(job=job)):
+                async for old in self.stored.records(common_pb2.JobRef(job=job), sight, needs_details=True):
                     yield _past_change(old)
 
     # -- control ------------------------------------------------------------------------------------------------
@@ -308,8 +249,8 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 
     async def Dependencies(self, request: pb.DependenciesRequest, context: identity.Context) -> pb.DependenciesReply:
         """bjdepinfo."""
-        await identity.caller(context, self.settings)
-        return dependencies_reply(self.engine.cluster, request)
+        caller = await identity.caller(context, self.settings)
+        return dependencies_reply(self.engine.cluster, request, caller)
 
     async def Resize(self, request: pb.ResizeRequest, context: identity.Context) -> pb.ResizeReply:
         """bresize: a running job gives hosts back, or is to have another size."""

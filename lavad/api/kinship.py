@@ -2,8 +2,10 @@
 
 from lavad.api import translate
 from lavad.api.listing import display_name
+from lavad.api.privacy import Sight
 from lavad.core import kinship
 from lavad.core.cluster import Cluster
+from lavad.core.commands import Caller
 from lavad.core.dependency import text_of
 from lavad.core.model import FINAL, JobState
 from lavad.core.records import ArrayRecord, Job
@@ -13,17 +15,18 @@ from protos import jobs_pb2 as pb
 DEPTH_MAX = 100
 
 
-def dependencies_reply(cluster: Cluster, request: pb.DependenciesRequest) -> pb.DependenciesReply:
-    """Parents of the job, or its children."""
-    job = request.ref.job
-    if job not in cluster.jobs:
+def dependencies_reply(cluster: Cluster, request: pb.DependenciesRequest, caller: Caller) -> pb.DependenciesReply:
+    """Parents of the job, or its children, as far as the caller may see details of them."""
+    job, sight = request.ref.job, Sight(caller, cluster.policy)
+    asked = cluster.jobs.get(job)
+    if asked is None or not sight.has_details(asked.shared):
         return pb.DependenciesReply(error="No matching job found")
     condition = cluster.dependants.conditions.get(job)
     reply = pb.DependenciesReply(condition="" if condition is None else text_of(condition))
     for link in kinship.links(cluster, job, request.children, min(request.depth or 1, DEPTH_MAX)):
         one = reply.links.add(job=link.job, relative=link.relative, index=link.index, level=link.level)
         record = cluster.jobs.get(link.relative)
-        if record is not None:
+        if record is not None and sight.has_details(record.shared):
             one.name = display_name(record, link.index, record.words)
             state = translate.state_message(_state_of(record, link.index))
             one.status = "RUN" if state == common_pb2.STAGING else common_pb2.JobState.Name(state)

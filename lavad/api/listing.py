@@ -5,6 +5,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 from lavad.api import checks, translate
+from lavad.api.privacy import Sight
+from lavad.api.slices import Slices
 from lavad.config.names import NOBODY, minus, union
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
@@ -14,8 +16,7 @@ from lavad.core.policy import Names, Threshold
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import PendingReason
 from lavad.core.records import ArrayRecord, Attempt, HostUsage, Job
-from lavad.core.scheduling.explain import explain, explain_ending
-from lavad.core.scheduling.reservation import Book
+from lavad.core.scheduling.explain import Reasons, explain_ending
 from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500
@@ -32,9 +33,13 @@ Item = tuple[Job | ArrayRecord, int, Job | None]
 class Selection:
     """A job filter, ready to be asked. Refused when it is out of bounds."""
 
-    def __init__(self, request: jobs_pb2.JobFilter, caller: Caller, cluster: Cluster) -> None:
+    def __init__(
+        self, request: jobs_pb2.JobFilter, caller: Caller, cluster: Cluster, needs_details: bool = False
+    ) -> None:
         checks.check_filter(request)
         self.cluster = cluster
+        sight = Sight(caller, cluster.policy)
+        self.is_visible = sight.has_details if needs_details else sight.has_summary
         self.users = _users(request.user or caller.user, cluster)
         self.queue, self.project = request.queue, request.project
         self.hosts = _hosts_meant(request.host, cluster)
@@ -58,6 +63,7 @@ class Selection:
             and (not self.queue or shared.queue == self.queue)
             and (not self.project or shared.project == self.project)
             and (self.name is None or self.name.admits(record.words["name"]))
+            and self.is_visible(shared)
         )
 
     def admits_state(self, state: JobState) -> bool:
@@ -99,7 +105,7 @@ class Selection:
 
     def _named(self, ref: common_pb2.JobRef, missing: list[common_pb2.JobRef]) -> Iterator[Item | None]:
         record = self.cluster.jobs.get(ref.job)
-        if record is None:
+        if record is None or not self.is_visible(record.shared):
             missing.append(ref)
             return
         if not self.admits(record):
@@ -132,10 +138,12 @@ class Selection:
                 if self.admits_host(job):
                     yield record, index, job
 
-    def arrays(self) -> Iterator[ArrayRecord]:
+    async def arrays(self) -> AsyncIterator[ArrayRecord]:
         """For -A: the arrays themselves."""
         ids = {ref.job for ref in self.refs}
+        slices = Slices()
         for record in list(self.cluster.jobs.values()):
+            await slices.check()
             if isinstance(record, ArrayRecord) and self.admits(record) and (not ids or record.id in ids):
                 yield record
 
@@ -187,9 +195,9 @@ def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -
 
 
 def record_message(
-    cluster: Cluster, item: Item, now: float, details: bool, reasons: Book | None, host_names: bool = False
+    cluster: Cluster, item: Item, now: float, details: bool, reasons: Reasons | None, host_names: bool = False
 ) -> jobs_pb2.JobRecord:
-    """A job or element for lists; ``reasons``: also why it waits, for whose reservation that may be."""
+    """A job or element for lists; ``reasons``: also why it waits. Its spec is for the caller to add."""
     record, index, job = item
     shared, words = record.shared, record.words
     state = job.state if job is not None else record.state_of(index) if isinstance(record, ArrayRecord) else None
@@ -210,15 +218,13 @@ def record_message(
     if job is not None:
         add_run(message, job)
     if details:
-        add_details(message, record, words)
-        message.effective_requirement = shared.requirement
         account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
         message.share_account = account.path_in_tree if account is not None else ""
         queue = cluster.policy.queue(shared.queue)
         for bound in cluster.load_rules.bounds(cluster.table, queue, _hosts(job)) if queue is not None else ():
             _add_bound(message.load_bounds.add(), bound)
     if reasons is not None and state in (JobState.PEND, JobState.PSUSP):
-        add_reasons(message, explain(cluster, record, index, now, reasons), host_names)
+        add_reasons(message, reasons.of(record, index), host_names)
     elif reasons is not None and job is not None and job.attempt is not None:
         add_reasons(message, explain_ending(job.attempt), host_names)
     return message
@@ -277,16 +283,25 @@ def _add_usage(message: common_pb2.Usage, usage: HostUsage) -> None:
     message.process_groups.extend(usage.process_groups)
 
 
-def add_details(message: jobs_pb2.JobRecord, record: Job | ArrayRecord, words: dict[str, str]) -> None:
-    """What memory knows of the spec; the api replaces it by the stored spec where the whole is wanted."""
-    shared, spec = record.shared, message.spec
-    spec.name, spec.command, spec.project = words["name"], words["command"], shared.project
-    spec.cwd, spec.submit_cwd = words["cwd"], words["submit_cwd"] or words["cwd"]
-    spec.input, spec.output, spec.error = words["input"], words["output"], words["error"]
-    spec.description, spec.run_limit_s = words["description"], shared.run_limit_s
-    spec.memory_limit_mib, spec.rerunnable = shared.memory_limit_mib, shared.rerunnable
-    spec.exclusive = shared.request.exclusive
-    spec.hosts.extend(shared.request.hosts)
+def known_spec(record: Job | ArrayRecord) -> jobs_pb2.JobSpec:
+    """What memory knows of a job's spec."""
+    shared, words = record.shared, record.words
+    return jobs_pb2.JobSpec(
+        name=words["name"],
+        command=words["command"],
+        project=shared.project,
+        cwd=words["cwd"],
+        submit_cwd=words["submit_cwd"] or words["cwd"],
+        input=words["input"],
+        output=words["output"],
+        error=words["error"],
+        description=words["description"],
+        run_limit_s=shared.run_limit_s,
+        memory_limit_mib=shared.memory_limit_mib,
+        rerunnable=shared.rerunnable,
+        exclusive=shared.request.exclusive,
+        hosts=shared.request.hosts,
+    )
 
 
 def add_reasons(message: jobs_pb2.JobRecord, reasons: Iterable[PendingReason], host_names: bool) -> None:

@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 
 from lavad.api import checks, listing, translate
+from lavad.api.privacy import Sight
+from lavad.api.slices import Slices
 from lavad.core.commands import Caller
 from lavad.core.model import JobState
-from lavad.core.policy import Names
-from lavad.core.ranges import Ranges
+from lavad.core.policy import Names, Policy
 from lavad.store.history import NOBODY, HistoryFilter, HistoryPage, JobHistory, JobRange
 from lavad.store.store import Store
 from lavad.store.story import Note
@@ -33,24 +34,31 @@ class Stored:
         spec = pb.JobSpec.FromString(await self.store.spec(jobs[0]))
         return jobs[0], spec.queues[0] if spec.queues else ""
 
-    async def records(self, ref: common_pb2.JobRef) -> list[pb.JobRecord]:
-        """A job that left memory, or its named elements."""
-        wanted = HistoryFilter(self._clock(), (_range(ref),))
-        return [_record(one) async for page in self._pages(wanted) for one in page.jobs]
-
-    async def notes(self, job: int, index: int) -> list[pb.JobNote]:
-        """The story of one job or element, oldest first."""
-        wanted = JobRange(job, Ranges.of(index) if index else None)
-        page = await self.store.history(HistoryFilter(self._clock(), (wanted,)))
-        return [_note(note) for one in page.jobs if one.job.index == index for note in one.notes]
+    async def records(
+        self, ref: common_pb2.JobRef, sight: Sight, needs_details: bool = False
+    ) -> AsyncIterator[pb.JobRecord]:
+        """A job that left memory, or its named elements, as far as they are in sight."""
+        slices = Slices()
+        async for page in self._pages(HistoryFilter(self._clock(), (_range(ref),))):
+            for one in page.jobs:
+                await slices.check()
+                shared = one.job.shared
+                has_details = sight.has_details(shared)
+                if has_details or (not needs_details and sight.has_summary(shared)):
+                    yield _record(one, has_details)
 
     async def history(
-        self, request: pb.HistoryRequest, caller: Caller, groups: Mapping[str, Names]
+        self, request: pb.HistoryRequest, caller: Caller, policy: Policy
     ) -> AsyncIterator[pb.HistoryPage]:
-        """All pages of bhist's answer. ``groups``: the members of the groups of users that there are now."""
-        async for page in self._pages(_filter(request.filter, caller, groups, self._clock())):
+        """All pages of bhist's answer."""
+        slices, sight = Slices(), Sight(caller, policy, of_history=True)
+        is_visible = sight.has_details if request.details else sight.has_summary
+        async for page in self._pages(_filter(request.filter, caller, policy.user_groups, self._clock())):
             answer, size = pb.HistoryPage(), 0
             for one in page.jobs:
+                await slices.check()
+                if not is_visible(one.job.shared):
+                    continue
                 message = _history(one, request.details)
                 answer.jobs.append(message)
                 size += message.ByteSize()
@@ -94,7 +102,7 @@ def _filter(request: pb.JobFilter, caller: Caller, groups: Mapping[str, Names], 
     )
 
 
-def _record(one: JobHistory) -> pb.JobRecord:
+def _record(one: JobHistory, has_details: bool = True) -> pb.JobRecord:
     """A job of the store as lists show it."""
     job = one.job
     words = job.words
@@ -113,7 +121,8 @@ def _record(one: JobHistory) -> pb.JobRecord:
         priority=job.priority,
     )
     listing.add_run(message, job)
-    listing.add_details(message, job, words)
+    if has_details:
+        message.spec.CopyFrom(listing.known_spec(job))
     return message
 
 

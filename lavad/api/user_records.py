@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from lavad.api.slices import Slices
 from lavad.core.cluster import Cluster
 from lavad.core.indexes.hosts import natural
 from lavad.core.model import JobState
@@ -13,15 +14,16 @@ DEFAULT = "default"
 _NO_RULE = UserRule()
 
 
-def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -> pb.UsersReply:
+async def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -> pb.UsersReply:
     """The caller, those who are named, or everybody who has jobs or a row of his own; then the groups of lsb.users."""
     policy = cluster.policy
     known = {user for user, _ in cluster.tally.slots_by_user} | policy.user_rules.keys()
     groups = {row.name for row in policy.user_group_rows}
     everybody = (*sorted(known - groups, key=natural), *sorted(groups, key=natural))
     names = list(everybody if request.everybody else request.names) or [caller]
-    reply = pb.UsersReply()
+    reply, slices = pb.UsersReply(), Slices()
     for name in names:
+        await slices.check()
         is_known = name in known or name in policy.user_groups or name in (DEFAULT, caller)
         if is_known or _may_submit(policy, name):
             reply.users.append(_user(cluster, name))

@@ -26,6 +26,22 @@ def _default_unit_type(text: str) -> str:
     return next(iter((*marked, *_unit_types(text))), "")
 
 
+def _history_access(text: str) -> str:
+    chosen = v.words(text, "N", "Y", "G")
+    if len(chosen) != 1:
+        raise Wrong("expected one of N Y G")
+    return next(iter(chosen))
+
+
+def _warn_of_open_history(rows: list[Row], site: Site) -> None:
+    """Jobs that bjobs hides, and bhist tells everybody."""
+    named = [row for row in rows if "SECURE_JOB_INFO_LEVEL" in row]
+    if named and not any("SECURE_INFODIR_USER_ACCESS" in row for row in rows):
+        cell = named[-1]["SECURE_JOB_INFO_LEVEL"]
+        if cell.text.strip() != "0":
+            site.warn(cell, "SECURE_JOB_INFO_LEVEL: bhist shows all jobs without SECURE_INFODIR_USER_ACCESS = Y or G")
+
+
 _INTERNALS = "how LSF's own daemons work inside"
 _EVENTS = "history is kept in the database"
 PARAMETERS: Table = {
@@ -96,7 +112,11 @@ PARAMETERS: Table = {
     **dict.fromkeys(("PREEMPT_FOR", "PREEMPT_JOBTYPE", "NO_PREEMPT_INTERVAL"),
                     missed("the fewest victims that have run for the shortest time; never exclusive jobs")),
     "PARALLEL_SCHED_BY_SLOT": Ignored("always by slots: as Y"),
-    "SECURE_JOB_INFO_LEVEL": missed("everybody sees all jobs"),
+    "SECURE_JOB_INFO_LEVEL": sets("job_info_level", lambda text: v.integer(text, 0, 5),
+                                  "0 to 5: what users see of others' jobs; 0, all of it"),
+    "SECURE_INFODIR_USER_ACCESS": sets("history_access", _history_access,
+                                       "what `bhist` shows: N everything, Y one's own jobs, G as that level says; N"),
+    "ENABLE_JOB_INFO_BY_ADMIN_ROLE": Ignored("administrators see all jobs"),
     "EGROUP_UPDATE_INTERVAL": Ignored("egroup runs at start and at badmin reconfig"),
     **dict.fromkeys(("GLOBAL_LIMITS", "MC_RUSAGE_UPDATE_INTERVAL", "MC_RECLAIM_DELAY"), Ignored("one cluster only")),
     "FAIRSHARE_ADJUSTMENT_FACTOR": missed("no plug-ins"),
@@ -131,6 +151,7 @@ def read_params(rows: list[Row], site: Site) -> tuple[Fields, Fields, dict[str, 
     fields: Fields = {"max_array_size": MAX_ARRAY_SIZE}
     for row in rows:
         fields |= site.read(row, PARAMETERS)
+    _warn_of_open_history(rows, site)
     plain = {name: value for name, value in fields.items() if name.startswith("fairshare.")}
     if "queue.accept_interval" in fields:
         plain["accept_interval"] = fields["queue.accept_interval"]

@@ -346,6 +346,8 @@ class Policy:
     retry_submit_s: float = 60.0  # SUB_TRY_INTERVAL
     default_limits_ignore_groups: bool = False  # DEFAULT_LIMIT_IGNORE_USER_GROUP
     user_priority_max: int = 0  # MAX_USER_PRIORITY; 0: users have no say
+    job_info_level: int = 0  # SECURE_JOB_INFO_LEVEL; 0: everybody sees all jobs
+    history_access: str = "N"  # SECURE_INFODIR_USER_ACCESS: N all of it, Y one's own jobs, G by that level
     priority_step: int = 0  # JOB_PRIORITY_OVER_TIME: so much more ...
     priority_step_s: float = 0.0  # ... each time so long has passed
     requires_last_dependency: bool = False  # JOB_DEP_LAST_SUB

@@ -7,7 +7,7 @@ import pytest
 
 from lavad.api.stored import Stored
 from lavad.core.commands import Caller
-from lavad.core.policy import Names
+from lavad.core.policy import Names, Policy
 from lavad.store.history import HistoryFilter, HistoryPage
 from protos import common_pb2, jobs_pb2
 
@@ -45,7 +45,8 @@ def test_whose_jobs_are_asked_for(wanted: jobs_pb2.JobFilter, user: str, group: 
     store = _Asked()
 
     async def ask() -> None:
-        async for _ in Stored(cast("Store", store)).history(jobs_pb2.HistoryRequest(filter=wanted), ANN, {"lab": LAB}):
+        policy = Policy(user_groups={"lab": LAB})
+        async for _ in Stored(cast("Store", store)).history(jobs_pb2.HistoryRequest(filter=wanted), ANN, policy):
             pass
 
     asyncio.run(ask())

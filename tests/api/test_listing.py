@@ -1,13 +1,12 @@
 """Long lists: whoever asks, and however little is found, the others are served meanwhile."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from lavad.api import listing
 from lavad.core.model import HostShare
-from lavad.core.policy import HostRule, JobDefaults, Names, Policy, Queue, Threshold
+from lavad.core.policy import HostRule, Names, Policy, Queue, Threshold
 from lavad.core.ranges import Ranges
 from lavad.core.records import Job, JobEnd
 from protos import common_pb2
@@ -97,16 +96,6 @@ def test_the_devices_of_a_job() -> None:
     with_gpu, without = details(story, job.id).hosts
     assert (with_gpu.gpus, with_gpu.tasks_by_role, with_gpu.gpu_memory_mib) == ([1], [2], [512])
     assert without.tasks_by_role == [1], "else nobody could tell which task is the first on the next host"
-
-
-def test_the_requirement_of_job_and_queue() -> None:
-    """Both together, as placement uses them."""
-    queue = Queue("normal", defaults=JobDefaults(requirement="rusage[mem=10]"))
-    story = a_cluster(policy=Policy(queues=(queue,)))
-    job = story.submit(a_job())
-    shared = replace(story.cluster.jobs[job].shared, requirement="select[mem > 5] rusage[mem=10]")
-    story.cluster.jobs[job].shared = shared
-    assert details(story, job).effective_requirement == "select[mem > 5] rusage[mem=10]"
 
 
 @pytest.mark.parametrize(

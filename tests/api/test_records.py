@@ -1,5 +1,6 @@
 """What the master says of queues, users, groups, parameters and limits of a whole site."""
 
+import asyncio
 from dataclasses import replace
 
 from lavad.api.host_records import host_record
@@ -71,7 +72,7 @@ def test_slots_that_are_kept_for_a_job() -> None:
     assert story.state(wide) is JobState.PEND
     cluster = story.cluster
     assert [queue_record(cluster, one, story.now).rsv for one in cluster.policy.queues] == [1, 0]
-    assert [user.rsv for user in users_reply(cluster, pb.UsersRequest(names=["ann"]), "ann").users] == [1]
+    assert [user.rsv for user in asyncio.run(users_reply(cluster, pb.UsersRequest(names=["ann"]), "ann")).users] == [1]
     assert [row.reserved for row in queue_record(cluster, queue, story.now).share_tree] == [1, 1]
     assert rsv(story) == {"n1": 1, "n2": 0}
 
@@ -100,17 +101,17 @@ def test_users() -> None:
         job = a_job(2, queue="normal")
         story.submit(job._replace(shared=replace(job.shared, user=name)))
     story.plan()
-    reply = users_reply(story.cluster, pb.UsersRequest(names=["ada", "dan", "flow", "zoe"]), "ann")
+    reply = asyncio.run(users_reply(story.cluster, pb.UsersRequest(names=["ada", "dan", "flow", "zoe"]), "ann"))
     rows = {user.name: user for user in reply.users}
     assert (rows["ada"].max, rows["ada"].njobs, rows["ada"].HasField("per_processor")) == (256, 2, False)
     assert (rows["dan"].max, rows["dan"].per_processor, rows["dan"].pending_jobs_max) == (64, 1.0, 2000)
     assert (rows["flow"].njobs, rows["flow"].is_group) == (4, True)
     assert list(reply.missing) == ["zoe"]
-    everybody = users_reply(story.cluster, pb.UsersRequest(everybody=True), "ann")
+    everybody = asyncio.run(users_reply(story.cluster, pb.UsersRequest(everybody=True), "ann"))
     assert {user.name for user in everybody.users} >= {"ada", "bea", "dan", "default", "science"}
     assert [user.name for user in everybody.users if user.is_group] == ["flow", "genome", "science", "trainees"]
     assert [user.is_group for user in everybody.users][-4:] == [True] * 4
-    assert [user.name for user in users_reply(story.cluster, pb.UsersRequest(), "ann").users] == ["ann"]
+    assert [user.name for user in asyncio.run(users_reply(story.cluster, pb.UsersRequest(), "ann")).users] == ["ann"]
 
 
 def test_groups() -> None:

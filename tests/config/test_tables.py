@@ -111,6 +111,8 @@ QUEUE: dict[str, Case] = {
     "DEFAULT_USER_GROUP": text("user_group_default"),
 }  # fmt: skip
 PARAMETERS: dict[str, Case] = {
+    "SECURE_JOB_INFO_LEVEL": ("3", {"job_info_level": 3}, ("6", "x", "-1")),
+    "SECURE_INFODIR_USER_ACCESS": ("g", {"history_access": "G"}, ("X", "Y N", "")),
     "DEFAULT_QUEUE": ("q1 q2", {"default_queues": ("q1", "q2")}, ()), "DEFAULT_PROJECT": text("default_project"),
     "MBD_SLEEP_TIME": ("10", {"turn_s": 10.0}, ("0", "x")),
     "JOB_ACCEPT_INTERVAL": ("2", {"queue.accept_interval": 20.0}, ("x",)),

@@ -6,14 +6,14 @@ from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.conditions import is_never
 from lavad.core.eligibility import obstacle
-from lavad.core.model import JobState
+from lavad.core.model import JobState, Shared
 from lavad.core.policy import Window
 from lavad.core.pools import Lots, least
 from lavad.core.reasons import PendingReason
-from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.records import ArrayRecord, Attempt, Claim, Job
 from lavad.core.scheduling.held import HeldBack, held_back
 from lavad.core.scheduling.hindrances import host_reasons
-from lavad.core.scheduling.limit_reasons import limit_reasons
+from lavad.core.scheduling.limit_reasons import LimitReasons, limit_reasons
 from lavad.core.scheduling.reservation import Book
 from lavad.core.scheduling.reserved import Withheld
 from lavad.core.scheduling.share_tree import turn
@@ -23,11 +23,18 @@ Windows = tuple[Window, ...]
 
 
 def explain(
-    cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: Book | None = None
+    cluster: Cluster,
+    record: Job | ArrayRecord,
+    index: int,
+    now: float,
+    book: Book | None = None,
+    of_hosts: dict[Shared, list[PendingReason]] | None = None,
 ) -> list[PendingReason]:
     """Every reason that holds now, those about the job itself first; empty when the job does not wait.
 
-    ``book``: the scheduler's, which knows who holds a reservation.
+    Args:
+        book: the scheduler's, which knows who holds a reservation.
+        of_hosts: reasons about hosts that were found for like jobs at this moment; what is found is added.
     """
     state = record.state_of(index) if isinstance(record, ArrayRecord) else record.state
     if state is JobState.PSUSP:
@@ -41,19 +48,63 @@ def explain(
     own = [*_own_reasons(cluster, record, index, now), *(limits.overall() if limits is not None else ())]
     if any(one.code in (r.RESERVATION_GONE[0], r.RESERVATION_INACTIVE[0]) for one in own):
         return own  # no host matters until then
-    request, most = cluster.pending.request_of(record.shared), None
     claim = cluster.claims.get((record.id, index))
-    if cluster.reserved:
-        saved = claim.allocation if claim is not None else ()
-        most = Withheld(cluster, now).most(request, record.shared.queue, record.shared.run_limit_s, saved)
-    queue = cluster.policy.queue(record.shared.queue)
-    bounds = queue.thresholds if queue is not None else ()
-    of_hosts = host_reasons(cluster, request, limits=limits, most=most, claim=claim, bounds=bounds)
-    found = [*own, *(_with_opening(cluster, one, now) for one in of_hosts)]
-    if not of_hosts:
+    known = of_hosts.get(record.shared) if of_hosts is not None and claim is None else None
+    about_hosts = _about_hosts(cluster, record.shared, limits, claim, now) if known is None else known
+    if of_hosts is not None and claim is None:
+        of_hosts[record.shared] = about_hosts
+    found = [*own, *about_hosts]
+    if not about_hosts:
         held = held_back(cluster, book, record, index, now)
         found += [_held_reason(cluster, held)] if held is not None else []
     return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
+
+
+def _about_hosts(
+    cluster: Cluster, shared: Shared, limits: LimitReasons | None, claim: Claim | None, now: float
+) -> list[PendingReason]:
+    request, most = cluster.pending.request_of(shared), None
+    if cluster.reserved:
+        saved = claim.allocation if claim is not None else ()
+        most = Withheld(cluster, now).most(request, shared.queue, shared.run_limit_s, saved)
+    queue = cluster.policy.queue(shared.queue)
+    bounds = queue.thresholds if queue is not None else ()
+    found = host_reasons(cluster, request, limits=limits, most=most, claim=claim, bounds=bounds)
+    return [_with_opening(cluster, one, now) for one in found]
+
+
+class Reasons:
+    """Reasons of many jobs as of one moment: what is the same for jobs that are alike is found once.
+
+    Good for as long as the cluster does not change.
+    """
+
+    def __init__(self, cluster: Cluster, now: float, book: Book | None) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._book = book
+        self._of_hosts: dict[Shared, list[PendingReason]] = {}
+        self._of_elements: dict[tuple[int, JobState, str], list[PendingReason]] = {}
+        self._with_reservation = {one.job for one in book.reservations} if book is not None else set()
+
+    def of(self, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
+        """What ``explain`` says of the job or element."""
+        key = self._key(record, index)
+        found = self._of_elements.get(key) if key is not None else None
+        if found is None:
+            found = explain(self._cluster, record, index, self._now, self._book, self._of_hosts)
+            if key is not None:
+                self._of_elements[key] = found
+        return found
+
+    def _key(self, record: Job | ArrayRecord, index: int) -> tuple[int, JobState, str] | None:
+        """What tells the elements of an array apart; None where the reasons may be this element's own."""
+        if not isinstance(record, ArrayRecord) or index in record.unmet or record.id in self._with_reservation:
+            return None
+        state = record.state_of(index)
+        if state is None or (record.id, index) in self._cluster.claims:
+            return None
+        return record.id, state, record.postponed.get(index, "")
 
 
 def _held_reason(cluster: Cluster, held: HeldBack) -> PendingReason:

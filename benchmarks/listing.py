@@ -1,0 +1,125 @@
+"""What long lists cost: `bjobs -l -a` and others over a large array, the master's part of it, and bsub meanwhile.
+
+The array waits first (its queue is inactive), then is killed and listed as ended. CPU is that of lavad alone, to the
+nanosecond. `bsub` is timed alone and beside the list, by turns, so that other load of the machine meets both alike.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from benchmarks import submitting
+from benchmarks.figures import Figures, percentile
+from benchmarks.personal import Personal, cluster
+from lavactl.connection import Connection
+
+ELEMENTS = 100_000
+ALONE = 20
+FORMS = {
+    "l": ["-l"],
+    "UF": ["-UF"],
+    "o_memlimit": ["-o", "jobid jobindex memlimit"],
+    "o_resreq": ["-o", "jobid combined_resreq"],
+    "table": [],
+}
+
+
+def _cpu_s(pid: int) -> float:
+    """Processor time of a process."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+def _bsub(personal: Personal) -> float:
+    began = time.perf_counter()
+    command = personal.command("bsub", "-H", "true")
+    subprocess.run(command, check=True, env=personal.environment, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+class _Beside(threading.Thread):
+    """Submits again and again until it is told to stop."""
+
+    def __init__(self, personal: Personal) -> None:
+        super().__init__()
+        self._personal = personal
+        self._stopping = threading.Event()
+        self.samples: list[float] = []
+
+    def run(self) -> None:
+        """Time each bsub."""
+        while not self._stopping.wait(0.05):
+            self.samples.append(_bsub(self._personal))
+
+    def stop(self) -> list[float]:
+        """The times of those that were sent meanwhile."""
+        self._stopping.set()
+        self.join()
+        return self.samples
+
+
+def _list(figures: Figures, personal: Personal, key: str, job: int, words: list[str], elements: int) -> None:
+    """One list of all elements, counted: wall time, lavad's CPU, and bsub beside it."""
+    alone = [_bsub(personal) for _ in range(ALONE)]
+    beside = _Beside(personal)
+    beside.start()
+    used, began = _cpu_s(personal.master_pid), time.perf_counter()
+    command = personal.command("bjobs", "-a", *words, str(job))
+    done = subprocess.run(command, check=True, env=personal.environment, capture_output=True)
+    took, used = time.perf_counter() - began, _cpu_s(personal.master_pid) - used
+    figures.put(f"list_{key}_s", took)
+    figures.put(f"list_{key}_mib", len(done.stdout) / (1 << 20))
+    figures.put(f"list_{key}_master_us_each", used / elements * 1e6)
+    figures.put(f"list_{key}_bsub_alone_ms", statistics.median(alone) * 1000)
+    samples = beside.stop()
+    figures.put(f"list_{key}_bsub_beside_ms", statistics.median(samples) * 1000)
+    figures.put(f"list_{key}_bsub_beside_p90_ms", percentile(samples, 90) * 1000)
+
+
+def _beside_a_computation(figures: Figures, personal: Personal) -> None:
+    """bsub beside a process that only computes, as the listing command does: what of its delay is not the master's."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        samples = [_bsub(personal) for _ in range(ALONE)]
+    finally:
+        busy.kill()
+        busy.wait()
+    figures.put("list_bsub_beside_computation_ms", statistics.median(samples) * 1000)
+
+
+def measure(figures: Figures, elements: int = ELEMENTS) -> None:
+    """list_STATE_FORM_...: seconds in all, microseconds of lavad's CPU for each element."""
+    with cluster(2, 4) as personal:
+        params = f"Begin Parameters\nMAX_JOB_ARRAY_SIZE = {elements}\nEnd Parameters\n"
+        (personal.directory / "lsb.params").write_text(params)
+        _run(personal, "badmin", "reconfig")
+        _run(personal, "badmin", "qinact", "normal")
+        connection = Connection(personal.socket)
+        spec = submitting.spec("/bin/true", name="sweep", array=submitting.array(elements), memory_limit_mib=512)
+        job = submitting.submit_all(connection, [spec])[0]
+        _beside_a_computation(figures, personal)
+        for form, words in FORMS.items():
+            _list(figures, personal, f"waiting_{form}", job, words, elements)
+        _run(personal, "bkill", str(job))
+        _list(figures, personal, "ended_l", job, ["-l"], elements)
+
+
+def _run(personal: Personal, *words: str) -> None:
+    subprocess.run(personal.command(*words), check=True, env=personal.environment, stdout=subprocess.DEVNULL)
+
+
+def main() -> None:
+    """Measure, and keep the figures as JSON."""
+    parser = argparse.ArgumentParser(prog="benchmarks.listing", description=__doc__)
+    parser.add_argument("--elements", type=int, default=ELEMENTS)
+    figures = Figures()
+    measure(figures, parser.parse_args().elements)
+    figures.keep()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""What the elements of an array have in common comes with the first of them: here the others get it.
+
+The master sends a spec with the first of consecutive records of one job only (``shares_details``), since a script may
+be long and an array large.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, cast
+
+    from lavactl import messages
+
+    Job = messages.JobRecord
+
+
+class Element:
+    """A record with the spec and the requirement of an earlier one of the same job."""
+
+    __slots__ = ("_record", "effective_requirement", "spec")
+
+    def __init__(self, record: "Job", first: "Job") -> None:
+        self._record = record
+        self.spec = first.spec
+        self.effective_requirement = first.effective_requirement
+
+    def __getattr__(self, name: str) -> "Any":
+        """Whatever else the record holds."""
+        return getattr(self._record, name)
+
+
+class Completion:
+    """Completes the records of one listing, page by page."""
+
+    def __init__(self) -> None:
+        self._first: Job | None = None
+
+    def complete(self, jobs: "list[Job]") -> "list[Job]":
+        """The records with their details; to be called with all pages in their order."""
+        completed = []
+        for job in jobs:
+            first = self._first
+            if first is not None and first.job == job.job:
+                completed.append(element(job, first))
+            else:
+                self._first = job
+                completed.append(job)
+        return completed
+
+
+if TYPE_CHECKING:
+
+    def element(record: Job, first: Job) -> Job:
+        """An ``Element``; to its readers it is a record."""
+        return cast("Job", Element(record, first))
+else:
+    element = Element

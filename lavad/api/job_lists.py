@@ -1,0 +1,175 @@
+"""Answers of List and Explain: job records in pages, made in slices, with the details of many jobs read at once.
+
+Invariants: the loop is held for one slice at most, however many jobs are asked for; what jobs have in common (a spec,
+the reasons of those that are alike) is read and worked out once for all of them; a record shows a job as it is at the
+moment the record is made.
+"""
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from lavad.api import listing
+from lavad.api.outlook import OUTLOOKS_MAX, add_outlook
+from lavad.api.privacy import Sight
+from lavad.api.slices import Slices
+from lavad.api.stored import Stored
+from lavad.core.commands import Caller
+from lavad.core.scheduling.agenda import Agenda
+from lavad.core.scheduling.explain import Reasons
+from lavad.engine import Engine
+from lavad.specs import as_admitted
+from protos import common_pb2
+from protos import jobs_pb2 as pb
+
+READ_AT_ONCE = 200  # jobs whose specs one query reads
+ITEMS_AT_ONCE = 2000
+WAITING = (common_pb2.PEND, common_pb2.PSUSP)
+
+
+class _Details(NamedTuple):
+    """What the elements of an array have in common."""
+
+    job: int
+    spec: pb.JobSpec
+    requirement: str
+
+
+_NOTHING = _Details(0, pb.JobSpec(), "")
+
+
+class JobLists:
+    """Lists for one caller after the other."""
+
+    def __init__(self, engine: Engine, stored: Stored, agenda: Agenda) -> None:
+        self.engine = engine
+        self.stored = stored
+        self.agenda = agenda  # the scheduler's: which jobs hold reservations
+
+    async def pages(self, request: pb.ListJobsRequest, caller: Caller) -> AsyncIterator[pb.JobPage]:
+        """Jobs of memory first; ids that memory has forgotten come from the store."""
+        missing: list[common_pb2.JobRef] = []
+        page, size = pb.JobPage(), 0
+        async for record in _List(self, request, caller).records(missing):
+            page.jobs.append(record)
+            size += record.ByteSize()
+            if len(page.jobs) >= listing.PAGE_JOBS or size >= listing.PAGE_BYTES:
+                yield page
+                page, size = pb.JobPage(), 0
+        page.missing.extend(missing)
+        yield page
+
+    async def explain(self, request: pb.ExplainRequest, caller: Caller) -> pb.ExplainReply:
+        """Why jobs wait, with host names when asked."""
+        cluster, reply, slices = self.engine.cluster, pb.ExplainReply(), Slices()
+        selection = listing.Selection(pb.JobFilter(refs=request.refs), caller, cluster)
+        reasons = self.reasons()
+        async for item in selection.items([]):
+            if slices.is_over:
+                await slices.give_way()
+                reasons = self.reasons()
+            message = listing.record_message(cluster, item, self.engine.clock(), False, reasons, request.host_names)
+            explanation = reply.explanations.add(job=message.job, index=message.index)
+            explanation.reasons.extend(message.pending_reasons)
+        return reply
+
+    def reasons(self) -> Reasons:
+        """The reasons of jobs, as of now."""
+        return Reasons(self.engine.cluster, self.engine.clock(), self.agenda.book)
+
+
+class _List:
+    """One request under way."""
+
+    def __init__(self, lists: JobLists, request: pb.ListJobsRequest, caller: Caller) -> None:
+        self._lists = lists
+        self._request = request
+        self._cluster = lists.engine.cluster
+        self._sight = Sight(caller, self._cluster.policy)
+        self._selection = listing.Selection(request.filter, caller, self._cluster, self._needs_details)
+        self._slices = Slices()
+        self._outlooks = OUTLOOKS_MAX if request.details and request.reasons else 0
+        self._last = _NOTHING
+
+    @property
+    def _needs_details(self) -> bool:
+        """Whether a job is left out of which the caller may see no details."""
+        return self._request.details and not self._request.basic_too
+
+    async def records(self, missing: list[common_pb2.JobRef]) -> AsyncIterator[pb.JobRecord]:
+        """What was asked for, one by one; ids that nobody knows are put into ``missing``."""
+        if self._request.arrays:
+            async for array in self._selection.arrays():
+                yield listing.array_message(array)
+            return
+        forgotten: list[common_pb2.JobRef] = []
+        items: list[listing.Item] = []
+        jobs: dict[int, None] = {}
+        async for item in self._selection.items(forgotten):
+            items.append(item)
+            jobs[item[0].id] = None
+            if len(items) >= ITEMS_AT_ONCE or len(jobs) >= READ_AT_ONCE:
+                async for record in self._made(items, jobs):
+                    yield record
+                items, jobs = [], {}
+        async for record in self._made(items, jobs):
+            yield record
+        for ref in forgotten:
+            is_found = False
+            async for old in self._lists.stored.records(ref, self._sight, self._needs_details):
+                is_found = True
+                yield old
+            if not is_found:
+                missing.append(ref)
+
+    async def _made(self, items: list[listing.Item], jobs: dict[int, None]) -> AsyncIterator[pb.JobRecord]:
+        """The records of some jobs; their specs are read together."""
+        engine, wants_reasons = self._lists.engine, self._request.reasons
+        specs = await self._specs(list(jobs)) if self._request.details else {}
+        reasons = self._lists.reasons() if wants_reasons else None
+        for item in items:
+            if self._slices.is_over:
+                await self._slices.give_way()
+                reasons = self._lists.reasons() if wants_reasons else None
+            shown = self._request.details and self._sight.has_details(item[0].shared)
+            message = listing.record_message(self._cluster, item, engine.clock(), shown, reasons)
+            if not shown:
+                self._last = _NOTHING
+            else:
+                self._add_details(message, item, specs)
+                if self._outlooks and message.state in WAITING:
+                    await self._add_outlook(message, item)
+                    reasons = self._lists.reasons() if wants_reasons else None
+            yield message
+
+    async def _specs(self, jobs: list[int]) -> dict[int, pb.JobSpec]:
+        """Specs of those whose details the caller may see, without their environments."""
+        found: dict[int, pb.JobSpec] = {}
+        records = [record for job in jobs if (record := self._cluster.jobs.get(job)) is not None]
+        wanted = [record.id for record in records if self._sight.has_details(record.shared)]
+        for job, stored in (await self._lists.stored.store.specs(wanted)).items():
+            await self._slices.check()
+            spec = pb.JobSpec.FromString(stored)
+            spec.ClearField("environment")
+            spec.ClearField("environment_base")
+            spec.ClearField("environment_unset")
+            found[job] = spec
+        return found
+
+    def _add_details(self, message: pb.JobRecord, item: listing.Item, specs: dict[int, pb.JobSpec]) -> None:
+        """The whole spec; of a job's further elements only when they are not to share it."""
+        record = item[0]
+        if record.id != self._last.job:
+            queue = self._cluster.policy.queue(record.shared.queue)
+            spec = specs.get(record.id)
+            known = as_admitted(spec, record.shared, queue) if spec is not None else listing.known_spec(record)
+            known.run_limit_s = record.shared.run_limit_s  # the queue's default, too
+            self._last = _Details(record.id, known, record.shared.requirement)
+        elif self._request.shares_details:
+            return
+        message.spec.CopyFrom(self._last.spec)
+        message.effective_requirement = self._last.requirement
+
+    async def _add_outlook(self, message: pb.JobRecord, item: listing.Item) -> None:
+        self._outlooks -= 1
+        engine, book = self._lists.engine, self._lists.agenda.book
+        await add_outlook(message, self._cluster, item[0], item[1], engine.clock(), book)

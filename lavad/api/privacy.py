@@ -1,0 +1,79 @@
+"""Whose jobs a caller may see, and how much of them: SECURE_JOB_INFO_LEVEL and SECURE_INFODIR_USER_ACCESS.
+
+Own jobs and an administrator's view are never restricted. A job that was submitted for a group (-G) is its group's;
+any other one is of all the groups of its user.
+"""
+
+from typing import NamedTuple
+
+from lavad.core.commands import Caller
+from lavad.core.model import Shared
+from lavad.core.policy import Policy
+
+
+class _Rights(NamedTuple):
+    """Summary and details of jobs of the same user group, and of all others."""
+
+    group_summary: bool
+    group_details: bool
+    other_summary: bool
+    other_details: bool
+
+
+LEVELS = (
+    _Rights(True, True, True, True),
+    _Rights(True, True, True, False),
+    _Rights(True, True, False, False),
+    _Rights(True, False, False, False),
+    _Rights(False, False, False, False),
+    _Rights(True, False, True, False),
+)
+ALL, OWN, BY_LEVEL = "N", "Y", "G"  # what SECURE_INFODIR_USER_ACCESS makes of the history
+
+
+class Sight:
+    """What one caller may see under the present rules.
+
+    Args:
+        of_history: whether it is the history that is asked for.
+    """
+
+    def __init__(self, caller: Caller, policy: Policy, *, of_history: bool = False) -> None:
+        self._caller = caller
+        self._policy = policy
+        level = policy.job_info_level
+        if of_history and policy.history_access != BY_LEVEL:
+            level = 4 if policy.history_access == OWN else 0
+        self._rights = LEVELS[0 if caller.is_administrator else level]
+        self._groups: dict[str, bool] = {}  # of which the caller is a member
+        self._mates: dict[tuple[str, str], bool] = {}
+
+    def has_summary(self, shared: Shared) -> bool:
+        """Whether the caller may know of such a job at all."""
+        rights = self._rights
+        if rights.other_summary or shared.user == self._caller.user:
+            return True
+        return rights.group_summary and self._is_of_same_group(shared)
+
+    def has_details(self, shared: Shared) -> bool:
+        """Whether the caller may see everything of it."""
+        rights = self._rights
+        if rights.other_details or shared.user == self._caller.user:
+            return True
+        return rights.group_details and self._is_of_same_group(shared)
+
+    def _is_of_same_group(self, shared: Shared) -> bool:
+        key = (shared.user, shared.user_group)
+        known = self._mates.get(key)
+        if known is None:
+            known = self._mates[key] = any(
+                shared.user_group == name or (not shared.user_group and shared.user in self._policy.user_groups[name])
+                for name in self._own_groups()
+            )
+        return known
+
+    def _own_groups(self) -> list[str]:
+        if not self._groups:
+            groups = self._policy.user_groups.items()
+            self._groups = {name: self._caller.user in members for name, members in groups}
+        return [name for name, is_member in self._groups.items() if is_member]

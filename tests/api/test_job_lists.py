@@ -1,0 +1,161 @@
+"""Lists with details: what jobs have in common is read once, others are served meanwhile, and each sees what he may."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lavad.api import slices
+from lavad.api.job_lists import JobLists
+from lavad.api.privacy import LEVELS, Sight
+from lavad.core import commands as c
+from lavad.core.policy import Names, Policy
+from lavad.core.records import ArrayRecord
+from lavad.core.scheduling.explain import Reasons, explain
+from protos import jobs_pb2 as pb
+from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_job
+
+MANY = 3000
+
+
+class _Store:
+    """Specs of all jobs; counts the questions."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[int] = Counter()
+
+    async def specs(self, jobs: Collection[int]) -> dict[int, bytes]:
+        """One query."""
+        self.asked.update(jobs)
+        await asyncio.sleep(0)
+        spec = pb.JobSpec(
+            command="./solve", environment=[b"A=b"], environment_base=b"h", roles=[pb.JobSpec().roles.add()]
+        )
+        return {job: spec.SerializeToString() for job in jobs}
+
+
+def listed(story: Story, store: _Store, caller: c.Caller = ANN, **wanted: Any) -> list[pb.JobRecord]:
+    """All records of a list; others have a turn whenever it gives way."""
+    engine: Any = SimpleNamespace(cluster=story.cluster, clock=lambda: story.now)
+    stored: Any = SimpleNamespace(store=store)
+    request = pb.ListJobsRequest(**{"filter": pb.JobFilter(user="all"), "details": True, **wanted})
+
+    async def pages() -> list[pb.JobRecord]:
+        lists = JobLists(engine, stored, story.agenda)
+        return [record async for page in lists.pages(request, caller) for record in page.jobs]
+
+    return asyncio.run(pages())
+
+
+def test_the_spec_of_an_array_is_read_once_and_told_once() -> None:
+    """However many elements there are; a client that does not know of this gets it with each of them."""
+    story, store = a_cluster(), _Store()
+    array, single = story.submit(a_job(array=f"1-{MANY}")), story.submit(a_job())
+    records = listed(story, store, shares_details=True, reasons=True)
+    assert store.asked.keys() == {array, single}
+    assert store.asked[array] <= 1 + MANY // 2000
+    assert [(one.job, one.index) for one in records if one.HasField("spec")] == [(array, 1), (single, 0)]
+    assert records[0].spec.command == "./solve"
+    assert not records[0].spec.environment
+    assert not records[0].spec.environment_base
+    assert all(one.HasField("spec") for one in listed(story, store))
+
+
+def test_others_are_served_during_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each slice, were it as short as one record."""
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    story, turns = a_cluster(), 0
+    story.submit(a_job(array=f"1-{MANY}"))
+    engine: Any = SimpleNamespace(cluster=story.cluster, clock=lambda: story.now)
+    stored: Any = SimpleNamespace(store=_Store())
+
+    async def body() -> None:
+        nonlocal turns
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count())
+        request = pb.ListJobsRequest(filter=pb.JobFilter(user="all"), details=True, reasons=True)
+        async for _ in JobLists(engine, stored, story.agenda).pages(request, ANN):
+            pass
+        counting.cancel()
+
+    asyncio.run(body())
+    assert turns >= MANY
+
+
+def test_the_requirement_of_job_and_queue() -> None:
+    """Both together, as placement uses them."""
+    story = a_cluster()
+    job = story.submit(a_job())
+    shared = replace(story.cluster.jobs[job].shared, requirement="select[mem > 5] rusage[mem=10]")
+    story.cluster.jobs[job].shared = shared
+    assert [one.effective_requirement for one in listed(story, _Store())] == ["select[mem > 5] rusage[mem=10]"]
+
+
+def test_reasons_of_many_are_those_of_each() -> None:
+    """What is found once for all that are alike is what each would be told alone."""
+    story = a_cluster()
+    for job in (a_job(array="1-4", limit=1), a_job(9), a_job(9), a_job(hold=True), a_job(array="1-3", hosts=("n1",))):
+        story.submit(job)
+    story.plan()
+    reasons = Reasons(story.cluster, story.now, story.agenda.book)
+    for record in story.cluster.jobs.values():
+        for index in record.indices if isinstance(record, ArrayRecord) else (0,):
+            alone = explain(story.cluster, record, index, story.now, story.agenda.book)
+            assert reasons.of(record, index) == alone
+
+
+GROUPS = {"lab": Names(False, frozenset({"ann", "bob"})), "other": Names(False, frozenset({"eve"}))}
+EVE = c.Caller("eve", 1002)
+
+
+def seen(story: Story, caller: c.Caller, level: int, **wanted: Any) -> set[str]:
+    """Whose jobs the caller is shown."""
+    story.cluster.take_policy(replace(story.cluster.policy, job_info_level=level, user_groups=GROUPS))
+    return {record.user for record in listed(story, _Store(), caller, **wanted)}
+
+
+@pytest.mark.parametrize(
+    ("level", "summary", "details"),
+    [
+        (0, {"ann", "bob", "eve"}, {"ann", "bob", "eve"}),
+        (1, {"ann", "bob", "eve"}, {"ann", "bob"}),
+        (2, {"ann", "bob"}, {"ann", "bob"}),
+        (3, {"ann", "bob"}, {"ann"}),
+        (4, {"ann"}, {"ann"}),
+        (5, {"ann", "bob", "eve"}, {"ann"}),
+    ],
+)
+def test_what_each_level_shows(level: int, summary: set[str], details: set[str]) -> None:
+    """A user sees his own jobs; the levels say what else. An administrator sees all."""
+    assert level < len(LEVELS)
+    story = a_cluster()
+    for caller in (ANN, BOB, EVE):
+        story.submit(a_job(caller=caller))
+    assert seen(story, ANN, level, details=False) == summary
+    assert seen(story, ANN, level) == details
+    assert seen(story, ROOT, level) == {"ann", "bob", "eve"}
+    both = listed(story, _Store(), ANN, basic_too=True)
+    assert {one.user for one in both} == summary
+    assert {one.user for one in both if one.HasField("spec")} == details
+
+
+def test_a_job_of_a_group_is_that_groups_alone() -> None:
+    """Not of the other groups of its user."""
+    policy = Policy(job_info_level=2, user_groups={**GROUPS, "eves": Names(False, frozenset({"bob", "eve"}))})
+    shared = replace(a_job(caller=BOB).shared, user_group="lab")
+    assert Sight(ANN, policy).has_details(shared)
+    assert not Sight(EVE, policy).has_summary(shared)
+    assert Sight(EVE, policy).has_summary(replace(shared, user_group=""))
+    assert Sight(EVE, policy, of_history=True).has_details(shared)
+    assert not Sight(EVE, replace(policy, history_access="Y"), of_history=True).has_summary(shared)
+    assert not Sight(EVE, replace(policy, history_access="G"), of_history=True).has_summary(shared)

@@ -1,0 +1,102 @@
+"""Long lists with details, and whose jobs they show."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.personal import Cluster, wait_for
+
+ELEMENTS = int(os.environ.get("LAVA_LIST_ELEMENTS", "1000"))
+CPU_EACH_S = 0.0005  # ten times what it takes
+
+
+def cpu_s(pid: int) -> float:
+    """Processor time of a process."""
+    return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+@pytest.mark.parametrize("form", [("-l",), ("-UF",), ("-o", "jobindex memlimit"), ("-o", "jobindex combined_resreq")])
+def test_details_of_an_array_cost_the_master_little(cluster: Cluster, form: tuple[str, ...]) -> None:
+    """Its elements have them in common: they are not asked for one by one."""
+    job = cluster.submit("-H", "-M", "100M", "-J", f"sweep[1-{ELEMENTS}]", "true")
+    before = cpu_s(cluster.pid("lavad"))
+    lines = cluster.says("bjobs", *form, str(job)).splitlines()
+    used = cpu_s(cluster.pid("lavad")) - before
+    cluster.says("bkill", str(job))
+    assert len(lines) > ELEMENTS
+    assert used < ELEMENTS * CPU_EACH_S
+
+
+def test_every_element_is_shown_with_what_all_have_in_common(cluster: Cluster) -> None:
+    """The last one's details are those of the first, and another job's its own."""
+    array = cluster.submit("-H", "-M", "100M", "-J", "sweep[1-600]", "echo one")
+    other = cluster.submit("-H", "-M", "200M", "-J", "sweep[1-2]", "echo two")
+    form = ("-noheader", "-o", "jobindex memlimit command delimiter=','")
+    rows = [line.split(",") for line in cluster.says("bjobs", *form, str(array), str(other)).splitlines()]
+    assert [row[0] for row in rows] == [*map(str, range(1, 601)), "1", "2"]
+    assert {tuple(row[1:]) for row in rows[:600]} == {("100 Mbytes", "echo one")}
+    assert {tuple(row[1:]) for row in rows[600:]} == {("200 Mbytes", "echo two")}
+    cluster.says("bkill", str(array), str(other))
+
+
+@pytest.fixture
+def private(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster while each user sees only his own jobs."""
+    params = cluster.directory / "lsb.params"
+    cluster.reconfigure(
+        {
+            "lsb.params": """\
+            Begin Parameters
+            SECURE_JOB_INFO_LEVEL = 4
+            SECURE_INFODIR_USER_ACCESS = G
+            End Parameters
+            """
+        }
+    )
+    yield cluster
+    params.unlink()
+    cluster.reconfigure()
+
+
+def test_jobs_of_others_are_private(private: Cluster, account: str, other_account: str) -> None:
+    """Neither bjobs, bhist nor bpeek tells of them; their owner and an administrator see them."""
+    owner, stranger = private.as_seen_by(account), private.as_seen_by(other_account)
+    job = str(owner.submit("-o", "/dev/null", "sleep 100"))
+    wait_for(lambda: owner.state(int(job)) == "RUN", 30, "the job to run")
+    for seen in (owner, private):
+        assert "sleep 100" in seen.says("bjobs", "-l", job)
+        assert "sleep 100" in seen.says("bhist", "-l", job)
+        assert job in seen.says("bjobs", "-u", "all")
+    for command in (["bjobs", job], ["bjobs", "-l", job], ["bjobs", "-o", "command", job], ["bpeek", job]):
+        done = stranger.run(*command)
+        assert f"Job <{job}> is not found" in done.stdout + done.stderr, command
+    for command in (["bjobs", "-u", "all"], ["bhist", "-u", "all"], ["bhist", "-l", job], ["bjdepinfo", job]):
+        done = stranger.run(*command)
+        assert "sleep" not in done.stdout, command
+        assert account not in done.stdout, command
+    assert "User permission denied" in stranger.run("bkill", job).stderr
+    owner.says("bkill", job)
+
+
+def test_without_the_parameter_everybody_sees_all(cluster: Cluster, account: str, other_account: str) -> None:
+    """As before."""
+    job = str(cluster.as_seen_by(account).submit("-H", "sleep 100"))
+    assert "sleep 100" in cluster.as_seen_by(other_account).says("bjobs", "-l", job)
+    cluster.says("bkill", job)
+
+
+def test_a_level_that_is_none_is_an_error(cluster: Cluster) -> None:
+    """And one without the other parameter is warned of."""
+    params = cluster.directory / "lsb.params"
+    said = {}
+    try:
+        for level in ("9", "4"):
+            params.write_text(f"Begin Parameters\nSECURE_JOB_INFO_LEVEL = {level}\nEnd Parameters\n")
+            done = cluster.run("badmin", "ckconfig", "-v")
+            said[level] = done.stdout + done.stderr
+    finally:
+        params.unlink()
+    assert "from 0 to 5" in said["9"]
+    assert "SECURE_INFODIR_USER_ACCESS" in said["4"]
