@@ -22,7 +22,7 @@ from protos.agents_pb2 import Hello, JobUsage, Orders, Report, Reports, Welcome
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load
 from protos.tls import TrustError
-from protos.wire import PROTOCOL
+from protos.wire import PROTOCOL, TASK_PATIENCE
 
 LOG = logging.getLogger("lava.session")
 
@@ -190,6 +190,8 @@ class Session:
             preparation.intervals.usage_s = welcome.usage_interval_s
         if welcome.order_validity_s:
             self._keeper.order_validity_s = welcome.order_validity_s
+        if TASK_PATIENCE in welcome.settings:
+            self._keeper.attempts.patience_s = float(welcome.settings[TASK_PATIENCE])
 
     async def _converse(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
         """Both directions until one of them fails."""

@@ -25,6 +25,7 @@ class Settings:
     usage_interval_s: float = 5.0
     terminate_interval_s: float = 10.0
     sweep_interval_s: float = 3600.0
+    task_patience_s: float = 300.0
     lsf_directory: str = ""  # LAVA_LSF_DIR: where LSF's files are, when not beside lava.conf
     extra: dict[str, str] = field(default_factory=dict)
 
@@ -99,6 +100,7 @@ def read_settings(directory: Path) -> Settings:
         usage_interval_s=_seconds(path, values, "LAVA_USAGE_INTERVAL", 5.0),
         terminate_interval_s=_seconds(path, values, "LAVA_TERMINATE_INTERVAL", 10.0),
         sweep_interval_s=_seconds(path, values, "LAVA_SWEEP_INTERVAL", 3600.0),
+        task_patience_s=_seconds(path, values, "LAVA_TASK_PATIENCE", 300.0),
         lsf_directory=values.get("LAVA_LSF_DIR", ""),
         extra=values,
     )

@@ -11,6 +11,9 @@ CALLER_USER = "lava-user"
 CALLER_UID = "lava-uid"
 CALLER_GID = "lava-gid"
 
+# In Welcome.settings: seconds for which a kept task waits for its caller.
+TASK_PATIENCE = "LAVA_TASK_PATIENCE"
+
 AGENT_MESSAGE_MAX = 32 << 20
 
 KEEPALIVE = [

@@ -29,7 +29,7 @@ from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
 from protos.failpoints import reach
 from protos.tls import TrustError
-from protos.wire import PROTOCOL
+from protos.wire import PROTOCOL, TASK_PATIENCE
 
 if TYPE_CHECKING:
     from lavad.api.installation import Installation
@@ -217,7 +217,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             lsf_conf=self.installation.shared if self.installation is not None else {},
             default_queues=self.installation.default_queues if self.installation is not None else "",
             revoked=self._trust.revoked() if self._trust is not None else (),
-            settings={"LSF_RESOURCES": " ".join(self._dynamic(host))},
+            settings={
+                "LSF_RESOURCES": " ".join(self._dynamic(host)),
+                TASK_PATIENCE: str(self.settings.task_patience_s),
+            },
         )
 
     def _sources(self) -> tuple[object, object, object]:

@@ -19,8 +19,8 @@ from tests.gateway.test_tasks import SLOTS, command, finish, is_alive, until
 pytestmark = pytest.mark.slow
 
 # Lines that show a gap, a repetition and a change of order.
-LINES = "i=0; while [ $i -lt 120 ]; do echo $i; i=$((i + 1)); sleep 0.02; done; exit 7"
-NUMBERS = "".join(f"{number}\n" for number in range(120))
+LINES = "i=0; while [ $i -lt 60 ]; do echo $i; i=$((i + 1)); sleep 0.02; done; exit 7"
+NUMBERS = "".join(f"{number}\n" for number in range(60))
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_tasks_end_when_their_caller_dies_while_the_other_agent_is_away(site: Si
 @pytest.mark.parametrize("host", ["n1", "n2"])
 def test_tasks_end_in_time_when_nobody_says_that_their_caller_died(site: Site, host: str) -> None:
     """It died while its own agent was away: the task waits for it as long as it was told to, and no longer."""
-    site.agents[host].attempts.patience_s = 1.0
+    site.agents[host].attempts.patience_s = 0.3
     process = command(site, "blaunch", host, "trap '' TERM; echo up; sleep 1000")
     pid = pid_of_first_task(site, host)
     assert process.stdout is not None
@@ -174,7 +174,7 @@ def test_a_start_that_is_repeated_starts_one_task(site: Site) -> None:
 def test_a_host_that_stays_away_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not before the task would have been ended there, and with a word on which host it was."""
     monkeypatch.setattr("agents.peers.CONNECT_S", 1.0)
-    site.agents["n2"].attempts.patience_s = 1.0
+    site.agents["n2"].attempts.patience_s = 0.3
     process = command(site, "blaunch", "n2", "echo up; sleep 1000")
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
