@@ -26,6 +26,7 @@ from agents.resizes import name_of
 from agents.sensors.compute_mode import Modes, NvmlModes
 from agents.shepherd import hierarchy, messages
 from agents.shepherd.hierarchy import Base
+from agents.shepherd.lease import Lease
 from agents.shepherd.messages import Finish, Key, pack
 from agents.shepherd.spool import Traces
 from agents.shepherds import Handle, LauncherProcess, Pool, Spool
@@ -75,7 +76,11 @@ class Local:
         self.users = Users()
         self.preparation = Preparation(context, state)
         self.devices = Devices(context.host, state, modes or NvmlModes())
-        self.keeper = Keeper(self.ledger, self._journal, self._boot_id, self.preparation, self.users, self.devices)
+        self._lease = Lease(str(spool.shepherds))
+        self._lease.begin()
+        self.keeper = Keeper(
+            self.ledger, self._journal, self._boot_id, self.preparation, self.users, self.devices, self._lease
+        )
         self.pool = Pool(
             spool, self.base, slots, self._launcher, self.keeper.on_message, self.keeper.on_lost, self._marks
         )
@@ -149,6 +154,7 @@ class Local:
         await self.pool.close()
         await self.devices.close()
         self._journal.close()
+        self._lease.close()
         os.close(self._lock)
 
 

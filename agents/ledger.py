@@ -37,7 +37,8 @@ from protos.common_pb2 import AttemptKey, HostShare
 
 SPECS_KEPT = 1024
 ENDED_KEPT = 1024
-SUPERVISOR_LOST = "supervisor lost"
+SUPERVISOR_LOST = "supervisor lost: the process that kept the job on its host was killed, and the job with it"
+HOST_REBOOTED = "host rebooted: the host went down while the job ran there"
 TOO_OLD = "order too old"
 KILLED = 9
 # The status of a job that was told to end before it had begun: as a shell reports SIGINT.
@@ -413,7 +414,7 @@ class Ledger:
             return [self._over(entry, report)]
         return [self._over(entry, Report(released=Released()))]
 
-    def lost(self, key: Key, finish: Finish | None, now: float) -> list[Report]:
+    def lost(self, key: Key, finish: Finish | None, now: float, rebooted: bool = False) -> list[Report]:
         """The shepherd has died and so has all it kept; ``finish`` is the end it recorded before."""
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
@@ -422,8 +423,8 @@ class Ledger:
             return self.released(key)
         if finish is not None:
             return self.finished(finish._replace(released=True), "", "")
-        detail = "The process that kept this job was killed, and the job with it."
-        finished = Finished(status=KILLED, time=now, reason=SUPERVISOR_LOST, detail=detail, lost=True)
+        reason = HOST_REBOOTED if rebooted else SUPERVISOR_LOST
+        finished = Finished(status=KILLED, time=now, reason=reason, lost=True)
         if entry.last is not None and entry.last.HasField("started"):
             finished.pid, finished.started = entry.last.started.pid, entry.last.started.time
         return [self._over(entry, Report(finished=finished, also_released=True))]
@@ -551,7 +552,7 @@ class Ledger:
                 self.refuse(key, refusals[key], host_fault=True)
             elif finish is not None or (key in started and not is_back) or (rebooted and entry.launched):
                 entry.state = State.HELD
-                self.lost(key, finish, now)
+                self.lost(key, finish, now, rebooted)
             elif entry.releasing:
                 self._over(entry, Report(released=Released()))
             else:

@@ -122,7 +122,7 @@ def run_agent(options: argparse.Namespace) -> int:
     modes = compute_mode.modes(options.simulate_gpus)
     facts.can_set_gpu_mode, facts.has_mps = bool(facts.gpus) and modes.can_set(), bool(context.mps)
     local = Local(context, options.state.absolute(), facts.slots, not options.no_cgroups, modes)
-    facts.cgroups = local.base.version > 0
+    facts.cgroups, facts.keeps_leases = local.base.version > 0, True
     # From here on there may be threads of gRPC: this import brings them.
     from agents.daemon import serve
 

@@ -45,6 +45,7 @@ from agents.ledger import (
 from agents.preparation import Preparation, Prepared
 from agents.resizes import Resizes, name_of
 from agents.shepherd import messages
+from agents.shepherd.lease import Lease, own_clock
 from agents.shepherd.messages import Finish, Key, Message, fields_of, pack
 from agents.shepherd.start import expand
 from agents.shepherds import Handle, Pool, Waiting
@@ -56,11 +57,6 @@ LOG = logging.getLogger("lava.orders")
 
 DEFAULT_VALIDITY_S = 60.0
 MARK_EVERY_S = 1.0  # in the journal: a few bytes, which nobody waits for
-
-
-def own_clock() -> float:
-    """The clock that order ages are measured with: it goes on while the machine sleeps and cannot be set."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Keeper:
@@ -78,6 +74,7 @@ class Keeper:
         preparation: Preparation,
         users: Users,
         devices: Devices,
+        lease: Lease,
         clock: Callable[[], float] = own_clock,
     ) -> None:
         self.ledger = ledger
@@ -89,6 +86,7 @@ class Keeper:
         self._boot_id = boot_id
         self._users = users
         self._devices = devices
+        self._lease = lease
         self._clock = clock
         self._marked_at = float("-inf")
         self._turn = asyncio.Lock()
@@ -122,6 +120,7 @@ class Keeper:
         before = ledger.term
         if not ledger.accept_term(orders.term):
             return False
+        self._renew_lease(orders.echo_monotonic)
         records = [term_record(ledger.term)] if ledger.term != before else []
         records += [spec_record(blob) for blob in orders.specs if ledger.learn(blob)]
         too_old = self._too_old(orders.echo_monotonic)
@@ -154,6 +153,13 @@ class Keeper:
             return []
         self._marked_at = now
         return [mark_record(mark)]
+
+    def _renew_lease(self, heard_at: float) -> None:
+        """Before anything of the message is done: what it starts is to find its lease as long as it can be."""
+        try:
+            self._lease.renew(heard_at)
+        except OSError as error:  # what is under a lease ends with it, as if nothing had been heard
+            LOG.error("event=lease_not_renewed error=%s", error.strerror)
 
     def _too_old(self, echo: float) -> bool:
         return self._clock() - echo > self.order_validity_s

@@ -182,6 +182,7 @@ class Preparation:
             memory_policy=_memory_policy(stage.allocation, self.host.host),
             mps=self._mps(stage),
             controls=tuple((one.kind, one.signal, one.command if lead else "") for one in stage.controls),
+            lease_s=stage.lease_s,
         )
 
     def _mps(self, stage: Stage) -> tuple[str, ...]:

@@ -41,5 +41,5 @@ def finished_message(finish: Finish, home: str, cwd: str) -> Finished:
         exec_cwd=cwd,
         memory_mib_mean=finish.memory_mib_mean,
         processes_max=finish.processes_max,
-        lost=(finish.reason, finish.detail) == endings.SHUT_DOWN,
+        lost=(finish.reason, finish.detail) in (endings.SHUT_DOWN, endings.FENCED),
     )

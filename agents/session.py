@@ -17,7 +17,8 @@ import grpc
 import grpc.aio
 
 from agents.ledger import key_of
-from agents.orders import Keeper, own_clock
+from agents.orders import Keeper
+from agents.shepherd.lease import own_clock
 from protos.agents_pb2 import Hello, JobUsage, Orders, Report, Reports, Welcome
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load

@@ -255,7 +255,7 @@ class AgentLinks:
         """What is to be staged: one object for neighbouring elements of an array, which mostly have it in common."""
         addresses = tuple([self._address(share.host) for share in order.allocation])
         queue = self.cluster.policy.queue(shared.queue) or _NO_QUEUE
-        same = (shared, order.allocation, order.launch_now, addresses, queue)
+        same = (shared, order.allocation, order.launch_now, addresses, queue, order.lease_s)
         if self._last_stage[0] != same:
             stage = pb.Stage(
                 allocation=self._shares(order.allocation, addresses, shared),
@@ -268,6 +268,7 @@ class AgentLinks:
                 controls=[control_of(*one) for one in queue.job_controls],
                 environment={"LSB_EFFECTIVE_RSRCREQ": shared.requirement} if shared.requirement else {},
                 gpu=_gpu_setup(shared.request) if any(share.gpus for share in order.allocation) else None,
+                lease_s=order.lease_s,
             )
             self._last_stage = (same, stage)
         return self._last_stage[1]

@@ -48,6 +48,7 @@ from protos.wire import SERVER_OPTIONS
 log = logging.getLogger("lavad")
 
 TICK_S = 1.0
+LATE_S = 3.0
 
 
 class CannotStart(Exception):
@@ -206,16 +207,26 @@ class Master:
         known = self.cluster.hosts.get(host)
         return host in self.links.outboxes and known is not None and not known.is_silent
 
+    def _excuse_silence(self, late_s: float) -> None:
+        """This process was stopped or busy for so long, or the clock was set: that is no silence of the hosts."""
+        if late_s > LATE_S:
+            log.warning("master=late late_s=%.0f reason='it was stopped or busy, or the clock was set'", late_s)
+            self.cluster.excuse_silence(late_s, self.clock())
+
     async def _tick(self, enforce_trust: Callable[[], None]) -> None:
         """What time alone brings about; a defect there must be seen, and must not end the watch over hosts."""
+        since = self.clock()
         while True:
-            await asyncio.sleep(min(TICK_S, max(0.0, wake_at(self.cluster, self.clock()) - self.clock())))
+            pause_s = min(TICK_S, max(0.0, wake_at(self.cluster, self.clock()) - self.clock()))
+            await asyncio.sleep(pause_s)
+            self._excuse_silence(self.clock() - since - pause_s)
+            since = self.clock()
             try:
                 self.reserve.fill()
                 await self.adoption.look()
                 self.health.look()
                 if not self.adoption.is_behind:  # hosts are kept away: nothing follows from their silence
-                    self.engine.post([c.Tick()])
+                    self.engine.post([c.Tick(), c.EndLeases()])
                     self.pacer.wake()
                 enforce_trust()
             except Exception:

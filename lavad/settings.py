@@ -32,10 +32,15 @@ class Settings:
     def policy(self) -> Policy:
         """The rules where LSF's files say nothing: the built-in default."""
         silent_after_s = self._seconds("LAVA_SILENT_AFTER", 15.0)
+        fence_after_s = self._seconds("LAVA_FENCE_AFTER", 0.0)
+        if 0 < fence_after_s < 2 * silent_after_s:
+            least = f"LAVA_FENCE_AFTER must be at least twice LAVA_SILENT_AFTER ({silent_after_s:g} s)"
+            raise conffile.ConfError(f"{self.directory / conffile.FILE_NAME}: {least}, not {fence_after_s:g} s.")
         return Policy(
             administrators=self.administrators,
             silent_after_s=silent_after_s,
             order_validity_s=silent_after_s / 2,
+            fence_after_s=fence_after_s,
             staging_timeout_s=self._seconds("LAVA_STAGING_TIMEOUT", 12.0),
             clean_period_s=self._seconds("LAVA_CLEAN_PERIOD", 3600.0),
             avoid_host_s=self._seconds("LAVA_AVOID_HOST", 60.0),
@@ -61,6 +66,8 @@ def _seconds(path: Path, values: dict[str, str], name: str, default: float) -> f
         seconds = float(text) if text else default
     except ValueError:
         raise conffile.ConfError(f"{path}: {name} must be a number of seconds, not {text!r}.") from None
+    if not text:
+        return default
     if not 0 < seconds < 1e9:
         raise conffile.ConfError(f"{path}: {name} must be a positive number of seconds, not {text!r}.")
     return seconds

@@ -28,6 +28,9 @@ MEANINGS = {
 # Why a job ended that was killed with all others of its host, whose agent did not run; one that can be rerun is.
 SHUT_DOWN = ("TERM_ADMIN", "Its host was taken down.")
 
+# Why a job ended whose host had no contact with the master for the time that the site allows (LAVA_FENCE_AFTER).
+FENCED = ("TERM_UNKNOWN: its host had no contact with the master for too long and ended it.", "")
+
 
 def sentence(reason: str) -> str:
     """A bare word with its meaning; anything else as it is."""

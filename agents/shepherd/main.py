@@ -22,6 +22,7 @@ from agents.shepherd.clock import NEVER
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.identity import Identity
 from agents.shepherd.kept import Order
+from agents.shepherd.lease import Lease
 from agents.shepherd.limits import Confinement, confinement
 from agents.shepherd.messages import JobSetup, Key, Message, Receiver, Status, pack, unpack_setup
 from agents.shepherd.spool import LOG_SUFFIX, ExitLog, OutputFile
@@ -71,6 +72,7 @@ class Shepherd:
             Identity(),
             ExitLog(f"{place.directory}/{place.slot}{LOG_SUFFIX}"),
             OutputFile(f"{place.outputs}/{place.slot}"),
+            Lease(place.directory),
             os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC),
             self._send,
             self._send_optional,

@@ -122,6 +122,7 @@ class JobSetup(NamedTuple):
     # The MPS control program, the directory for its attempts' directories, the devices; empty: no MPS
     mps: tuple[str, ...] = ()
     controls: tuple[tuple[str, int, str], ...] = ()  # the queue's: kind, signal (0: none), command
+    lease_s: float = 0.0  # the attempt is ended when the host has not heard the master for so long; 0: it is not
 
     def pack(self) -> bytes:
         """As bytes for a HOLD message."""

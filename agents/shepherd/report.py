@@ -6,10 +6,12 @@ writes them.
 
 import functools
 import os
+import sys
 import time
 from typing import Any, NamedTuple
 
-from agents.shepherd.messages import Finish
+from agents.shepherd.messages import Finish, JobSetup, write_all
+from agents.shepherd.start import Streams
 from protos import endings
 
 RULE = "-" * 60
@@ -163,3 +165,15 @@ def _date(moment: float) -> str:
 @functools.lru_cache(maxsize=64)
 def _date_of_second(second: int) -> str:
     return time.asctime(time.localtime(second))
+
+
+def append(streams: Streams, setup: JobSetup, cwd: str, finish: Finish, peaks: tuple[int, int]) -> None:
+    """Write the report behind the job's output, if it is to have one. ``peaks``: of threads, and of swap in MiB."""
+    if setup.report is None:
+        return
+    job, index, _ = finish.key
+    label, name = (f"{job}[{index}]", f"{setup.name}[{index}]") if index else (str(job), setup.name)
+    try:
+        write_all(streams.output, render(setup.report, Ending(label, name, cwd, finish, *peaks, streams.error_path)))
+    except OSError as error:  # the user's disk is full: the end itself is on record
+        print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)

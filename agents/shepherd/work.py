@@ -19,10 +19,11 @@ from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, TERMINATE, RunCloc
 from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.identity import Identity
 from agents.shepherd.kept import Host, KeptTasks, Order, Refusal, Watch
+from agents.shepherd.lease import Lease, LeaseClock
 from agents.shepherd.limits import Confinement
 from agents.shepherd.memory_policy import LOCAL_ONLY
 from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
-from agents.shepherd.report import Ending, render
+from agents.shepherd.report import append
 from agents.shepherd.spawner import Spawner
 from agents.shepherd.spool import ExitLog, OutputFile
 from agents.shepherd.start import HostFailure, StartFailure, Streams
@@ -55,6 +56,7 @@ class Tools(NamedTuple):
     identity: Identity
     log: ExitLog
     output: OutputFile
+    lease: Lease
     null: int  # /dev/null
     send: Callable[[bytes], None]  # to the agent, if there is one
     send_optional: Callable[[bytes], None]  # dropped when the agent does not listen
@@ -98,7 +100,7 @@ class Work:
         self._kill_pause_s = KILL_AGAIN_S
         self._releasing = False
         self._limits_version = 0
-        self._clock = NO_LIMITS
+        self._clock, self._lease = NO_LIMITS, LeaseClock(tools.lease, setup.lease_s)
         self._termination = Termination(setup.terminate_interval_s)
         self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
         self._count_at, self._count_after = NEVER, FIRST_COUNT_S
@@ -247,7 +249,7 @@ class Work:
         return min(
             self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
             self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at,
-            self.kept.next_at,
+            self.kept.next_at, self._lease.next_at,
         )  # fmt: skip
 
     @property
@@ -290,6 +292,8 @@ class Work:
     def tick(self, now: float) -> None:
         """Do what is due."""
         self.kept.tick(now)
+        if self._lease.has_ended(now):
+            self._fence()
         if now >= self._announce_at:
             self._announce()
         if now >= self._count_at:
@@ -501,6 +505,17 @@ class Work:
 
     # -- ending
 
+    def _fence(self) -> None:
+        """The master may take the attempt for ended: whatever is left of it is killed, without a delay or a command."""
+        if not (self._told or self._reason):
+            self._reason, self._detail = endings.FENCED
+        self._releasing = True
+        if self.phase == POST:
+            self._helper_ended(KILLED)
+        elif self.phase != ENDING:
+            self._end(KILLED)
+        self._kill_at = time.monotonic()
+
     def _end(self, status: int) -> None:
         self.phase = ENDING
         if not self._told:
@@ -570,18 +585,9 @@ class Work:
         )  # fmt: skip
 
     def _write_report(self, finish: Finish) -> None:
-        streams, report = self._streams, self.setup.report
-        if report is None or streams is None or not streams.output_path or not start.is_regular(streams.output):
-            return
-        job, index, _ = self.key
-        label, name = (f"{job}[{index}]", f"{self.setup.name}[{index}]") if index else (str(job), self.setup.name)
-        ending = Ending(
-            label, name, self._cwd, finish, self._meter.threads_max, self._meter.swap_mib_max, streams.error_path
-        )
-        try:
-            messages.write_all(streams.output, render(report, ending))
-        except OSError as error:  # the user's disk is full: the end itself is on record
-            print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)
+        streams, meter = self._streams, self._meter
+        if streams is not None and streams.output_path and start.is_regular(streams.output):
+            append(streams, self.setup, self._cwd, finish, (meter.threads_max, meter.swap_mib_max))
 
     def _close(self) -> None:
         self.phase = OVER

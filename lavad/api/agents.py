@@ -199,8 +199,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
     def _welcome(self, first: pb.Reports) -> pb.Orders:
         return pb.Orders(
             term=self.engine.cluster.term,
-            echo_monotonic=first.sent_monotonic,
-            echo_sequence=first.sequence,
+            # No echo, which would renew the host's leases: the hello has not been taken yet, and may be refused.
             welcome=self._terms(first.hello.facts.name),
         )
 

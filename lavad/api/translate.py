@@ -187,6 +187,7 @@ def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
         topology=checks.topology_of(message.topology),
         can_set_gpu_mode=message.can_set_gpu_mode,
         has_mps=message.has_mps,
+        keeps_leases=message.keeps_leases,
     )
 
 

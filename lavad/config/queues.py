@@ -248,7 +248,7 @@ QUEUE: Table = {
                           "seconds that a job waits before it preempts"),
     "MAX_JOB_REQUEUE": sets("requeue_limit", v.integer, "so often a job is requeued by its exit code"),
     "REQUEUE_EXIT_VALUES": sets("defaults.requeue_exit_values", _exit_values, "exit codes that requeue a job"),
-    "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when their host is lost"),
+    "RERUNNABLE": sets("rerunnable", v.switch, "Y: jobs run again when a reboot or the lease of a host has ended them"),
     "PRE_EXEC": sets("defaults.pre_exec", str.strip, "a command before each job", "jobs start without it"),
     "POST_EXEC": sets("defaults.post_exec", str.strip, "a command after each job", "jobs end without it"),
     "JOB_STARTER": sets("defaults.job_starter", str.strip, "a command that starts the job's; `%USRCMD` is its place"),

@@ -14,6 +14,7 @@ from lavad.core import (
     apply_terms,
     booking,
     charges,
+    leases,
     lifecycle,
     resizing,
     terms,
@@ -202,6 +203,8 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     cluster.touched.add(key)
     attempt.launch_due = event.at + cluster.policy.staging_timeout_s
     attempt.is_unconstrained = event.is_unconstrained
+    if cluster.policy.fence_after_s:
+        leases.begin(cluster, attempt)
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
     for share in event.allocation:
         if share.host not in cluster.hosts:  # of an attempt that was found, on a host yet to come

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lavad.core import charges, keeping, lifecycle, terms
+from lavad.core import charges, keeping, leases, lifecycle, terms
 from lavad.core.apply import element_for_dispatch
 from lavad.core.booking import enter_in_pool
 from lavad.core.events import AttemptDispatched, Event
@@ -72,6 +72,8 @@ def _begin_attempt(cluster: "Cluster", job: Job, event: AttemptDispatched) -> At
     attempt = Attempt(key, allocation, at, launch_now, reason)
     attempt.launch_due = at + cluster.policy.staging_timeout_s
     attempt.is_unconstrained = is_unconstrained
+    if cluster.policy.fence_after_s:
+        leases.begin(cluster, attempt)
     job.attempt = attempt
     return attempt
 

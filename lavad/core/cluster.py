@@ -52,6 +52,7 @@ class Cluster:
         self.resizable: dict[Key, Attempt] = {}  # started attempts that may grow and shrink
         self.resizing: dict[Key, Attempt] = {}  # those of them whose change is waited for, with a date
         self.lenders: dict[Key, Attempt] = {}  # suspended so that others may use what they hold; the first is first
+        self.has_leases = False  # some attempt has had one since this master began
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: room that is being cleared for it
         self.hosts: dict[str, Host] = {}
         self.unentered = Unentered(self.hosts)
@@ -255,6 +256,7 @@ class Cluster:
             attempt.over = True
         self.attempts[attempt.key] = attempt
         self.touched.add(attempt.key)
+        self.has_leases = self.has_leases or bool(attempt.lease_s)
         if attempt.lends:
             self.lenders[attempt.key] = attempt
         if job is not None and not attempt.over:
@@ -335,6 +337,11 @@ class Cluster:
         queue = self.policy.queue(record.shared.queue) if record is not None else None
         self.rests = {one: until for one, until in self.rests.items() if until > now}
         self.rests[job, index] = now + (queue.slot_reserve_s if queue is not None else 0.0)
+
+    def excuse_silence(self, seconds: float, now: float) -> None:
+        """For so long the master itself did not listen, or its clock was set: no host was silent in that time."""
+        for host in self.hosts.values():
+            host.seen_at = min(now, host.seen_at + seconds)
 
     # -- read ----------------------------------------------------------------------------------------------------
 

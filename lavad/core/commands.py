@@ -378,6 +378,11 @@ class Tick:
     """Look at what is due: staging deadlines, silent hosts, old finished jobs."""
 
 
+@dataclass(frozen=True, slots=True)
+class EndLeases:
+    """Look for leases of silent hosts that have ended; after each tick, in the state that it has left."""
+
+
 Command = (
     SubmitJob
     | KillJob
@@ -405,4 +410,5 @@ Command = (
     | ChangeReservation
     | RemoveReservation
     | Tick
+    | EndLeases
 )

@@ -349,3 +349,4 @@ class HostFacts:
     topology: str = ""  # "cpu core socket numa" of each usable processor, joined by commas
     can_set_gpu_mode: bool = False
     has_mps: bool = False
+    keeps_leases: bool = False  # it ends by itself what runs under a lease that has not been renewed

@@ -30,6 +30,7 @@ class StageOrder:
     version: int
     allocation: Allocation
     launch_now: bool
+    lease_s: float = 0.0  # after so long without a word of the master the host ends its part; 0: it does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,8 @@ def stage_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> Ite
     launch_now = attempt.launched and len(attempt.allocation) == 1
     for share in attempt.allocation:
         if hosts is None or share.host in hosts:
-            yield StageOrder(share.host, attempt.key, attempt.version, attempt.allocation, launch_now)
+            allocation = attempt.allocation
+            yield StageOrder(share.host, attempt.key, attempt.version, allocation, launch_now, attempt.lease_s)
 
 
 def _resize_orders(
@@ -162,7 +164,8 @@ def growth_orders(attempt: "Attempt", hosts: frozenset[str] | None = None) -> It
     allocation = grown(attempt.allocation, attempt.resizing.growth)
     for share in attempt.resizing.growth:
         if attempt.share_on(share.host) is None and (hosts is None or share.host in hosts):
-            yield StageOrder(share.host, attempt.key, attempt.joined_with(share.host), allocation, False)
+            version = attempt.joined_with(share.host)
+            yield StageOrder(share.host, attempt.key, version, allocation, False, attempt.lease_s)
 
 
 def resize_order(attempt: "Attempt", host: str) -> ResizeOrder:

@@ -319,6 +319,7 @@ class Policy:
     clean_period_s: float = 3600.0
     staging_timeout_s: float = 12.0
     silent_after_s: float = 15.0
+    fence_after_s: float = 0.0  # hosts that have not heard the master for so long end what they run; 0: they do not
     order_validity_s: float = 8.0
     avoid_host_s: float = 60.0
     resize_timeout_s: float = 60.0  # how long a job may take to adapt to another allocation before it counts as adapted

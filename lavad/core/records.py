@@ -132,6 +132,7 @@ class Attempt:
         "last_signal",
         "launch_due",
         "launched",
+        "lease_s",
         "leaves_silent",
         "lends",
         "limits_version",
@@ -163,6 +164,7 @@ class Attempt:
         self.exec_home = ""
         self.exec_cwd = ""
         self.start_reason = start_reason
+        self.lease_s = 0.0  # its hosts end their parts after so long without a word of the master; 0: they do not
         self.unreleased = _hosts_of(allocation)
         self.kill_reason = ""  # a kill was asked for: TERM_ word
         self.last_signal: tuple[int, str, int] | None = None  # (signal, reason, serial): sent again at each hello

@@ -57,6 +57,7 @@ class History:
     staged: set[tuple[Key, str]] = field(default_factory=set)  # hosts that were made ready for an attempt
     forced: set[tuple[int, int]] = field(default_factory=set)  # ended by bkill -r, whatever the hosts said
     follows: dict[bytes, int] = field(default_factory=dict)  # request id -> the job whose end its job waits for
+    has_leases: bool = False  # silent hosts end what they run, and the master does not wait for them
     requeues: bool = False  # any job may be ended to make room, and then runs again
     running: dict[str, list[Process]] = field(default_factory=lambda: defaultdict(list))
 
@@ -236,6 +237,8 @@ def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
             continue  # killed while it waited
         if _was_to_be_repeated(history, one):
             continue
+        if history.has_leases and one.end.status == EXIT_STATUS_LOST and process is not None and process.ended:
+            continue  # how it ended was told after the lease of its host had ended
         if process is not None and process.ended and one.end.status != process.status:
             yield f"{name} ended with status {process.status}, recorded is {one.end.status} ({one.end.reason})"
         if process is not None and not process.ended:

@@ -83,6 +83,7 @@ class Shepherd:
     resumed_at: float = 0.0
     is_stopped: bool = False
     is_ending: bool = False
+    is_fenced: bool = False  # its lease had ended
     reason: str = ""
 
 
@@ -111,6 +112,7 @@ class SimulatedHost:
         self.name = facts.name
         self.skew_s = skew_s
         self.clock_offset_s = world.rng.uniform(0, 1e6)
+        self.heard_at = 0.0  # on its own clock: when it said what the master answered last
         self.incarnation = 0
         self.is_agent_up = False
         self.is_stopped = False  # the agent has got SIGSTOP
@@ -235,8 +237,9 @@ class SimulatedHost:
 
     def _finished_report(self, key: Key, status: int, at: float, released: bool) -> c.ReportFinished:
         shepherd = self.shepherds.get(key)
-        reason = shepherd.reason if shepherd is not None else ""
-        return c.ReportFinished(self.name, key, status, at + self.skew_s, reason, also_released=released)
+        reason, is_fenced = (shepherd.reason, shepherd.is_fenced) if shepherd is not None else ("", False)
+        at += self.skew_s
+        return c.ReportFinished(self.name, key, status, at, reason, also_released=released, lost=is_fenced)
 
     def _keep(self, key: Key, report: c.AgentReport) -> None:
         entry = self.journal[key]
@@ -258,6 +261,7 @@ class SimulatedHost:
     def take_orders(self, orders: list[Order], echo: float) -> None:
         """One message of the master's; ``echo`` is this agent's own clock as the master last heard it."""
         age_s = self.own_clock() - echo
+        self.heard_at = max(self.heard_at, echo)
         for order in orders:
             self._take(order, age_s)
 
@@ -318,10 +322,23 @@ class SimulatedHost:
         self.shepherds[order.key] = shepherd
         self.world.history.staged.add((order.key, self.name))
         entry.state = "held"
+        if order.lease_s:
+            self._keep_lease(shepherd, order.lease_s)
         if entry.is_launched:
             self._start(shepherd)
         else:
             self._keep(order.key, c.ReportStaged(self.name, order.key))
+
+    def _keep_lease(self, shepherd: Shepherd, lease_s: float) -> None:
+        """The shepherd ends its attempt by itself when the host has heard nothing of the master for so long."""
+        if shepherd.is_over or self.shepherds.get(shepherd.key) is not shepherd:
+            return
+        left_s = self.heard_at + lease_s - self.own_clock()
+        if left_s > 0:
+            self.world.after(left_s + 0.001, lambda: self._keep_lease(shepherd, lease_s))
+            return
+        shepherd.is_fenced = shepherd.end is None
+        self._end(shepherd, SIGKILL)
 
     def _launch(self, order: LaunchOrder, entry: Entry | None, is_stale: bool, age_s: float) -> None:
         if entry is None:

@@ -9,6 +9,8 @@ from lavad.core.records import ArrayRecord, Attempt, Job
 
 ATTEMPT_FIELDS = (
     "version",
+    "leaves_silent",
+    "lease_s",
     "launch_due",
     "started_at",
     "pid",

@@ -262,14 +262,14 @@ class Trouble:
 
     def _partition(self) -> None:
         directions = self.rng.choice((("up", "down"), ("up",), ("down",)))
-        self.world.partition(self._a_host(), directions, self.rng.choice((1.0, 9.0, 14.0, 40.0)))
+        self.world.partition(self._a_host(), directions, self.rng.choice((1.0, 9.0, 14.0, 40.0, 75.0)))
 
     def _stop_agent(self) -> None:
         host = self._a_host()
         if host.is_agent_up and not host.is_stopped:
             incarnation = host.incarnation
             host.stop_agent()
-            self.world.after(self.rng.choice((1.0, 10.0, 13.0, 40.0)), lambda: self._continue(host, incarnation))
+            self.world.after(self.rng.choice((1.0, 10.0, 13.0, 40.0, 75.0)), lambda: self._continue(host, incarnation))
 
     @staticmethod
     def _continue(host: SimulatedHost, incarnation: int) -> None:

@@ -134,7 +134,7 @@ class Master:
         self.world.after(delay_s, lambda: action() if self.is_up and self.life == life else None)
 
     def _tick(self) -> None:
-        self.post([c.Tick()])
+        self.post([c.Tick(), c.EndLeases()])
         self.wake()
         self._later(1.0, self._tick)
 
@@ -293,6 +293,7 @@ class Master:
             self.post([c.AgentHeard(name)])
         if message.reports:
             self.post(message.reports)
+        self.world.send(session, session.down, Message(clock=session.echo))
 
     def _open(self, session: Session, message: Message) -> None:
         if session.has_opened:
@@ -303,7 +304,7 @@ class Master:
             older.is_open_at_master = False
         self.links[session.host.name] = session
         session.has_opened, session.echo = True, message.clock
-        self.world.send(session, session.down, Message(clock=session.echo))
+        self.world.send(session, session.down, Message())
         self.post([message.hello])
 
     def session_over(self, session: Session) -> None:
@@ -315,8 +316,11 @@ class Master:
 
 
 def _policy_of(seed: int) -> Policy:
-    """Of four seeds one has preemption by suspending, one by ending victims, which wait again, and one has pools."""
-    policy = Policy(clean_period_s=1e9, claim_timeout_s=60.0)
+    """Of four seeds one has preemption by suspending, one by ending victims, which wait again, and one has pools.
+
+    Of three one has leases.
+    """
+    policy = Policy(clean_period_s=1e9, claim_timeout_s=60.0, fence_after_s=0.0 if seed % 3 else 30.0)
     if not seed % 4:
         return policy
     if seed % 4 == 3:
@@ -348,13 +352,14 @@ class World:
         self._sessions: dict[str, Session] = {}  # as the agents see it
         policy = _policy_of(seed)
         self.history.requeues = policy.preempts_by_requeue or bool(policy.pools)
+        self.history.has_leases = bool(policy.fence_after_s)
         self.order_validity_s = policy.order_validity_s
         self.hosts = {name: self._a_host(name) for name in (f"n{number}" for number in range(1, hosts + 1))}
         self.master = Master(self, policy)
 
     def _a_host(self, name: str) -> SimulatedHost:
         slots = self.rng.choice((2, 4, 4, 8))
-        facts = HostFacts(name, slots, memory_mib=slots * 1000, gpus=self.rng.choice((0, 0, 2)))
+        facts = HostFacts(name, slots, slots * 1000, gpus=self.rng.choice((0, 0, 2)), keeps_leases=True)
         return SimulatedHost(self, facts, self.rng.uniform(-3.0, 3.0))
 
     # -- time --------------------------------------------------------------------------------------------------------

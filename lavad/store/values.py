@@ -153,7 +153,7 @@ def allocation_row(attempt: Attempt) -> Row:
 
 def _attempt_words(attempt: Attempt) -> str:
     is_special = attempt.again or attempt.suspended_at or attempt.suspended or attempt.is_unconstrained
-    is_special = is_special or attempt.limits_version
+    is_special = is_special or attempt.limits_version or attempt.lease_s
     more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
     if attempt.resizing is not NEVER_RESIZED:
         more += f',"size":{_resizing_text(attempt.resizing)}'
@@ -175,6 +175,7 @@ _SELDOM = (
     "preemptions",
     "is_unconstrained",
     "limits_version",
+    "lease_s",
 )
 
 

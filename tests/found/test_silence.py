@@ -105,7 +105,7 @@ def test_a_zombie_ends_its_parts_that_can_be_reached(story: Story) -> None:
     _cut_off(story, "n1")
     outcome = story.kill(key.job)
     assert story.state(key.job) is S.ZOMBI
-    assert outcome.reply == "n1 is silent: the job ends as soon as the host is back; bkill -r does not wait for it"
+    assert outcome.reply == "n1 is silent: the job ends when the host is back; bkill -r does not wait"
     assert [order.host for order in outcome.orders if isinstance(order, SignalOrder)] == ["n1", "n2"]
 
 

@@ -11,6 +11,7 @@ from lavad.core.decide import (
     control,
     forcing,
     hosts,
+    leases,
     moves,
     plans,
     recovery,
@@ -58,6 +59,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ChangeReservation: reservations.change,
     c.RemoveReservation: reservations.remove,
     c.Tick: ticks.tick,
+    c.EndLeases: leases.end_leases,
 }
 
 # What else a command brings about: each decides in the state that those before it have left, and refuses nothing.

@@ -7,7 +7,7 @@ from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.apply import CONT, STOP
 from lavad.core.cluster import Cluster
-from lavad.core.decide.contact import is_in_contact, named, silent_hosts
+from lavad.core.decide.contact import is_in_contact, named, silent_hosts, when_back
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import check_owner, is_owner
 from lavad.core.decide.suspension import resumed, suspended
@@ -109,29 +109,33 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
             return end_at_once(job.attempt, now, reason)
         return kill_attempt(cluster, job, job.attempt, now, by, reason)
 
-    notes = _removed if command.remove else _killed
-    told = told_of(cluster, command.target, notes, (S.UNKWN, S.ZOMBI))
+    told = told_of(cluster, command.target, _removed if command.remove else _killed, (S.UNKWN, S.ZOMBI), now)
     decision = _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live)
     return Decision(decision.events, reply=told)
 
 
 def told_of(
-    cluster: Cluster, target: c.Target, sentence: Callable[[Cluster, Attempt], str], states: Collection[JobState]
+    cluster: Cluster,
+    target: c.Target,
+    sentence: Callable[[Cluster, Attempt, float], str],
+    states: Collection[JobState],
+    now: float,
 ) -> str:
     """What is said of a request beyond its being carried out: of the first job of the target that is out of reach."""
     record = cluster.jobs.get(target.job)
     found = () if record is None else live_of(record, target.indices)
     attempts = (job.attempt for job in found if job.state in states)
-    return next((text for one in attempts if one is not None and (text := sentence(cluster, one))), "")
+    return next((text for one in attempts if one is not None and (text := sentence(cluster, one, now))), "")
 
 
-def _killed(cluster: Cluster, attempt: Attempt) -> str:
-    if is_in_contact(cluster, attempt, attempt.lead):
+def _killed(cluster: Cluster, attempt: Attempt, now: float) -> str:
+    lead = attempt.lead
+    if is_in_contact(cluster, attempt, lead):
         return ""
-    return f"{attempt.lead} is silent: the job ends as soon as the host is back; bkill -r does not wait for it"
+    return f"{lead} is silent: the job ends {when_back(cluster, attempt, [lead], now)}; bkill -r does not wait"
 
 
-def _removed(cluster: Cluster, attempt: Attempt) -> str:
+def _removed(cluster: Cluster, attempt: Attempt, _now: float) -> str:
     silent = silent_hosts(cluster, attempt)
     return f"{named(silent)} silent: what runs there may go on, and is killed when the host is back" if silent else ""
 

@@ -1,15 +1,15 @@
 """Jobs that run again: by their exit code, or because somebody asked for it (brequeue). They keep id and place.
 
 A job that runs is ended first, and waits again only when every host has said that nothing of it is left: two attempts
-do not overlap. The exception is a job that is unknown: who requeues it takes it upon himself that hosts which are
-silent may still run it; what they run is ended when they are back.
+do not overlap. The exception is a job that is unknown and whose hosts keep no lease: who requeues it takes it upon
+himself that hosts which are silent may still run it; what they run is ended when they are back.
 """
 
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
-from lavad.core.decide.contact import named, silent_hosts
+from lavad.core.decide.contact import named, silent_hosts, when_back
 from lavad.core.decide.control import find, live_of, told_of, waiting_of, why_nothing
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import is_owner
@@ -26,7 +26,7 @@ def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
     record = find(cluster, command.target, command.caller)
     by, hold, indices = command.caller.user, command.hold, command.target.indices
     reason = r.TERM_REQUEUE_OWNER if is_owner(record, command.caller) else r.TERM_REQUEUE_ADMIN
-    decision = Decision(reply=told_of(cluster, command.target, _requeued, frozenset({S.UNKWN}) & command.states))
+    decision = Decision(reply=told_of(cluster, command.target, _requeued, {S.UNKWN} & command.states, now))
     if command.states & _ALIVE:
         for job in live_of(record, indices):
             assert job.attempt is not None
@@ -46,15 +46,17 @@ def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
 _ALIVE = frozenset({S.STAGING, S.RUN, S.USUSP, S.SSUSP, S.UNKWN})
 
 
-def _requeued(cluster: Cluster, attempt: Attempt) -> str:
+def _requeued(cluster: Cluster, attempt: Attempt, now: float) -> str:
     silent = silent_hosts(cluster, attempt)
+    if silent and attempt.lease_s:
+        return f"{named(silent)} silent: it runs again {when_back(cluster, attempt, silent, now)}"
     return f"{named(silent)} silent: what runs there may go on, and is killed when the host is back" if silent else ""
 
 
 def _end_and_requeue(
     cluster: Cluster, job: Job, attempt: Attempt, reason: str, by: str, hold: bool, now: float
 ) -> list[e.Event]:
-    is_unknown = job.state is S.UNKWN
+    is_unknown = job.state is S.UNKWN and not attempt.lease_s
     if attempt.kill_reason or (attempt.is_ending and not is_unknown):
         return []
     if not attempt.launched or (is_unknown and attempt.unreleased <= {*silent_hosts(cluster, attempt)}):
