@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NAME_MAX = 4094
+BAD_NAME = f"Bad job name: it must be printable and of 1 to {NAME_MAX} characters, an index list apart."
 
 SECTIONS = ("select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity[")
 
@@ -89,8 +90,8 @@ def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:
 
     ``name[1-10:2,15]%5`` is an array; closed brackets anywhere else belong to the name.
     """
-    if not text.isprintable() or len(text) > NAME_MAX or not text:
-        raise CommandError("Bad job name: it must be printable and of 1 to 4094 characters.")
+    if not text.isprintable() or not text:
+        raise CommandError(BAD_NAME)
     body, limit = text, 0
     head, percent, tail = text.rpartition("%")
     if percent and head.endswith("]"):
@@ -100,8 +101,12 @@ def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:
     if not body.endswith("]") or "[" not in body:
         if text.count("[") != text.count("]"):
             raise CommandError(f"{printable(text)}: Job array index error.")
+        if len(text) > NAME_MAX:
+            raise CommandError(BAD_NAME)
         return text, [], 0
     name, _, indices = body[:-1].rpartition("[")
+    if len(name) > NAME_MAX:  # the index list does not count
+        raise CommandError(BAD_NAME)
     try:
         ranges = units.read_index_list(indices)
     except ValueError:

@@ -4,13 +4,15 @@ from lavactl.errors import UsageError
 from lavactl.io import Io
 from lavactl.options import FLAG, VALUE, answer_standard
 from lavactl.personal import life, record
-from lavactl.personal.options import cluster_directory, parse
+from lavactl.personal.options import parse, shell_directory
+from lavactl.personal.trust import check_directory
 
 USAGE = """\
 Usage: lavactl down [--dir D] [--purge]
 Ends the cluster in D with all its running jobs. Its state stays: lavactl up --dir D continues it. Jobs that can be
 rerun (bsub -r) then run again; the others have ended (TERM_ADMIN).
-  --dir D   where the cluster lives ($XDG_DATA_HOME/lava/personal)
+  --dir D   where the cluster lives (the one that lavactl env has set for this shell,
+            else $XDG_DATA_HOME/lava/personal)
   --purge   remove D as well
 """
 
@@ -24,7 +26,8 @@ def main(argv: list[str], io: Io) -> int:
     options = parse(argv, USAGE, "down", {"dir": VALUE, "purge": FLAG})
     if options.words:
         raise UsageError(f"lavactl down: {options.words[0]!r} is not an option", USAGE)
-    directory = cluster_directory(options, io)
+    directory = shell_directory(options, io)
+    check_directory(directory)
     cluster = record.existing(directory)
     with record.locked(directory):
         note = life.take_down(directory, cluster)

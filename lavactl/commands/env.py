@@ -4,13 +4,13 @@ from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, answer_standard
 from lavactl.personal import record
-from lavactl.personal.options import cluster_directory, parse
+from lavactl.personal.options import parse, shell_directory
 from lavactl.personal.toolbox import shell_word
 
 USAGE = """\
 Usage: eval "$(lavactl env [--dir D])"
 Prints what a shell needs to use the cluster in D.
-  --dir D   where the cluster lives ($XDG_DATA_HOME/lava/personal)
+  --dir D   where the cluster lives (the one of this shell already, else $XDG_DATA_HOME/lava/personal)
 """
 
 
@@ -23,7 +23,7 @@ def main(argv: list[str], io: Io) -> int:
     options = parse(argv, USAGE, "env", {"dir": VALUE})
     if options.words:
         raise UsageError(f"lavactl env: {options.words[0]!r} is not an option", USAGE)
-    directory = cluster_directory(options, io)
+    directory = shell_directory(options, io)
     cluster = record.load(directory)
     if cluster is None:
         raise CommandError(f"There is no personal cluster in {directory}; make one with lavactl up --dir {directory}")
@@ -40,5 +40,6 @@ def main(argv: list[str], io: Io) -> int:
     }
     for name, text in values.items():
         io.print(f"export {name}={shell_word(text)}")
-    io.print(f'export PATH={shell_word(commands)}"${{PATH:+:$PATH}}"')
+    last = shell_word(str(record.own_commands(directory)))
+    io.print(f'export PATH={shell_word(commands)}"${{PATH:+:$PATH}}":{last}')
     return 0

@@ -9,6 +9,7 @@ from lavactl.io import Io
 from lavactl.options import FLAG, VALUE, Options, answer_standard
 from lavactl.personal import directory as files
 from lavactl.personal.options import directory, number, parse, value
+from lavactl.personal.trust import check_directory
 from protos.tickets import Entry
 from protos.tls import TrustError, check_host_name
 
@@ -48,6 +49,7 @@ def main(argv: list[str], io: Io) -> int:
     if len(options.words) != 1:
         raise UsageError("lavactl init: expected one directory", USAGE)
     target = directory(options.words[0], io)
+    check_directory(target)
     days = number(options, "ticket-days", 1, TICKET_DAYS_MAX) or files.TICKET_DAYS
     if "-new-ticket" in options:
         return _new_ticket(target, options, days, io)

@@ -13,8 +13,9 @@ from lavactl.options import VALUE, Options, answer_standard
 from lavactl.personal import census, daemons, life, making, record, site_files, toolbox, trial
 from lavactl.personal import directory as files
 from lavactl.personal.network import HOSTS_MAX
-from lavactl.personal.options import cluster_directory, number, parse, value
 from lavactl.personal.options import directory as named_directory
+from lavactl.personal.options import number, own_directory, parse, value
+from lavactl.personal.trust import check_directory
 
 USAGE = """\
 Usage: lavactl up [--hosts N] [--slots M] [--dir D] [--db URL] [--simulate-gpus G] [--conf-from D2]
@@ -44,7 +45,8 @@ def main(argv: list[str], io: Io) -> int:
     options = parse(argv, USAGE, "up", KINDS)
     if options.words:
         raise UsageError(f"lavactl up: {options.words[0]!r} is not an option", USAGE)
-    directory = cluster_directory(options, io)
+    directory = own_directory(options, io)
+    check_directory(directory)
     wishes = _wishes(options, io)
     files.check_database(wishes.database)
     is_new = record.load(directory) is None

@@ -17,8 +17,8 @@ from lavactl.personal import cells, daemons, ground, network
 from lavactl.personal import directory as files
 from lavactl.personal.making import addresses
 from lavactl.personal.processes import Process, identify, is_alive, mentioning, sweep, wait_until_collected
-from lavactl.personal.record import Cluster, Mode, Table, save
-from lavactl.personal.toolbox import link_commands
+from lavactl.personal.record import Cluster, Mode, Table, own_commands, save
+from lavactl.personal.toolbox import LAVACTL, link_commands
 from protos.tickets import Entry, read_ticket
 from protos.tls import TrustError
 
@@ -36,7 +36,7 @@ def bring_up(directory: Path, cluster: Cluster) -> Cluster:
         take_down(directory, cluster)
         table = Table(directory)
         cluster = _make_ground(directory, cluster, table)
-    _make_run_dir(cluster)
+    _make_run_dir(directory, cluster)
     _rebuild_hosts(directory, cluster, table)
     _freshen_tickets(directory, cluster)
     gone = {daemons.agent_key(host) for host in daemons.removed(directory, cluster)}
@@ -105,7 +105,7 @@ def _bury(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) -> 
         network.remove_links(wires & set(network.existing_links(cluster.id)))
 
 
-def _make_run_dir(cluster: Cluster) -> None:
+def _make_run_dir(directory: Path, cluster: Cluster) -> None:
     run = Path(cluster.run_dir)
     try:
         run.mkdir(exist_ok=True)
@@ -114,6 +114,8 @@ def _make_run_dir(cluster: Cluster) -> None:
             raise CommandError(f"{run} belongs to someone else; remove it and try again.")
         run.chmod(0o755)
         link_commands(cluster.commands)
+        (cluster.commands / "lavactl").unlink(missing_ok=True)  # of a version that had it there
+        link_commands(own_commands(directory), LAVACTL)
     except OSError as error:
         raise CommandError(f"{run} cannot be made: {error.strerror}.") from error
 

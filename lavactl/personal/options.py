@@ -7,6 +7,7 @@ from pathlib import Path
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import FLAG, VALUE, Grammar, Options
+from lavactl.personal.record import RECORD
 
 # Such a character in the path would mean something else in lava.conf or in a database URL.
 _UNFIT = set('"?#%\\')
@@ -50,6 +51,34 @@ def cluster_directory(options: Options, io: Io) -> Path:
     if not home.startswith("/"):  # the specification says that relative paths are ignored
         home = os.path.join(io.environ.get("HOME") or os.path.expanduser("~"), ".local", "share")
     return directory(os.path.join(home, "lava", "personal"), io)
+
+
+def shell_directory(options: Options, io: Io) -> Path:
+    """--dir, else the personal cluster that this shell uses (``lavactl env``), else the fixed folder.
+
+    Raises:
+        CommandError: the shell's cluster is gone; another one is not meant instead.
+    """
+    used = _of_shell(options, io)
+    if used is None:
+        return cluster_directory(options, io)
+    if not used.exists():
+        raise CommandError(f"The cluster of this shell (LAVA_ENVDIR={used}) is gone; name another one with --dir.")
+    return used if (used / RECORD).exists() else cluster_directory(options, io)
+
+
+def own_directory(options: Options, io: Io) -> Path:
+    """--dir, else the caller's own personal cluster that this shell uses, else the fixed folder."""
+    used = _of_shell(options, io)
+    if used is not None and (used / RECORD).exists() and (used / RECORD).stat().st_uid == os.geteuid():
+        return used
+    return cluster_directory(options, io)
+
+
+def _of_shell(options: Options, io: Io) -> Path | None:
+    """The configuration directory that the environment names, unless --dir is given."""
+    named = io.environ.get("LAVA_ENVDIR", "")
+    return directory(named, io) if named.startswith("/") and value(options, "dir") is None else None
 
 
 def directory(path: str, io: Io) -> Path:

@@ -68,6 +68,11 @@ class Cluster:
         return Path(self.run_dir, "bin")
 
 
+def own_commands(directory: Path) -> Path:
+    """The directory with lavactl, last on a user's PATH: it stays while the cluster is down."""
+    return directory / "bin"
+
+
 def load(directory: Path) -> Cluster | None:
     """The cluster in this directory; None when there is none, CommandError when its record is damaged."""
     try:

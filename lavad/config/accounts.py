@@ -48,6 +48,9 @@ class Accounts:
         program = Path(self.egroup_dir) / "egroup"
         if not self.egroup_dir or not os.access(program, os.X_OK):
             raise Wrong("(!) takes an executable egroup in LSF_SERVERDIR of lsf.conf, and there is none")
+        real = program.resolve()
+        if not all(map(_is_safe, (real, real.parent, program.parent))):
+            raise Wrong(f"{program} is not run: another user than root and lavad's own may change it")
         try:
             done = subprocess.run(
                 [str(program), kind, name],
@@ -65,6 +68,12 @@ class Accounts:
         if done.returncode:
             raise Wrong(f"{program} {kind} {name} ended with exit code {done.returncode}")
         return done.stdout.split()
+
+
+def _is_safe(path: Path) -> bool:
+    """Whether nobody but root and this process's user may change it: what is run has lavad's rights."""
+    facts = path.stat()
+    return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022
 
 
 def _is_user(name: str) -> bool:

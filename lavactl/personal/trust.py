@@ -1,0 +1,66 @@
+"""Directories that nobody but root and the caller may change: what a cluster's directory and the way to it must be.
+
+Whoever may change the directory of a cluster names its administrators and the programs that its daemons run.
+"""
+
+import grp
+import os
+import pwd
+import stat
+from pathlib import Path
+
+from lavactl.errors import CommandError
+
+
+def check_directory(path: Path) -> None:
+    """CommandError when another user may change the directory, or exchange it for one of his own.
+
+    Args:
+        path: absolute; what of it does not exist yet is not judged.
+    """
+    for step, is_goal in _way(path):
+        why = _why_not(step, is_goal)
+        if why:
+            raise CommandError(f"{path} cannot hold a cluster: {step} {why}.")
+
+
+def _way(path: Path) -> list[tuple[Path, bool]]:
+    """Every file on the way, as it was named and with links followed; whether it is the directory itself."""
+    real = path.resolve()
+    steps = dict.fromkeys((*reversed(path.parents), path, *reversed(real.parents), real))
+    return [(step, step == real) for step in steps if os.path.lexists(step)]
+
+
+def _why_not(step: Path, is_goal: bool) -> str:
+    facts = step.lstat()
+    # The owner of the root directory is root, also where a user namespace shows another id for it.
+    if facts.st_uid not in (0, os.geteuid(), Path("/").stat().st_uid):
+        return f"belongs to {_user_name(facts.st_uid)}, who could change what is in it"
+    if stat.S_ISLNK(facts.st_mode):
+        return ""
+    if not stat.S_ISDIR(facts.st_mode):
+        return "is not a directory"
+    if facts.st_mode & stat.S_ISVTX and not is_goal:
+        return ""  # as /tmp: others may add files, and neither rename nor remove those of this user
+    if facts.st_mode & stat.S_IWOTH:
+        return "may be changed by all users (chmod o-w)"
+    if facts.st_mode & stat.S_IWGRP and not _is_own_group(facts.st_gid):
+        return "may be changed by its group (chmod g-w)"
+    return ""
+
+
+def _is_own_group(gid: int) -> bool:
+    """Whether nobody but root and this user is in the group, as where each user has a group of his own."""
+    try:
+        account, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    others = set(group.gr_mem) - {account.pw_name, "root"}
+    return not others and (gid == 0 or (gid == account.pw_gid and group.gr_name == account.pw_name))
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user id {uid}"
