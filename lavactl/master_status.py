@@ -41,7 +41,7 @@ def show_status(io: "Io") -> int:
     hosts = [host for page in client.hosts(cluster_pb2.HostsRequest(clients_too=True)) for host in page.hosts]
     servers = [host for host in hosts if host.facts.server]
     blocks = (
-        [("Available local hosts", None), *_machines(hosts, servers)],
+        [("Available local hosts (current/peak)", None), *_machines(hosts, servers)],
         [("Number of servers", len(servers)), *_by_status(servers)],
         [
             ("Number of jobs", status.running + status.suspended + status.pending + status.finished),
@@ -58,7 +58,7 @@ def show_status(io: "Io") -> int:
         [
             ("Latest mbatchd start", long_time(status.started)),
             ("Active mbatchd PID", status.pid),
-            ("Latest mbatchd reconfig", long_time(status.reconfigured) if status.reconfigured else "-"),
+            ("Latest mbatchd reconfiguration", long_time(status.reconfigured) if status.reconfigured else "-"),
         ],
     )
     io.print("LSF runtime mbatchd information")
@@ -77,14 +77,24 @@ def _line(title: str, value: object) -> str:
 def _machines(
     hosts: "list[cluster_pb2.HostRecord]", servers: "list[cluster_pb2.HostRecord]"
 ) -> list[tuple[str, object]]:
-    up = [host.facts for host in servers if not host.status.startswith("un")]
+    """Those that are up now, of all that have joined: the most there can have been."""
+    clients = [host for host in hosts if not host.facts.server]
+    all_, up = [host.facts for host in servers], [host.facts for host in servers if is_up(host)]
+    amounts = {"CPUs": "sockets", "Cores": "cores", "Slots": "slots"}
     return [
-        ("  Clients", len(hosts) - len(servers)),
-        ("  Servers", len(up)),
-        ("  CPUs", sum(facts.sockets for facts in up)),
-        ("  Cores", sum(facts.cores for facts in up)),
-        ("  Slots", sum(facts.slots for facts in up)),
+        ("  Clients", f"{sum(map(is_up, clients))}/{len(clients)}"),
+        ("  Servers", f"{len(up)}/{len(all_)}"),
+        *((f"  {title}", f"{_sum(up, name)}/{_sum(all_, name)}") for title, name in amounts.items()),
     ]
+
+
+def is_up(host: cluster_pb2.HostRecord) -> bool:
+    """Whether its agent is connected."""
+    return not host.status.startswith("un")
+
+
+def _sum(facts: "list[cluster_pb2.HostFacts]", name: str) -> int:
+    return sum(getattr(one, name) for one in facts)
 
 
 def _by_status(servers: "list[cluster_pb2.HostRecord]") -> list[tuple[str, object]]:

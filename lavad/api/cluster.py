@@ -128,14 +128,16 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
     async def Groups(self, request: pb.GroupsRequest, context: identity.Context) -> pb.GroupsReply:
         """bugroup and bmgroup."""
         await identity.caller(context, self.settings)
-        return user_records.groups_reply(self.engine.cluster.policy, request)
+        table = self.engine.cluster.table
+        hosts = [facts.name for facts in table.facts if facts.server]
+        return user_records.groups_reply(self.engine.cluster.policy, request, hosts)
 
     async def Parameters(self, request: pb.ParametersRequest, context: identity.Context) -> pb.ParametersReply:
         """bparams; badmin showconf."""
         await identity.caller(context, self.settings)
         if request.installation:
             return rule_records.installation_reply(self.configurator.installation.settings)
-        return rule_records.parameters_reply(self.engine.cluster.policy)
+        return rule_records.parameters_reply(self.engine.cluster.policy, self.settings.usage_interval_s)
 
     async def Limits(self, request: pb.LimitsRequest, context: identity.Context) -> pb.LimitsReply:
         """blimits."""

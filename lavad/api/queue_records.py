@@ -10,7 +10,7 @@ S = JobState
 _RLIMITS = {"cpu": "CPULIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "fsize": "FILELIMIT", "core": "CORELIMIT",
             "nproc": "PROCESSLIMIT"}  # fmt: skip
 # Settings that are shown as they were written; the others have places of their own.
-_AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "REQUEUE_EXIT_VALUES", "RES_REQ", "GPU_REQ",
+_AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "REQUEUE_EXIT_VALUES", "RES_REQ", "GPU_REQ",
                "RUN_WINDOW", "DISPATCH_WINDOW", "STOP_COND", "RESUME_COND", "JOB_STARTER", "JOB_CONTROLS",
                "TERMINATE_WHEN", "FAIRSHARE_QUEUES", "LAVA_BACKFILL_DEPTH",
                "LAVA_JOB_ORDER")  # fmt: skip

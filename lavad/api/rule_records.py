@@ -12,11 +12,16 @@ from lavad.core.pool_usage import pool_usage
 from protos import cluster_pb2 as pb
 
 _PLAIN = Fairshare(())
+_SPACES = ("tmp", "swp")  # resources that have words of their own in a Limit section
 
 
-def parameters_reply(policy: Policy) -> pb.ParametersReply:
-    """Every honoured parameter of lsb.params: what it is, whether the file sets it or not."""
+def parameters_reply(policy: Policy, usage_interval_s: float = 0.0) -> pb.ParametersReply:
+    """Every honoured parameter of lsb.params: what it is, whether the file sets it or not; and how often jobs are
+    looked at."""
     reply = pb.ParametersReply()
+    if usage_interval_s:
+        about = "seconds between two looks at a running job; LAVA_USAGE_INTERVAL in lava.conf"
+        reply.parameters.add(name="SBD_SLEEP_TIME", value=f"{usage_interval_s:g}", about=about)
     present = _present(policy)
     for name, known in PARAMETERS.items():
         if isinstance(known, Honoured):
@@ -98,9 +103,9 @@ def _configured(limit: Limit) -> dict[str, str]:
     }  # fmt: skip
     said = {name: names_text(names) for name, names in consumers.items() if names is not None}
     said |= {name: f"{amount}" for name, amount in amounts.items() if amount is not None}
-    for name, amount in limit.resources:
-        said[name.upper() if name in ("tmp", "swp") else f"RESOURCE {name}"] = f"{amount:g}"
-    return said
+    own = [f"[{name},{amount:g}]" for name, amount in limit.resources if name not in _SPACES]
+    said |= {name.upper(): f"{amount:g} M" for name, amount in limit.resources if name in _SPACES}
+    return said | ({"RESOURCE": " ".join(own)} if own else {})
 
 
 def pools_reply(cluster: Cluster) -> pb.PoolsReply:

@@ -41,7 +41,7 @@ def _user(cluster: Cluster, name: str) -> pb.UserRecord:
     policy, tally = cluster.policy, cluster.tally
     members = policy.user_groups.get(name)
     record = pb.UserRecord(name=name, is_group=members is not None)
-    _add_rule(record, policy.user_rules.get(name, _NO_RULE) if members is not None else rule_of(policy, name))
+    _add_rule(record, rule_of(policy, name) if members is None else _rule_of_group(policy, name))
     users = [name] if members is None else sorted({user for user, _ in tally.slots_by_user if user in members})
     for user in users:
         counts = {state: tally.slots_by_user[user, state] for state in JobState}
@@ -66,6 +66,14 @@ def rule_of(policy: Policy, user: str) -> UserRule:
     return policy.user_rules.get(DEFAULT, _NO_RULE)
 
 
+def _rule_of_group(policy: Policy, group: str) -> UserRule:
+    """The row that holds for a group as a whole: its own, or the default unless that is for users only."""
+    own = policy.user_rules.get(group)
+    if own is not None or policy.default_limits_ignore_groups or group in policy.each_user_rules:
+        return own or _NO_RULE
+    return policy.user_rules.get(DEFAULT, _NO_RULE)
+
+
 def _add_rule(record: pb.UserRecord, rule: UserRule) -> None:
     if rule.slots is not None:
         record.max = rule.slots
@@ -77,11 +85,13 @@ def _add_rule(record: pb.UserRecord, rule: UserRule) -> None:
         record.pending_jobs_max = rule.pending_jobs
 
 
-def groups_reply(policy: Policy, request: pb.GroupsRequest) -> pb.GroupsReply:
+def groups_reply(policy: Policy, request: pb.GroupsRequest, hosts: Iterable[str] = ()) -> pb.GroupsReply:
     """Groups of users, or of hosts with compute units behind them, in the order of their file; ``flat`` puts all
-    members in place of inner groups."""
+    members in place of inner groups, and with ``all`` those of ``hosts``, which run jobs."""
     chosen = (
-        _host_groups(policy, request) if request.hosts else _groups(policy.user_group_rows, policy.user_groups, request)
+        _host_groups(policy, request, hosts)
+        if request.hosts
+        else _groups(policy.user_group_rows, policy.user_groups, request)
     )
     records = list(chosen)
     known = {record.name for record in records}
@@ -89,9 +99,14 @@ def groups_reply(policy: Policy, request: pb.GroupsRequest) -> pb.GroupsReply:
     return pb.GroupsReply(groups=wanted, missing=[name for name in request.names if name not in known])
 
 
-def _host_groups(policy: Policy, request: pb.GroupsRequest) -> Iterator[pb.GroupRecord]:
+def _host_groups(policy: Policy, request: pb.GroupsRequest, hosts: Iterable[str]) -> Iterator[pb.GroupRecord]:
+    known = frozenset(hosts)
+    flat = {
+        name: Names(False, known - group.names) if group.is_all and known else group
+        for name, group in policy.host_groups.items()
+    }
     if not request.units_only:
-        yield from _groups(policy.host_group_rows, policy.host_groups, request)
+        yield from _groups(policy.host_group_rows, flat, request)
     for unit in policy.compute_units:
         yield pb.GroupRecord(
             name=unit.name, type=unit.type, members=_flat(unit.hosts) if request.flat else unit.members

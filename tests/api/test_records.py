@@ -147,7 +147,7 @@ def test_parameters_and_limits() -> None:
     limits = {one.name: dict(one.configured) for one in limits_reply(cluster).limits}
     assert limits["flow_on_thin"] == {
         "USERS": "ada bea cai", "QUEUES": "normal", "HOSTS": "c01 c02 c03", "SLOTS": "96", "MEM": "512000 M",
-        "RESOURCE lic_flow": "12",
+        "RESOURCE": "[lic_flow,12]",
     }  # fmt: skip
     assert limits["per_core"] == {"PER_HOST": "all", "SLOTS_PER_PROCESSOR": "1.5"}
 

@@ -105,6 +105,8 @@ def test_hosts_by_name() -> None:
     assert named.chosen(("a", "g+2", "~c"), hosts, groups).ranks == {"a": (0, 0), "b": (-2, 3)}
     assert set(named.chosen(("~g",), hosts, groups).ranks) == {"a", "d"}
     assert set(named.chosen(("a+1", "others"), hosts, groups).ranks) == set(hosts)
-    assert named.chosen(("b!", "a"), hosts, groups).first == "b"
+    assert named.chosen(("b!", "a"), hosts, groups).first == {"b"}
+    assert named.chosen(("g!", "a!", "d"), hosts, groups).first == {"a", "b", "c"}
+    assert named.chosen(("g", "a"), hosts, groups).first is None
     with pytest.raises(Refused, match="expected a host or group"):
         list(named.parse(["a+x"]))

@@ -222,7 +222,8 @@ def test_bparams(desk: Desk) -> None:
     add(name="JOB_ACCEPT_INTERVAL", value="0", about="turns between two starts on one host")
     add(name="MAX_PEND_JOBS", about="waiting jobs of the cluster")
     assert desk.type("bparams").out == (
-        "Default Queues:  normal\nJob Dispatch Interval:  10 seconds\nJob Accepting Interval:  0 seconds\n"
+        "Default Queues:  normal\nDefault Host Specification:\nJob Dispatch Interval:  10 seconds\n"
+        "Job Checking Interval:  0 seconds\nJob Accepting Interval:  0 seconds\n"
     )
     assert desk.type("bparams", "-a").out == "DEFAULT_QUEUE = normal\nMBD_SLEEP_TIME = 10\nJOB_ACCEPT_INTERVAL = 0\n"
     assert "Waiting jobs of the cluster:\n    MAX_PEND_JOBS = not set\n" in desk.type("bparams", "-l").out

@@ -59,7 +59,12 @@ def test_bqueues_long(desk: Desk) -> None:
         "\nQUEUE: gpu\n  -- GPU jobs.  This is the default queue.\n\nPARAMETERS/STATISTICS\n"
         "PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV\n"
         " 40    0  Open:Active      64   16    -    -    20     4    16     0     0    0\n"
+        "Interval for a host to accept two jobs is 0 seconds\n"
         "\nMAXIMUM LIMITS:\n RUNLIMIT\n 1440.0 min\n"
+        "\nSCHEDULING PARAMETERS\n"
+        "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem\n"
+        " loadSched   -     -     -     -       -     -    -     -     -      -      -\n"
+        " loadStop    -     -     -     -       -     -    -     -     -      -      -\n"
         "\nUSERS:  all\nHOSTS:  all\nRES_REQ:  select[ngpus>0]\n"
     )
 

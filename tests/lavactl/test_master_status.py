@@ -40,12 +40,12 @@ def test_showstatus(desk: Desk) -> None:
         desk.type("badmin", "showstatus").out
         == """\
 LSF runtime mbatchd information
-    Available local hosts:
-      Clients:                           1
-      Servers:                           2
-      CPUs:                              4
-      Cores:                             32
-      Slots:                             64
+    Available local hosts (current/peak):
+      Clients:                           1/1
+      Servers:                           2/3
+      CPUs:                              4/6
+      Cores:                             32/48
+      Slots:                             64/96
 
     Number of servers:                   3
       Ok:                                1
@@ -65,7 +65,7 @@ LSF runtime mbatchd information
 
     Latest mbatchd start:                Sat Nov 21 09:00:00
     Active mbatchd PID:                  4711
-    Latest mbatchd reconfig:             -
+    Latest mbatchd reconfiguration:      -
 """
     )
 

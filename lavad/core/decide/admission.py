@@ -186,12 +186,20 @@ def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
 
 
 def check_hosts(cluster: Cluster, queue: Queue, request: Request) -> None:
-    """Refuse a job that asks only for hosts that its queue does not use."""
-    if not request.hosts or queue.hosts == ALL:
+    """Refuse a job that asks only for hosts that run no jobs, or that its queue does not use."""
+    if not request.hosts:
         return
     chosen = named.chosen(request.hosts, [*cluster.policy.known_hosts, *cluster.hosts], cluster.policy.host_groups)
-    if not any(host in queue.hosts for host in chosen.ranks):
+    if chosen.ranks and not any(_runs_jobs(cluster, host) for host in chosen.ranks):
+        raise Refused(f"{request.hosts[0]}: Host or host group runs no jobs")
+    if queue.hosts != ALL and not any(host in queue.hosts for host in chosen.ranks):
         raise Refused(f"{request.hosts[0]}: Host or host group is not used by the queue")
+
+
+def _runs_jobs(cluster: Cluster, host: str) -> bool:
+    """Whether it is no login host, as far as that is known."""
+    row = cluster.table.rows.get(host)
+    return row is None or cluster.table.facts[row].server
 
 
 def check_reservation(cluster: Cluster, request: Request, user: str) -> None:

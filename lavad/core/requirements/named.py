@@ -39,10 +39,13 @@ def check(words: Iterable[str], is_known: Callable[[str], bool]) -> None:
 
 
 class Chosen(NamedTuple):
-    """Rank of each host that may be used, the smallest first: (preference, place in the list); and the first host."""
+    """Rank of each host that may be used, the smallest first: (preference, place in the list).
+
+    ``first`` are the hosts one of which is to be the job's first; None: any may be.
+    """
 
     ranks: Mapping[str, tuple[int, int]]
-    first: str = ""
+    first: frozenset[str] | None = None
 
 
 def chosen(words: tuple[str, ...], hosts: list[str], groups: Mapping[str, Names]) -> Chosen:
@@ -50,7 +53,7 @@ def chosen(words: tuple[str, ...], hosts: list[str], groups: Mapping[str, Names]
     found: dict[str, tuple[int, int]] = {}
     excluded: set[str] = set()
     others: int | None = None
-    first = ""
+    first: frozenset[str] | None = None
     known = set(hosts)
     parts = list(parse(words))
     for place, one in enumerate(parts):
@@ -60,7 +63,7 @@ def chosen(words: tuple[str, ...], hosts: list[str], groups: Mapping[str, Names]
         elif one.name == "others":
             others = one.preference
         else:
-            first = one.name if one.is_first else first
+            first = (first or frozenset()).union(members) if one.is_first else first
             at = place if one.name in known else len(parts)  # hosts of a group are equal among themselves
             for name in members:
                 found.setdefault(name, (-one.preference, at))

@@ -284,16 +284,21 @@ class _Trial:
                 return True
         return False
 
-    def _first_only(self, rows: Iterator[int], first: str, filler: Filler) -> Iterator[int]:
-        """-m "h1!": where that host has no room nobody else need be asked."""
+    def _first_only(self, rows: Iterator[int], first: frozenset[str] | None, filler: Filler) -> Iterator[int]:
+        """-m "h1!": where no such host has room nobody else need be asked."""
         for row in rows:
-            if first and not filler.number and not filler.chosen and self.room.table.names[row] != first:
+            if (
+                first is not None
+                and not filler.number
+                and not filler.chosen
+                and self.room.table.names[row] not in first
+            ):
                 return
             yield row
-            first = ""
+            first = None
 
-    def _has_first(self, filler: Filler, first: str) -> bool:
-        if not first or filler.number or self.room.table.names[filler.chosen[0].row] == first:
+    def _has_first(self, filler: Filler, first: frozenset[str] | None) -> bool:
+        if first is None or filler.number or self.room.table.names[filler.chosen[0].row] in first:
             return True
         filler.undo()
         return False

@@ -337,9 +337,9 @@ class Room:
             found = self._usable[request] = usable(self.table, request)
         return found
 
-    def first(self, request: Request) -> str:
-        """The host that must be the job's first one; "" where any may."""
-        return self.usable(request).first if request.hosts else ""
+    def first(self, request: Request) -> frozenset[str] | None:
+        """The hosts one of which must be the job's first one; None where any may."""
+        return self.usable(request).first if request.hosts else None
 
     def _fits_now(self, request: Request, role: RoleRequest, row: int) -> bool:
         free = self.free(row)
@@ -454,10 +454,9 @@ class Room:
             keys.append(ranked.levels[rows])
         found = rows[np.lexsort(keys)].tolist()
         self.work += len(found) // 64
-        first = table.rows.get(self.first(request), -1)
-        if first in found:
-            found.remove(first)
-            found.insert(0, first)
+        first = self.first(request)
+        if first is not None:
+            found.sort(key=lambda row: table.names[row] not in first)
         return found  # type: ignore[no-any-return]
 
     def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:

@@ -19,14 +19,14 @@ from lavad.core.requirements import named
 class Usable:
     """``levels`` and ``places`` rank hosts, the smallest first; they mean something in ``rows`` alone.
 
-    ``first`` is the host that must be the job's first one, "" where there is none.
+    ``first`` are the hosts one of which must be the job's first one; None: any may be.
     """
 
     rows: NDArray[np.intp]
     contains: NDArray[np.bool_]
     levels: NDArray[np.int64]
     places: NDArray[np.int64]
-    first: str
+    first: frozenset[str] | None
 
 
 def usable(table: HostTable, request: Request) -> Usable:
