@@ -22,6 +22,7 @@ __all__ = [
     "STAGING",
     "STOP",
     "TERMINATE",
+    "TERMINATE_DONE",
     "UNKWN",
     "USUSP",
     "ZOMBI",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
         SEND,
         STOP,
         TERMINATE,
+        TERMINATE_DONE,
         ArrayCounts,
         DependenciesReply,
         DependenciesRequest,
@@ -143,7 +145,7 @@ else:
     from lavactl.lean import Message, table
 
     JOB_STATE_UNSPECIFIED, PEND, PSUSP, STAGING, RUN, USUSP, SSUSP, DONE, EXIT, UNKWN, ZOMBI = range(11)
-    TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE = range(6)
+    TERMINATE, SEND, STOP, RESUME, REMOVE, REQUEUE, TERMINATE_DONE = range(7)
     RESIZE_RELEASE, RESIZE_REQUEST, RESIZE_CANCEL = range(3)
 
     def _message(name: str, text: str, *kinds: type[Message]) -> type[Message]:

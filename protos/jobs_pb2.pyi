@@ -16,6 +16,7 @@ class SignalAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RESUME: _ClassVar[SignalAction]
     REMOVE: _ClassVar[SignalAction]
     REQUEUE: _ClassVar[SignalAction]
+    TERMINATE_DONE: _ClassVar[SignalAction]
 
 class ResizeAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -28,6 +29,7 @@ STOP: SignalAction
 RESUME: SignalAction
 REMOVE: SignalAction
 REQUEUE: SignalAction
+TERMINATE_DONE: SignalAction
 RESIZE_RELEASE: ResizeAction
 RESIZE_REQUEST: ResizeAction
 RESIZE_CANCEL: ResizeAction

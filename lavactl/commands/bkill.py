@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bkill [-r] [-s signal] [-J name] [-m host] [-q queue] [-u user | -u all] [job_id | "job_id[index]" | 0 ...]
+Usage: bkill [-r | -d] [-s signal] [-J name] [-m host] [-q queue] [-u user | -u all] [job_id | "job_id[index]" | 0 ...]
        bkill -l | -h | -V
 """
 GRAMMAR = Grammar(
     "bkill",
     USAGE,
     {
-        **dict.fromkeys(("l", "r", "b"), FLAG),
+        **dict.fromkeys(("l", "r", "b", "d"), FLAG),
         **dict.fromkeys(("s", "J", "m", "q", "u"), VALUE),
-        **dict.fromkeys(("app", "g", "sla", "stat", "C", "d"), "not supported yet."),
+        **dict.fromkeys(("app", "g", "sla", "stat", "C"), "not supported yet."),
     },
 )
 
@@ -36,7 +36,8 @@ def main(argv: list[str], io: "Io") -> int:
     if "r" in options:
         return carry_out(options, GRAMMAR, io, messages.REMOVE, "being terminated")
     if name is None:
-        return carry_out(options, GRAMMAR, io, messages.TERMINATE, "being terminated")
+        action = messages.TERMINATE_DONE if "d" in options else messages.TERMINATE
+        return carry_out(options, GRAMMAR, io, action, "being terminated")
     number = signal_number(name)
     return carry_out(options, GRAMMAR, io, action_for(number), "being signaled", number)
 

@@ -3,6 +3,7 @@
 from lavactl import job_options, messages, submission
 from lavactl.control import readable_refs, tell
 from lavactl.errors import FAILURE, CommandError
+from lavactl.jobrefs import ref_text
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ Usage: bmod [bsub options | -optionn] [-Z "command"] job_id ...
        bmod -J "%limit" job_id
        bmod -h | -V
   -q "queue ..."  -n min[,max]  -R "requirement"  -gpu "num=N:..."  -m "host ..."  -x  -W [h:]m  -We [h:]m  -M memory
+  -We+ [h:]m | -Wep percent (of a running job: what is left, what is done)
   -J name  -Jd text  -P project  -G group  -sp priority  -b date  -t date  -w "dependency"  -ti  -Q "exit codes"
   -U reservation  -r | -rn  -i file  -o file | -oo file  -e file | -eo file  -cwd dir  -outdir dir  -L shell
   -c -F -D -S -C limit
@@ -32,12 +34,14 @@ FIELDS = {
     **{option: (f"rlimits.{name}",) for option, name in submission.RLIMITS.items()},
     "Z": ("command", "is_script"),
 }  # fmt: skip
+RELATIVE = ("We+", "Wep")
 NO_RESET = ("r", "rn", "n", "Z")
 KINDS: dict[str, int | str] = {
     **{name: kind for name, kind in submission.KINDS.items() if name in FIELDS},
     **{name: kind for name, kind in submission.KINDS.items() if isinstance(kind, str)},
     **{f"{name}n": FLAG for name in FIELDS if name not in NO_RESET},
     "Z": VALUE,
+    **dict.fromkeys(("We+", "Wep"), VALUE),
     **dict.fromkeys(("H", "K", "N", "B", "Ne", "u", "notify", "env", "nnodes", "E", "Ep"),
                     "this cannot be changed after the submission."),
 }  # fmt: skip
@@ -58,10 +62,45 @@ def main(argv: list[str], io: "Io") -> int:
         raise CommandError("0: Illegal job ID.")
     if not refs:
         return FAILURE
-    spec, fields = changes(options, io)
-    reply = io.client().modify(messages.ModifyRequest(refs=refs, spec=spec, fields=fields))
+    results: list[messages.SignalResult] = []
+    for some in [[ref] for ref in refs] if any(name in options for name in RELATIVE) else [refs]:
+        spec, fields = changes(absolute(options, some[0], io), io)
+        results += io.client().modify(messages.ModifyRequest(refs=some, spec=spec, fields=fields)).results
     success = "Parameters of job <{}> are being changed"
-    return tell(reply.results, success, io, failed=bad, ending=". Job not modified.")
+    return tell(results, success, io, failed=bad, ending=". Job not modified.")
+
+
+def absolute(options: Options, ref: messages.JobRef, io: "Io") -> Options:
+    """The options with -We in place of -We+ and -Wep, which count from how long the job has run."""
+    made = Options()
+    for name, value in options.items:
+        if name in RELATIVE:
+            name, value = "We", f"{-(-estimate_s(name, value, ran_s(ref, io)) // 60):.0f}"
+        made.items.append((name, value))
+    return made
+
+
+def ran_s(ref: messages.JobRef, io: "Io") -> float:
+    """How long a job has run.
+
+    Raises:
+        CommandError: it does not run, or is an array.
+    """
+    request = messages.ListJobsRequest(filter=messages.JobFilter(refs=[ref], user="all"))
+    found = [job for page in io.client().list_jobs(request) for job in page.jobs]
+    if len(found) != 1 or not found[0].start_time or found[0].end_time:
+        raise CommandError(f"Job <{ref_text(ref)}>: -We+ and -Wep are for a job that runs. Job not modified.")
+    return max(0.0, io.now() - found[0].start_time)
+
+
+def estimate_s(option: str, text: str, ran_s: float) -> float:
+    """The whole run time of a job that has run for so long, by what is left (-We+) or done (-Wep)."""
+    if option == "We+":
+        return ran_s + job_options.run_limit_s(text, option)
+    percent = text.removesuffix("%")
+    if not (percent.isascii() and percent.isdigit() and 0 < int(percent) <= 100):
+        raise job_options.bad(option, text, "the percentage that is done, from 1 to 100")
+    return 100 * ran_s / int(percent)
 
 
 def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:

@@ -107,8 +107,8 @@ def _modify(request: jobs_pb2.ModifyRequest, reply: jobs_pb2.ModifyReply) -> Ite
 
 def _one(action: str) -> Describe:
     def describe(request: Any, reply: Any) -> Iterator[Act]:
-        index = f"[{request.ref.index}]" if request.ref.index else ""
-        yield action, f"jobs={request.ref.job}{index}", reply.error
+        indices = ",".join(f"{part.first}-{part.last}" for part in request.ref.indices)
+        yield action, f"jobs={request.ref.job}{f'[{indices}]' if indices else ''}", reply.error
 
     return describe
 

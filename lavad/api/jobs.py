@@ -391,6 +391,8 @@ def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c
             return c.KillJob(target, caller)
         case pb.REMOVE:
             return c.KillJob(target, caller, remove=True)
+        case pb.TERMINATE_DONE:
+            return c.KillJob(target, caller, as_done=True)
         case pb.STOP:
             return c.StopJob(target, caller)
         case pb.RESUME:

@@ -66,7 +66,7 @@ RESOURCE: Table = {
     "RELEASE": Ignored("suspended jobs always keep it"),
     "CONSUMABLE": sets("is_consumable", v.switch, "N: `rusage` can't reserve it"),
     "LAVA_INDEXED": sets("is_indexed", v.switch, "lava's own: Y: numbered devices, a job is told which ones it has"),
-    "DESCRIPTION": sets("description", str, "shown by `lsinfo`"),
+    "DESCRIPTION": sets("description", str, "what it is, for readers of the file"),
 }
 SHARED_SECTIONS: Mapping[str, Table | Ignored] = {
     "Cluster": {

@@ -56,11 +56,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class KillJob:
-    """bkill: the terminate sequence, or with ``remove`` EXIT at once whatever the hosts say."""
+    """bkill: the terminate sequence, or with ``remove`` EXIT at once whatever the hosts say.
+
+    ``as_done``: one that runs counts as done when it has ended.
+    """
 
     target: Target
     caller: Caller
     remove: bool = False
+    as_done: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,9 @@ HELD_BACK = (342, "The job would delay a job that goes before it")
 SAVED_UP = (1342, "Job slots reserved for another job")
 
 TERM_OWNER = "TERM_OWNER: job killed by owner."
+TERM_OWNER_DONE = "TERM_OWNER: job killed by owner, to be recorded as done."
+TERM_ADMIN_DONE = "TERM_ADMIN: job killed by root or LSF administrator, to be recorded as done."
+RECORDED_DONE = frozenset({TERM_OWNER_DONE, TERM_ADMIN_DONE})
 TERM_ADMIN = "TERM_ADMIN: job killed by root or LSF administrator."
 TERM_FORCE_OWNER = "TERM_FORCE_OWNER: job killed by owner without time for cleanup."
 TERM_FORCE_ADMIN = "TERM_FORCE_ADMIN: job killed by root or LSF administrator without time for cleanup."

@@ -122,3 +122,35 @@ def test_lists_of_hosts_and_users_left_out(idle: Cluster) -> None:
     assert idle.says("bjobs", "-noheader", "-o", "jobid", "-m", f"{first} {second}").split() == [str(one), str(two)]
     assert idle.says("bjobs", "-noheader", "-o", "jobid", "-m", second).split() == [str(two)]
     assert "No unfinished job found" in idle.run("bjobs", "-u", "^root").stderr
+
+
+def test_a_job_may_be_ended_as_done(cluster: Cluster) -> None:
+    """commands-by-clients 2: ``bkill -d`` was refused; workflow managers end jobs with it."""
+    job = cluster.submit("sleep", "60")
+    cluster.becomes(job, "RUN")
+    assert cluster.says("bkill", "-d", str(job)) == f"Job <{job}> is being terminated"
+    cluster.becomes(job, "DONE")
+    assert cluster.states(job) == {0: ("DONE", 0)}
+    assert "Done successfully" in cluster.history(job)
+    waits = cluster.submit("-H", "true")
+    assert cluster.run("bkill", "-d", str(waits)).returncode == 0
+    cluster.becomes(waits, "EXIT")
+
+
+def test_a_running_job_is_estimated_anew(cluster: Cluster) -> None:
+    """everyday 15: ``bmod -We+ 20`` and ``-Wep 50`` were refused."""
+    job = cluster.submit("sleep", "60")
+    cluster.becomes(job, "RUN")
+
+    def estimate() -> str:
+        return cluster.says("bjobs", "-noheader", "-o", "estimated_run_time", str(job))
+
+    assert cluster.says("bmod", "-We+", "20", str(job)) == f"Parameters of job <{job}> are being changed"
+    assert estimate() in ("1260 second(s)", "1320 second(s)")
+    cluster.says("bmod", "-Wep", "50", str(job))
+    assert estimate() in ("60 second(s)", "120 second(s)")
+    assert "from 1 to 100" in cluster.run("bmod", "-Wep", "0", str(job)).stderr
+    cluster.run("bkill", str(job))
+    waits = cluster.submit("-H", "true")
+    assert "are for a job that runs" in cluster.run("bmod", "-We+", "5", str(waits)).stderr
+    cluster.run("bkill", str(waits))

@@ -107,7 +107,8 @@ def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
         assert job.attempt is not None
         if command.remove:
             return end_at_once(job.attempt, now, reason)
-        return kill_attempt(cluster, job, job.attempt, now, by, reason)
+        as_done = r.TERM_OWNER_DONE if reason == r.TERM_OWNER else r.TERM_ADMIN_DONE
+        return kill_attempt(cluster, job, job.attempt, now, by, as_done if command.as_done else reason)
 
     told = told_of(cluster, command.target, _removed if command.remove else _killed, (S.UNKWN, S.ZOMBI), now)
     decision = _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live)

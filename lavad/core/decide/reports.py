@@ -227,13 +227,14 @@ def _part_ended(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportF
 
 def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
     reason = attempt.kill_reason or command.reason or attempt.doomed
+    status = 0 if reason in r.RECORDED_DONE else command.status
     return _new(
         e.JobFinished,
         (
             _moment(attempt, command.at, now),
             attempt.key,
-            command.status,
-            reason if command.status or not attempt.kill_reason else "",
+            status,
+            reason if status or not attempt.kill_reason else "",
             command.cpu_s,
             command.memory_mib_max,
             command.pid,
