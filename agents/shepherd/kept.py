@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from agents.shepherd import messages
 from agents.shepherd.clock import NEVER
+from agents.shepherd.descriptors import aside, raise_limit
 from agents.shepherd.messages import Message, pack, unpack
 from agents.shepherd.streams import PMI, SIGNALS, STDERR, STDIN, STDOUT, Input, Output, StreamError
 
@@ -125,18 +126,18 @@ class KeptTask:
     def _give(self) -> int:
         """A pipe to the task; its end of it."""
         theirs, ours = os.pipe()
-        self._inputs[STDIN] = Input(ours, self._unwatch)
+        self._inputs[STDIN] = Input(aside(ours), self._unwatch)
         return self._owned(theirs)
 
     def _take(self, stream: int) -> int:
         ours, theirs = os.pipe()
-        self._outputs[stream] = Output(ours, self._unwatch)
+        self._outputs[stream] = Output(aside(ours), self._unwatch)
         return self._owned(theirs)
 
     def _open_pmi(self) -> int:
         ours, theirs = socket.socketpair()
-        self._inputs[PMI] = Input(os.dup(ours.fileno()), self._unwatch)
-        self._outputs[PMI] = Output(ours.detach(), self._unwatch)
+        self._inputs[PMI] = Input(aside(os.dup(ours.fileno())), self._unwatch)
+        self._outputs[PMI] = Output(aside(ours.detach()), self._unwatch)
         return theirs.detach()
 
     def _owned(self, descriptor: int) -> int:
@@ -208,6 +209,7 @@ class KeptTask:
             if stream in self._outputs:
                 self._outputs[stream].resume(place)
         self.detach()
+        channel = socket.socket(fileno=aside(channel.detach()))
         channel.setblocking(False)
         self._channel, self.connection, self.until, self._end_sent = channel, connection, NEVER, False
         places = [self._inputs[stream].taken if stream in self._inputs else 0 for stream in (STDIN, PMI)]
@@ -391,6 +393,8 @@ class KeptTasks:
             self._over.append(token)  # should its start still be under way, it comes too late
         if order.gone or order.resume:
             raise Refusal("The task is not there any more.")
+        if not self._tasks:
+            raise_limit()
         task = KeptTask(token, next(self._serials), self._host, self._changed.add)
         task.start(order)
         self._tasks[token] = self._by_serial[task.serial] = task

@@ -254,7 +254,7 @@ class Shepherd:
         elif kind == messages.TASK:
             serial, argv, cwd, environment = fields
             work.task(serial, argv, cwd, environment, descriptors)
-        elif kind == messages.RUN_TASK:
+        elif kind == messages.RUN_TASK and descriptors:  # none: there were too many, and the agent hears the end
             token, *order = fields
             work.kept.run(token, Order(*order[: len(Order._fields)]), socket.socket(fileno=descriptors[0]))
         elif kind == messages.SIGNAL:

@@ -13,6 +13,7 @@ import stat
 import sys
 from typing import NamedTuple
 
+from agents.shepherd import descriptors as descriptors_allowed
 from agents.shepherd import memory_policy
 from agents.shepherd.identity import Identity
 from agents.shepherd.messages import JobSetup, Key, Program
@@ -189,7 +190,8 @@ def spawn(
     is_nice = setup.nice > 0 and identity.can_return_from_nice
     before = os.getpriority(os.PRIO_PROCESS, 0) if is_nice else 0
     is_near = bool(setup.memory_policy) and _take_memory_near(setup)
-    restore = _bear(setup.rlimits)
+    lowered = descriptors_allowed.as_given()
+    restore = _bear(setup.rlimits) + lowered
     try:
         if is_nice:  # so that the job is from its first instruction, and whatever that starts
             os.setpriority(os.PRIO_PROCESS, 0, setup.nice)

@@ -150,10 +150,10 @@ def old_code(place: Path) -> Path:
     return tree
 
 
-def restart(cluster: Cluster, daemons: list[str]) -> None:
-    """As systemctl restart does."""
+def restart(cluster: Cluster, daemons: list[str], number: int) -> None:
+    """Ended as systemctl restart does, or killed."""
     for daemon in daemons:
-        cluster.kill(daemon, signal.SIGTERM)
+        cluster.kill(daemon, number)
     for daemon in daemons:
         wait_for(lambda daemon=daemon: not cluster.is_running(daemon), PATIENCE_S, f"{daemon} to end")
     cluster.up()
@@ -182,7 +182,7 @@ def test_parallel_jobs_run_through_restarts_and_an_upgrade(place: Path, capsys: 
                 installation.install(ROOT, NEW)
             together = [daemons] if number % 2 else [[daemon] for daemon in daemons]
             for some in together:
-                restart(cluster, some)
+                restart(cluster, some, signal.SIGKILL if number % 2 else signal.SIGTERM)
                 assert not (ended := not_running(cluster, jobs)), f"after restart {number} of {some}: {ended}"
         assert NEW in cluster.says("lsid", "-V") + cluster.run("lavactl", "-V").stdout
         before = {job.name: job.output(place).count("\n") for job in jobs}

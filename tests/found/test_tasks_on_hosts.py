@@ -18,7 +18,7 @@ export -f module
 for host in $(echo $LSB_HOSTS); do blaunch $host 'umask; module load gcc'; lavarun -n 1 sh -c umask; done
 """
 # Longer than the agents take to notice (8 s) and than the master takes to call a host lost (6 s here).
-CUT_S = 12.0
+CUT_S = 10.0
 
 
 def run(cluster: Cluster, directory: Path, script: str) -> str:

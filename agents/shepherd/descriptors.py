@@ -1,0 +1,41 @@
+"""How many descriptors a shepherd may have: its kept tasks take up to six each, and a job may have hundreds on a host.
+
+Jobs do not inherit the raised limit. What is kept for long stands above `FLOOR`: the pipe by which a new process
+answers needs a small number (`agents.shepherd.identity`).
+"""
+
+import fcntl
+import os
+import resource
+
+FLOOR = 512
+WANTED = 65536
+GIVEN = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+Limits = list[tuple[int, tuple[int, int]]]
+
+
+def raise_limit() -> None:
+    """Allow as many as the hard limit does."""
+    hard = WANTED if GIVEN[1] == resource.RLIM_INFINITY else min(GIVEN[1], WANTED)
+    if hard > GIVEN[0]:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, GIVEN[1]))
+
+
+def as_given() -> Limits:
+    """Go back to the limit of the start, for a process to be started; what to set afterwards."""
+    now = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now == GIVEN:
+        return []
+    resource.setrlimit(resource.RLIMIT_NOFILE, GIVEN)
+    return [(resource.RLIMIT_NOFILE, now)]
+
+
+def aside(descriptor: int) -> int:
+    """The same under a large number, if one may be had."""
+    try:
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FLOOR)
+    except OSError:  # the limit is below
+        return descriptor
+    os.close(descriptor)
+    return moved
