@@ -68,6 +68,13 @@ def test_a_database_that_cannot_commit_left_no_line_anywhere(small: Cluster) -> 
     assert "Problem" not in small.says("badmin", "showstatus")
 
 
+def _copy_state(source: Path, target: Path) -> None:
+    for path in target.glob("lava.db*"):
+        path.unlink()
+    for path in (*source.glob("lava.db*"), source / "commit-mark"):
+        shutil.copy(path, target / path.name)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 32 MiB."""
@@ -83,8 +90,7 @@ def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) ->
     kept = before.read_text()
     small.kill("lavad", signal.SIGTERM)
     wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
-    for name in ("lava.db", "commit-mark"):
-        shutil.copy(small.directory / "state" / name, small_disk / name)
+    _copy_state(small.directory / "state", small_disk)
     small.configure(LAVA_STATE_DIR=str(small_disk), LAVA_DATABASE="")
     small.up()
     job = small.submit("-H", "true")
@@ -102,8 +108,7 @@ def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) ->
     small.kill("lavad", signal.SIGTERM)
     wait_for(lambda: not small.is_running("lavad"), 20, "lavad to end")
     before.write_text(kept)
-    for name in ("lava.db", "commit-mark"):
-        shutil.copy(small_disk / name, small.directory / "state" / name)
+    _copy_state(small_disk, small.directory / "state")
     small.up()
 
 
