@@ -71,13 +71,11 @@ def _copy_postgres(where: URL, target: Path) -> None:
             transfer.migrate_schema(copy)
             _refuse_other_schema(source)
             transfer.migrate_rows(source, copy)
-            copy.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-            copy.commit()
     finally:
         reading.dispose()
         copying.dispose()
-    with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as copy:
-        copy.execute("PRAGMA journal_mode=DELETE")
+    with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as plain:
+        plain.execute("PRAGMA journal_mode=DELETE")
 
 
 def _refuse_other_schema(source: Connection) -> None:

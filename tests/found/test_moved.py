@@ -15,7 +15,7 @@ from tests.found.test_restored import _adopt, _lavactl, _popen_up, _stop
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
-JOBS = int(os.environ.get("LAVA_MOVED_JOBS", "2000"))  # the full size is 100000, with 50 running
+JOBS = int(os.environ.get("LAVA_MOVED_JOBS", "400"))  # the full size is 100000, with 50 running
 RUNNING = int(os.environ.get("LAVA_MOVED_RUNNING", "4"))
 SUBMIT = """
 import os, sys
@@ -38,7 +38,7 @@ def _submitting(cluster: Cluster, count: int) -> "subprocess.Popen[str]":
 
 
 def _numbers(process: "subprocess.Popen[str]") -> list[int]:
-    out, _ = process.communicate(timeout=600)
+    out, _ = process.communicate(timeout=1800)
     words = out.split()
     assert all(word.isdigit() for word in words), out[-300:]
     return [int(word) for word in words]
@@ -80,7 +80,8 @@ def test_a_backup_could_not_be_taken_while_lavad_ran(tmp_path: Path) -> None:
 def test_moving_to_postgresql_made_another_cluster(tmp_path: Path) -> None:
     """Nothing to adopt: the same jobs, the same numbers, what runs goes on; and back again."""
     with PostgresServer() as server, a_cluster(tmp_path / "C", 2, max(4, RUNNING // 2)) as cluster:
-        submitted = _numbers(_submitting(cluster, JOBS))
+        submitting = [_submitting(cluster, JOBS // 4) for _ in range(4)]
+        submitted = [number for one in submitting for number in _numbers(one)]
         go = tmp_path / "go"
         text = f"until [ -e {go} ]; do sleep 0.2; done; exit 3"
         running = [cluster.submit("-o", "/dev/null", text) for _ in range(RUNNING)]
