@@ -359,12 +359,13 @@ class Ledger:
 
     # -- from this host
 
-    def refuse(self, key: Key, reason: str, host_fault: bool) -> list[Report]:
+    def refuse(self, key: Key, reason: str, host_fault: bool, user_unknown: bool = False) -> list[Report]:
         """The order could not be carried out and nothing runs."""
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
             return []
-        return [self._over(entry, Report(refused=Refused(reason=reason, host_fault=host_fault)))]
+        refused = Refused(reason=reason, host_fault=host_fault, user_unknown=user_unknown)
+        return [self._over(entry, Report(refused=refused))]
 
     def placed(self, key: Key) -> None:
         """A shepherd has the attempt."""

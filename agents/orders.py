@@ -278,7 +278,8 @@ class Keeper:
             owner = self._users.cached(blob.user, blob.uid, blob.gid)
             owner = owner or await self._users.find(blob.user, blob.uid, blob.gid)
         except UnknownUser as error:
-            self._cannot_start(key, str(error))
+            # Other hosts may know the user: this one stays out of it for a while. An older master avoids it as a whole.
+            self._settle(self.ledger.refuse(key, str(error), host_fault=True, user_unknown=True))
         except OSError as error:
             self._refuse(key, f"user {blob.user} cannot be looked up: {error.strerror}")
         except Exception:

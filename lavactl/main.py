@@ -26,7 +26,7 @@ COMMANDS = (
     "brsvadd", "brsvmod", "brsvdel", "brsvs",
 )  # fmt: skip
 SUBCOMMANDS = (
-    "up", "down", "env", "init", "tickets", "certificates", "link", "simulate",
+    "up", "down", "env", "init", "tickets", "certificates", "link", "sshrun", "simulate",
     "adopt", "backup", "restore", "migrate-database",
 )  # fmt: skip
 

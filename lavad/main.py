@@ -21,10 +21,10 @@ from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
 from lavad.clock import SystemClock
 from lavad.core import commands as c
-from lavad.core import invariants
+from lavad.core import exit_rates, invariants
 from lavad.core.cluster import Cluster
 from lavad.core.decide.ticks import wake_at
-from lavad.core.events import Event
+from lavad.core.events import Event, HostClosed
 from lavad.core.model import Key
 from lavad.core.ranges import Ranges
 from lavad.engine import Engine
@@ -137,7 +137,7 @@ class Master:
         self.adoption.on_settled = self._settled
         self.store.tell_stuck(self.health.look)
         self.watchers = Watchers(self.cluster)
-        self.engine.listeners.append(self.watchers.notify)
+        self.engine.listeners += [self.watchers.notify, _warn_of_hosts]
         self.engine.listeners.append(HostLog(self.cluster).notify)
 
     def _fall_behind(self) -> None:
@@ -231,6 +231,13 @@ class Master:
                 enforce_trust()
             except Exception:
                 log.exception("tick=failed")
+
+
+def _warn_of_hosts(events: list[Event]) -> None:
+    """Hosts that the master closed by itself are for an administrator to look at."""
+    for event in events:
+        if isinstance(event, HostClosed) and event.by == exit_rates.BY:
+            log.warning("host=closed host=%s reason=%r", event.host, event.comment)
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:

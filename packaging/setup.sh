@@ -30,4 +30,6 @@ fi
 # Twice -q: the settings of a site's package index may warn about every single package.
 .venv/bin/python -m pip install -q -q --disable-pip-version-check -r requirements.lock
 .venv/bin/python -m pip install -q -q --disable-pip-version-check --no-deps --no-build-isolation --editable .
+# Users whom the checkout does not belong to can't keep what Python compiles, and every command would compile it again.
+.venv/bin/python -m compileall -q lavad lavactl agents protos
 touch .venv/.ready

@@ -132,12 +132,14 @@ class Staged(_message.Message):
     def __init__(self) -> None: ...
 
 class Refused(_message.Message):
-    __slots__ = ("reason", "host_fault")
+    __slots__ = ("reason", "host_fault", "user_unknown")
     REASON_FIELD_NUMBER: _ClassVar[int]
     HOST_FAULT_FIELD_NUMBER: _ClassVar[int]
+    USER_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     reason: str
     host_fault: bool
-    def __init__(self, reason: _Optional[str] = ..., host_fault: _Optional[bool] = ...) -> None: ...
+    user_unknown: bool
+    def __init__(self, reason: _Optional[str] = ..., host_fault: _Optional[bool] = ..., user_unknown: _Optional[bool] = ...) -> None: ...
 
 class Started(_message.Message):
     __slots__ = ("pid", "time", "exec_home", "exec_cwd")

@@ -353,7 +353,7 @@ def _resized(host: str, key: Key, report: pb.Report) -> c.ReportResized:
 
 def _refused(host: str, key: Key, report: pb.Report) -> c.ReportRefused:
     word = report.refused
-    return c.ReportRefused(host, key, word.reason, word.host_fault, report.allocation_version)
+    return c.ReportRefused(host, key, word.reason, word.host_fault, report.allocation_version, word.user_unknown)
 
 
 def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:

@@ -27,7 +27,9 @@ HOST: Table = {
     "DISPATCH_WINDOW": Honoured(windows, "when jobs may start there"),
     "MIG": missed("no migration"),
     "CHKPNT": missed("no checkpoints"),
-    "EXIT_RATE": missed("no exceptions are raised"),
+    "EXIT_RATE": sets(
+        "exit_rate", v.integer, "abnormal ends within JOB_EXIT_RATE_DURATION; above it the host is closed"
+    ),
     "AFFINITY": Ignored("processors are always bound where a job asks for it"),
 }
 HOST_GROUP: Table = {

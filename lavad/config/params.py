@@ -42,6 +42,7 @@ def _warn_of_open_history(rows: list[Row], site: Site) -> None:
             site.warn(cell, "SECURE_JOB_INFO_LEVEL: bhist shows all jobs without SECURE_INFODIR_USER_ACCESS = Y or G")
 
 
+EXIT_RATE_TYPES = ("JOBEXIT", "JOBEXIT_NONLSF", "JOBINIT", "HPCINIT")
 _INTERNALS = "how LSF's own daemons work inside"
 _EVENTS = "history is kept in the database"
 PARAMETERS: Table = {
@@ -118,6 +119,11 @@ PARAMETERS: Table = {
     "SECURE_INFODIR_USER_ACCESS": sets("history_access", _history_access,
                                        "what `bhist` shows: N everything, Y one's own jobs, G as that level says; N"),
     "ENABLE_JOB_INFO_BY_ADMIN_ROLE": Ignored("administrators see all jobs"),
+    "GLOBAL_EXIT_RATE": sets("global_exit_rate", v.integer, "EXIT_RATE of hosts without one in lsb.hosts"),
+    "JOB_EXIT_RATE_DURATION": sets("exit_rate_period_s", lambda text: 60.0 * v.integer(text, 1),
+                                   "minutes in which abnormal ends are counted; 5"),
+    "EXIT_RATE_TYPE": sets("exit_rate_types", lambda text: v.words(text, *EXIT_RATE_TYPES),
+                           "which ends: JOBEXIT, JOBEXIT_NONLSF, JOBINIT, HPCINIT; JOBEXIT_NONLSF"),
     "EGROUP_UPDATE_INTERVAL": Ignored("egroup runs at start and at badmin reconfig"),
     **dict.fromkeys(("GLOBAL_LIMITS", "MC_RUSAGE_UPDATE_INTERVAL", "MC_RECLAIM_DELAY"), Ignored("one cluster only")),
     "FAIRSHARE_ADJUSTMENT_FACTOR": missed("no plug-ins"),

@@ -246,6 +246,8 @@ def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
     cluster.touched.add(event.key)
     attempt.started_at, attempt.pid = event.at, event.pid
     attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
+    if cluster.exit_rates:
+        cluster.exit_rates.note_start(attempt.lead)
     cluster.runners.note(job)
     resizing.note_resizable(cluster, job)
 
@@ -259,6 +261,8 @@ def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
     job.end = _new(
         JobEnd, (at, status, reason, cpu_s, memory_mib_max, began_at, attempt.allocation, attempt.pid or pid)
     )
+    if status or cluster.exit_rates:
+        cluster.exit_rates.note_end(job, attempt, event, began_at)
     _note_finished(cluster, job)
 
 

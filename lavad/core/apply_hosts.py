@@ -50,6 +50,11 @@ def _host_trusted(cluster: "Cluster", event: e.HostTrusted) -> None:
     refresh_host(cluster, host, event.at)
 
 
+def _user_kept_off(cluster: "Cluster", event: e.UserKeptOff) -> None:
+    if event.host in cluster.table.rows:
+        cluster.limits.keep_off(event.user, cluster.table.rows[event.host], event.until)
+
+
 def _host_closed(cluster: "Cluster", event: e.HostClosed) -> None:
     host = cluster.hosts[event.host]
     host.closed_by, host.comment = event.by, event.comment
@@ -59,12 +64,14 @@ def _host_closed(cluster: "Cluster", event: e.HostClosed) -> None:
 def _host_opened(cluster: "Cluster", event: e.HostOpened) -> None:
     host = cluster.hosts[event.host]
     host.closed_by, host.comment = "", event.comment
+    cluster.exit_rates.forget(event.host)
     refresh_host(cluster, host, event.at)
 
 
 def _host_removed(cluster: "Cluster", event: e.HostRemoved) -> None:
     host = cluster.hosts.pop(event.host)
     cluster.unsettled.discard(event.host)
+    cluster.exit_rates.forget(event.host)
     cluster.table.remove(host.row)
 
 
@@ -105,6 +112,7 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.HostWindowChanged: _host_window_changed,
     e.HostDisconnected: _host_disconnected,
     e.HostTrusted: _host_trusted,
+    e.UserKeptOff: _user_kept_off,
     e.HostClosed: _host_closed,
     e.HostOpened: _host_opened,
     e.HostRemoved: _host_removed,

@@ -12,6 +12,7 @@ from lavad.core.allocations import slots_of
 from lavad.core.configured import as_configured
 from lavad.core.easing import Easing
 from lavad.core.events import Event
+from lavad.core.exit_rates import ExitRates
 from lavad.core.indexes.dependants import Dependants
 from lavad.core.indexes.hosts import HostTable
 from lavad.core.indexes.names import Names
@@ -71,6 +72,7 @@ class Cluster:
         self.load_rules = LoadRules(policy)
         self.rests: dict[tuple[int, int], float] = {}  # jobs that save no slots until then
         self.unsettled: set[str] = set()  # hosts whose load may stop jobs, or lets some go on that it has stopped
+        self.exit_rates = ExitRates()
         self.reserved = Reserved()
         self.pending = self._pending_index()
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first

@@ -229,6 +229,7 @@ class ReportRefused:
     reason: str
     host_fault: bool = False
     version: int = 0
+    user_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -402,6 +402,16 @@ class HostTrusted:
 
 
 @dataclass(frozen=True, slots=True)
+class UserKeptOff:
+    """The host does not know this user: jobs of his are not dispatched to it for a while. Found out anew later."""
+
+    at: float
+    user: str
+    host: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class HostClosed:
     at: float
     host: str
@@ -531,6 +541,7 @@ Event = (
     | HostHeard
     | HostDisconnected
     | HostTrusted
+    | UserKeptOff
     | HostClosed
     | HostOpened
     | HostRemoved

@@ -40,6 +40,7 @@ class LimitKind(Enum):
     USER_PROCESSOR = "JL/P"
     GROUP_PROCESSOR = "JL/P of a group"
     SECTION = "Limit"
+    UNKNOWN_USER = "no account on the host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ class Limits:
         self._rests_s = {rule.rest_s for rule in self.rules if rule.rest_s}
         self._last_starts: NDArray[np.float64] = np.zeros(0)  # by row of the host table; -inf: none
         self._rests: list[tuple[float, int]] = []  # a heap: when which host has rested for long enough
+        self._kept_off: dict[str, tuple[Counter, dict[int, float]]] = {}  # by user: rows that do not know him, until
         self._table = table
         self._numbers_for_many: list[int] = []  # of rules that do not list their users
         self._numbers_by_user: dict[str, list[int]] = {}
@@ -146,11 +148,11 @@ class Limits:
         self._consumers: dict[tuple[str, str, str], Consumer] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.rules)
+        return bool(self.rules or self._kept_off)
 
     def consumer(self, user: str, queue: str, project: str) -> Consumer:
         """What counts for jobs of these."""
-        if not self.rules:
+        if not self.rules and user not in self._kept_off:
             return NOBODY
         name = (user, queue, project if self.by_project else "")
         found = self._consumers.get(name)
@@ -168,6 +170,8 @@ class Limits:
             if rule.holds(user, queue, project):
                 place = 1 if rule.each_host else 2 if rule.hosts is not None else 0
                 found[place].append(self._counter(number, rule, user, queue, project))
+        if user in self._kept_off:
+            found[1].append(self._kept_off[user][0])
         return Consumer(*map(tuple, found)) if any(found) else NOBODY
 
     def _counter(self, number: int, rule: Rule, user: str, queue: str, project: str) -> Counter:
@@ -208,6 +212,38 @@ class Limits:
                 if shares_on(counter.rule, allocation):
                     self._table.changed.update(np.flatnonzero(self.members_of(counter.rule)).tolist())
 
+    # -- hosts that do not know a user -------------------------------------------------------------------------------
+
+    def keep_off(self, user: str, row: int, until: float) -> None:
+        """No job of this user is dispatched to that host until then."""
+        if user not in self._kept_off:
+            rule = Rule(
+                LimitKind.UNKNOWN_USER, JOBS, 1, user, Names(False, frozenset({user})), each_host=True, rest_s=-1.0
+            )
+            self._kept_off[user] = Counter(rule, (user, "", "")), {}
+            self._forget_consumers(user)
+        self._kept_off[user][1][row] = until
+        heapq.heappush(self._rests, (until, row))
+
+    def _forget_consumers(self, user: str) -> None:
+        self._consumers = {name: one for name, one in self._consumers.items() if name[0] != user}
+
+    def _end_keeping_off(self, now: float) -> None:
+        for user, (_, rows) in list(self._kept_off.items()):
+            for row in [row for row, until in rows.items() if until <= now]:
+                del rows[row]
+            if not rows:
+                del self._kept_off[user]
+                self._forget_consumers(user)
+
+    def _rows_off(self, user: str, now: float) -> NDArray[np.float64]:
+        found = np.zeros(len(self._table))
+        rows = self._kept_off[user][1] if user in self._kept_off else {}
+        found[[row for row, until in rows.items() if until > now]] = 1.0
+        return found
+
+    # -- hosts that rest between two starts --------------------------------------------------------------------------
+
     def note_start(self, allocation: Allocation, at: float) -> None:
         """A job was dispatched: its hosts rest."""
         if not self._rests_s:
@@ -220,13 +256,17 @@ class Limits:
                     heapq.heappush(self._rests, (at + rest_s, row))
 
     def resting(self, rule: Rule, now: float) -> NDArray[np.float64]:
-        """1 for each host that has started a job too lately for this rule, else 0."""
+        """1 for each host that has started a job too lately for this rule, or does not know its user; else 0."""
+        if rule.kind is LimitKind.UNKNOWN_USER:
+            return self._rows_off(rule.name, now)
         hosts = len(self._table)
         self._last_starts = _long_enough(self._last_starts, hosts, -UNLIMITED)
         return (self._last_starts[:hosts] + rule.rest_s > now).astype(np.float64)
 
     def end_rests(self, now: float) -> None:
-        """Hosts that have rested for long enough are looked at again."""
+        """Hosts that have rested for long enough are looked at again, as are those that did not know a user."""
+        if self._kept_off:
+            self._end_keeping_off(now)
         while self._rests and self._rests[0][0] <= now:
             self._table.changed.add(heapq.heappop(self._rests)[1])
 

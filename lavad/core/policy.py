@@ -189,6 +189,7 @@ class HostRule:
     resources: frozenset[str] = frozenset()  # Boolean ones, besides those the agent finds
     exclusive_resources: frozenset[str] = frozenset()  # of those: only for jobs that ask for them by name
     window_text: str = ""  # DISPATCH_WINDOW as written
+    exit_rate: int | None = None  # EXIT_RATE
 
 
 _NO_RULE = HostRule()
@@ -322,6 +323,9 @@ class Policy:
     fence_after_s: float = 0.0  # hosts that have not heard the master for so long end what they run; 0: they do not
     order_validity_s: float = 8.0
     avoid_host_s: float = 60.0
+    global_exit_rate: int | None = None  # of hosts without one of their own; None: only failed starts close hosts
+    exit_rate_period_s: float = 300.0
+    exit_rate_types: frozenset[str] = frozenset({"JOBEXIT_NONLSF"})
     resize_timeout_s: float = 60.0  # how long a job may take to adapt to another allocation before it counts as adapted
     zone: tzinfo = UTC  # in which windows and begin times are meant
     user_groups: Mapping[str, Names] = field(default_factory=dict)  # members at any depth

@@ -87,6 +87,7 @@ RESERVED = (1340, "Job slots reserved by an advance reservation")
 NOT_RESERVED = (1341, "Not a host of the job's advance reservation")
 
 HELD_BACK = (342, "The job would delay a job that goes before it")
+UNKNOWN_USER = (1343, "The user is not known on the host")
 SAVED_UP = (1342, "Job slots reserved for another job")
 
 TERM_OWNER = "TERM_OWNER: job killed by owner."

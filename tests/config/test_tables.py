@@ -135,9 +135,13 @@ PARAMETERS: dict[str, Case] = {
                               ("matlab", "mem matlab")),
     "SUB_TRY_INTERVAL": ("30", {"retry_submit_s": 30.0}, ("0",)),
     **FACTORS,
+    "GLOBAL_EXIT_RATE": number("global_exit_rate"),
+    "JOB_EXIT_RATE_DURATION": ("2", {"exit_rate_period_s": 120.0}, ("0", "x")),
+    "EXIT_RATE_TYPE": ("jobexit JOBINIT", {"exit_rate_types": frozenset({"JOBEXIT", "JOBINIT"})}, ("", "JOBS")),
 }  # fmt: skip
 HOST: dict[str, Case] = {
     "HOST_NAME": text("name"), "MXJ": ("!", {"slots": None}, ("x", "-2")), "JL/U": number("user_slots"),
+    "EXIT_RATE": number("exit_rate"),
     "DISPATCH_WINDOW": ("9-17", {"dispatch_windows": EVERY_DAY, "window_text": "9-17"}, ("x",)),
 }  # fmt: skip
 GROUP: dict[str, Case] = {"GROUP_NAME": text("name"), "GROUP_MEMBER": text("member_text")}

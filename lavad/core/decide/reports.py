@@ -74,8 +74,12 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
         return part_gone(cluster, job, attempt, command.host, now, why)
     if attempt.started_at:  # a repeated order was refused as too old: the job is long under way
         return Decision()
-    avoid_until = now + cluster.policy.avoid_host_s if command.host_fault else 0.0
-    return never_started(cluster, attempt, command.host, now, why, avoid_until)
+    is_hosts = command.host_fault and not command.user_unknown
+    avoid_until = now + cluster.policy.avoid_host_s
+    decision = never_started(cluster, attempt, command.host, now, why, avoid_until if is_hosts else 0.0)
+    if command.user_unknown:
+        decision.events.append(e.UserKeptOff(now, job.shared.user, command.host, avoid_until))
+    return decision
 
 
 RERUNS_MAX = 100  # runs of a rerunnable job that was lost each time: it, not its hosts, may be the cause

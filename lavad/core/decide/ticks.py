@@ -15,6 +15,7 @@ from lavad.core.decide.load import load_events
 from lavad.core.decide.resizes import overdue
 from lavad.core.decide.takeovers import overdue_claims
 from lavad.core.decide.turns import next_turn, turn_events
+from lavad.core.exit_rates import exit_rate_events
 from lavad.core.model import Key
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord
@@ -127,4 +128,4 @@ def _end_of_nth(cluster: Cluster, count: int) -> float:
 
 
 # A job that a silent host has just lost, or that waits again, is no longer one that a window or a load could stop.
-LATER = (overdue_claims, overdue, window_events, load_events, turn_events, _forget_finished)
+LATER = (overdue_claims, overdue, window_events, load_events, turn_events, exit_rate_events, _forget_finished)

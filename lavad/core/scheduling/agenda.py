@@ -93,6 +93,8 @@ class Agenda:
             self.hopeless.clear()
         if cluster.limits:
             self._gather_limited(cluster, now)
+        else:  # a host that did not know a user was the only limit, and is one no more
+            self.headroom = None
         for key in fresh:
             self._add_fresh(cluster, key)
         if cluster.resizable:

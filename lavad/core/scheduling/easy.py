@@ -84,7 +84,7 @@ def _may_be_short(cluster: Cluster, agenda: Agenda) -> bool:
         agenda.easy_ranks = ranks_of(cluster)
     if not agenda.easy_ranks or agenda.reached or agenda.blocked.others:
         return False
-    if cluster.reserved.by_name or cluster.resizable or cluster.lenders or cluster.claims:
+    if cluster.limits or cluster.reserved.by_name or cluster.resizable or cluster.lenders or cluster.claims:
         return False
     if cluster.table.shut and has_shut_holders(cluster.table):  # what they hold is not for whoever has the reservation
         return False

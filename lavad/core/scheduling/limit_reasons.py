@@ -28,6 +28,7 @@ _ON_HOSTS = {
     K.USER_PROCESSOR: r.USER_PROCESSOR,
     K.GROUP_PROCESSOR: r.GROUP_PROCESSOR,
     K.HOST_USER: r.HOST_USER,
+    K.UNKNOWN_USER: r.UNKNOWN_USER,
 }
 _OF_GROUPS = frozenset({K.GROUP, K.GROUP_PROCESSOR})
 _WHAT = {SLOTS: "slots", JOBS: "jobs", MEMORY: "mem"}
@@ -115,7 +116,9 @@ def _reserved(what: str, role: RoleRequest, tasks: int, per: tuple[Per, ...]) ->
 
 
 def _group_of(rule: Rule) -> str:
-    """Which of the user's groups it is, and how much it may have."""
+    """Which of the user's groups it is, and how much it may have; or which user the host lacks."""
+    if rule.kind is K.UNKNOWN_USER:
+        return f" (User: {rule.name})"
     return f" (Group: {rule.name}, Limit Value: {rule.amount:g})" if rule.kind in _OF_GROUPS else ""
 
 

@@ -1,0 +1,127 @@
+"""Abnormal ends of jobs on each host within a period: a host that fails jobs one after the other is closed.
+
+LSF's EXIT_RATE and GLOBAL_EXIT_RATE bound the ends that EXIT_RATE_TYPE counts. Where neither is set, a host is closed
+on which jobs can't even be started while others show that the host is the cause: their users differ, or elements of the
+same array have started on other hosts. Programs that fail by themselves close nothing then. Volatile: after a restart
+the count begins anew; that a host was closed is kept.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from lavad.core import events as e
+from lavad.core import reasons as r
+from lavad.core.records import ArrayRecord, Attempt, Job
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+BY = "lavad"  # closes hosts, where administrators have names
+STARTS_MAX = 10  # so many failed starts close a host for which no rate is set
+KEPT_MAX = 10_000  # ends of one host
+JOBEXIT, NONLSF, JOBINIT = "JOBEXIT", "JOBEXIT_NONLSF", "JOBINIT"
+TYPES = (JOBEXIT, NONLSF, JOBINIT, "HPCINIT")
+
+
+class Failure(NamedTuple):
+    """An abnormal end."""
+
+    at: float
+    user: str
+    job: int
+    is_by_lsf: bool  # it was killed, by a person or a limit
+    is_start: bool  # its command was never started
+    detail: str
+
+
+class ExitRates:
+    """Recent failures by host."""
+
+    def __init__(self) -> None:
+        self._by_host: dict[str, deque[Failure]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_host)
+
+    def note_end(self, job: Job, attempt: Attempt, event: "e.JobFinished", began_at: float) -> None:
+        """A job has ended; one that was started shows that its host can do that."""
+        if began_at:
+            self.note_start(attempt.lead)
+        if not event.status:
+            return
+        is_lost = event.reason.startswith((r.TERM_HOST_LOST, "TERM_UNKNOWN"))
+        is_start = not began_at and bool(event.detail) and not attempt.kill_reason and not is_lost
+        is_by_lsf = bool(attempt.kill_reason) or (event.reason.startswith("TERM_") and not is_start)
+        failures = self._by_host.setdefault(attempt.lead, deque(maxlen=KEPT_MAX))
+        failures.append(Failure(event.at, job.shared.user, job.id, is_by_lsf, is_start, event.detail))
+
+    def note_start(self, host: str) -> None:
+        """A job was started there: failed starts before it were not the host's."""
+        failures = self._by_host.get(host)
+        if failures is not None and any(one.is_start for one in failures):
+            self._by_host[host] = deque((one for one in failures if not one.is_start), KEPT_MAX)
+
+    def forget(self, host: str) -> None:
+        """The host was opened, or is gone: the count begins anew."""
+        self._by_host.pop(host, None)
+
+    def since(self, moment: float) -> Iterator[tuple[str, deque[Failure]]]:
+        """Each host with its failures since then; older ones are dropped."""
+        for host, failures in list(self._by_host.items()):
+            while failures and failures[0].at < moment:
+                failures.popleft()
+            if failures:
+                yield host, failures
+            else:
+                del self._by_host[host]
+
+
+def exit_rate_events(cluster: "Cluster", now: float) -> Iterator[e.Event]:
+    """Hosts that are to be closed, with the reason for people."""
+    if not cluster.exit_rates:
+        return
+    period_s = cluster.policy.exit_rate_period_s
+    for name, failures in cluster.exit_rates.since(now - period_s):
+        host = cluster.hosts.get(name)
+        if host is None or host.closed_by:
+            continue
+        facts = host.facts
+        rule = cluster.policy.host_rule(name, facts.model, facts.type)
+        most = rule.exit_rate if rule.exit_rate is not None else cluster.policy.global_exit_rate
+        why = _by_starts(cluster, name, failures) if most is None else _by_rate(cluster, failures, most)
+        if why:
+            yield e.HostClosed(now, name, BY, f"{why} within {period_s / 60:g} minutes; open it by badmin hopen")
+
+
+def _by_rate(cluster: "Cluster", failures: deque[Failure], most: int) -> str:
+    types = cluster.policy.exit_rate_types
+    count = sum(1 for one in failures if _counts(one, types))
+    return f"exit rate {count} above {most}: jobs ended abnormally here" if count > most else ""
+
+
+def _counts(one: Failure, types: frozenset[str]) -> bool:
+    if JOBEXIT in types or (NONLSF in types and not one.is_by_lsf):
+        return True
+    return one.is_start and not types.isdisjoint((JOBINIT, "HPCINIT"))
+
+
+def _by_starts(cluster: "Cluster", name: str, failures: deque[Failure]) -> str:
+    starts = [one for one in failures if one.is_start]
+    if len(starts) < STARTS_MAX:
+        return ""
+    users, jobs = {one.user for one in starts}, {one.job for one in starts}
+    if len(users) < 2 and not any(_starts_elsewhere(cluster, job, name) for job in jobs):
+        return ""
+    return f"{len(starts)} jobs could not be started here ({starts[-1].detail})"
+
+
+def _starts_elsewhere(cluster: "Cluster", job: int, name: str) -> bool:
+    """True if elements of that array run on another host, or have run there."""
+    array = cluster.jobs.get(job)
+    if not isinstance(array, ArrayRecord):
+        return False
+    if any(one.attempt and one.attempt.started_at and one.attempt.lead != name for one in array.live.values()):
+        return True
+    ended = (one.end for key, one in cluster.finished.items() if key[0] == job)
+    return any(end and end.started_at and end.hosts and end.hosts[0].host != name for end in ended)

@@ -1,0 +1,186 @@
+"""Hosts on which jobs cannot be started do not drain the queues: those that lack a user, those that fail all jobs."""
+
+import pytest
+
+from lavad.core import commands as c
+from lavad.core import invariants
+from lavad.core.model import JobState
+from lavad.core.policy import HostRule, Policy, Queue
+from lavad.core.reasons import PendingReason
+from lavad.core.scheduling.explain import explain
+from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job, each
+
+S = JobState
+
+
+@pytest.fixture
+def story() -> Story:
+    """Two hosts, of which n2 has more room and is asked first by no rule."""
+    return Story(a_host("n1", 2), a_host("n2", 4))
+
+
+def unknown(story: Story, host: str, job: int) -> None:
+    """The host says that it does not know the job's user."""
+    story.do(c.ReportRefused(host, story.key(job), "User ann does not exist on this host.", True, user_unknown=True))
+    invariants.check(story.cluster)
+
+
+def reasons(story: Story, job: int) -> list[PendingReason]:
+    """Why it waits."""
+    return explain(story.cluster, story.cluster.jobs[job], 0, story.now)
+
+
+def driven(story: Story, jobs: list[int], lacking: str) -> dict[int, str]:
+    """Plan and refuse until nothing moves; where each job runs."""
+    found: dict[int, str] = {}
+    for _ in range(4 * len(jobs)):
+        story.plan()
+        staged = [job for job in jobs if story.state(job) is S.STAGING and job not in found]
+        for job in staged:
+            (host,) = story.where(job)
+            if host == lacking:
+                unknown(story, host, job)
+            else:
+                found[job] = host
+    return found
+
+
+def test_a_user_unknown_on_a_host_waits_for_others(story: Story) -> None:
+    """38 of 40 jobs ended as EXIT on the host that lacked the user; now they wait for the other one."""
+    jobs = [story.submit(a_job()) for _ in range(6)]
+    assert set(driven(story, jobs, "n2").values()) == {"n1"}
+    waiting = [job for job in jobs if story.state(job) is S.PEND]
+    assert len(waiting) == 4
+    told = [one for one in reasons(story, waiting[0]) if "n2" in one.hosts]
+    assert [one.text for one in told] == ["The user is not known on the host (User: ann)"]
+
+
+def test_jobs_of_others_go_on_there(story: Story) -> None:
+    """The host is not avoided as one that is out of order is."""
+    driven(story, [story.submit(a_job()) for _ in range(3)], "n2")
+    others = [story.submit(a_job(caller=BOB)) for _ in range(4)]
+    story.plan()
+    assert {story.where(job)[0] for job in others} == {"n2"}
+
+
+def test_the_host_is_tried_again_after_a_while(story: Story) -> None:
+    """A directory service that was down for a moment costs its users no more than that."""
+    jobs = [story.submit(a_job()) for _ in range(4)]
+    driven(story, jobs, "n2")
+    (one, other) = (job for job in jobs if story.state(job) is S.PEND)
+    story.hear("n1", "n2")
+    for _ in range(7):
+        story.now += 10
+        story.hear("n1", "n2")
+        story.do(c.Tick())
+    story.plan()
+    assert story.where(one) == story.where(other) == ["n2"]
+    invariants.check(story.cluster)
+    assert not story.cluster.limits
+
+
+def test_a_parallel_job_is_placed_on_hosts_that_know_its_user() -> None:
+    """One of two hosts lacks the user: the job takes a third in its place."""
+    story = Story(a_host("n1", 1), a_host("n2", 1), a_host("n3", 1))
+    job = story.submit(each(2))
+    story.plan()
+    key, (lead, lacking) = story.key(job), story.where(job)
+    unknown(story, lacking, job)
+    story.released(lead, key)
+    story.plan()
+    assert story.state(job) is S.STAGING
+    assert lacking not in story.where(job)
+
+
+@pytest.mark.parametrize("backfill", [0, 1])
+def test_the_short_way_of_the_scheduler_minds_it(backfill: int) -> None:
+    """With a queue that backfills, too."""
+    queue = Queue("normal", backfill_depth=backfill)
+    story = Story(a_host("n1", 2), a_host("n2", 4), policy=Policy(queues=(queue,)))
+    jobs = [story.submit(a_job(run_limit_s=100)) for _ in range(6)]
+    assert set(driven(story, jobs, "n2").values()) == {"n1"}
+
+
+def failing(story: Story, job: int, index: int = 0, *, started: bool = False, code: int = 2) -> str:
+    """The job, which is staging, ends at once on its host; gives that host."""
+    key, (host,) = story.key(job, index), story.where(job, index)
+    detail = "" if started else "The working directory /home/ann cannot be entered: No such file or directory."
+    reason = "" if started else "TERM_CWD_NOTEXIST"
+    began = story.now if started else 0.0
+    end = c.ReportFinished(host, key, code << 8, story.now, reason, started_at=began, detail=detail, also_released=True)
+    story.do(end)
+    return host
+
+
+def closed(story: Story) -> dict[str, str]:
+    """Hosts that are closed, with what was said of it."""
+    story.hear(*story.cluster.hosts)
+    story.do(c.Tick())
+    return {name: host.comment for name, host in story.cluster.hosts.items() if host.closed_by}
+
+
+def run_through(story: Story, jobs: list[tuple[int, int]], *bad: str, started: bool = False) -> None:
+    """Start all jobs; on bad hosts they end at once, on others they run for ever."""
+    done: set[tuple[int, int]] = set()
+    for _ in range(2 * len(jobs)):
+        story.plan()
+        for job, index in jobs:
+            if (job, index) not in done and story.state(job, index) is S.STAGING:
+                (host,) = story.where(job, index)
+                done.add((job, index))
+                if host in bad:
+                    failing(story, job, index, started=started)
+                else:
+                    story.started(host, story.key(job, index))
+
+
+def test_a_host_on_which_no_job_can_be_started_is_closed(story: Story) -> None:
+    """Jobs of two users end before they begin; the reason is shown, and kept through restarts with the host's row."""
+    jobs = [story.submit(a_job(caller=who, hosts=("n2",))) for who in (ANN, BOB) for _ in range(5)]
+    run_through(story, [(job, 0) for job in jobs], "n2")
+    found = closed(story)
+    assert list(found) == ["n2"]
+    assert found["n2"].startswith(
+        "10 jobs could not be started here (The working directory /home/ann cannot be entered"
+    )
+
+
+def test_an_array_that_starts_elsewhere_shows_that_the_host_is_the_cause(story: Story) -> None:
+    """Of one user alone: 38 of 40 elements ended on the host that lacked something, and it stayed ok."""
+    array = story.submit(a_job(array="1-14"))
+    run_through(story, [(array, index) for index in range(1, 15)], "n2")
+    assert list(closed(story)) == ["n2"]
+
+
+def test_the_mistakes_of_one_user_close_no_host(story: Story) -> None:
+    """Neither a directory that does not exist, nor a program that fails by itself however often."""
+    jobs = [story.submit(a_job()) for _ in range(20)]
+    run_through(story, [(job, 0) for job in jobs], "n1", "n2")
+    assert closed(story) == {}
+    others = [story.submit(a_job(caller=who)) for who in (ANN, BOB) for _ in range(20)]
+    run_through(story, [(job, 0) for job in others], "n1", "n2", started=True)
+    assert closed(story) == {}
+
+
+def test_a_rate_of_the_files_counts_what_it_says(story: Story) -> None:
+    """EXIT_RATE of lsb.hosts above GLOBAL_EXIT_RATE; killed jobs do not count; opened, the count begins anew."""
+    rules = {"n1": HostRule(exit_rate=3)}
+    story.do(c.Reconfigure(Policy(host_rules=rules, global_exit_rate=5, exit_rate_period_s=60.0)))
+    for number, host in enumerate(("n1", "n1", "n1", "n2", "n2", "n2", "n2", "n2")):
+        job = story.submit(a_job(hosts=(host,)))
+        story.plan()
+        failing(story, job, started=True)
+        assert closed(story) == {}, number
+    job = story.submit(a_job(hosts=("n1",)))
+    story.plan()
+    story.kill(job)
+    failing(story, job, started=True)
+    assert closed(story) == {}
+    for host in ("n1", "n2"):
+        job = story.submit(a_job(hosts=(host,)))
+        story.plan()
+        failing(story, job, started=True)
+    said = "exit rate {} above {}: jobs ended abnormally here within 1 minutes; open it by badmin hopen"
+    assert closed(story) == {"n1": said.format(4, 3), "n2": said.format(6, 5)}
+    story.do(c.OpenHost("n1", ROOT))
+    assert list(closed(story)) == ["n2"]
