@@ -5,9 +5,11 @@ nanosecond. `bsub` is timed alone and beside the list, by turns, so that other l
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -34,6 +36,13 @@ def _cpu_s(pid: int) -> float:
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
+def _submission(stream: submitting.SubmitStream) -> float:
+    """What of a bsub is the master's and the agent's: one job on a stream that is open."""
+    began = time.perf_counter()
+    submitting.submit_one(stream, submitting.spec("/bin/true", hold=True))
+    return time.perf_counter() - began
+
+
 def _bsub(personal: Personal) -> float:
     began = time.perf_counter()
     command = personal.command("bsub", "-H", "true")
@@ -48,36 +57,51 @@ class _Beside(threading.Thread):
         super().__init__()
         self._personal = personal
         self._stopping = threading.Event()
-        self.samples: list[float] = []
+        self.commands: list[float] = []
+        self.submissions: list[float] = []
 
     def run(self) -> None:
-        """Time each bsub."""
+        """Time each bsub, and each submission without the command around it."""
+        stream = submitting.SubmitStream(Connection(self._personal.socket))
         while not self._stopping.wait(0.05):
-            self.samples.append(_bsub(self._personal))
+            self.commands.append(_bsub(self._personal))
+            self.submissions.append(_submission(stream))
+        stream.close()
 
-    def stop(self) -> list[float]:
-        """The times of those that were sent meanwhile."""
+    def stop(self) -> None:
+        """End, with what was sent meanwhile."""
         self._stopping.set()
         self.join()
-        return self.samples
 
 
 def _list(figures: Figures, personal: Personal, key: str, job: int, words: list[str], elements: int) -> None:
     """One list of all elements, counted: wall time, lavad's CPU, and bsub beside it."""
     alone = [_bsub(personal) for _ in range(ALONE)]
+    stream = submitting.SubmitStream(Connection(personal.socket))
+    alone_submissions = [_submission(stream) for _ in range(ALONE)]
+    stream.close()
     beside = _Beside(personal)
     beside.start()
     used, began = _cpu_s(personal.master_pid), time.perf_counter()
     command = personal.command("bjobs", "-a", *words, str(job))
-    done = subprocess.run(command, check=True, env=personal.environment, capture_output=True)
-    took, used = time.perf_counter() - began, _cpu_s(personal.master_pid) - used
+    with tempfile.TemporaryFile() as output:
+        listing = subprocess.Popen(command, env=personal.environment, stdout=output)
+        _, status, spent = os.wait4(listing.pid, 0)
+        listing.returncode = os.waitstatus_to_exitcode(status)
+        took, used = time.perf_counter() - began, _cpu_s(personal.master_pid) - used
+        printed = os.fstat(output.fileno()).st_size
+    if listing.returncode:
+        raise RuntimeError(f"{command} ended with exit code {listing.returncode}")
     figures.put(f"list_{key}_s", took)
-    figures.put(f"list_{key}_mib", len(done.stdout) / (1 << 20))
+    figures.put(f"list_{key}_command_cpu_s", spent.ru_utime + spent.ru_stime)
+    figures.put(f"list_{key}_mib", printed / (1 << 20))
     figures.put(f"list_{key}_master_us_each", used / elements * 1e6)
+    beside.stop()
     figures.put(f"list_{key}_bsub_alone_ms", statistics.median(alone) * 1000)
-    samples = beside.stop()
-    figures.put(f"list_{key}_bsub_beside_ms", statistics.median(samples) * 1000)
-    figures.put(f"list_{key}_bsub_beside_p90_ms", percentile(samples, 90) * 1000)
+    figures.put(f"list_{key}_bsub_beside_ms", statistics.median(beside.commands) * 1000)
+    figures.put(f"list_{key}_bsub_beside_p90_ms", percentile(beside.commands, 90) * 1000)
+    figures.put(f"list_{key}_submission_alone_ms", statistics.median(alone_submissions) * 1000)
+    figures.put(f"list_{key}_submission_beside_ms", statistics.median(beside.submissions) * 1000)
 
 
 def _beside_a_computation(figures: Figures, personal: Personal) -> None:
