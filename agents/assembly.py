@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agents.attempts import Attempts
+from agents.counting import Counting
 from agents.devices import Devices
 from agents.environment import HostContext
 from agents.journal import Journal
@@ -85,7 +86,8 @@ class Local:
             spool, self.base, slots, self._launcher, self.keeper.on_message, self.keeper.on_lost, self._marks
         )
         self.attempts = Attempts(self.ledger, self.pool, context)
-        self.keeper.connect(self.pool, self.attempts)
+        self.counting = Counting(self.ledger, self.pool.holder, context.host)
+        self.keeper.connect(self.pool, self.attempts, self.counting)
 
     def _marks(self, key: Key) -> tuple[bytes, ...]:
         """Environment entries that all processes of an attempt of this agent have, and no others."""
@@ -98,7 +100,9 @@ class Local:
         launched = {key: handle.status.launched for key, handle in alive.items()}
         self._find_without_orders(alive, traces)
         rebooted = self._boot_before not in ("", self._boot_id)
-        self.ledger.reconcile(launched, traces.started, traces.finished, traces.refused, rebooted, time.time())
+        self.ledger.reconcile(
+            launched, traces.started, traces.finished, traces.refused, traces.released, rebooted, time.time()
+        )
         self._remember(traces.finished)
         held = {key for key, entry in self.ledger.entries.items() if not self.ledger.is_over(entry)}
         await asyncio.to_thread(self.devices.adopt, held)

@@ -89,9 +89,14 @@ class Daemon:
         self._site_copy = SiteCopy(str(options.socket))
         self._revocations = Revocations(options.state / "identity")
         self._peers = Peers(
-            options.name, local.attempts, lambda: self._session.welcome.ticket_key, self._revocations.why_refused
+            options.name,
+            local.attempts,
+            local.counting,
+            lambda: self._session.welcome.ticket_key,
+            self._revocations.why_refused,
         )
         self._channels = PeerChannels(self._own_identity)
+        local.counting.ask = self._channels.count
         self._methods = methods = LocalMethods(options.name, local.attempts, self._peers, self._channels)
         self._gateway = Gateway(
             str(options.socket), self._channel_for_commands, lambda: str(options.master), methods.table(), UserNames()

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from agents.report_messages import finished_message, refused, released, report_for
-from agents.shepherd.messages import Finish, Key
+from agents.report_messages import finished_message, refused, released, released_with, report_for
+from agents.shepherd.messages import Finish, Key, Used
 from protos.agents_pb2 import (
     CommitMark,
     Finished,
     Held,
     JobSpecBlob,
     LaunchOrder,
+    LimitReached,
     Limits,
     Order,
     Refused,
@@ -72,6 +73,7 @@ class Entry:
     notify: str = ""  # what the newest resize order wants to be run
     resized: Report | None = None  # the newest word on another allocation
     limits: Limits | None = None  # in place of those it was staged with
+    limit_reached: Report | None = None
 
     @property
     def is_told(self) -> bool:
@@ -389,21 +391,30 @@ class Ledger:
         entry.resized = report
         return [report]
 
+    def limit_reached(self, key: Key, reason: str) -> list[Report]:
+        """A limit that holds for each host was reached here, where the job's command does not run."""
+        entry = self.entries.get(key)
+        if entry is None or entry.state is not State.HELD or entry.limit_reached is not None:
+            return []
+        entry.limit_reached = report_for(key, entry.version)
+        entry.limit_reached.limit_reached.CopyFrom(LimitReached(reason=reason))
+        return [entry.limit_reached]
+
     def finished(self, finish: Finish, home: str, cwd: str) -> list[Report]:
         """The command has ended."""
         entry = self.entries.get(finish.key)
         if entry is None or entry.state in (State.ENDED, State.OVER):
             return []
         if entry.releasing and finish.released:
-            return [self._over(entry, Report(released=Released()))]
+            return [self._over(entry, released_with(finish.used))]
         report = Report(finished=finished_message(finish, home, cwd), also_released=finish.released)
         if finish.released:
             return [self._over(entry, report)]
         entry.state = State.ENDED
         return [self._keep(entry, report)]
 
-    def released(self, key: Key) -> list[Report]:
-        """Nothing of the attempt is left."""
+    def released(self, key: Key, used: Used | None = None) -> list[Report]:
+        """Nothing of the attempt is left; ``used``: in all, as far as it is known."""
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
             return []
@@ -413,7 +424,7 @@ class Ledger:
             report.CopyFrom(entry.last)
             report.also_released = True
             return [self._over(entry, report)]
-        return [self._over(entry, Report(released=Released()))]
+        return [self._over(entry, released_with(used))]
 
     def lost(self, key: Key, finish: Finish | None, now: float, rebooted: bool = False) -> list[Report]:
         """The shepherd has died and so has all it kept; ``finish`` is the end it recorded before."""
@@ -531,6 +542,7 @@ class Ledger:
         started: set[Key],
         finished: Mapping[Key, Finish],
         refusals: Mapping[Key, str],
+        releases: Mapping[Key, Used],
         rebooted: bool,
         now: float,
     ) -> None:
@@ -545,12 +557,15 @@ class Ledger:
                 continue
             is_back = entry.joined > 1  # what logs tell is of an earlier stay: nothing is launched on a host that joins
             finish = None if is_back else finished.get(key)
+            used = releases.get(key)
             if key in alive:
                 entry.state, entry.launched = State.HELD, entry.launched or alive[key]
                 if finish is not None:
                     self.finished(finish, "", "")
             elif key in refusals and not is_back:
                 self.refuse(key, refusals[key], host_fault=True)
+            elif entry.releasing and used is not None:
+                self._over(entry, released_with(used))
             elif finish is not None or (key in started and not is_back) or (rebooted and entry.launched):
                 entry.state = State.HELD
                 self.lost(key, finish, now, rebooted)
@@ -572,6 +587,8 @@ def _held(entry: Entry, detailed: bool) -> Held:
         one.last.CopyFrom(entry.last)
     if entry.resized is not None:
         one.resized.CopyFrom(entry.resized)
+    if entry.limit_reached is not None:
+        one.limit_reached.CopyFrom(entry.limit_reached)
     if detailed:
         one.order.stage.CopyFrom(entry.stage)
     return one

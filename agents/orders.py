@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from agents.attempts import Attempts
+from agents.counting import Counting
 from agents.devices import Devices, NotReady
 from agents.journal import (
     Journal,
@@ -43,10 +44,11 @@ from agents.ledger import (
     key_of,
 )
 from agents.preparation import Preparation, Prepared
+from agents.report_messages import usage_message
 from agents.resizes import Resizes, name_of
 from agents.shepherd import messages
 from agents.shepherd.lease import Lease, own_clock
-from agents.shepherd.messages import Finish, Key, Message, fields_of, pack
+from agents.shepherd.messages import Finish, Key, Message, Used, fields_of, pack
 from agents.shepherd.start import expand
 from agents.shepherds import Handle, Pool, Waiting
 from agents.users import Owner, UnknownUser, Users
@@ -91,11 +93,13 @@ class Keeper:
         self._marked_at = float("-inf")
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._usages: dict[Key, JobUsage] = {}
 
-    def connect(self, pool: Pool, attempts: Attempts) -> None:
+    def connect(self, pool: Pool, attempts: Attempts, counting: Counting) -> None:
         """The other half: shepherds report to this object, which gives them work."""
         self.pool = pool
         self.attempts = attempts
+        self.counting = counting
         self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size)
 
     async def close(self) -> None:
@@ -421,8 +425,14 @@ class Keeper:
             self.pool.ended(handle, key)
             self._gone(handle, key)
         elif kind == messages.RELEASED:
-            self._tell(self.ledger.released(key))
+            self._tell(self.ledger.released(key, Used(*message[4:]) if message[4:] else None))
             self._gone(handle, key)
+        elif kind == messages.USED:
+            self.counting.answered(key, Used(*message[4]), message[5])
+        elif kind == messages.COUNT_OTHERS:
+            self._spawn(self.counting.gather(handle, key))
+        elif kind == messages.LIMIT_REACHED:
+            self._tell(self.ledger.limit_reached(key, message[4]))
 
     def _finished(self, handle: Handle, finish: Finish) -> None:
         reports = self.ledger.finished(finish, *self._places(finish.key))
@@ -433,11 +443,17 @@ class Keeper:
         self._tell(reports)
 
     def _gone(self, handle: Handle, key: Key) -> None:
+        self._leave(key)
+        if handle.key == key:
+            self.pool.done(handle)
+
+    def _leave(self, key: Key) -> None:
+        """Nothing of the attempt is left here."""
+        self._usages.pop(key, None)
+        self.counting.forget(key)
         self.attempts.forget(key)
         self._drop_lists(key)
         self._put_devices_back(key)
-        if handle.key == key:
-            self.pool.done(handle)
 
     def _put_devices_back(self, key: Key) -> None:
         entry = self.ledger.entries.get(key)
@@ -458,19 +474,24 @@ class Keeper:
             self.say(report)
 
     def _use(self, key: Key, fields: Message) -> None:
-        cpu_s, memory, memory_max, swap, pids, groups, threads = fields
+        cpu_s, memory, memory_max, swap, pids, groups, threads, *more = fields
         usage = JobUsage()
         usage.key.job, usage.key.index, usage.key.attempt = key
         use = usage.usage
+        if more:  # an older shepherd says no more
+            use.CopyFrom(usage_message(Used(*more)))
         use.cpu_s, use.memory_mib, use.memory_mib_max, use.swap_mib = cpu_s, memory, memory_max, swap
         use.threads, use.host = threads, self.preparation.host.host
         use.pids.extend(pids)
         use.process_groups.extend(groups)
+        self._usages[key] = usage
         self.use(usage)
+
+    def newest_usages(self) -> list[JobUsage]:
+        """For a master that may have been started anew: what it knew of running jobs went with the one before."""
+        return list(self._usages.values())
 
     def on_lost(self, key: Key, finish: Finish | None) -> None:
         """A shepherd died with this attempt; everything of it is gone by now. ``finish``: what it recorded before."""
-        self.attempts.forget(key)
-        self._drop_lists(key)
-        self._put_devices_back(key)
+        self._leave(key)
         self._settle(self.ledger.lost(key, finish, time.time()))

@@ -20,12 +20,14 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from agents.callers import CallFailed
+from agents.counting import Counting
 from agents.ranks.contract import Attempts, HeldAttempt
 from agents.ranks.output import NotReadable, OnlyForItsUser, open_output
 from agents.ranks.tasks import converse
 from protos import frames, peektickets
-from protos.agents_pb2 import TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
+from protos.agents_pb2 import CountReply, CountRequest, TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
 from protos.agents_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
+from protos.common_pb2 import HostShare
 from protos.tls import (
     Identity,
     Kind,
@@ -41,6 +43,7 @@ LOG = logging.getLogger("lava.peers")
 
 RUN_METHOD = "/lava.v1.PeerService/Run"
 TAIL_METHOD = "/lava.v1.PeerService/Tail"
+COUNT_METHOD = "/lava.v1.PeerService/Count"
 
 # A peer that does not take the connection within this time is reported; MPI launchers wait longer than that.
 CONNECT_S = 10.0
@@ -58,12 +61,14 @@ class Peers(PeerServiceServicer):
         self,
         host: str,
         attempts: Attempts,
+        counting: Counting,
         ticket_key: Callable[[], bytes],
         why_refused: Callable[[str, Any], str] = lambda host, auth_context: "",
     ) -> None:
         self.host = host
         self._why_refused = why_refused
         self._attempts = attempts
+        self._counting = counting
         self._ticket_key = ticket_key
         self._server: grpc.aio.Server | None = None
 
@@ -119,6 +124,19 @@ class Peers(PeerServiceServicer):
                 grpc.StatusCode.PERMISSION_DENIED, f"the ticket to read job <{key[0]}> is not valid here"
             )
         await self.tail(request, context.write)
+
+    async def Count(
+        self, request: CountRequest, context: "grpc.aio.ServicerContext[CountRequest, CountReply]"
+    ) -> CountReply:
+        """Tell an agent of the same allocation what the attempt has used here."""
+        caller = await self._calling_host(context)
+        key = (request.key.job, request.key.index, request.key.attempt)
+        reply = await self._counting.count(key) if self._counting.is_shared_with(key, caller) else None
+        if reply is None:
+            text = f"job <{key[0]}> does not run on both {caller} and {self.host}"
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
+            raise AssertionError("abort returned")
+        return reply
 
     async def tail(self, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]) -> None:
         """Read a job's output for a caller whose ticket has been checked. What cannot be read is told in a chunk."""
@@ -211,6 +229,21 @@ class PeerChannels:
             known.users -= 1
             known.used = asyncio.get_running_loop().time()
             asyncio.get_running_loop().call_later(CHANNEL_IDLE_S, self._expire, (host, address))
+
+    async def count(self, share: HostShare, request: CountRequest) -> CountReply:
+        """Ask the agent of another host what an attempt has used there.
+
+        Raises:
+            CallFailed, AioRpcError: it does not answer, or not to us.
+        """
+        async with self.to(share.host, share.address) as channel:
+            method = channel.unary_unary(
+                COUNT_METHOD,
+                request_serializer=CountRequest.SerializeToString,
+                response_deserializer=CountReply.FromString,
+            )
+            reply: CountReply = await method(request)
+            return reply
 
     async def close(self) -> None:
         """Close every channel."""

@@ -183,6 +183,7 @@ class Preparation:
             mps=self._mps(stage),
             controls=tuple((one.kind, one.signal, one.command if lead else "") for one in stage.controls),
             lease_s=stage.lease_s,
+            is_wide=lead and (len(stage.allocation) > 1 or spec.resizable),
         )
 
     def _mps(self, stage: Stage) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """What a host tells of attempts, as messages: reports of those that are not in its ledger, and ends."""
 
-from agents.shepherd.messages import Finish, Key
+from agents.shepherd.messages import Finish, Key, Used
 from protos import endings
-from protos.agents_pb2 import Finished, Report
-from protos.common_pb2 import AttemptKey
+from protos.agents_pb2 import Finished, Released, Report
+from protos.common_pb2 import AttemptKey, Usage
 
 
 def report_for(key: Key, version: int) -> Report:
@@ -41,5 +41,23 @@ def finished_message(finish: Finish, home: str, cwd: str) -> Finished:
         exec_cwd=cwd,
         memory_mib_mean=finish.memory_mib_mean,
         processes_max=finish.processes_max,
+        user_s=finish.user_s,
+        system_s=finish.system_s,
+        seconds=finish.seconds,
+        others=[usage_message(Used(*fields), host) for host, fields in finish.others],  # type: ignore[arg-type]
         lost=(finish.reason, finish.detail) in (endings.SHUT_DOWN, endings.FENCED),
     )
+
+
+def released_with(used: Used | None) -> Report:
+    """The word that nothing of an attempt is left, with all that it used if that is known."""
+    return Report(released=Released(usage=None if used is None else usage_message(used)))
+
+
+def usage_message(used: Used, host: str = "") -> Usage:
+    """Figures of a whole stay on a host."""
+    cpu_s, user_s, system_s, memory, mean, swap, processes, threads, seconds = used
+    return Usage(
+        cpu_s=cpu_s, user_s=user_s, system_s=system_s, memory_mib_max=memory, memory_mib_mean=mean, swap_mib_max=swap,
+        processes_max=processes, threads_max=threads, seconds=seconds, host=host,
+    )  # fmt: skip

@@ -165,6 +165,8 @@ class Session:
         self._reports.clear()
         self._load_told = None
         self._is_detailed = False
+        for usage in self._keeper.newest_usages():
+            self.use(usage)
         return self._numbered(Reports(hello=hello))
 
     async def _take_first(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:

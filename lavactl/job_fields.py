@@ -25,8 +25,8 @@ WAITING = (messages.PEND, messages.PSUSP)
 # Fields of LSF that lava has nothing to say about: always "-".
 ABSENT = {
     "application": 13, "service_class": 13, "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
-    "licproject": 20, "interactive": 11, "host_file": 10, "ru_utime": 12,
-    "ru_stime": 12, "warning_action": 15, "action_warning_time": 19, "exception_status": 16, "swaplimit": 15,
+    "licproject": 20, "interactive": 11, "host_file": 10,
+    "warning_action": 15, "action_warning_time": 19, "exception_status": 16, "swaplimit": 15,
     "hrusage": 50, "network_req": 15, "processlimit": 12, "block": 5, "cpu_peak": 10, "forward_cluster": 15,
     "forward_time": 15, "srcjobid": 8, "dstjobid": 8, "source_cluster": 15, "container_name": 20, "image": 20,
     "ctxuser": 7, "plan_start_time": 20, "plan_finish_time": 20,
@@ -44,7 +44,8 @@ ALIASES = {
 LIGHT = frozenset(
     ("jobid", "jobindex", "stat", "user", "queue", "job_name", "proj_name", "from_host", "first_host", "exec_host",
      "nexec_host", "alloc_slot", "nalloc_slot", "slots", "submit_time", "start_time", "exit_code", "exit_reason",
-     "run_time", "pend_time", "cpu_used", "mem", "max_mem", "avg_mem", "swap", "pids", "nthreads", "gpu_alloc",
+     "run_time", "pend_time", "cpu_used", "ru_utime", "ru_stime", "mem", "max_mem",
+     "avg_mem", "swap", "pids", "nthreads", "gpu_alloc",
      "min_req_proc", "max_req_proc", "nreq_slot", *ABSENT)
 )  # fmt: skip
 
@@ -120,6 +121,11 @@ def needs_reasons(form: Format) -> bool:
 def moment(when: float) -> str:
     """A date, empty for one that is unknown."""
     return short_time(when) if when else ""
+
+
+def processor_time(job: "Job", seconds: float) -> str:
+    """Empty for a job of which nothing is known."""
+    return f"{seconds:.1f} second(s)" if job.HasField("usage") else ""
 
 
 def seconds(value: int) -> str:
@@ -249,6 +255,8 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "estimated_run_time": (20, lambda job: seconds(job.spec.runtime_estimate_s)),
     "ipendtime": (12, lambda job: "0"),
     "cpu_used": (10, lambda job: f"{job.usage.cpu_s:.1f} second(s)" if job.HasField("usage") else ""),
+    "ru_utime": (12, lambda job: processor_time(job, job.usage.user_s)),
+    "ru_stime": (12, lambda job: processor_time(job, job.usage.system_s)),
     "slots": (5, lambda job: str(allocated(job) or job.slots_min or 1)),
     "gpu_num": (10, lambda job: str(gpus(job).num or "")),
     "gpu_mode": (20, gpu_mode),

@@ -168,7 +168,7 @@ else:
     Usage = _message(
         "Usage",
         "1 cpu_s d, 2 memory_mib u, 3 memory_mib_max u, 4 swap_mib u, 5 pids u*, 6 process_groups u*, 7 threads u, "
-        "8 host s, 9 memory_mib_mean d",
+        "8 host s, 9 memory_mib_mean d, 10 user_s d, 11 system_s d",
     )
     Rlimit = _message("Rlimit", "1 name s, 2 soft u")
     JobSpec = _message(

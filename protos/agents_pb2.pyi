@@ -64,7 +64,7 @@ class CommitMark(_message.Message):
     def __init__(self, database: _Optional[str] = ..., term: _Optional[int] = ..., batch: _Optional[int] = ..., next_job: _Optional[int] = ...) -> None: ...
 
 class Held(_message.Message):
-    __slots__ = ("key", "allocation_version", "last", "launched", "resized", "limits_version", "order")
+    __slots__ = ("key", "allocation_version", "last", "launched", "resized", "limits_version", "order", "limit_reached")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +72,7 @@ class Held(_message.Message):
     RESIZED_FIELD_NUMBER: _ClassVar[int]
     LIMITS_VERSION_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_REACHED_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
     last: Report
@@ -79,7 +80,8 @@ class Held(_message.Message):
     resized: Report
     limits_version: int
     order: Order
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ...) -> None: ...
+    limit_reached: Report
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., last: _Optional[_Union[Report, _Mapping]] = ..., launched: _Optional[bool] = ..., resized: _Optional[_Union[Report, _Mapping]] = ..., limits_version: _Optional[int] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., limit_reached: _Optional[_Union[Report, _Mapping]] = ...) -> None: ...
 
 class Reports(_message.Message):
     __slots__ = ("sequence", "hello", "reports", "load", "usages", "sent_monotonic")
@@ -106,7 +108,7 @@ class JobUsage(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("key", "allocation_version", "staged", "refused", "started", "finished", "released", "resized", "also_released")
+    __slots__ = ("key", "allocation_version", "staged", "refused", "started", "finished", "released", "resized", "limit_reached", "also_released")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_VERSION_FIELD_NUMBER: _ClassVar[int]
     STAGED_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +117,7 @@ class Report(_message.Message):
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     RELEASED_FIELD_NUMBER: _ClassVar[int]
     RESIZED_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_REACHED_FIELD_NUMBER: _ClassVar[int]
     ALSO_RELEASED_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     allocation_version: int
@@ -124,8 +127,9 @@ class Report(_message.Message):
     finished: Finished
     released: Released
     resized: Resized
+    limit_reached: LimitReached
     also_released: bool
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ..., limit_reached: _Optional[_Union[LimitReached, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
 
 class Staged(_message.Message):
     __slots__ = ()
@@ -154,7 +158,7 @@ class Started(_message.Message):
     def __init__(self, pid: _Optional[int] = ..., time: _Optional[float] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ...) -> None: ...
 
 class Finished(_message.Message):
-    __slots__ = ("status", "time", "cpu_s", "memory_mib_max", "reason", "pid", "started", "detail", "exec_home", "exec_cwd", "memory_mib_mean", "processes_max", "lost")
+    __slots__ = ("status", "time", "cpu_s", "memory_mib_max", "reason", "pid", "started", "detail", "exec_home", "exec_cwd", "memory_mib_mean", "processes_max", "user_s", "system_s", "seconds", "others", "lost")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     CPU_S_FIELD_NUMBER: _ClassVar[int]
@@ -167,6 +171,10 @@ class Finished(_message.Message):
     EXEC_CWD_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_MEAN_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_MAX_FIELD_NUMBER: _ClassVar[int]
+    USER_S_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_S_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     status: int
     time: float
@@ -180,12 +188,24 @@ class Finished(_message.Message):
     exec_cwd: str
     memory_mib_mean: float
     processes_max: int
+    user_s: float
+    system_s: float
+    seconds: float
+    others: _containers.RepeatedCompositeFieldContainer[_common_pb2.Usage]
     lost: bool
-    def __init__(self, status: _Optional[int] = ..., time: _Optional[float] = ..., cpu_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ..., reason: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., detail: _Optional[str] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., processes_max: _Optional[int] = ..., lost: _Optional[bool] = ...) -> None: ...
+    def __init__(self, status: _Optional[int] = ..., time: _Optional[float] = ..., cpu_s: _Optional[float] = ..., memory_mib_max: _Optional[int] = ..., reason: _Optional[str] = ..., pid: _Optional[int] = ..., started: _Optional[float] = ..., detail: _Optional[str] = ..., exec_home: _Optional[str] = ..., exec_cwd: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., processes_max: _Optional[int] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., others: _Optional[_Iterable[_Union[_common_pb2.Usage, _Mapping]]] = ..., lost: _Optional[bool] = ...) -> None: ...
 
 class Released(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("usage",)
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    usage: _common_pb2.Usage
+    def __init__(self, usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ...) -> None: ...
+
+class LimitReached(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class Resized(_message.Message):
     __slots__ = ("failed", "detail")
@@ -495,6 +515,20 @@ class TaskOutput(_message.Message):
     kept: bool
     patience_s: float
     def __init__(self, out: _Optional[bytes] = ..., err: _Optional[bytes] = ..., started: _Optional[bool] = ..., pid: _Optional[int] = ..., ended: _Optional[bool] = ..., status: _Optional[int] = ..., error: _Optional[str] = ..., pmi: _Optional[bytes] = ..., taken: _Optional[int] = ..., offset: _Optional[int] = ..., taken_pmi: _Optional[int] = ..., taken_signals: _Optional[int] = ..., kept: _Optional[bool] = ..., patience_s: _Optional[float] = ...) -> None: ...
+
+class CountRequest(_message.Message):
+    __slots__ = ("key",)
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    key: _common_pb2.AttemptKey
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ...) -> None: ...
+
+class CountReply(_message.Message):
+    __slots__ = ("usage", "limit_reached")
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_REACHED_FIELD_NUMBER: _ClassVar[int]
+    usage: _common_pb2.Usage
+    limit_reached: str
+    def __init__(self, usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., limit_reached: _Optional[str] = ...) -> None: ...
 
 class TailRequest(_message.Message):
     __slots__ = ("key", "ticket", "follow", "error_file", "last_bytes")

@@ -192,6 +192,11 @@ class PeerServiceStub:
                 request_serializer=protos_dot_agents__pb2.TailRequest.SerializeToString,
                 response_deserializer=protos_dot_agents__pb2.TailChunk.FromString,
                 _registered_method=True)
+        self.Count = channel.unary_unary(
+                '/lava.v1.PeerService/Count',
+                request_serializer=protos_dot_agents__pb2.CountRequest.SerializeToString,
+                response_deserializer=protos_dot_agents__pb2.CountReply.FromString,
+                _registered_method=True)
 
 
 class PeerServiceServicer:
@@ -210,6 +215,12 @@ class PeerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Count(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PeerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -222,6 +233,11 @@ def add_PeerServiceServicer_to_server(servicer, server):
                     servicer.Tail,
                     request_deserializer=protos_dot_agents__pb2.TailRequest.FromString,
                     response_serializer=protos_dot_agents__pb2.TailChunk.SerializeToString,
+            ),
+            'Count': grpc.unary_unary_rpc_method_handler(
+                    servicer.Count,
+                    request_deserializer=protos_dot_agents__pb2.CountRequest.FromString,
+                    response_serializer=protos_dot_agents__pb2.CountReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -279,6 +295,33 @@ class PeerService:
             '/lava.v1.PeerService/Tail',
             protos_dot_agents__pb2.TailRequest.SerializeToString,
             protos_dot_agents__pb2.TailChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Count(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lava.v1.PeerService/Count',
+            protos_dot_agents__pb2.CountRequest.SerializeToString,
+            protos_dot_agents__pb2.CountReply.FromString,
             options,
             channel_credentials,
             insecure,

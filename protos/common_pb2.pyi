@@ -144,7 +144,7 @@ class TaskCpus(_message.Message):
     def __init__(self, cpus: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[int]] = ..., memory: _Optional[str] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("cpu_s", "memory_mib", "memory_mib_max", "swap_mib", "pids", "process_groups", "threads", "host", "memory_mib_mean")
+    __slots__ = ("cpu_s", "memory_mib", "memory_mib_max", "swap_mib", "pids", "process_groups", "threads", "host", "memory_mib_mean", "user_s", "system_s", "seconds", "swap_mib_max", "processes_max", "threads_max")
     CPU_S_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_MAX_FIELD_NUMBER: _ClassVar[int]
@@ -154,6 +154,12 @@ class Usage(_message.Message):
     THREADS_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_MEAN_FIELD_NUMBER: _ClassVar[int]
+    USER_S_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_S_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SWAP_MIB_MAX_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_MAX_FIELD_NUMBER: _ClassVar[int]
+    THREADS_MAX_FIELD_NUMBER: _ClassVar[int]
     cpu_s: float
     memory_mib: int
     memory_mib_max: int
@@ -163,4 +169,10 @@ class Usage(_message.Message):
     threads: int
     host: str
     memory_mib_mean: float
-    def __init__(self, cpu_s: _Optional[float] = ..., memory_mib: _Optional[int] = ..., memory_mib_max: _Optional[int] = ..., swap_mib: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., process_groups: _Optional[_Iterable[int]] = ..., threads: _Optional[int] = ..., host: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ...) -> None: ...
+    user_s: float
+    system_s: float
+    seconds: float
+    swap_mib_max: int
+    processes_max: int
+    threads_max: int
+    def __init__(self, cpu_s: _Optional[float] = ..., memory_mib: _Optional[int] = ..., memory_mib_max: _Optional[int] = ..., swap_mib: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., process_groups: _Optional[_Iterable[int]] = ..., threads: _Optional[int] = ..., host: _Optional[str] = ..., memory_mib_mean: _Optional[float] = ..., user_s: _Optional[float] = ..., system_s: _Optional[float] = ..., seconds: _Optional[float] = ..., swap_mib_max: _Optional[int] = ..., processes_max: _Optional[int] = ..., threads_max: _Optional[int] = ...) -> None: ...

@@ -5,11 +5,14 @@ for a while after it: until then nobody kills what the job has left.
 """
 
 import signal
+import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from agents.shepherd import processes
 from agents.shepherd.clock import NEVER
+from agents.shepherd.spawner import Spawner
+from agents.shepherd.start import HostFailure, StartFailure
 
 SUSPEND, RESUME, TERMINATE = "SUSPEND", "RESUME", "TERMINATE"
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
@@ -62,6 +65,19 @@ class Commands:
     def started(self, pid: int, until: float) -> None:
         self._pids.add(pid)
         self.until = until
+
+    def carry_out(self, control: Control, members: list[int], causes: int, spawner: Spawner, until: float) -> bool:
+        """Do what a control says to the job's processes; False: it can't be done."""
+        if control.signal:
+            processes.send(members, control.signal)
+        elif control.command:
+            try:
+                pid = spawner.shell(control.command, variables(members, causes))
+            except (StartFailure, HostFailure, OSError, ValueError, OverflowError) as error:
+                print(f"event=control_not_started command={control.command!r} error={error}", file=sys.stderr)
+                return False
+            self.started(pid, until)
+        return True
 
     def ended(self, pid: int) -> bool:
         """Whether the process was one of them."""

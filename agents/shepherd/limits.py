@@ -55,6 +55,9 @@ class Confinement(Protocol):
     def cpu_s(self) -> float:
         """Processor time."""
 
+    def user_part(self) -> float:
+        """The part of the processor time that was spent in user mode, from 0 to 1."""
+
     def memory(self) -> Memory:
         """What is held now."""
 
@@ -82,6 +85,29 @@ def confinement(base: Base, slot: int) -> Confinement:
     if base.version == 2:
         return GroupV2(paths[""])
     return ProcessTree()
+
+
+class _Modes:
+    """Processor time in user and in system mode, of whoever is in a group: in units of their own."""
+
+    def __init__(self, path: str, names: tuple[bytes, bytes]) -> None:
+        self._file = _File(path)
+        self._names = names
+        self._first = self._last = (0, 0)
+
+    def _now(self) -> tuple[int, int]:
+        text = self._file.text()
+        user, system = self._names
+        return _value(text, user), _value(text, system)
+
+    def begin(self) -> None:
+        """Count from where `user_part` was asked for last."""
+        self._first = self._last
+
+    def user_part(self) -> float:
+        self._last = user, system = self._now()
+        spent = user - self._first[0], system - self._first[1]
+        return spent[0] / sum(spent) if sum(spent) > 0 else 1.0
 
 
 class _File:
@@ -130,6 +156,7 @@ class GroupV1:
         self._paths = paths
         memory = paths["memory"]
         self._cpu = _File(f"{paths['cpuacct']}/cpuacct.usage")
+        self._modes = _Modes(f"{paths['cpuacct']}/cpuacct.stat", (b"user", b"system"))
         self._used = _File(f"{memory}/memory.usage_in_bytes")
         self._peak = _File(f"{memory}/memory.max_usage_in_bytes", writable=True)
         self._statistics = _File(f"{memory}/memory.stat")
@@ -154,10 +181,12 @@ class GroupV1:
         self._own_usage = self._used.number()
         self._own_memory = self._memory_now()
         self._cpu_last = self._cpu_now()
+        self._modes.user_part()
 
     def begin(self) -> None:
         # Less the shepherd's own part the counter stands still between two jobs: no need to read it again.
         self._cpu_first = self._cpu_last
+        self._modes.begin()
         self._peak.put(b"0")
         if self._limit_mib:
             self._oom_first = _value(self._oom.text(), b"oom_kill")
@@ -199,6 +228,9 @@ class GroupV1:
         self._cpu_last = self._cpu_now()
         return max(0, self._cpu_last - self._cpu_first) / 1e9
 
+    def user_part(self) -> float:
+        return self._modes.user_part()
+
     def _memory_now(self) -> Memory:
         text = self._statistics.text()
         return Memory(_value(text, b"total_rss") + _value(text, b"total_shmem"), _value(text, b"total_swap"))
@@ -230,6 +262,7 @@ class GroupV2:
     def __init__(self, path: str) -> None:
         self._path = path
         self._cpu = _File(f"{path}/cpu.stat")
+        self._modes = _Modes(f"{path}/cpu.stat", (b"user_usec", b"system_usec"))
         self._used = _File(f"{path}/memory.current")
         self._statistics = _File(f"{path}/memory.stat")
         self._events = _File(f"{path}/memory.events")
@@ -261,9 +294,11 @@ class GroupV2:
         self._own_usage = self._used.number()
         self._own_memory = self._memory_now()
         self._cpu_last = self._cpu_now()
+        self._modes.user_part()
 
     def begin(self) -> None:
         self._cpu_first = self._cpu_last
+        self._modes.begin()
         if self._peak is not None:
             self._peak.put(b"reset")
         if self._limit_mib:
@@ -304,6 +339,9 @@ class GroupV2:
         self._cpu_last = self._cpu_now()
         return max(0, self._cpu_last - self._cpu_first) / 1e9
 
+    def user_part(self) -> float:
+        return self._modes.user_part()
+
     def _memory_now(self) -> Memory:
         text = self._statistics.text()
         try:
@@ -335,13 +373,14 @@ class ProcessTree:
     """
 
     def __init__(self) -> None:
-        self._cpu_first = 0.0
+        self._cpu_first = self._user_first = 0.0
 
     def join(self) -> None:
         """There is nothing to enter."""
 
     def begin(self) -> None:
         self._cpu_first = self._reaped_cpu_s()
+        self._user_first = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
     def limit_memory(self, mib: int) -> None:
         """Cannot be done for a whole job; see the class."""
@@ -368,6 +407,11 @@ class ProcessTree:
     def cpu_s(self) -> float:
         living = sum(entry.cpu_s for entry in self._entries())
         return self._reaped_cpu_s() + living - self._cpu_first
+
+    def user_part(self) -> float:
+        user = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - self._user_first
+        reaped = self._reaped_cpu_s() - self._cpu_first
+        return min(1.0, user / reaped) if reaped > 0 else 1.0
 
     def memory(self) -> Memory:
         return Memory(sum(entry.resident for entry in self._entries()), 0)

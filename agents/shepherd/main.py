@@ -26,7 +26,8 @@ from agents.shepherd.lease import Lease
 from agents.shepherd.limits import Confinement, confinement
 from agents.shepherd.messages import JobSetup, Key, Message, Receiver, Status, pack, unpack_setup
 from agents.shepherd.spool import LOG_SUFFIX, ExitLog, OutputFile
-from agents.shepherd.work import ENDING, OVER, Tools, Work
+from agents.shepherd.tools import Tools
+from agents.shepherd.work import ENDING, OVER, Work
 
 SOCKET_SUFFIX = ".sock"
 # A place that was staged but runs nothing is kept so long for the next agent.
@@ -263,6 +264,10 @@ class Shepherd:
             work.limit(*fields)
         elif kind == messages.RELEASE:
             work.release(*fields)
+        elif kind == messages.COUNT:
+            work.count()
+        elif kind == messages.COUNTED:
+            work.counted(*fields)
 
     def _not_here(self, kind: int, key: Key, message: Message) -> None:
         """An order for an attempt that has just ended crosses with its report."""

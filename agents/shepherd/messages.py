@@ -34,6 +34,8 @@ RELEASE = 5  # why: empty, or TAKEN_DOWN
 BY_FILE = 6  # the message is in the descriptor that comes with it
 RETIRE = 7  # exit when idle
 LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB
+COUNT = 10  # say USED now
+COUNTED = 11  # the answer to COUNT_OTHERS: (host, fields of a Used) of those that said it, the others, a limit reached
 
 RUN_TASK = 9  # token, then the fields of a kept.Order; the descriptor is the task's own connection
 
@@ -45,10 +47,13 @@ STAGED = 17
 REFUSED = 18  # reason: the host's fault, nothing was started
 STARTED = 19  # process id, time, output, error descriptor
 FINISHED = 20  # then the rest of a Finish
-RELEASED = 21
+RELEASED = 21  # the fields of a Used
 TASK_STARTED = 22  # serial, process id (0: could not), why not
 TASK_ENDED = 23  # serial, wait status
-USAGE = 24  # cpu_s, memory, memory_max, swap, pids, process groups, threads
+USAGE = 24  # cpu_s, memory, memory_max, swap, pids, process groups, threads, the fields of a Used
+USED = 25  # the fields of a Used, the limit that was reached here or empty
+COUNT_OTHERS = 26  # what have the job's other hosts used? Its report waits for COUNTED, for a while
+LIMIT_REACHED = 27  # reason: a limit that holds for each host, reached where the job's command does not run
 
 # On the connection of a kept task, without a key. Both ways:
 DATA = 40  # stream, place of the first byte, bytes
@@ -123,6 +128,7 @@ class JobSetup(NamedTuple):
     mps: tuple[str, ...] = ()
     controls: tuple[tuple[str, int, str], ...] = ()  # the queue's: kind, signal (0: none), command
     lease_s: float = 0.0  # the attempt is ended when the host has not heard the master for so long; 0: it is not
+    is_wide: bool = False  # it has, or may get, other hosts
 
     def pack(self) -> bytes:
         """As bytes for a HOLD message."""
@@ -157,8 +163,31 @@ def fields_of(kind: type[Fields], message: Message) -> Fields:
     return kind(*message[: len(kind._fields)])
 
 
+class Used(NamedTuple):
+    """What an attempt has used on one host from its beginning there, or on several."""
+
+    cpu_s: float = 0.0
+    user_s: float = 0.0  # of that in user mode
+    system_s: float = 0.0
+    memory_mib_max: int = 0
+    memory_mib_mean: float = 0.0
+    swap_mib_max: int = 0
+    processes_max: int = 0
+    threads_max: int = 0
+    seconds: float = 0.0  # for how long it was measured
+
+    def plus(self, other: "Used") -> "Used":
+        """On both hosts. The largest of each is taken for the same moment: the sum is the most there can have been."""
+        sums = [mine + others for mine, others in zip(self[:-1], other[:-1], strict=True)]
+        return Used._make([*sums, self.seconds])
+
+
 class Finish(NamedTuple):
-    """The end of an attempt on this host: message FINISHED without its kind, and the body of an exit record."""
+    """The end of an attempt on this host: message FINISHED without its kind, and the body of an exit record.
+
+    The figures are of this host; ``others`` has those of the attempt's other hosts as far as they were told,
+    ``missing`` the names of the rest. A record of an earlier version ends before ``user_s``.
+    """
 
     job: int
     element: int  # of the array, 0 if it is none
@@ -174,6 +203,29 @@ class Finish(NamedTuple):
     pid: int
     started: float  # 0: never
     released: bool  # nothing of the attempt is left
+    user_s: float = 0.0
+    system_s: float = 0.0
+    swap_mib_max: int = 0
+    threads_max: int = 0
+    seconds: float = 0.0
+    others: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> Used:
+        """On this host."""
+        return Used(
+            self.cpu_s, self.user_s, self.system_s, self.memory_mib_max, self.memory_mib_mean, self.swap_mib_max,
+            self.processes_max, self.threads_max, self.seconds,
+        )  # fmt: skip
+
+    @property
+    def whole(self) -> Used:
+        """On all hosts that are known."""
+        total = self.used
+        for _, fields in self.others:
+            total = total.plus(Used(*fields))  # type: ignore[arg-type]
+        return total
 
     @property
     def key(self) -> Key:

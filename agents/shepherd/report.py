@@ -11,7 +11,7 @@ import time
 from typing import Any, NamedTuple
 
 from agents.shepherd.messages import Finish, JobSetup, write_all
-from agents.shepherd.start import Streams
+from agents.shepherd.start import Streams, is_regular
 from protos import endings
 
 RULE = "-" * 60
@@ -54,8 +54,6 @@ class Ending(NamedTuple):
     name: str  # "sweep[3]" for an element
     cwd: str
     finish: Finish
-    threads_max: int
-    swap_mib_max: int
     error_path: str
 
 
@@ -70,9 +68,23 @@ def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
         ending.label, name, status, name, started, ending.cwd, started, ended, ended, _result(finish),
         *_usage(asked, ending),
     )  # fmt: skip
+    if finish.missing:
+        text += f"\nNot counted in it: what was used on {', '.join(finish.missing)}, which did not answer in time.\n"
     if heading[-1] and ending.error_path:
         text += f"\nPS:\n\nRead file <{ending.error_path}> for stderr output of this job.\n\n"
     return text.encode("utf-8", "surrogateescape")
+
+
+def write_report(setup: JobSetup, finish: Finish, cwd: str, streams: Streams | None) -> None:
+    """Write the report at the end of the job's output file, if it has one and wants one."""
+    if setup.report is None or streams is None or not streams.output_path or not is_regular(streams.output):
+        return
+    job, index, _ = finish.key
+    label, name = (f"{job}[{index}]", f"{setup.name}[{index}]") if index else (str(job), setup.name)
+    try:
+        write_all(streams.output, render(setup.report, Ending(label, name, cwd, finish, streams.error_path)))
+    except OSError as error:  # the user's disk is full: the end itself is on record
+        print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)
 
 
 @functools.lru_cache(maxsize=4)
@@ -135,17 +147,17 @@ def _result(finish: Finish) -> str:
 
 def _usage(heading: Heading, ending: Ending) -> tuple[float | int | str, ...]:
     """What `USAGE` asks for."""
-    finish, asked = ending.finish, heading.memory_requested_mib
+    finish, asked, used = ending.finish, heading.memory_requested_mib, ending.finish.whole
     run_s = max(0.0, finish.time - finish.started) if finish.started else 0.0
     return (
-        finish.cpu_s,
-        finish.memory_mib_max,
-        finish.memory_mib_mean,
+        used.cpu_s,
+        used.memory_mib_max,
+        used.memory_mib_mean,
         f"{asked:.2f} MB" if asked else "-",
-        f"{asked - finish.memory_mib_max:.2f} MB" if asked else "-",
-        f"{ending.swap_mib_max} MB" if ending.swap_mib_max else "-",
-        finish.processes_max,
-        ending.threads_max,
+        f"{asked - used.memory_mib_max:.2f} MB" if asked else "-",
+        f"{used.swap_mib_max} MB" if used.swap_mib_max else "-",
+        used.processes_max,
+        used.threads_max,
         run_s,
         max(0.0, finish.time - heading.submit_time),
     )
@@ -165,15 +177,3 @@ def _date(moment: float) -> str:
 @functools.lru_cache(maxsize=64)
 def _date_of_second(second: int) -> str:
     return time.asctime(time.localtime(second))
-
-
-def append(streams: Streams, setup: JobSetup, cwd: str, finish: Finish, peaks: tuple[int, int]) -> None:
-    """Write the report behind the job's output, if it is to have one. ``peaks``: of threads, and of swap in MiB."""
-    if setup.report is None:
-        return
-    job, index, _ = finish.key
-    label, name = (f"{job}[{index}]", f"{setup.name}[{index}]") if index else (str(job), setup.name)
-    try:
-        write_all(streams.output, render(setup.report, Ending(label, name, cwd, finish, *peaks, streams.error_path)))
-    except OSError as error:  # the user's disk is full: the end itself is on record
-        print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)

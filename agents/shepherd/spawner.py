@@ -7,7 +7,7 @@ from types import MappingProxyType
 from agents.shepherd import mps, start
 from agents.shepherd.identity import Identity
 from agents.shepherd.messages import JobSetup, Key, Program
-from agents.shepherd.start import StartFailure
+from agents.shepherd.start import HostFailure, StartFailure
 
 
 class Spawner:
@@ -97,6 +97,18 @@ class Spawner:
         finally:
             for descriptor in apart:
                 os.close(descriptor)
+
+    def mps_daemon(self) -> int:
+        """Start the MPS control daemon of the attempt.
+
+        Raises:
+            HostFailure: it can't be started, which is not the job's fault.
+        """
+        environment = {**self.environment(), b"CUDA_VISIBLE_DEVICES": os.fsencode(self._setup.mps[2])}
+        try:
+            return self.spawn(mps.program(self._setup), environment, (self._null,) * 3, "/")
+        except StartFailure as failure:
+            raise HostFailure(str(failure)) from None
 
     def shell(self, command: str, variables: Mapping[bytes, bytes] = MappingProxyType({})) -> int:
         """Start a command line around the job, with nothing to read and nowhere to write."""

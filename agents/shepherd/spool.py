@@ -10,7 +10,19 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from agents.shepherd.messages import FINISHED, REFUSED, STARTING, Finish, Key, fields_of, pack, unpack, write_all
+from agents.shepherd.messages import (
+    FINISHED,
+    REFUSED,
+    RELEASED,
+    STARTING,
+    Finish,
+    Key,
+    Used,
+    fields_of,
+    pack,
+    unpack,
+    write_all,
+)
 
 HEADER = struct.Struct("<II")
 LOG_SUFFIX = ".exits"
@@ -107,6 +119,7 @@ class Traces:
         self.started: set[Key] = set()
         self.finished: dict[Key, Finish] = {}
         self.refused: dict[Key, str] = {}
+        self.released: dict[Key, Used] = {}
 
     def read(self, path: str) -> None:
         """Take in a log and its predecessor; one that does not exist tells nothing."""
@@ -128,3 +141,5 @@ class Traces:
                 self.finished[key] = fields_of(Finish, tuple(fields))
             elif kind == REFUSED:
                 self.refused[key] = fields[3]
+            elif kind == RELEASED:
+                self.released[key] = Used(*fields[3:])

@@ -60,6 +60,11 @@ class Streams(NamedTuple):
     output_path: str  # empty: a file of the spool
     error_path: str  # empty: joins output; the same file is opened once
 
+    @property
+    def written(self) -> tuple[int, int]:
+        """Output and error; -1 for an error that is the output."""
+        return (self.output, -1 if self.error == self.output else self.error)
+
     def close(self) -> None:
         """Close what was opened for these streams."""
         for descriptor in self.closing:

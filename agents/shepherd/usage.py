@@ -1,10 +1,12 @@
 """What an attempt uses on this host: sampled while it runs, summed up when it ends."""
 
 import resource
+import time
 from typing import NamedTuple
 
 from agents.shepherd import processes
 from agents.shepherd.limits import MIB, Confinement
+from agents.shepherd.messages import Used
 
 # Looking at each of more processes than this would cost more than the answer is worth; they are counted all the same.
 PROCESSES_LISTED_MAX = 1000
@@ -32,6 +34,7 @@ class Meter:
 
     def __init__(self, confinement: Confinement) -> None:
         self._confinement = confinement
+        self._began = time.monotonic()
         self._peak = 0
         self._largest = 0  # resident bytes of the largest process reaped
         self._sum = 0
@@ -73,6 +76,20 @@ class Meter:
         groups = tuple(sorted({entry.group for entry in stats}))
         cpu_s, listed = self._confinement.cpu_s(), tuple(pids[:PROCESSES_LISTED_MAX])
         return Sample(cpu_s, mib(memory.resident), mib(self._peak), mib(memory.swap), listed, groups, threads)
+
+    def used(self) -> Used:
+        """All that was used until now."""
+        cpu_s, user = self._confinement.cpu_s(), self._confinement.user_part()
+        peak = self.memory_mib_max()
+        return Used(
+            cpu_s, cpu_s * user, cpu_s * (1 - user), peak, self.memory_mib_mean(peak), self.swap_mib_max,
+            self.processes_max, self.threads_max, time.monotonic() - self._began,
+        )  # fmt: skip
+
+    def used_now(self) -> Used:
+        """The same, with a look at what runs."""
+        self.sample()
+        return self.used()
 
     def memory_mib_max(self) -> int:
         """The peak. The group's own peak holds file caches as well, so it is only the upper bound of what was seen

@@ -12,21 +12,19 @@ import sys
 import time
 from collections.abc import Callable
 from resource import struct_rusage
-from typing import NamedTuple
 
-from agents.shepherd import controls, messages, mps, processes, start
+from agents.shepherd import controls, messages, mps, processes, reasons, start
 from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, TERMINATE, RunClock, Termination
 from agents.shepherd.controls import STOPPING, Commands, Control
-from agents.shepherd.identity import Identity
-from agents.shepherd.kept import Host, KeptTasks, Order, Refusal, Watch
-from agents.shepherd.lease import Lease, LeaseClock
-from agents.shepherd.limits import Confinement
+from agents.shepherd.kept import Host, KeptTasks, Order, Refusal
+from agents.shepherd.lease import LeaseClock
 from agents.shepherd.memory_policy import LOCAL_ONLY
 from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
-from agents.shepherd.report import append
+from agents.shepherd.others import Figures, OthersUsed
+from agents.shepherd.report import write_report
 from agents.shepherd.spawner import Spawner
-from agents.shepherd.spool import ExitLog, OutputFile
 from agents.shepherd.start import HostFailure, StartFailure, Streams
+from agents.shepherd.tools import Tools
 from agents.shepherd.usage import Meter
 from protos import endings
 from protos.failpoints import reach
@@ -47,21 +45,6 @@ UNUSABLE = (ValueError, OverflowError)
 NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that does not run: it never reaches anything
 
 STAGING, HELD, PRE, RUNNING, ENDING, POST, OVER = "staging", "held", "pre", "running", "ending", "post", "over"
-
-
-class Tools(NamedTuple):
-    """What a shepherd lends to the attempt it holds."""
-
-    confinement: Confinement
-    identity: Identity
-    log: ExitLog
-    output: OutputFile
-    lease: Lease
-    null: int  # /dev/null
-    send: Callable[[bytes], None]  # to the agent, if there is one
-    send_optional: Callable[[bytes], None]  # dropped when the agent does not listen
-    watch: Watch
-    has_agent: Callable[[], bool]
 
 
 class Work:
@@ -104,6 +87,7 @@ class Work:
         self._termination = Termination(setup.terminate_interval_s)
         self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
         self._count_at, self._count_after = NEVER, FIRST_COUNT_S
+        self._others_used = OthersUsed(setup.is_wide)
         tools.confinement.limit_memory(setup.memory_limit_mib)
         tools.confinement.bind(setup.cpus, setup.nodes if setup.memory_policy == LOCAL_ONLY else ())
         tools.confinement.begin()
@@ -119,12 +103,7 @@ class Work:
             self._staged()
 
     def _start_mps(self) -> None:
-        environment = {**self._spawner.environment(), b"CUDA_VISIBLE_DEVICES": os.fsencode(self.setup.mps[2])}
-        null = self._tools.null
-        try:
-            self._helper = self._spawner.spawn(mps.program(self.setup), environment, (null, null, null), "/")
-        except StartFailure as failure:
-            raise HostFailure(str(failure)) from None
+        self._helper = self._spawner.mps_daemon()
         self._helper_until = time.monotonic() + mps.START_S
 
     def _mps_started(self, status: int) -> None:
@@ -212,6 +191,15 @@ class Work:
                 # An ordinary signal may end the job or not: only if it does so is it the reason.
                 self._reason = self._reason or (reason if number not in (*STOPPING, signal.SIGCONT) else "")
 
+    def count(self) -> None:
+        """Say what was used until now."""
+        self._send(messages.USED, tuple(self._meter.used_now()), self._limit_reached())
+
+    def counted(self, used: Figures, missing: tuple[str, ...], limit: str) -> None:
+        """What the job's other hosts have used, and whether a limit was reached there."""
+        self._others_used.take(used, missing)
+        self._reason = self._reason or limit
+
     def release(self, why: str) -> None:
         """Kill what is left; over when nothing is. A post-execution command may finish: its time is bounded."""
         self._releasing = True
@@ -249,7 +237,7 @@ class Work:
         return min(
             self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
             self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at,
-            self.kept.next_at, self._lease.next_at,
+            self.kept.next_at, self._lease.next_at, self._others_used.next_at,
         )  # fmt: skip
 
     @property
@@ -264,6 +252,8 @@ class Work:
         if failure:
             self._detail = f"The job's program cannot be executed: {os.strerror(failure)}."
         if pid in self._tasks:
+            if status and self.phase == HELD:  # before the job hears of it, and ends of that alone
+                self._tell_limit()
             serial = self._tasks.pop(pid)
             if not self.kept.ended(serial, status):
                 self._send(messages.TASK_ENDED, serial, status)
@@ -284,6 +274,8 @@ class Work:
         if children:
             if not self._is_left_alone():
                 self._kill_leftovers()
+        elif self._waits_for_others():
+            self._kill_at = self._give_up_at = NEVER
         elif self._post_exec_is_due():
             self._attempt(self._start_post_exec)
         else:
@@ -307,8 +299,9 @@ class Work:
         if now >= self._kill_at:
             self._kill_leftovers()
         if now >= self._give_up_at:
-            self._give_up_at = NEVER
-            self._finish(released=False)
+            self._give_up_at = self._others_used.next_at if self._waits_for_others() else NEVER
+            if self._give_up_at == NEVER:
+                self._finish(released=False)
         if now >= self._commands.until:
             self._commands.kill()
         if now >= self._helper_until:
@@ -426,10 +419,7 @@ class Work:
     # -- while it runs
 
     def _descriptors(self) -> tuple[int, int]:
-        streams = self._streams
-        if streams is None:
-            return (-1, -1)
-        return (streams.output, -1 if streams.error == streams.output else streams.error)
+        return (-1, -1) if self._streams is None else self._streams.written
 
     def _announce(self) -> None:
         self._announce_at = NEVER
@@ -444,10 +434,22 @@ class Work:
     def _sample(self, now: float) -> None:
         self._sample_at = now + self.setup.usage_interval_s
         sample = self._meter.sample()
-        self._tools.send_optional(pack(messages.USAGE, *self.key, *sample))
+        self._tools.send_optional(pack(messages.USAGE, *self.key, *sample, *self._meter.used()))
         limit = self.setup.memory_limit_mib
         if limit and (sample.memory_mib > limit or self._tools.confinement.oom_kills()):
             self.terminate(KILL, "TERM_MEMLIMIT")
+            self._tell_limit()
+
+    def _limit_reached(self) -> str:
+        """A limit that holds for each host by itself, and was reached here."""
+        if self._reason == "TERM_MEMLIMIT":
+            return self._reason
+        return "TERM_MEMLIMIT" if self.setup.memory_limit_mib and self._tools.confinement.oom_kills() else ""
+
+    def _tell_limit(self) -> None:
+        """Where only tasks of the job run, the end of all it has elsewhere is not decided here."""
+        if self.phase == HELD and (reason := self._limit_reached()):
+            self._send(messages.LIMIT_REACHED, reason)
 
     def _signal_as_configured(self, number: int, causes: int) -> None:
         """Stop or continue the job as its queue says; any other signal is passed on."""
@@ -475,16 +477,7 @@ class Work:
         control, members = self._controls.get(kind), self._tools.confinement.members()
         if control is None or self.phase in (STAGING, PRE) or not members:
             return False
-        if control.signal:
-            processes.send(members, control.signal)
-        elif control.command:
-            try:
-                pid = self._spawner.shell(control.command, controls.variables(members, causes))
-            except (StartFailure, HostFailure, OSError, *UNUSABLE) as error:
-                print(f"event=control_not_started job={self.key} control={kind} error={error}", file=sys.stderr)
-                return False
-            self._commands.started(pid, self._patience_ends())
-        return True
+        return self._commands.carry_out(control, members, causes, self._spawner, self._patience_ends())
 
     def _patience_ends(self) -> float:
         return time.monotonic() + controls.PATIENCE_INTERVALS * self.setup.terminate_interval_s
@@ -553,14 +546,28 @@ class Work:
             self._tools.confinement.allow_forks()
             self._denied_forks = False
 
+    def _waits_for_others(self) -> bool:
+        """Is it to be heard yet what the job's other hosts have used? They are asked, once nothing is left here."""
+        if self._told or self._releasing or not (self.launched and self._has_command and self.started):
+            return False
+        if self._others_used.ask(time.monotonic()):
+            self._send(messages.COUNT_OTHERS)
+        return self._others_used.is_awaited
+
     def _finish(self, released: bool) -> None:
         """Record and tell the end; with ``released`` the attempt is over."""
         if not self._told and self.launched and self._has_command:
             self._tell_end(released)
         elif released:
-            self._send(messages.RELEASED)
+            self._tell_release()
         if released:
             self._close()
+
+    def _tell_release(self) -> None:
+        message = pack(messages.RELEASED, *self.key, *self._meter.used())
+        if self._logged and not self._told:  # only tasks ran here: no record of an end tells what they used
+            self._tools.log.append(message)
+        self._tools.send(message)
 
     def _tell_end(self, released: bool) -> None:
         self._told = True
@@ -568,26 +575,18 @@ class Work:
         message = pack(messages.FINISHED, *finish)
         reach("shepherd.before_record")
         self._tools.log.append(message)
-        self._write_report(finish)
+        write_report(self.setup, finish, self._cwd, self._streams)
         reach("shepherd.after_record")
         self._tools.send(message)
 
     def _summary(self, released: bool) -> Finish:
-        meter, confinement = self._meter, self._tools.confinement
-        cpu_s = confinement.cpu_s()
-        peak = meter.memory_mib_max()
-        if self._status and not self._reason and self.setup.memory_limit_mib and confinement.oom_kills():
-            self._reason = "TERM_MEMLIMIT"
-        reason = self._reason if self._status else ""
+        used, oom_kills = self._meter.used(), self._tools.confinement.oom_kills
+        self._reason = self._reason or reasons.of_end(self.setup, self._status, oom_kills)
         return Finish(
-            *self.key, self._status, self._ended, cpu_s, peak, meter.memory_mib_mean(peak), meter.processes_max, reason,
-            self._detail, self.pid, self.started, released,
+            *self.key, self._status, self._ended, used.cpu_s, used.memory_mib_max, used.memory_mib_mean,
+            used.processes_max, self._reason if self._status else "", self._detail, self.pid, self.started, released, used.user_s, used.system_s,
+            used.swap_mib_max, used.threads_max, used.seconds, *self._others_used.found(),
         )  # fmt: skip
-
-    def _write_report(self, finish: Finish) -> None:
-        streams, meter = self._streams, self._meter
-        if streams is not None and streams.output_path and start.is_regular(streams.output):
-            append(streams, self.setup, self._cwd, finish, (meter.threads_max, meter.swap_mib_max))
 
     def _close(self) -> None:
         self.phase = OVER

@@ -21,7 +21,7 @@ from lavad.commitmark import Mark
 from lavad.core import commands as c
 from lavad.core.model import Key
 from lavad.core.reasons import Refused
-from lavad.core.records import HostUsage
+from lavad.core.usage import HostUsage
 from lavad.engine import Engine
 from lavad.links import AgentLinks, Outbox
 from lavad.settings import Settings
@@ -328,7 +328,8 @@ def _held(host: str, one: pb.Held) -> c.HeldAttempt:
     kind = one.last.WhichOneof("what")
     last = _REPORTS[kind](host, key, one.last) if kind else None
     resized = _resized(host, key, one.resized) if one.HasField("resized") else None
-    return c.HeldAttempt(key, last, one.launched, one.allocation_version, resized, one.limits_version)
+    limit = _limit_reached(host, key, one.limit_reached) if one.HasField("limit_reached") else None
+    return c.HeldAttempt(key, last, one.launched, one.allocation_version, resized, one.limits_version, limit)
 
 
 def _report(host: str, report: pb.Report) -> Any:
@@ -343,12 +344,23 @@ def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
         host, key, end.status, checks.moment_of(end.time, time.time()), reason, checks.amount_of(end.cpu_s),
         min(end.memory_mib_max, checks.MEMORY_MAX_MIB), end.pid, checks.amount_of(end.started),
         end.detail, end.exec_home, end.exec_cwd, report.also_released, end.lost, report.allocation_version,
+        checks.amount_of(end.user_s), checks.amount_of(end.system_s), checks.amount_of(end.memory_mib_mean),
+        checks.amount_of(end.seconds), tuple((one.host, _usage(one)) for one in end.others) if end.others else (),
     )  # fmt: skip
 
 
 def _resized(host: str, key: Key, report: pb.Report) -> c.ReportResized:
     word = report.resized
     return c.ReportResized(host, key, report.allocation_version, word.failed, word.detail)
+
+
+def _released(host: str, key: Key, report: pb.Report) -> c.ReportReleased:
+    usage = _usage(report.released.usage) if report.released.HasField("usage") else None
+    return c.ReportReleased(host, key, report.allocation_version, usage)
+
+
+def _limit_reached(host: str, key: Key, report: pb.Report) -> c.ReportLimit:
+    return c.ReportLimit(host, key, endings.sentence(report.limit_reached.reason), report.allocation_version)
 
 
 def _refused(host: str, key: Key, report: pb.Report) -> c.ReportRefused:
@@ -368,8 +380,9 @@ _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {
     "refused": _refused,
     "started": _started,
     "finished": _finished,
-    "released": lambda host, key, report: c.ReportReleased(host, key, report.allocation_version),
+    "released": _released,
     "resized": _resized,
+    "limit_reached": _limit_reached,
 }
 
 
@@ -384,6 +397,9 @@ def _usage(usage: common_pb2.Usage) -> HostUsage:
         tuple(usage.process_groups[: checks.PIDS_MAX]),
         min(usage.threads, checks.THREADS_MAX),
         checks.amount_of(usage.memory_mib_mean),
+        checks.amount_of(usage.user_s),
+        checks.amount_of(usage.system_s),
+        checks.amount_of(usage.seconds),
     )
 
 

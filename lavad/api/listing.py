@@ -15,8 +15,9 @@ from lavad.core.model import FINAL, WAITING, Allocation, JobState
 from lavad.core.policy import Names, Threshold
 from lavad.core.ranges import Ranges
 from lavad.core.reasons import PendingReason
-from lavad.core.records import ArrayRecord, Attempt, HostUsage, Job
+from lavad.core.records import ArrayRecord, Attempt, Job
 from lavad.core.scheduling.explain import Reasons, explain_ending
+from lavad.core.usage import NO_ONE, HostUsage, JobUsage, of_attempt
 from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500
@@ -257,7 +258,9 @@ def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
         end = job.end
         message.start_time, message.end_time = end.started_at, end.at
         message.exit_status, message.exit_reason = end.status, end.reason
-        message.usage.cpu_s, message.usage.memory_mib_max = end.cpu_s, end.memory_mib_max
+        message.exec_home, message.exec_cwd = end.exec_home, end.exec_cwd
+        figures = JobUsage(end.cpu_s, end.memory_mib_max, end.memory_mib_mean, end.user_s, end.system_s)
+        _set_figures(message.usage, figures)
 
 
 def _add_attempt(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:
@@ -268,8 +271,15 @@ def _add_attempt(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:
     for host, usage in attempt.usage.items():
         _add_usage(message.usage, usage)
         _add_usage(message.usage_by_host.add(host=host), usage)
+    if attempt.usage or attempt.departed is not NO_ONE:
+        _set_figures(message.usage, of_attempt(attempt))
     if not attempt.usage and attempt.pid:
         message.usage.pids.append(attempt.pid)
+
+
+def _set_figures(message: common_pb2.Usage, used: JobUsage) -> None:
+    message.cpu_s, message.user_s, message.system_s = used.cpu_s, used.user_s, used.system_s
+    message.memory_mib_max, message.memory_mib_mean = used.memory_mib_max, used.memory_mib_mean
 
 
 def _add_usage(message: common_pb2.Usage, usage: HostUsage) -> None:

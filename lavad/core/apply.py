@@ -32,6 +32,7 @@ from lavad.core.model import (
 from lavad.core.ranges import Ranges
 from lavad.core.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
 from lavad.core.tuples import new as _new
+from lavad.core.usage import NO_ONE, HostUsage, JobUsage, depart, of_attempt, taken
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -56,11 +57,12 @@ def _move(cluster: "Cluster", job: Job, event: object, target: JobState) -> None
             cluster.dependants.note(job.id, job.index, old, target)
 
 
-def _leave_attempt(cluster: "Cluster", job: Job, at: float, cpu_s: float = 0.0) -> Attempt:
+def _leave_attempt(cluster: "Cluster", job: Job, at: float, used: JobUsage | None = None) -> Attempt:
     attempt = job.attempt
     assert attempt is not None, f"{job.key} holds no attempt"
     if cluster.charges:
-        charges.discharge(cluster, attempt, job.shared.queue, at, cpu_s)
+        used = used or of_attempt(attempt)
+        charges.discharge(cluster, attempt, job.shared.queue, at, used.cpu_s)
     attempt.over = True
     cluster.touched.add(attempt.key)
     cluster.staging.pop(attempt.key)
@@ -255,19 +257,61 @@ def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
 def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, S.DONE if event.status == 0 and not event.reason else S.EXIT)
-    attempt = _leave_attempt(cluster, job, event.at, event.cpu_s)
-    at, _, status, reason, cpu_s, memory_mib_max, pid, started_at, _ = event
+    used = _used_at_end(cluster.attempts[event.key], event)
+    attempt = _leave_attempt(cluster, job, event.at, used)
+    at, _, status, reason, _, _, pid, started_at, _, _, _, _, _, home, cwd, _ = event
     began_at = attempt.started_at or started_at
+    cpu_s, memory_mib_max, memory_mib_mean, user_s, system_s = used
+    places = attempt.exec_home or home, attempt.exec_cwd or cwd
     job.end = _new(
-        JobEnd, (at, status, reason, cpu_s, memory_mib_max, began_at, attempt.allocation, attempt.pid or pid)
-    )
+        JobEnd,
+        (at, status, reason, cpu_s, memory_mib_max, began_at, attempt.allocation, attempt.pid or pid,
+         user_s, system_s, memory_mib_mean, *places),
+    )  # fmt: skip
     if status or cluster.exit_rates:
         cluster.exit_rates.note_end(job, attempt, event, began_at)
     _note_finished(cluster, job)
 
 
+def _used_at_end(attempt: Attempt, event: e.JobFinished) -> JobUsage:
+    """By the job: what its first host says at the end, and what is known of the others."""
+    if not (attempt.usage or event.others or attempt.departed is not NO_ONE):  # the many that were short
+        return _new(JobUsage, (event.cpu_s, event.memory_mib_max, event.memory_mib_mean, event.user_s, event.system_s))
+    own = HostUsage(
+        event.cpu_s, memory_mib_max=event.memory_mib_max, memory_mib_mean=event.memory_mib_mean,
+        user_s=event.user_s, system_s=event.system_s, seconds=event.seconds,
+    )  # fmt: skip
+    others = [(host, usage) for host, usage in event.others if host in attempt.unreleased]
+    attempt.usage = taken(attempt.usage, [(attempt.lead, own), *others])
+    return of_attempt(attempt)
+
+
 def _host_released(cluster: "Cluster", event: e.HostReleased) -> None:
-    booking.give_back(cluster, cluster.attempts[event.key], event.host, event.at)
+    attempt = cluster.attempts[event.key]
+    if event.usage is not None and not attempt.over:
+        cluster.note_usage(attempt, ((event.host, event.usage),))
+    elif event.usage is not None:
+        _complete_record(cluster, attempt, event.host, event.usage, event.at)
+    if event.host in attempt.usage and not attempt.over:
+        depart(attempt, event.host)
+    booking.give_back(cluster, attempt, event.host, event.at)
+
+
+def _complete_record(cluster: "Cluster", attempt: Attempt, host: str, usage: HostUsage, at: float) -> None:
+    """The job has ended; what the host used until it had let go of it goes into the job's record, too."""
+    before = of_attempt(attempt)
+    attempt.usage = taken(attempt.usage, ((host, usage),))
+    used = of_attempt(attempt)
+    job = cluster.element(attempt.key.job, attempt.key.index)
+    if job is None or job.end is None or job.attempts != attempt.key.attempt:
+        return
+    cpu_s, memory_mib_max, memory_mib_mean, user_s, system_s = used
+    end = job.end
+    job.end = end._replace(
+        cpu_s=max(end.cpu_s, cpu_s), memory_mib_max=max(end.memory_mib_max, memory_mib_max),
+        memory_mib_mean=memory_mib_mean, user_s=max(end.user_s, user_s), system_s=max(end.system_s, system_s),
+    )  # fmt: skip
+    charges.charge_more(cluster, job.shared, used.cpu_s - before.cpu_s, at)
 
 
 def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:

@@ -11,6 +11,7 @@ from lavad.core.limits import Consumer, Limits
 from lavad.core.model import HOLDING, Allocation, Shared
 from lavad.core.records import Attempt, Job
 from lavad.core.shares import Account, Shares, Used, decayed_run_s
+from lavad.core.usage import NO_ONE, of_attempt
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
@@ -44,6 +45,8 @@ def charge(cluster: "Cluster", attempt: Attempt, shared: Shared) -> None:
     if account is not None:
         rate = cluster.shares.trees[shared.queue].run_fading
         _move(one, account, 1, one.start, rate)
+        if attempt.usage or attempt.departed is not NO_ONE:  # it runs already, and is charged anew
+            note_cpu(cluster, attempt, of_attempt(attempt).cpu_s)
 
 
 def discharge(cluster: "Cluster", attempt: Attempt, queue: str, now: float, cpu_s: float) -> None:
@@ -60,6 +63,15 @@ def discharge(cluster: "Cluster", attempt: Attempt, queue: str, now: float, cpu_
     gpu_s = one.gpus * run_s
     tree.charge(account, Used(cpu_s, one.slots * decayed_run_s(run_s, tree.run_fading), gpu_s, now))
     cluster.charged[account.path] = account
+
+
+def charge_more(cluster: "Cluster", shared: Shared, cpu_s: float, now: float) -> None:
+    """A job that has been discharged had used more CPU time: a host of it told later than its first."""
+    tree = cluster.shares.trees.get(shared.queue)
+    account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group) if tree is not None else None
+    if tree is not None and account is not None and cpu_s > 0:
+        tree.charge(account, Used(cpu_s, 0.0, 0.0, now))
+        cluster.charged[account.path] = account
 
 
 def _move(one: Charge, account: Account, sign: int, now: float, rate: float) -> None:

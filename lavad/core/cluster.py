@@ -4,7 +4,7 @@ Indexes by state and by host are kept from the first job on: nothing ever scans 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lavad.core import apply, apply_claims, apply_starts, booking, charges, listed, resizing, terms
@@ -24,13 +24,14 @@ from lavad.core.load import LoadRules
 from lavad.core.model import FINAL, HOLDING, LOAD, HostFacts, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.policy import Policy, Queue
 from lavad.core.pools import Pools
-from lavad.core.records import ArrayRecord, Attempt, Claim, Host, HostUsage, Job, QueueState
+from lavad.core.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState
 from lavad.core.reservations import AdvanceReservation
 from lavad.core.reserved import Reserved
 from lavad.core.rights import Rights
 from lavad.core.shares import Account, Shares
 from lavad.core.tally import Tally
 from lavad.core.unentered import Unentered
+from lavad.core.usage import HostUsage, taken
 from lavad.core.waiting import Waiting
 from lavad.core.windows import Calendar
 
@@ -307,10 +308,15 @@ class Cluster:
         for key, usage in usages:
             attempt = self.attempts.get(key)
             if attempt is not None and name in attempt.unreleased:
-                if self.charges:
-                    known = attempt.usage.get(name)
-                    charges.note_cpu(self, attempt, usage.cpu_s - (known.cpu_s if known is not None else 0.0))
-                attempt.usage = {**attempt.usage, name: usage}
+                self.note_usage(attempt, ((name, usage),))
+
+    def note_usage(self, attempt: Attempt, said: Iterable[tuple[str, HostUsage]]) -> None:
+        """What hosts say that an attempt has used there; its account is charged with what is new."""
+        before = attempt.usage
+        attempt.usage = taken(before, said)
+        if self.charges:
+            more_s = sum(one.cpu_s for one in attempt.usage.values()) - sum(one.cpu_s for one in before.values())
+            charges.note_cpu(self, attempt, more_s)
 
     def observe_load(self, name: str, load: Sequence[float]) -> None:
         """Newest load indices of a host. Where jobs may have to stop for it, or go on, the next tick looks at it."""

@@ -10,6 +10,7 @@ from lavad.core.plan import Plan
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 from lavad.core.reservations import AdvanceReservation, Times
+from lavad.core.usage import HostUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,7 @@ class HeldAttempt:
     version: int = 1
     resized: "ReportResized | None" = None
     limits: int = 0
+    limit_reached: "ReportLimit | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +260,36 @@ class ReportFinished(NamedTuple):
     also_released: bool = False
     lost: bool = False  # how it ended is not known
     version: int = 0
+    user_s: float = 0.0
+    system_s: float = 0.0
+    memory_mib_mean: float = 0.0
+    seconds: float = 0.0
+    others: tuple[tuple[str, HostUsage], ...] = ()  # as far as the attempt's other hosts have told this one
+
+    @property
+    def usage(self) -> HostUsage:
+        """What was used on the host that says this."""
+        return HostUsage(
+            self.cpu_s, memory_mib_max=self.memory_mib_max, memory_mib_mean=self.memory_mib_mean, user_s=self.user_s,
+            system_s=self.system_s, seconds=self.seconds,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class ReportReleased:
     host: str
     key: Key
+    version: int = 0
+    usage: HostUsage | None = None  # in all
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLimit:
+    """A limit that holds for each host by itself was reached on this one, where the job's command does not run."""
+
+    host: str
+    key: Key
+    reason: str
     version: int = 0
 
 
@@ -278,7 +304,9 @@ class ReportResized:
     detail: str = ""
 
 
-AgentReport = ReportStaged | ReportRefused | ReportStarted | ReportFinished | ReportReleased | ReportResized
+AgentReport = (
+    ReportStaged | ReportRefused | ReportStarted | ReportFinished | ReportReleased | ReportResized | ReportLimit
+)
 
 
 @dataclass(frozen=True, slots=True)

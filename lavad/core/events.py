@@ -11,6 +11,7 @@ from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, 
 from lavad.core.policy import Policy
 from lavad.core.ranges import Ranges
 from lavad.core.reservations import AdvanceReservation
+from lavad.core.usage import HostUsage
 
 
 class NewJob(NamedTuple):
@@ -73,7 +74,10 @@ class JobStarted:
 
 
 class JobFinished(NamedTuple):
-    """The job is over: its attempt's command ended, or the attempt failed as a whole."""
+    """The job is over: its attempt's command ended, or the attempt failed as a whole.
+
+    Figures are those of the first host; ``others`` has what other hosts have told it.
+    """
 
     at: float
     key: Key
@@ -84,15 +88,26 @@ class JobFinished(NamedTuple):
     pid: int = 0
     started_at: float = 0.0
     detail: str = ""
+    user_s: float = 0.0
+    system_s: float = 0.0
+    memory_mib_mean: float = 0.0
+    seconds: float = 0.0
+    exec_home: str = ""
+    exec_cwd: str = ""
+    others: tuple[tuple[str, HostUsage], ...] = ()
 
 
 class HostReleased(NamedTuple):
-    """Nothing of the attempt is left on that host: by its own word, or ``assumed`` because no launch was ever sent."""
+    """Nothing of the attempt is left on that host: by its own word, or ``assumed`` because no launch was ever sent.
+
+    ``usage``: what was used there in all, if the host told.
+    """
 
     at: float
     key: Key
     host: str
     assumed: bool = False
+    usage: HostUsage | None = None
 
 
 @dataclass(frozen=True, slots=True)

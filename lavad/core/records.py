@@ -15,6 +15,7 @@ from lavad.core.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.ranges import Ranges
 from lavad.core.unentered import Unentered
+from lavad.core.usage import NO_ONE, ByHost
 
 
 class JobEnd(NamedTuple):
@@ -28,6 +29,11 @@ class JobEnd(NamedTuple):
     started_at: float = 0.0
     hosts: Allocation = ()
     pid: int = 0
+    user_s: float = 0.0  # of cpu_s
+    system_s: float = 0.0
+    memory_mib_mean: float = 0.0
+    exec_home: str = ""
+    exec_cwd: str = ""
 
 
 def exit_code(status: int) -> int:
@@ -54,20 +60,6 @@ class Terms:
     def is_closed(self) -> bool:
         """May a plain job with these terms not be started yet?"""
         return self.condition is not None or self.is_early
-
-
-@dataclass(frozen=True, slots=True)
-class HostUsage:
-    """What an attempt uses on one host, as last sampled."""
-
-    cpu_s: float = 0.0
-    memory_mib: int = 0
-    memory_mib_max: int = 0
-    swap_mib: int = 0
-    pids: tuple[int, ...] = ()
-    process_groups: tuple[int, ...] = ()
-    threads: int = 0
-    memory_mib_mean: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +111,7 @@ class Attempt:
     __slots__ = (
         "again",
         "allocation",
+        "departed",
         "dispatched_at",
         "doomed",
         "excludes",
@@ -183,7 +176,8 @@ class Attempt:
         self.takes_whole_hosts = False  # as when the shares were taken: the job may have changed or been forgotten
         self.resizing = NEVER_RESIZED
         self.limits_version = 0  # raised whenever its limits are changed; 0: those that it was staged with
-        self.usage: Mapping[str, HostUsage] = _NOTHING
+        self.usage: ByHost = _NOTHING
+        self.departed = NO_ONE  # what was used on hosts that it has left
 
     @property
     def lead(self) -> str:

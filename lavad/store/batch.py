@@ -10,8 +10,8 @@ Value = int | float | str | bytes
 Row = tuple[Value, ...]
 
 # Tables in the order in which they are written, and so the order of their rows in a packed batch.
-UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares")
-INSERTS = ("requests", "accounting", "environments", "job_events")  # the first row of a key stays
+UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares", "accounting")
+INSERTS = ("requests", "environments", "job_events")  # the first row of a key stays
 
 FORGOTTEN = ("allocations", "standing", "hosts", "environments")  # tables from which rows are taken away
 
@@ -95,8 +95,8 @@ class Batch:
             list(self.queues.values()),
             [row for row in self.standing.values() if row is not None],
             list(self.shares.values()),
-            list(self.requests.values()),
             list(self.accounting.values()),
+            list(self.requests.values()),
             [row for row in self.environments.values() if row is not None],
             [(row[0], number << SEQ_BITS | place, *row[1:]) for place, row in enumerate(self.events)],
         )

@@ -188,7 +188,7 @@ class _Page:
             return
         if wanted.host and not any(_was_on(moment, wanted.host) for moment in moments):
             return
-        steps = story.walk(story.with_start(moments, job.end))
+        steps = story.walk(story.with_figures(story.with_start(moments, job.end), job.end))
         until = job.end.at if job.end else wanted.now
         written = story.notes(steps, job.shared, job.text)
         self._stories.append(JobHistory(job, written, story.seconds_by_state(steps, until)))

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 Adopt = Callable[["Cluster", str, str], None]
 _NAMED_AT_ONCE = 500  # jobs in one query
 _FETCH = 10_000  # rows taken from the database at a time
-_END_COLUMNS = ("ended_at", "status", "reason", "cpu_s", "memory_mib_max", "started_at", "pid", "hosts")
+_END_COLUMNS = ("ended_at", "status", "reason", "cpu_s", "memory_mib_max", "started_at", "pid", "hosts",
+                "user_s", "system_s", "memory_mib_mean", "places")  # fmt: skip
 
 jobs, specs, arrays = schema.jobs.c, schema.specs.c, schema.arrays.c
 

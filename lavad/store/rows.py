@@ -11,7 +11,8 @@ from lavad.core import events as e
 from lavad.core.charges import touched_accounts
 from lavad.core.indexes.paged import Paged
 from lavad.core.model import JobState, Key
-from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.records import ArrayRecord, Attempt, Job, JobEnd
+from lavad.core.usage import of_attempt
 from lavad.store import values as v
 from lavad.store.batch import Batch, Row
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _PEND, _PSUSP, _EXIT = int(JobState.PEND), int(JobState.PSUSP), int(JobState.EXIT)
 _LATER = (JobState.STAGING, JobState.UNKWN)  # where what suspends a job, or lets it go on, takes effect later
-_NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "")
+_NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "", 0.0, 0.0, 0.0, "")
 
 
 class RowMaker:
@@ -177,11 +178,11 @@ def _spec_row(cluster: "Cluster", new: e.NewJob) -> Row:
 
 
 def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row) -> Row:
-    """``ended`` is (ended_at, status, reason, cpu_s, memory_mib_max)."""
+    """``ended`` is (ended_at, status, reason), then the fields of a JobUsage."""
     key = attempt.key
     record = cluster.jobs[key.job]
     shared = record.shared
-    ended_at, *outcome = ended
+    ended_at, status, reason, cpu_s, memory_mib_max, *figures = ended
     return (
         *key,
         v.clean(shared.user),
@@ -192,10 +193,19 @@ def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row
         attempt.started_at,
         ended_at,
         state,
-        *outcome,
+        status,
+        reason,
+        cpu_s,
+        memory_mib_max,
         attempt.slots,
         v.hosts_text(attempt.allocation),
+        *figures,
     )
+
+
+def _outcome(end: JobEnd) -> Row:
+    figures = v.finite(end.user_s), v.finite(end.system_s), v.finite(end.memory_mib_mean)
+    return (end.at, end.status, v.clean(end.reason), v.finite(end.cpu_s), v.bounded(end.memory_mib_max), *figures)
 
 
 # -- one function an event -------------------------------------------------------------------------------------------
@@ -264,7 +274,7 @@ def _dispatched_before(
     if not isinstance(event, e.PendingEnded):
         turn.jobs[array.id, index] = None
     elif index in array.killed:
-        end = (event.at, 0, v.clean(event.reason), 0.0, 0, 0.0, 0, "")
+        end = v.end_values(JobEnd(event.at, 0, event.reason))
         turn.batch.jobs[array.id, index] = _waiting_row(array, index, end)
 
 
@@ -321,8 +331,19 @@ def _change_attempt(turn: _Turn, key: Key) -> None:
         turn.arrays[key.job] = None
 
 
-def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched | e.HostReleased) -> None:
+def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched) -> None:
     turn.attempts[event.key] = None
+
+
+def _released(turn: _Turn, event: e.HostReleased) -> None:
+    """A host that tells what was used there after the job has ended completes the record of that."""
+    key = event.key
+    turn.attempts[key] = None
+    attempt = turn.known.get(key) if event.usage is not None else None
+    job = turn.cluster.element(key.job, key.index) if attempt is not None and attempt.over else None
+    if attempt is not None and job is not None and job.end is not None and job.attempts == key.attempt:
+        turn.touch(key)
+        turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), _outcome(job.end))
 
 
 def _started(turn: _Turn, event: e.JobStarted) -> None:
@@ -338,10 +359,10 @@ def _finished(turn: _Turn, event: e.JobFinished) -> None:
     _change_attempt(turn, key)
     job = turn.cluster.element(key.job, key.index)
     assert job is not None, f"{key} ended but its job is not in memory"
-    attempt = turn.known[key]
-    reason, cpu_s, memory = v.clean(event.reason), v.finite(event.cpu_s), v.bounded(event.memory_mib_max)
-    outcome: Row = (event.at, event.status, reason, cpu_s, memory)
-    turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), outcome)
+    attempt, end = turn.known[key], job.end
+    assert end is not None, f"{key} ended and has no end"
+    cpu_s, memory = v.finite(end.cpu_s), v.bounded(end.memory_mib_max)
+    turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, int(job.state), _outcome(end))
     text, detail = v.quote(event.reason), v.quote(event.detail)
     turn.tell(
         event.at,
@@ -354,9 +375,11 @@ def _finished(turn: _Turn, event: e.JobFinished) -> None:
 def _requeued(turn: _Turn, event: e.JobRequeued) -> None:
     key = event.key
     _change_attempt(turn, key)
-    outcome: Row = (event.at, 0, v.clean(event.reason), 0.0, 0)
+    attempt = turn.known[key]
+    cpu_s, memory_mib_max, mean, user_s, system_s = of_attempt(attempt)
+    outcome: Row = (event.at, 0, v.clean(event.reason), cpu_s, memory_mib_max, user_s, system_s, mean)
     state = _PSUSP if event.hold else _PEND
-    turn.batch.accounting[key] = _accounting_row(turn.cluster, turn.known[key], state, outcome)
+    turn.batch.accounting[key] = _accounting_row(turn.cluster, attempt, state, outcome)
     turn.tell(event.at, key, "requeued", v.detail(reason=event.reason, hold=event.hold))
 
 
@@ -509,7 +532,7 @@ _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.AttemptDispatched: _dispatched,
     e.HostStaged: _attempt_only,
     e.AttemptLaunched: _attempt_only,
-    e.HostReleased: _attempt_only,
+    e.HostReleased: _released,
     e.JobStarted: _started,
     e.JobFinished: _finished,
     e.JobRequeued: _requeued,

@@ -19,6 +19,10 @@ def _seconds(name: str) -> Column[float]:
     return Column(name, Float(53), nullable=False)
 
 
+def _mean(name: str) -> Column[float]:
+    return Column(name, Float(53), nullable=False)
+
+
 def _words(name: str) -> Column[str]:
     return Column(name, Text, nullable=False)
 
@@ -88,6 +92,10 @@ jobs = _table(
     _seconds("started_at"),
     _number("pid"),
     _words("hosts"),
+    _seconds("user_s"),
+    _seconds("system_s"),
+    _mean("memory_mib_mean"),
+    _words("places"),
     _words("waits"),
     Index("jobs_by_end", "ended_at"),
 )
@@ -162,6 +170,9 @@ accounting = _table(
     _number("memory_mib_max"),
     _number("slots"),
     _words("hosts"),
+    _seconds("user_s"),
+    _seconds("system_s"),
+    _mean("memory_mib_mean"),
     Index("accounting_by_end", "ended_at"),
 )
 

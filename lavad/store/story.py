@@ -87,6 +87,15 @@ def with_start(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
     return [*told[:-1], Moment(at, "started", {"pid": end.pid}), told[-1]]
 
 
+def with_figures(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
+    """The events with what the job used in all: some of its hosts may have told theirs after the end."""
+    if end is None or not moments or moments[-1].kind != "finished":
+        return list(moments)
+    last = moments[-1]
+    figures = {"cpu_s": end.cpu_s, "memory_mib_max": end.memory_mib_max}
+    return [*moments[:-1], Moment(last.at, last.kind, {**last.detail, **figures}, last.indices)]
+
+
 def walk(moments: Iterable[Moment]) -> list[tuple[Moment, JobState]]:
     """Each event with the state it led to."""
     state, earlier, steps = S.PEND, S.RUN, []

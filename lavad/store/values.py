@@ -28,6 +28,7 @@ from lavad.core.policy import Window
 from lavad.core.ranges import Ranges
 from lavad.core.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, Terms
 from lavad.core.reservations import AdvanceReservation, Kind, Times
+from lavad.core.usage import NO_ONE, Departed, HostUsage
 from lavad.store.batch import Row
 
 if TYPE_CHECKING:
@@ -157,11 +158,29 @@ def _attempt_words(attempt: Attempt) -> str:
     more = f',"more":{_encode(_seldom(attempt))}' if is_special else ""
     if attempt.resizing is not NEVER_RESIZED:
         more += f',"size":{_resizing_text(attempt.resizing)}'
+    if attempt.usage or attempt.departed is not NO_ONE:
+        more += f',"used":{_usage_text(attempt)}'
     signal = "null" if attempt.last_signal is None else _encode(attempt.last_signal)
     return (
         f'{{"home":{quote(attempt.exec_home)},"cwd":{quote(attempt.exec_cwd)},"start":{quote(attempt.start_reason)},'
         f'"kill":{quote(attempt.kill_reason)},"doomed":{quote(attempt.doomed)},"signal":{signal}{more}}}'
     )
+
+
+_FIGURES = ("cpu_s", "memory_mib_max", "memory_mib_mean", "user_s", "system_s", "seconds")
+
+
+def _usage_text(attempt: Attempt) -> str:
+    """Figures of an attempt that must outlive this master: of each host, and of those that it has left."""
+    hosts = {host: [getattr(usage, name) for name in _FIGURES] for host, usage in attempt.usage.items()}
+    return _encode({"hosts": hosts, "departed": list(attempt.departed)})
+
+
+def _take_usage(attempt: Attempt, values: dict[str, Any]) -> None:
+    attempt.usage = {
+        host: HostUsage(**dict(zip(_FIGURES, figures, strict=True))) for host, figures in values["hosts"].items()
+    }
+    attempt.departed = Departed(*values["departed"]) if any(values["departed"]) else NO_ONE
 
 
 _SELDOM = (
@@ -198,6 +217,8 @@ def decode_attempt(row: "SqlRow[Any]") -> Attempt:
         setattr(attempt, name, tuple(value) if name == "lends" else value)
     if words.get("size"):
         attempt.resizing = _resizing(words["size"])
+    if words.get("used"):
+        _take_usage(attempt, words["used"])
     attempt.staged, attempt.unreleased = frozenset(json.loads(row.staged)), frozenset(json.loads(row.unreleased))
     return attempt
 
@@ -296,15 +317,21 @@ def end_values(end: JobEnd) -> Row:
         end.started_at,
         end.pid,
         hosts_text(end.hosts) if end.hosts else "",
+        finite(end.user_s),
+        finite(end.system_s),
+        finite(end.memory_mib_mean),
+        f"[{quote(end.exec_home)},{quote(end.exec_cwd)}]" if end.exec_home or end.exec_cwd else "",
     )
 
 
 def decode_end(columns: Sequence[Any]) -> JobEnd | None:
     """The way back of ``end_values``; None for a job that has not ended."""
-    at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts = columns
+    at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts, user_s, system_s, mean, places = columns
     if not at:
         return None
-    return JobEnd(at, status, reason, cpu_s, memory_mib_max, started_at, decode_hosts(hosts), pid)
+    home, cwd = json.loads(places) if places else ("", "")
+    ran = (started_at, decode_hosts(hosts), pid)
+    return JobEnd(at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd)
 
 
 def terms_text(terms: Terms, unmet: Ranges | None = None) -> str:

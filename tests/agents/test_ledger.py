@@ -219,6 +219,7 @@ def test_after_a_restart_every_attempt_is_settled(
         {KEY} if started else set(),
         {KEY: finish(status=256, released=not alive)} if ended else {},
         {},
+        {},
         rebooted,
         50.0,
     )

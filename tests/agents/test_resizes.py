@@ -62,7 +62,7 @@ def test_a_host_that_left_may_come_back() -> None:
     assert words(ledger.order(stage_order(launch_now=False, version=5))) == ["note", "renew", "place"]
     assert not ledger.forget(KEY), "what the master forgot was the earlier stay"
     ledger.placed(KEY)
-    ledger.reconcile({KEY: False}, {KEY}, {KEY: finish()}, {}, False, 1.0)
+    ledger.reconcile({KEY: False}, {KEY}, {KEY: finish()}, {}, {}, False, 1.0)
     assert ledger.entries[KEY].state is State.HELD, "the logs tell of its earlier stay"
 
 

@@ -7,9 +7,9 @@ import pytest
 from lavad.core.model import HostFacts
 from lavad.core.policy import ALL, Fairshare, JobOrder, Names, Policy, Queue, Share
 from lavad.core.reasons import Refused
-from lavad.core.records import HostUsage
 from lavad.core.scheduling.share_tree import share_tree
 from lavad.core.shares import Account, Shares, Tree, Used, decayed_run_s
+from lavad.core.usage import HostUsage
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job
 
 HOUR = 3600.0

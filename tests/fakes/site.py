@@ -13,7 +13,9 @@ import grpc
 import grpc.aio
 
 from agents.callers import UserNames
+from agents.counting import Counting
 from agents.gateway import Gateway, Limits
+from agents.ledger import Ledger
 from agents.local_methods import LocalMethods
 from agents.peers import PeerChannels, Peers
 from lavactl.connection import Connection
@@ -84,7 +86,12 @@ class Agent:
 
     def _begin(self) -> None:
         site = self._site
-        self.peers = Peers(self.host, self.attempts, lambda: peektickets.public_bytes(site.master.signing))
+        self.peers = Peers(
+            self.host,
+            self.attempts,
+            Counting(Ledger(), lambda _: None, self.host),
+            lambda: peektickets.public_bytes(site.master.signing),
+        )
         self.channels = PeerChannels(lambda: self.identity)
         self.methods = LocalMethods(self.host, self.attempts, self.peers, self.channels)
         self.gateway = Gateway(

@@ -47,6 +47,7 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportFinished: reports.finished,
     c.ReportReleased: reports.released,
     c.ReportResized: resizes.resized,
+    c.ReportLimit: reports.limit_reached,
     c.ShrinkJob: resizes.shrink_job,
     c.WishSize: resizes.wish_size,
     c.ApplyPlan: plans.apply_plan,

@@ -16,7 +16,7 @@ from lavad.core.decide.contact import is_in_contact, silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.ownership import denial
 from lavad.core.decide.recovery import is_left
-from lavad.core.model import JobState
+from lavad.core.model import JobState, Key
 from lavad.core.orders import (
     LEFT,
     UNKNOWN,
@@ -44,6 +44,7 @@ _REPORTS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportFinished: reports.finished,
     c.ReportReleased: reports.released,
     c.ReportResized: resizes.resized,
+    c.ReportLimit: reports.limit_reached,
 }
 
 
@@ -61,6 +62,8 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
         _merge(decision, _compare_held(cluster, name, one, now))
         _merge(decision, _order_lost(cluster, name, one))
         decision.orders.extend(_limits_again(cluster, name, one))
+        if one.limit_reached is not None and not _ends(decision, one.key):
+            _merge(decision, reports.limit_reached(cluster, one.limit_reached, now))
     if host is not None:
         for key in host.attempts:
             if key not in held:
@@ -93,6 +96,12 @@ def _order_lost(cluster: Cluster, name: str, one: c.HeldAttempt) -> Decision:
     if attempt is None or attempt.over or name not in attempt.unreleased or isinstance(one.last, c.ReportFinished):
         return Decision()
     return Decision(orders=list(stage_orders(attempt, frozenset({name}))))
+
+
+def _ends(decision: Decision, key: Key) -> bool:
+    """Does what was decided so far end the job of that attempt, or take this host from it?"""
+    ends = (e.JobFinished, e.JobRequeued, e.HostReleased)
+    return any(isinstance(event, ends) and event.key == key for event in decision.events)
 
 
 def _limits_again(cluster: Cluster, name: str, one: c.HeldAttempt) -> list[Order]:

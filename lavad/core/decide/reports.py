@@ -17,8 +17,10 @@ from lavad.core.model import JobState, Key
 from lavad.core.orders import UNKNOWN, ForgetOrder, Order, ReleaseOrder, launch_hosts
 from lavad.core.records import Attempt, Job
 from lavad.core.tuples import new as _new
+from lavad.core.usage import HostUsage
 
 S = JobState
+SIGKILL = 9
 
 
 def _held(cluster: Cluster, key: Key, host: str) -> Attempt | None:
@@ -177,14 +179,24 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
     job = cluster.holder_of(attempt)
     is_leads = attempt.launched and command.host == attempt.lead
     if job is not None and not (is_leads and not _is_repeated(job, attempt, command)):
-        return _part_ended(cluster, job, attempt, command, now)
+        return _with_usage(_part_ended(cluster, job, attempt, command, now), command.host, command.usage)
     if job is not None and not (attempt.doomed or attempt.kill_reason or command.reason):
         is_wanted, excludes = by_exit_code(cluster, job, attempt, command.status)
         if is_wanted:
-            return _sent_back(attempt, command, command.host if excludes else "", now)
+            sent_back = _sent_back(attempt, command, command.host if excludes else "", now)
+            return _with_usage(sent_back, command.host, command.usage)
     decision = Decision([] if job is None else [_end(attempt, command, now)])
     if command.also_released:
         decision.events.append(e.HostReleased(now, command.key, command.host))
+    return decision
+
+
+def _with_usage(decision: Decision, host: str, usage: HostUsage | None) -> Decision:
+    """What the host has told of itself goes with its release."""
+    decision.events = [
+        event._replace(usage=usage) if isinstance(event, e.HostReleased) and event.host == host else event
+        for event in decision.events
+    ]
     return decision
 
 
@@ -214,6 +226,8 @@ def attempt_is_repeated(job: Job, attempt: Attempt) -> bool:
 
 def _part_ended(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:
     """An end that is not the job's: of another host's part, or of an attempt that is to be repeated or never began."""
+    if attempt.launched and command.host != attempt.lead and command.reason.startswith(LIMITS):
+        return _part_at_limit(attempt, command, now)
     why = attempt.doomed or f"{command.host}: {command.reason or 'its part of the job has failed'}"
     is_expected = command.status == 0 and command.host != attempt.lead
     is_expected = is_expected or attempt.share_on(command.host) is None  # the job gave that host up, or is yet to come
@@ -227,6 +241,32 @@ def _part_ended(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportF
         return Decision()
     smaller = resizes.go_on_without(cluster, attempt, (command.host,), why, now)
     return Decision(smaller or [e.JobDoomed(now, command.key, why)])
+
+
+# Limits that the processes of one host reach. The master knows of the others itself, or all hosts reach them at once.
+LIMITS = ("TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT", "TERM_THREADLIMIT")
+
+
+def _part_at_limit(attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:
+    decision = Decision(_ended_by_limit(attempt, command.reason, now))
+    if command.also_released:
+        decision.events.append(e.HostReleased(now, command.key, command.host))
+    return decision
+
+
+def _ended_by_limit(attempt: Attempt, reason: str, now: float) -> list[e.Event]:
+    """All of the job ends, as it does when its first host reaches the limit: at once, and not to run again."""
+    return [] if attempt.is_ending else [e.JobSignalled(now, attempt.key, SIGKILL, suspension.SYSTEM, reason)]
+
+
+def limit_reached(cluster: Cluster, command: c.ReportLimit, now: float) -> Decision:
+    """A host on which only tasks of the job run has ended them for a limit."""
+    if is_of_earlier_stay(cluster, command.key, command.host, command.version):
+        return Decision()
+    attempt = _held(cluster, command.key, command.host)
+    if attempt is None or cluster.holder_of(attempt) is None or not attempt.launched:
+        return Decision()
+    return Decision(_ended_by_limit(attempt, command.reason, now))
 
 
 def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
@@ -244,6 +284,13 @@ def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
             command.pid,
             command.started_at,
             command.detail,
+            command.user_s,
+            command.system_s,
+            command.memory_mib_mean,
+            command.seconds,
+            command.exec_home,
+            command.exec_cwd,
+            command.others,
         ),
     )
 
@@ -262,10 +309,9 @@ def released(cluster: Cluster, command: c.ReportReleased, now: float) -> Decisio
         return Decision(orders=[ForgetOrder(command.host, command.key)])
     job = cluster.holder(command.key)
     if job is None:
-        return Decision([e.HostReleased(now, command.key, command.host)])
-    return part_gone(
-        cluster, job, attempt, command.host, now, f"{command.host} released the job without telling its end"
-    )
+        return Decision([e.HostReleased(now, command.key, command.host, usage=command.usage)])
+    why = f"{command.host} released the job without telling its end"
+    return _with_usage(part_gone(cluster, job, attempt, command.host, now, why), command.host, command.usage)
 
 
 def lost(job: Job, attempt: Attempt, now: float, why: str, again: bool = False) -> e.Event:

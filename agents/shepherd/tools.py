@@ -1,0 +1,25 @@
+"""What a shepherd lends to the attempt it holds."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agents.shepherd.identity import Identity
+from agents.shepherd.kept import Watch
+from agents.shepherd.lease import Lease
+from agents.shepherd.limits import Confinement
+from agents.shepherd.spool import ExitLog, OutputFile
+
+
+class Tools(NamedTuple):
+    """The place, the user, the files and the agent."""
+
+    confinement: Confinement
+    identity: Identity
+    log: ExitLog
+    output: OutputFile
+    lease: Lease
+    null: int  # /dev/null
+    send: Callable[[bytes], None]  # to the agent, if there is one
+    send_optional: Callable[[bytes], None]  # dropped when the agent does not listen
+    watch: Watch
+    has_agent: Callable[[], bool]
