@@ -44,7 +44,7 @@ class Identity:
         self._groups: tuple[int, tuple[int, ...]] | None = None
         self._uid = 0
         self._is_user = False
-        self._helper = exec_helper.make()
+        self._helper = exec_helper.make() if self._root or _has_an_id() else -1
         self._libc: ctypes.CDLL | None = None  # where there is no helper
         self._unanswered: dict[int, int] = {}  # process id -> descriptor
 
@@ -147,6 +147,15 @@ class Identity:
         return pid
 
 
+def _has_an_id() -> bool:
+    """Does this user have an id here? In a user namespace without a map not even the present one can be taken."""
+    try:
+        os.setresuid(*os.getresuid())
+    except OSError:
+        return False
+    return True
+
+
 def _is_first_namespace() -> bool:
     """Is root here root of the machine? Only that one may raise its own priority again."""
     with open("/proc/self/uid_map", encoding="ascii") as file:
@@ -207,7 +216,8 @@ def _fork(
 
 def _become(user: int, descriptors: tuple[int, ...]) -> None:
     signal.set_wakeup_fd(-1)
-    os.setresuid(user, user, user)
+    if os.getresuid() != (user, user, user):
+        os.setresuid(user, user, user)
     os.setsid()
     for target, source in enumerate(descriptors):
         os.dup2(source, target)
