@@ -584,8 +584,8 @@ class Work:
         self._reason = self._reason or reasons.of_end(self.setup, self._status, oom_kills)
         return Finish(
             *self.key, self._status, self._ended, used.cpu_s, used.memory_mib_max, used.memory_mib_mean,
-            used.processes_max, self._reason if self._status else "", self._detail, self.pid, self.started, released, used.user_s, used.system_s,
-            used.swap_mib_max, used.threads_max, used.seconds, *self._others_used.found(),
+            used.processes_max, self._reason if self._status else "", self._detail, self.pid, self.started, released,
+            used.user_s, used.system_s, used.swap_mib_max, used.threads_max, used.seconds, *self._others_used.found(),
         )  # fmt: skip
 
     def _close(self) -> None:
