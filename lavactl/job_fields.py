@@ -212,6 +212,20 @@ def gpu_mode(job: "Job") -> str:
     return mode if request.num else ""
 
 
+def gpu_alone(job: "Job") -> str:
+    """Does the job have its devices for itself? By what it was given or, while it waits, by what it asks for."""
+    given = [share for share in job.hosts if share.gpus]
+    if given:
+        return "no" if any(share.gpu_memory_mib for share in given) else "yes"
+    request = gpus(job)
+    if not request.num:
+        return ""
+    asked = dict(pair.strip().partition("=")[::2] for pair in request.text.lower().split(":"))
+    if asked.get("mode", "shared") != "shared" or asked.get("mps", "no") != "no" or asked.get("j_exclusive") == "yes":
+        return "yes"
+    return "no" if "gmem" in asked or asked.get("j_exclusive") == "no" else "yes"
+
+
 def gpu_alloc(job: "Job") -> str:
     """``n001:0,1;n002:3``."""
     return ";".join(f"{share.host}:{','.join(map(str, share.gpus))}" for share in job.hosts if share.gpus)
@@ -261,7 +275,7 @@ FIXED: "dict[str, tuple[int, Reader]]" = {
     "gpu_num": (10, lambda job: str(gpus(job).num or "")),
     "gpu_mode": (20, gpu_mode),
     "gpu_alloc": (30, gpu_alloc),
-    "j_exclusive": (11, lambda job: ("yes" if gpus(job).j_exclusive else "no") if gpus(job).num else ""),
+    "j_exclusive": (11, gpu_alone),
     "nthreads": (10, lambda job: str(job.usage.threads or "")),
     "min_req_proc": (12, lambda job: str(job.slots_min or 1)),
     "max_req_proc": (12, lambda job: str(job.slots_max or job.slots_min or 1)),

@@ -52,8 +52,8 @@ FIELDS: "dict[str, tuple[int, Callable[[cluster_pb2.HostRecord], str]]]" = {
     "dispatch_window": (50, lambda host: clean(host.dispatch_window) or MISSING),
     "ngpus": (8, lambda host: str(len(gpus_of(host)))),
     "ngpus_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs))),
-    "ngpus_excl_alloc": (8, lambda host: MISSING),
-    "ngpus_shared_alloc": (8, lambda host: MISSING),
+    "ngpus_excl_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs and use.exclusive))),
+    "ngpus_shared_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs and not use.exclusive))),
     "attribute": (50, lambda host: MISSING),
     "comments": (50, lambda host: clean(host.comment) or MISSING),
 }

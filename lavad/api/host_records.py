@@ -57,8 +57,10 @@ def _count(cluster: Cluster, record: pb.HostRecord, host: Host) -> None:
             record.ususp += share.slots
         else:
             record.run += share.slots
-        for gpu in share.gpus:
+        for number, gpu in enumerate(share.gpus):
             use[gpu].njobs += 1
+            use[gpu].exclusive = not share.gpu_memory_mib
+            use[gpu].memory_reserved_mib += share.gpu_memory_mib[number] if share.gpu_memory_mib else 0
             use[gpu].run += state not in (S.USUSP, S.SSUSP)
             use[gpu].susp += state in (S.USUSP, S.SSUSP)
     record.gpu_use.extend(use)
