@@ -274,19 +274,19 @@ def test_the_report_at_the_end_of_the_output(place: Place) -> None:
     run(story())
 
 
-def test_an_unknown_user_ends_the_job_with_a_sentence(place: Place) -> None:
-    """Neither the host nor the shepherd suffers; a number that belongs to another name counts as unknown."""
+def test_a_job_of_an_unknown_user_is_refused_with_a_sentence(place: Place) -> None:
+    """It is for other hosts to run; a number that belongs to another name counts as unknown."""
 
     async def story() -> None:
         async with Host(place) as host:
             one = blob(place, 1, "/bin/true")
             one.user = "nobody-of-this-name"
-            end = (await host.finish(one)).finished
-            assert end.status == 127 << 8
-            assert "does not exist" in end.detail or "without root" in end.detail
+            word = (await host.report(await host.run(one), "refused")).refused
+            assert word.user_unknown
+            assert "does not exist" in word.reason or "without root" in word.reason
             two = blob(place, 2, "/bin/true")
             two.uid += 1
-            assert (await host.finish(two)).finished.status == 127 << 8
+            assert (await host.report(await host.run(two), "refused")).refused.user_unknown
 
     run(story())
 
