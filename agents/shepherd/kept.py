@@ -376,11 +376,12 @@ class KeptTasks:
             task = self._tasks.get(token)
             if task is None:
                 task = self._begin(token, order)
+            elif order.gone:
+                task.end(time.monotonic())
+                raise Refusal("The task is being ended.")
             elif order.connection <= task.connection:
                 raise Refusal("The task has been attached to anew.")
             task.attach(channel, order.connection, order.got)
-            if order.gone:
-                task.end(time.monotonic())
         except (Refusal, StreamError) as refusal:
             with contextlib.suppress(OSError):  # nobody listens any more
                 messages.send(channel, pack(messages.NOT_THERE, str(refusal)))

@@ -138,8 +138,11 @@ def test_a_blaunch_that_begins_while_the_agent_is_restarted_waits_for_it(site: S
 
 def test_tasks_end_when_their_caller_dies_while_the_other_agent_is_away(site: Site) -> None:
     """The caller's agent tells the other as soon as that is back."""
-    process = command(site, "blaunch", "n2", "echo up; sleep 1000")
+    # So much output that some of it has been acknowledged.
+    process = command(site, "blaunch", "n2", "seq 1 50000; echo up; exec sleep 1000")
     pid = pid_of_first_task(site, "n2")
+    assert process.stdout is not None
+    assert b"up\n" in iter(process.stdout.readline, b"")
     site.call(site.agents["n2"].leave())
     process.kill()
     finish(process)
