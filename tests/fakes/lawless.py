@@ -39,7 +39,7 @@ class Lawless(World):
         ends = frozenset({"WINDOW", "LOAD"} if self.seed % 2 else ())
         normal = Queue("normal", run_windows=windows(self.now, 11, 6), thresholds=bounds, defaults=defaults)
         other = Queue("other", run_windows=windows(self.now, 7, 4), thresholds=bounds, terminate_when=ends)
-        rules = Policy(clean_period_s=600.0, queues=(normal, other, Queue("free")))
+        rules = Policy(clean_period_s=600.0, fence_after_s=40.0, queues=(normal, other, Queue("free")))
         self.rules = (rules, replace(rules, queues=(normal, Queue("free"))))
         self.cluster = Cluster(rules)
 
@@ -86,6 +86,7 @@ class Lawless(World):
         for host in self.cluster.hosts.values():
             host.seen_at = self.now if self.random.random() < 0.7 else 0.0
         self.do(c.Tick())
+        self.do(c.EndLeases())
 
     def hear(self) -> None:
         """Silent hosts are heard again within their session."""
@@ -101,6 +102,7 @@ class Lawless(World):
         """The master is started anew, and what is due then is due at once."""
         self.cluster = reborn(self.cluster)
         self.do(c.Tick())
+        self.do(c.EndLeases())
 
     # -- lies ------------------------------------------------------------------------------------------------------
 

@@ -82,7 +82,9 @@ class World:
     def join(self, number: int, held: tuple[c.HeldAttempt, ...] = ()) -> None:
         """An agent says hello."""
         self.incarnation += 1
-        facts = HostFacts(f"n{number:03}", 8, 16_000, gpus=2, resources=frozenset({"mpi", "gpu"}), boot_id="b")
+        facts = HostFacts(
+            f"n{number:03}", 8, 16_000, gpus=2, resources=frozenset({"mpi", "gpu"}), boot_id="b", keeps_leases=True
+        )
         self.do(c.AgentHello(facts, self.incarnation, held))
 
     def begin(self) -> None:
