@@ -25,10 +25,14 @@ from lavactl.io import Io
 from lavactl.submission import read_submission
 io = Io()
 spec = read_submission(["-H", "-o", "/dev/null", "true"], io).spec
-client = io.client()
-for _ in range(int(sys.argv[1])):
-    result = client.submit(messages.SubmitItem(request_id=os.urandom(16), spec=spec))
-    print(result.job or result.error, flush=True)
+left = int(sys.argv[1])
+while left:
+    count, left = min(left, 100), max(left - 100, 0)
+    items = [messages.SubmitItem(request_id=os.urandom(16), spec=spec) for _ in range(count)]
+    batch = messages.SubmitBatch(items=items).SerializeToString()
+    for payload in io.client()._stream("/lava.v1.JobService/Submit", batch):
+        for result in messages.SubmitReplies.FromString(payload).results:
+            print(result.job or result.error, flush=True)
 """
 
 
