@@ -40,7 +40,7 @@ def _popen_up(cluster: Cluster) -> "subprocess.Popen[bytes]":
 
 def _lavactl(cluster: Cluster, *words: str) -> "subprocess.CompletedProcess[str]":
     command = [str(Path(sys.executable).parent / "lavactl"), words[0], "--conf", str(cluster.directory), *words[1:]]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def _adopt(cluster: Cluster) -> str:
