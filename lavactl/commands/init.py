@@ -1,7 +1,6 @@
 """lavactl init: the directory of a cluster on real hosts: private authority, keys, lava.conf, join ticket."""
 
 import os
-import pwd
 from pathlib import Path
 
 from lavactl.errors import CommandError, UsageError
@@ -9,7 +8,7 @@ from lavactl.io import Io
 from lavactl.options import FLAG, VALUE, Options, answer_standard
 from lavactl.personal import directory as files
 from lavactl.personal.options import directory, number, parse, value
-from lavactl.personal.trust import check_directory
+from lavactl.personal.trust import cannot_log_in, check_directory
 from protos.tickets import Entry
 from protos.tls import TrustError, check_host_name
 
@@ -36,7 +35,6 @@ KINDS = {"cluster": VALUE, "listen": VALUE, "db": VALUE, "state": VALUE, "admini
 ONLY_NEW_TICKET = ("host", "replace", "uses")
 TICKET_DAYS_MAX = 3650
 USES_MAX = 100_000
-_NO_LOGIN = ("nologin", "false", "sync")
 
 
 def main(argv: list[str], io: Io) -> int:
@@ -49,7 +47,7 @@ def main(argv: list[str], io: Io) -> int:
     if len(options.words) != 1:
         raise UsageError("lavactl init: expected one directory", USAGE)
     target = directory(options.words[0], io)
-    check_directory(target)
+    check_directory(target, of_service=True)
     days = number(options, "ticket-days", 1, TICKET_DAYS_MAX) or files.TICKET_DAYS
     if "-new-ticket" in options:
         return _new_ticket(target, options, days, io)
@@ -103,8 +101,4 @@ def _new_cluster(target: Path, options: Options, days: int, io: Io) -> int:
 
 def _administrator(io: Io) -> str:
     """Whoever runs this; a service user, who cannot log in, leaves it to root."""
-    try:
-        shell = pwd.getpwuid(os.geteuid()).pw_shell
-    except KeyError:
-        shell = ""
-    return "root" if os.path.basename(shell) in _NO_LOGIN else io.user_name()
+    return "root" if cannot_log_in(os.geteuid()) else io.user_name()

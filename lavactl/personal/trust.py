@@ -11,14 +11,20 @@ from pathlib import Path
 
 from lavactl.errors import CommandError
 
+_NO_LOGIN = ("nologin", "false", "sync")
 
-def check_directory(path: Path) -> None:
+
+def check_directory(path: Path, *, of_service: bool = False) -> None:
     """CommandError when another user may change the directory, or exchange it for one of his own.
 
     Args:
         path: absolute; what of it does not exist yet is not judged.
+        of_service: the directory itself may belong to an account that cannot log in: the master runs as that, and root
+            administers it.
     """
     for step, is_goal in _way(path):
+        if of_service and is_goal and os.geteuid() == 0 and cannot_log_in(step.stat().st_uid):
+            continue
         why = _why_not(step, is_goal)
         if why:
             raise CommandError(f"{path} cannot hold a cluster: {step} {why}.")
@@ -57,6 +63,15 @@ def _is_own_group(gid: int) -> bool:
         return False
     others = set(group.gr_mem) - {account.pw_name, "root"}
     return not others and (gid == 0 or (gid == account.pw_gid and group.gr_name == account.pw_name))
+
+
+def cannot_log_in(uid: int) -> bool:
+    """True for a service account: one whose shell is none."""
+    try:
+        shell = pwd.getpwuid(uid).pw_shell
+    except KeyError:
+        return False
+    return os.path.basename(shell) in _NO_LOGIN
 
 
 def _user_name(uid: int) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -212,3 +213,17 @@ def test_a_cloned_disk_image_does_not_throw_the_first_host_out(personal: Cluster
     assert personal.log("agent-lava1").count("session_began") == begun
     assert personal.state(personal.submit("-K", "-m", "lava1", "-o", "/dev/null", "true")) == "DONE"
     subprocess.run([*argv[:3], "--shutdown", "--state", str(tmp_path / "clone")], check=False, timeout=60)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another account")
+def test_root_sets_a_cluster_up_in_the_directory_of_its_service_account(tmp_path: Path) -> None:
+    """What is written belongs to that account, who reads it; in the directory of one who logs in root makes none."""
+    for path in (tmp_path, *tmp_path.parents[:-1]):
+        assert path.stat().st_uid == 0
+    service = next(one for one in pwd.getpwall() if one.pw_uid and one.pw_shell.endswith("nologin"))
+    (tmp_path / "D").mkdir()
+    os.chown(tmp_path / "D", service.pw_uid, service.pw_gid)
+    lavactl("init", str(tmp_path / "D"))
+    lavactl("init", str(tmp_path / "D"), "--new-ticket", "--host", "n1")
+    assert {path.stat().st_uid for path in (tmp_path / "D").rglob("*")} == {service.pw_uid}
