@@ -275,7 +275,8 @@ def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
 
 def _used_at_end(attempt: Attempt, event: e.JobFinished) -> JobUsage:
     """By the job: what its first host says at the end, and what is known of the others."""
-    if not (attempt.usage or event.others or attempt.departed is not NO_ONE):  # the many that were short
+    is_known = attempt.usage or event.others or attempt.departed is not NO_ONE
+    if not is_known and len(attempt.unreleased) < 2:  # the many that were short, and that no other host adds to
         return _new(JobUsage, (event.cpu_s, event.memory_mib_max, event.memory_mib_mean, event.user_s, event.system_s))
     own = HostUsage(
         event.cpu_s, memory_mib_max=event.memory_mib_max, memory_mib_mean=event.memory_mib_mean,

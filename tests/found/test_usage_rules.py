@@ -63,6 +63,18 @@ def test_the_record_has_what_every_host_said_last_and_then_what_it_says_at_its_r
     assert key not in story.cluster.attempts
 
 
+def test_a_short_parallel_job_is_the_sum_of_its_hosts_although_none_was_heard_before_its_end() -> None:
+    """Its other hosts could not be asked at the end; what they tell at their release is added to the first host's."""
+    story = wide(SHARED)
+    key = story.run(a_job(6))
+    lead, *others = story.where(key.job)
+    story.do(c.ReportFinished(lead, key, 0, story.now, "", 10.0, 100, also_released=True))
+    for host in others:
+        story.do(c.ReportReleased(host, key, usage=HostUsage(5.0, memory_mib_max=50)))
+    assert (end_of(story, key.job).cpu_s, end_of(story, key.job).memory_mib_max) == (20.0, 200)
+    assert account(story).used.cpu_s == 20.0
+
+
 def test_an_elastic_job_keeps_what_hosts_used_that_it_gave_up() -> None:
     """Also where the host comes back and counts from nothing; its memory is not counted twice."""
     story = wide(SHARED)
