@@ -60,6 +60,8 @@ class Adoption:
         self._awaited: set[str] = set()
         self._told: set[str] = set()  # hosts that know why they are refused
         self._found: list[str] = []
+        self._asked: set[str] = set()  # hosts that were asked for all that they hold
+        self._heard: set[str] = set()  # hosts that have told since the last adoption
 
     # -- what is known
 
@@ -103,9 +105,18 @@ class Adoption:
     def _is_young(self) -> bool:
         return self._clock() - self._began_at < YOUNG_S or not self._has_come_back()
 
-    def wants_details(self, mark: Mark) -> bool:
-        """Whether a host saw commits that this database lost, and has not been heard since it was adopted."""
-        return self._before.term > 0 and mark.has_jobs and is_behind(self._before, mark)
+    def asks(self, host: str, mark: Mark, is_detailed: bool) -> bool:
+        """Whether the host must tell all that it holds: it saw commits that this database lost, and has not been heard
+        since it was adopted."""
+        has_lost = self._before.term > 0 and mark.has_jobs and is_behind(self._before, mark)
+        if not has_lost or host in self._heard or (is_detailed and host in self._asked):
+            return False
+        self._asked.add(host)
+        return True
+
+    def was_asked(self, host: str) -> bool:
+        """Whether what the host tells in detail is to be heeded; unasked it could put any job into the books."""
+        return host in self._asked
 
     @property
     def is_behind(self) -> bool:
@@ -185,6 +196,7 @@ class Adoption:
     def _adopted(self) -> None:
         self._seen.clear()
         self._told.clear()
+        self._heard.clear()
         self._blocks = False
         self._cluster.begin(self._clock())
         self._all_back = asyncio.Event()
@@ -196,6 +208,8 @@ class Adoption:
     def back(self, host: str, found: list[str]) -> None:
         """A host has told what it holds; ``found`` names what the books had not heard of."""
         self._found += found
+        self._asked.discard(host)
+        self._heard.add(host)
         self._awaited.discard(host)
         if not self._awaited:
             self._all_back.set()

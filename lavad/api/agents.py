@@ -158,7 +158,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         seen = hello.mark
         mark = Mark(seen.database, max(seen.term, hello.highest_term), seen.batch, seen.next_job)
         why = await self.adoption.admit(host, mark)
-        wants_details = not why and not hello.is_detailed and self.adoption.wants_details(mark)
+        wants_details = not why and self.adoption.asks(host, mark, hello.is_detailed)
         if wants_details:
             why = "The master has to hear in detail what this host holds."
         if why:
@@ -239,7 +239,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         held = tuple(_held(host, one) for one in hello.held)
         self.facts[host] = hello.facts
         if self.adoption is not None:
-            if hello.is_detailed:
+            if hello.is_detailed and self.adoption.was_asked(host):
                 self._recover(self.adoption, host, hello)
             self.adoption.back(host, [])
         self.engine.post([c.AgentHello(translate.facts_of(hello.facts), hello.incarnation, held)])

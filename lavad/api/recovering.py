@@ -53,7 +53,10 @@ class Recovering:
         key = self._key_of(one.key)
         if key in self._cluster.attempts:
             return
-        stage = one.order.stage
+        stage, own = one.order.stage, self._hello.facts.name
+        if stage.allocation and all(share.host != own for share in stage.allocation):
+            log.error("recovery=refused job=%d host=%s reason='it speaks of other hosts'", key.job, own)
+            return
         new = None if key.job in self._cluster.jobs else self._new_job(key, stage)
         blob = self._blobs.get(key.job)
         yield c.RecoverAttempt(
@@ -62,6 +65,7 @@ class Recovering:
             allocation=tuple(map(_share, stage.allocation)) or self._own_share(key),
             submitted_at=blob.submit_time if blob is not None else 0.0,
             started_at=one.last.started.time or one.last.finished.started,
+            lease_s=stage.lease_s,
         )
 
     def _own_share(self, key: Key) -> tuple[HostShare, ...]:

@@ -205,7 +205,9 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     cluster.touched.add(key)
     attempt.launch_due = event.at + cluster.policy.staging_timeout_s
     attempt.is_unconstrained = event.is_unconstrained
-    if cluster.policy.fence_after_s:
+    if event.lease_s is not None:
+        leases.keep(cluster, attempt, event.lease_s)
+    elif cluster.policy.fence_after_s:
         leases.begin(cluster, attempt)
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
     for share in event.allocation:

@@ -63,7 +63,7 @@ def _element(cluster: "Cluster", array: ArrayRecord, event: AttemptDispatched) -
 
 
 def _begin_attempt(cluster: "Cluster", job: Job, event: AttemptDispatched) -> Attempt:
-    at, key, allocation, launch_now, reason, is_unconstrained = event
+    at, key, allocation, launch_now, reason, is_unconstrained, _ = event
     if job.state is not _PEND:
         lifecycle.check(job.state, event, _STAGING)
     job.state = _STAGING

@@ -187,6 +187,7 @@ class RecoverAttempt:
     allocation: Allocation
     submitted_at: float = 0.0
     started_at: float = 0.0
+    lease_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class AttemptDispatched(NamedTuple):
     launch_now: bool
     reason: str = ""
     is_unconstrained: bool = False
+    lease_s: float | None = None  # of an attempt that was found: the one it was begun with; None: as the site has set
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,12 @@ def begin(cluster: "Cluster", attempt: "Attempt") -> None:
         cluster.has_leases = True
 
 
+def keep(cluster: "Cluster", attempt: "Attempt", lease_s: float) -> None:
+    """Give an attempt that was found on its hosts the lease that it runs under there, which may be none."""
+    attempt.lease_s = lease_s
+    cluster.has_leases = cluster.has_leases or bool(lease_s)
+
+
 def ends_at(attempt: "Attempt", host: "Host") -> float:
     """When nothing of the attempt runs on that host any more, if the host stays silent; infinite without a lease."""
     if not attempt.lease_s or not host.facts.keeps_leases:

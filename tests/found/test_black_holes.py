@@ -1,12 +1,17 @@
 """Hosts on which jobs cannot be started do not drain the queues: those that lack a user, those that fail all jobs."""
 
+from collections import OrderedDict
+from typing import Any
+
 import pytest
 
 from lavad.core import commands as c
 from lavad.core import invariants
+from lavad.core.exit_rates import exit_rate_events
 from lavad.core.model import JobState
 from lavad.core.policy import HostRule, Policy, Queue
 from lavad.core.reasons import PendingReason
+from lavad.core.records import Job
 from lavad.core.scheduling.explain import explain
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job, each
 
@@ -150,6 +155,24 @@ def test_an_array_that_starts_elsewhere_shows_that_the_host_is_the_cause(story: 
     array = story.submit(a_job(array="1-14"))
     run_through(story, [(array, index) for index in range(1, 15)], "n2")
     assert list(closed(story)) == ["n2"]
+
+
+def test_many_hosts_that_fail_jobs_cost_one_look_at_what_has_ended(story: Story) -> None:
+    """One look for each host and array was hours of work where a thousand hosts failed with a million ended jobs."""
+    array = story.submit(a_job(array="1-30"))
+    run_through(story, [(array, index) for index in range(1, 31)], "n1", "n2")
+    looks = 0
+
+    class Ended(OrderedDict[tuple[int, int], Job]):
+        def items(self) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().items()
+
+    story.cluster.finished = Ended(story.cluster.finished)
+    looks = 0
+    assert not list(exit_rate_events(story.cluster, story.now))
+    assert looks == 1
 
 
 def test_the_mistakes_of_one_user_close_no_host(story: Story) -> None:

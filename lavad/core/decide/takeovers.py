@@ -98,7 +98,7 @@ def dispatch(cluster: Cluster, start: Start, now: float) -> e.AttemptDispatched:
     record = cluster.jobs[start.job]
     before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
     key, allocation = _new(Key, (start.job, start.index, before + 1)), start.allocation
-    return _new(e.AttemptDispatched, (now, key, allocation, len(allocation) == 1, start.reason, False))
+    return _new(e.AttemptDispatched, (now, key, allocation, len(allocation) == 1, start.reason, False, None))
 
 
 def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Decision:
