@@ -173,10 +173,12 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 yield change
 
     def _watchable(self, request: pb.WatchRequest, sight: Sight) -> list[int]:
-        """Those of the named jobs of which the caller may see details."""
-        known = self.engine.cluster.jobs
-        jobs = dict.fromkeys(ref.job for ref in request.refs)
-        return [job for job in jobs if job not in known or sight.has_details(known[job].shared)]
+        """Those of the named jobs of which the caller may see details. Whose a number will be that is not given yet, is
+        not known."""
+        cluster = self.engine.cluster
+        jobs = dict.fromkeys(ref.job for ref in request.refs if ref.job < cluster.next_job)
+        found = ((job, cluster.jobs.get(job)) for job in jobs)
+        return [job for job, record in found if record is None or sight.has_details(record.shared)]
 
     async def _watch(self, jobs: list[int], sight: Sight) -> AsyncIterator[pb.JobChange]:
         with self.watchers.watching(jobs) as watch:

@@ -1,14 +1,20 @@
 """A call that waits for a job hears of it when it is durable; one that ends leaves nothing behind."""
 
 import asyncio
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from lavad.api import watch
+from lavad.api.jobs import JobService
+from lavad.api.privacy import Sight
 from lavad.api.watch import Watch, Watchers
 from lavad.core.model import JobState
+from lavad.core.policy import Policy
 from lavad.core.reasons import Refused
-from tests.builders import Story, a_cluster, a_job
+from protos import common_pb2, jobs_pb2
+from tests.builders import ANN, BOB, Story, a_cluster, a_job
 
 
 def watching(story: Story) -> Watchers:
@@ -88,3 +94,12 @@ def test_the_calls_of_a_user_and_their_jobs_are_bounded(monkeypatch: pytest.Monk
             with watchers.counted("bob", range(10)):
                 pass
     assert not watchers._of_user
+
+
+def test_numbers_that_are_not_given_yet_are_not_watched() -> None:
+    """They may become jobs of others, of which the caller must not hear (SECURE_JOB_INFO_LEVEL)."""
+    story = a_cluster(policy=Policy(job_info_level=4))
+    own, other = story.submit(a_job()), story.submit(a_job(caller=BOB))
+    service = cast("JobService", SimpleNamespace(engine=SimpleNamespace(cluster=story.cluster)))
+    request = jobs_pb2.WatchRequest(refs=[common_pb2.JobRef(job=job) for job in (own, other, other + 1)])
+    assert JobService._watchable(service, request, Sight(ANN, story.cluster.policy)) == [own]
