@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lavad.adoption import ANSWER, REQUEST
 from lavad.store.errors import StoreRefused
+from protos.private import follow_owner
 
 _POLL_S = 0.1
 
@@ -26,6 +27,7 @@ def ask(state: Path, wait_s: float) -> list[str]:
     request = state / REQUEST
     temporary = state / f"{REQUEST}.{token}"
     temporary.write_text(f"{token}\n")
+    follow_owner(temporary)  # root's umask may hide it from lavad
     os.replace(temporary, request)
     end = time.monotonic() + wait_s
     while time.monotonic() < end:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from lavad.adoption import Adoption
 from lavad.api.agents import key_of
@@ -13,11 +13,13 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, JobState, Key
 from lavad.core.policy import Policy
-from lavad.specs import SpecShelf
-from lavad.store.store import Store
 from protos import agents_pb2 as pb
 from protos import common_pb2
 from tests.builders import Story, a_job
+
+if TYPE_CHECKING:
+    from lavad.specs import SpecShelf
+    from lavad.store.store import Store
 
 
 def found(lease_s: float) -> tuple[Story, Key]:

@@ -69,7 +69,8 @@ def _events(cluster: Cluster, command: c.RecoverAttempt, now: float) -> Iterator
     if _is_held(cluster, command, job):
         yield e.PendingFreed(now, key.job, Ranges.of(key.index) if key.index else Ranges(), BY)
     # As launched, whichever of its hosts tells of it first: a host that was not told to launch is told so now.
-    yield e.AttemptDispatched(min(command.started_at or now, now), key, command.allocation, True, WHY, False, command.lease_s)
+    at = min(command.started_at or now, now)
+    yield e.AttemptDispatched(at, key, command.allocation, launch_now=True, reason=WHY, lease_s=command.lease_s)
     if len(command.allocation) > 1:
         yield from (e.HostStaged(now, key, share.host) for share in command.allocation)
 
