@@ -37,8 +37,9 @@ SETUPS_KEPT = 256
 UNUSED_SCRIPTS_KEPT = 64
 NEW = ".new"
 USER_COMMAND = "%USRCMD"  # where in JOB_STARTER the job's command goes
-# Dash starts the last command of a line as a child, too, and dies of a signal at once: that would end the job.
-TRAPS = "trap exit HUP INT TERM; trap : USR1 USR2;"
+# Dash starts the last command of a line as a child, too, and dies of a signal at once: that would end the job. With
+# these traps it waits for the command, and ends with its exit code; of what announces an end no later line is run.
+TRAPS = "trap exit HUP INT TERM USR2; trap : USR1;"
 UMASK = 0o022  # of a submission that says none
 # Words that mean themselves to every shell: such a command needs none.
 PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")

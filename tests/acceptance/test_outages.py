@@ -86,7 +86,7 @@ def test_limits_are_kept_and_ends_recorded_while_nobody_watches(fragile: Cluster
     for daemon in daemons:
         fragile.kill(daemon)
     began = next(mark.at for mark in markers.read(path) if mark.job == endless)
-    wait_for(lambda: not _processes_of(endless), RUN_LIMIT_S + 30, "the run limit to be kept", 0.5)
+    wait_for(lambda: not _processes_of(fragile, endless), RUN_LIMIT_S + 30, "the run limit to be kept", 0.5)
     lasted_s = time.time() - began
     assert RUN_LIMIT_S - 2 < lasted_s < RUN_LIMIT_S + 15
     assert not any(fragile.is_running(daemon) for daemon in daemons)
@@ -126,7 +126,7 @@ def test_other_limits_hold_for_a_running_job_whatever_is_killed(fragile: Cluster
     assert "TERM_RUNLIMIT" in fragile.history(shorter)
     wait_for(lambda: time.time() > began + old_s + 2, old_s + 5, "the old limit to be over")
     assert fragile.state(longer) == "RUN"
-    assert _processes_of(longer)
+    assert _processes_of(fragile, longer)
     assert "Parameters of Job are changed: run limit" in fragile.history(longer)
     assert fragile.run("bkill", str(longer)).returncode == 0
 
@@ -150,13 +150,15 @@ def _python(cluster: Cluster, program: str, *words: str) -> str:
     return done.stdout
 
 
-def _processes_of(job: int) -> list[str]:
-    """Processes of a job in this machine, dead ones not counted."""
+def _processes_of(cluster: Cluster, job: int) -> list[str]:
+    """Processes of a job of this cluster, dead ones not counted."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if f"LAVA_JOB_KEY={job}.0.1\0".encode() in (entry / "environ").read_bytes():
+                words = (entry / "environ").read_bytes().split(b"\0")
+                is_its = f"LAVA_JOB_KEY={job}.0.1".encode() in words
+                if is_its and f"LAVA_ENVDIR={cluster.directory}".encode() in words:
                     found.append(entry.name)
             except OSError:
                 continue
