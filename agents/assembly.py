@@ -20,6 +20,8 @@ from agents.counting import Counting
 from agents.devices import Devices
 from agents.environment import HostContext
 from agents.journal import Journal
+from agents.kept_outputs import remove_old
+from agents.launcher_process import LauncherProcess, Spool
 from agents.orders import Keeper
 from agents.preparation import Preparation
 from agents.report_messages import finished_message, report_for
@@ -30,11 +32,14 @@ from agents.shepherd.hierarchy import Base
 from agents.shepherd.lease import Lease
 from agents.shepherd.messages import Finish, Key, pack
 from agents.shepherd.spool import Traces
-from agents.shepherds import Handle, LauncherProcess, Pool, Spool
+from agents.shepherds import Handle, Pool
 from agents.users import Users
+from agents.watchdog import Watchdog
 from protos.agents_pb2 import Held
 
 LOG = logging.getLogger("lava.agent")
+
+REMOVE_EVERY_S = 60.0
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # Passable, not readable: users' processes open host files and their own scripts by name. Everything else is ours alone.
@@ -69,6 +74,7 @@ class Local:
             (state / name).mkdir(exist_ok=True)
             (state / name).chmod(mode)
         spool = Spool(state / "shepherds", state / "outputs", state / "shepherds.log")
+        self.outputs = spool.outputs
         self.base = find_groups(context.host, state) if with_groups else Base()
         self._launcher = LauncherProcess(spool, self.base)
         self._boot_id = BOOT_ID.read_text().strip()
@@ -85,9 +91,11 @@ class Local:
         self.pool = Pool(
             spool, self.base, slots, self._launcher, self.keeper.on_message, self.keeper.on_lost, self._marks
         )
+        self._background: list[asyncio.Task[None]] = []
         self.attempts = Attempts(self.ledger, self.pool, context)
         self.counting = Counting(self.ledger, self.pool.holder, context.host)
         self.keeper.connect(self.pool, self.attempts, self.counting)
+        self.watchdog = Watchdog(self.pool.handles)
 
     def _marks(self, key: Key) -> tuple[bytes, ...]:
         """Environment entries that all processes of an attempt of this agent have, and no others."""
@@ -112,6 +120,10 @@ class Local:
             await self._adopt(key, handle)
         self._journal.rewrite(self.ledger, self._boot_id)
         self.pool.drop_dead_logs()
+        self._background = [
+            asyncio.create_task(self.watchdog.run()),
+            asyncio.create_task(self._remove_outputs()),
+        ]
         if self.ledger.entries:
             LOG.info("event=adopted attempts=%d with_shepherd=%d", len(self.ledger.entries), len(alive))
 
@@ -146,14 +158,22 @@ class Local:
 
     async def _adopt(self, key: Key, handle: Handle) -> None:
         entry = self.ledger.entries[key]
-        if entry.version:
+        if entry.blob.user:
             await self.keeper.note_owner(entry)
         self.keeper.adopted(handle, key)
         if entry.releasing:
             handle.send(pack(messages.RELEASE, *key, ""))
 
+    async def _remove_outputs(self) -> None:
+        while True:
+            bounds = self.preparation.bounds
+            await asyncio.to_thread(remove_old, self.outputs, bounds.kept_s, bounds.kept_output_mib << 20, time.time())
+            await asyncio.sleep(REMOVE_EVERY_S)
+
     async def close(self) -> None:
         """Let go: jobs and their shepherds live on, the rest ends."""
+        for task in self._background:
+            task.cancel()
         await self.keeper.close()
         await self.pool.close()
         await self.devices.close()

@@ -95,6 +95,7 @@ class Daemon:
             lambda: self._session.welcome.ticket_key,
             self._revocations.why_refused,
         )
+        self._peers.kept = str(local.outputs)
         self._channels = PeerChannels(self._own_identity)
         local.counting.ask = self._channels.count
         self._methods = methods = LocalMethods(options.name, local.attempts, self._peers, self._channels)

@@ -74,6 +74,7 @@ class Entry:
     resized: Report | None = None  # the newest word on another allocation
     limits: Limits | None = None  # in place of those it was staged with
     limit_reached: Report | None = None
+    ending: str = ""  # why a signal that was passed on is to end it
 
     @property
     def is_told(self) -> bool:
@@ -303,6 +304,8 @@ class Ledger:
         if signal.serial:
             entry.serials.add(signal.serial)
         if entry.state is State.HELD:
+            if signal.signal in (0, KILLED):
+                entry.ending = entry.ending or signal.reason
             return [Note(order, sync=False), Signal(entry.key, signal.signal, signal.reason, signal.causes)]
         if signal.signal in (0, KILLED):
             return [Note(order, sync=False), *self._end_before_start(entry, signal.reason)]
@@ -426,7 +429,7 @@ class Ledger:
             return [self._over(entry, report)]
         return [self._over(entry, released_with(used))]
 
-    def lost(self, key: Key, finish: Finish | None, now: float, rebooted: bool = False) -> list[Report]:
+    def lost(self, key: Key, finish: Finish | None, now: float, rebooted: bool = False, why: str = "") -> list[Report]:
         """The shepherd has died and so has all it kept; ``finish`` is the end it recorded before."""
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
@@ -435,8 +438,8 @@ class Ledger:
             return self.released(key)
         if finish is not None:
             return self.finished(finish._replace(released=True), "", "")
-        reason = HOST_REBOOTED if rebooted else SUPERVISOR_LOST
-        finished = Finished(status=KILLED, time=now, reason=reason, lost=True)
+        reason = HOST_REBOOTED if rebooted else why or SUPERVISOR_LOST
+        finished = Finished(status=KILLED, time=now, reason=entry.ending or reason, lost=not entry.ending)
         if entry.last is not None and entry.last.HasField("started"):
             finished.pid, finished.started = entry.last.started.pid, entry.last.started.time
         return [self._over(entry, Report(finished=finished, also_released=True))]

@@ -252,6 +252,8 @@ class Keeper:
         shepherd = self.pool.holder(key)
         if shepherd is not None:
             shepherd.send(pack(kind, *key, *fields))
+            if kind in (messages.SIGNAL, messages.RELEASE):
+                shepherd.ask()
 
     def _limit(self, key: Key) -> None:
         """Its shepherd is to keep other limits, if there are any; telling it again changes nothing."""
@@ -491,7 +493,10 @@ class Keeper:
         """For a master that may have been started anew: what it knew of running jobs went with the one before."""
         return list(self._usages.values())
 
-    def on_lost(self, key: Key, finish: Finish | None) -> None:
-        """A shepherd died with this attempt; everything of it is gone by now. ``finish``: what it recorded before."""
+    def on_lost(self, key: Key, finish: Finish | None, why: str) -> None:
+        """A shepherd died with this attempt; everything of it is gone by now.
+
+        ``finish``: what it recorded before; ``why``: a reason if more is known than that it died.
+        """
         self._leave(key)
-        self._settle(self.ledger.lost(key, finish, time.time()))
+        self._settle(self.ledger.lost(key, finish, time.time(), why=why))

@@ -12,6 +12,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import time
 from typing import Any
 
@@ -22,8 +23,10 @@ from google.protobuf.message import DecodeError
 from agents.callers import CallFailed
 from agents.counting import Counting
 from agents.ranks.contract import Attempts, HeldAttempt
-from agents.ranks.output import NotReadable, OnlyForItsUser, open_output
+from agents.ranks.output import CHUNK, NotReadable, OnlyForItsUser, open_output
 from agents.ranks.tasks import converse
+from agents.shepherd.messages import Key
+from agents.shepherd.spool import kept_path
 from protos import frames, peektickets
 from protos.agents_pb2 import CountReply, CountRequest, TailChunk, TailRequest, TaskInput, TaskOutput, TaskStart
 from protos.agents_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
@@ -70,6 +73,7 @@ class Peers(PeerServiceServicer):
         self._attempts = attempts
         self._counting = counting
         self._ticket_key = ticket_key
+        self.kept = ""  # the directory with the output of jobs that have ended; empty: none is kept
         self._server: grpc.aio.Server | None = None
 
     async def serve(self, listen: str, identity: Identity) -> str:
@@ -141,13 +145,15 @@ class Peers(PeerServiceServicer):
     async def tail(self, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]) -> None:
         """Read a job's output for a caller whose ticket has been checked. What cannot be read is told in a chunk."""
         key = (request.key.job, request.key.index, request.key.attempt)
-        held = self._attempts.find(*key)
-        path = "" if held is None else held.error_path if request.error_file else held.output_path
+        held, path = self._attempts.find(*key), self._path(request)
+        if held is None and not request.error_file and self.kept:
+            await self._tail_kept(key, send)
+            return
         if held is None or not path:
             await send(TailChunk(error="Not yet started.", is_error_file=request.error_file))
             return
         try:
-            reader = await open_output(path, held.uid, held.groups)
+            reader = await open_output(path, held.uid, held.groups, lambda: self._path(request) == path)
         except NotReadable as error:
             await send(TailChunk(error=str(error), is_error_file=request.error_file))
             return
@@ -164,6 +170,23 @@ class Peers(PeerServiceServicer):
                 await reader.follow(lambda: self._attempts.find(*key) is None, pass_on)
         finally:
             reader.close()
+
+    async def _tail_kept(self, key: Key, send: Callable[[TailChunk], Awaitable[None]]) -> None:
+        """What a job that has ended here had written."""
+        try:
+            data = await asyncio.to_thread(Path(kept_path(self.kept, key)).read_bytes)  # bounded by its shepherd
+        except OSError:
+            await send(TailChunk(error="The job has ended, and no output of it is kept here."))
+            return
+        for at in range(0, len(data), CHUNK):
+            await send(TailChunk(data=data[at : at + CHUNK]))
+
+    def _path(self, request: TailRequest) -> str:
+        """The file that is asked for, through its shepherd's descriptor, as long as that holds the attempt."""
+        held = self._attempts.find(request.key.job, request.key.index, request.key.attempt)
+        if held is None:
+            return ""
+        return held.error_path if request.error_file else held.output_path
 
     async def _tail_as_user(
         self, held: HeldAttempt, path: str, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]

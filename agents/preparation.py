@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +55,31 @@ class Intervals:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a job may use of this host that is everyone's, by the master's welcome."""
+
+    processes_max: int = 0  # 0: none
+    kept_output_mib: int = 8  # of a job whose output goes to no file
+    kept_s: float = 3600.0  # so long after its end
+
+    @staticmethod
+    def of(settings: Mapping[str, str]) -> "Bounds":
+        """As the master says; one of an earlier version says nothing."""
+        said = settings.get("LAVA_JOB_PROCESSES", "")
+        return Bounds(
+            int(said) if said.isdigit() else share_of_processes(),
+            int(settings.get("LAVA_KEPT_OUTPUT") or 8),
+            float(settings.get("CLEAN_PERIOD") or 3600),
+        )
+
+
+def share_of_processes() -> int:
+    """A quarter of the processes and threads that this machine can have: a job that forks for ever leaves the rest."""
+    limits = (Path("/proc/sys/kernel", name).read_text(encoding="ascii") for name in ("pid_max", "threads-max"))
+    return min(map(int, limits)) // 4
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A setup with what the agent itself wants to know of it."""
 
@@ -69,6 +94,7 @@ class Preparation:
     def __init__(self, host: HostContext, state: Path) -> None:
         self.host = host
         self.intervals = Intervals()
+        self.bounds = Bounds.of({})
         self.cluster = ""
         self._lists = state / "hostfiles"
         self._files = HostFiles(self._lists, self._used)
@@ -86,7 +112,7 @@ class Preparation:
             OSError: a script or host file cannot be written.
         """
         intervals = (self.intervals.terminate_s, self.intervals.usage_s)
-        key = (id(blob), owner, intervals, attempt, stage.SerializeToString(deterministic=True))
+        key = (id(blob), owner, intervals, self.bounds, attempt, stage.SerializeToString(deterministic=True))
         self._unused.pop(blob.job, None)
         found = self._prepared.get(key)
         if found is not None:
@@ -182,6 +208,8 @@ class Preparation:
             nodes=_memory_nodes(stage.allocation, self.host.host),
             memory_policy=_memory_policy(stage.allocation, self.host.host),
             mps=self._mps(stage),
+            processes_max=self.bounds.processes_max,
+            kept_output_mib=self.bounds.kept_output_mib,
             controls=tuple((one.kind, one.signal, one.command if lead else "") for one in stage.controls),
             lease_s=stage.lease_s,
             is_wide=lead and (len(stage.allocation) > 1 or spec.resizable),

@@ -18,6 +18,7 @@ import grpc.aio
 
 from agents.ledger import key_of
 from agents.orders import Keeper
+from agents.preparation import Bounds
 from agents.shepherd.lease import own_clock
 from protos.agents_pb2 import Hello, JobUsage, Orders, Report, Reports, Welcome
 from protos.agents_pb2_grpc import AgentServiceStub
@@ -187,6 +188,7 @@ class Session:
         self._expected = tuple(welcome.settings.get("LSF_RESOURCES", "").split())
         preparation = self._keeper.preparation
         preparation.cluster = welcome.cluster or preparation.cluster
+        preparation.bounds = Bounds.of(welcome.settings)
         if welcome.terminate_interval_s:
             preparation.intervals.terminate_s = welcome.terminate_interval_s
         if welcome.usage_interval_s:

@@ -14,13 +14,13 @@ import logging
 import marshal
 import os
 import socket
-import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from agents.ears import Ears
+from agents.launcher_process import LauncherProcess, Spool
 from agents.shepherd import hierarchy, messages, processes
 from agents.shepherd.hierarchy import Base
 from agents.shepherd.main import SOCKET_SUFFIX
@@ -37,46 +37,7 @@ KILL_WARN_S = 5.0
 LAUNCHER_PAUSE_S = 0.5  # between two launchers, when they die
 SETUPS_REMEMBERED = 16
 ROTATE_AFTER = 2000  # ends in one exit log
-
-
-class Spool(NamedTuple):
-    """Directories of an agent that its shepherds use."""
-
-    shepherds: Path
-    outputs: Path
-    log: Path  # a file: what launcher and shepherds say when something goes wrong
-
-
-class LauncherProcess:
-    """The fork server as a child of this process. Started with posix_spawn, so also when gRPC's threads exist."""
-
-    def __init__(self, spool: Spool, base: Base) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        encoded = marshal.dumps((base.version, base.paths), 4).hex()
-        script = str(Path(__file__).with_name("launcher.py"))
-        argv = [sys.executable, "-I", "-S", script, str(spool.shepherds), str(spool.outputs), encoded]
-        environment = {name: os.environ[name] for name in ("PATH", "LANG", "TZ", "LAVA_FAIL") if name in os.environ}
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        actions = [
-            (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
-            (os.POSIX_SPAWN_DUP2, 0, 1),
-            (os.POSIX_SPAWN_OPEN, 2, str(spool.log), flags, 0o600),
-        ]
-        with theirs:
-            if theirs.fileno() == 3:  # dup2 onto itself would leave it to be closed at exec
-                theirs.set_inheritable(True)
-            self.pid = os.posix_spawn(sys.executable, argv, environment, file_actions=actions)
-        self.control = ours
-        self.control.setblocking(False)
-
-    def request(self, slots: list[int]) -> None:
-        """Ask for shepherds in these places; OSError when the launcher is gone."""
-        self.control.send(marshal.dumps(tuple(slots), 4))
-
-    def close(self) -> None:
-        """Let it go: it ends by itself. Safe to call again."""
-        self.control.close()
+ASK_AT = 3  # a shepherd from which the watchdog has heard nothing for so many looks is asked for a word
 
 
 class Setup(NamedTuple):
@@ -109,6 +70,8 @@ class Handle:
         self.error = -1
         self.status = Status(None, 0, 0)  # as it said when it was connected
         self.is_adopted = False  # forked for an earlier agent, whose version it is of
+        self.silent_looks = 0  # of the watchdog, since its last word
+        self.why_lost = ""
         self._known: set[int] = set()
         self._outbox: deque[tuple[bytes, tuple[int, ...]]] = deque()
 
@@ -121,6 +84,17 @@ class Handle:
         data = None if setup.number in self._known else setup.data
         self._known.add(setup.number)
         self.send(pack(messages.HOLD, *key, setup.number, data, forget, launch, rotate))
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether its version knows the question."""
+        return self.status.protocol >= messages.ANSWERS
+
+    def ask(self) -> None:
+        """Have it say something, soon: what it was ordered to do matters."""
+        if self.key is not None and self.can_answer:
+            self.silent_looks = max(self.silent_looks, ASK_AT)
+            self.send(pack(messages.PING, *self.key))
 
     def send(self, message: bytes, descriptors: tuple[int, ...] = ()) -> None:
         """Send, later if it does not read now (it may be stopped). A shepherd that is gone shows at its next read."""
@@ -200,9 +174,9 @@ class Pool:
     """All shepherds of this host.
 
     ``on_message(handle, message)`` gets all that shepherds say but STATUS, with ``handle.key`` still set.
-    ``on_lost(key, finish)`` is called when a shepherd died with an attempt, after all of the attempt's processes are
-    gone; ``finish`` is the end it had recorded, if any. ``marks`` gives the environment entries that all of an
-    attempt's processes bear; they are looked for where there are no control groups.
+    ``on_lost(key, finish, why)`` is called when a shepherd died with an attempt, after all of the attempt's processes
+    are gone; ``finish`` is the end it had recorded, if any, ``why`` a sentence if more is known. ``marks`` gives the
+    environment entries that all of an attempt's processes bear; they are looked for where there are no control groups.
     """
 
     def __init__(
@@ -212,7 +186,7 @@ class Pool:
         capacity: int,
         launcher: LauncherProcess,
         on_message: Callable[[Handle, Message], None],
-        on_lost: Callable[[Key, Finish | None], None],
+        on_lost: Callable[[Key, Finish | None, str], None],
         marks: Callable[[Key], tuple[bytes, ...]],
     ) -> None:
         self.base = base
@@ -460,6 +434,7 @@ class Pool:
         except (OSError, ValueError, EOFError, TypeError) as error:
             LOG.warning("event=shepherd_broken slot=%d error=%r", handle.slot, error)
             received = None
+        handle.silent_looks = 0
         if received is None:
             self._lost(handle)
         elif received[0][0] == messages.STATUS:
@@ -540,15 +515,15 @@ class Pool:
         else:
             LOG.error("event=shepherd_lost slot=%d pid=%d job=%d index=%d attempt=%d", handle.slot, handle.pid, *key)
         self._cleaning.add(handle.slot)
-        self._spawn(self._clean(handle.slot, key))
+        self._spawn(self._clean(handle.slot, key, handle.why_lost))
 
-    async def _clean(self, slot: int, key: Key | None) -> None:
+    async def _clean(self, slot: int, key: Key | None, why: str) -> None:
         await self._empty(slot, self._marks(key) if key is not None else ())
         self._cleaning.discard(slot)
         if key is not None:
             traces = await asyncio.to_thread(self.traces, [slot])
             self._by_key.pop(key, None)
-            self._on_lost(key, traces.finished.get(key))
+            self._on_lost(key, traces.finished.get(key), why)
         self._tell_watchers()
         self._grow(len(self._waiting) + SPARE - len(self._idle))
 

@@ -7,6 +7,9 @@ from pathlib import Path
 from lavad.core.policy import Policy
 from protos import conffile
 
+# Whole numbers that go to every agent.
+OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -32,6 +35,7 @@ class Settings:
     def policy(self) -> Policy:
         """The rules where LSF's files say nothing: the built-in default."""
         silent_after_s = self._seconds("LAVA_SILENT_AFTER", 15.0)
+        self.of_agents()  # a wrong one is told at once
         fence_after_s = self._seconds("LAVA_FENCE_AFTER", 0.0)
         if 0 < fence_after_s < 2 * silent_after_s:
             least = f"LAVA_FENCE_AFTER must be at least twice LAVA_SILENT_AFTER ({silent_after_s:g} s)"
@@ -47,6 +51,17 @@ class Settings:
             preempts_by_requeue=self._word("LAVA_PREEMPTION", "suspend", "requeue") == "requeue",
             claim_timeout_s=self._seconds("LAVA_CLAIM_TIMEOUT", 300.0),
         )
+
+    def of_agents(self) -> dict[str, str]:
+        """What agents keep by themselves, as their welcome has it; what is not set is theirs to choose."""
+        return {name: str(self._number(name)) for name in OF_AGENTS if self.extra.get(name)}
+
+    def _number(self, name: str) -> int:
+        text = self.extra[name]
+        if not text.isdecimal() or len(text) > 9:
+            path = self.directory / conffile.FILE_NAME
+            raise conffile.ConfError(f"{path}: {name} must be a whole number, 0 or more, not {text!r}.")
+        return int(text)
 
     def _word(self, name: str, *known: str) -> str:
         """One of the known words; the first where nothing is said."""

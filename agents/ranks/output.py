@@ -1,26 +1,21 @@
 """Reading a running job's output file, for bpeek.
 
 The file is read through the descriptor that the job's shepherd holds, so it is the very file that was opened as the
-job's user, whatever has become of its name. Invariants: nothing is read that the job's user could not read; only
-regular files are read; reading, which may block on a network file system, happens in threads of its own; following
-waits for the kernel's word that the file has grown.
+job's user, whatever has become of its name. Invariants: nothing is read that the job's user could not read, nor after
+the shepherd has let go of the attempt; only regular files are read; reading, which may block on a network file system,
+happens in threads that serve one user each; following waits for the kernel's word that the file has grown.
 """
 
-import asyncio
-import ctypes
 import os
 import stat
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+
+from agents.ranks.growth import WATCHES
+from agents.ranks.readers import READERS, Reading
 
 CHUNK = 256 << 10
 # How often a follower looks whether the job is over; new output wakes it at once.
 LOOK_AGAIN_S = 1.0
-# More readers than this wait for each other: a file system that hangs must not take all threads of the agent.
-READERS = 4
-
-_IN_MODIFY = 0x2
-_threads = ThreadPoolExecutor(READERS, "output-readers")
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -36,9 +31,10 @@ class OnlyForItsUser(Exception):
 class OutputReader:
     """An output file, opened by ``open_output``."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, reading: Reading) -> None:
         self.descriptor = descriptor
         self.offset = 0
+        self._reading = reading
 
     async def send_all(self, last_bytes: int, send: Send) -> None:
         """Send what is in the file, or its last so many bytes."""
@@ -48,49 +44,69 @@ class OutputReader:
 
     async def follow(self, is_over: Callable[[], bool], send: Send) -> None:
         """Send what is added until the job is over, all of it included."""
-        watch = _Watch(self.descriptor)
-        try:
+        with WATCHES.watch(self.descriptor) as watch:
             over = False
             while not over:
                 over = is_over()
                 await self._send_new(send)
                 if not over:
                     await watch.changed(LOOK_AGAIN_S)
-        finally:
-            watch.close()
 
     async def _send_new(self, send: Send) -> None:
-        loop = asyncio.get_running_loop()
-        while data := await loop.run_in_executor(_threads, os.pread, self.descriptor, CHUNK, self.offset):
+        while data := await self._reading.call(os.pread, self.descriptor, CHUNK, self.offset):
             self.offset += len(data)
             await send(data)
 
     def close(self) -> None:
         os.close(self.descriptor)
+        self._reading.end()
 
 
-async def open_output(path: str, uid: int, groups: Sequence[int]) -> OutputReader:
-    """The file behind a shepherd's descriptor.
+async def open_output(path: str, uid: int, groups: Sequence[int], is_held: Callable[[], bool]) -> OutputReader:
+    """The file behind a shepherd's descriptor; ``is_held`` tells whether it still is that of the attempt.
 
     Raises:
-        NotReadable: it is gone, is no regular file, or the job's user may not read it.
+        NotReadable: it is gone, is no regular file, or the job's user may not read it; he reads too many already.
         OnlyForItsUser: the user may be able to read it, but this process is not.
     """
-    loop = asyncio.get_running_loop()
+    reading = READERS.begin(uid)
+    if reading is None:
+        raise NotReadable("too much output is being read on this host at the same time; try again")
     try:
-        descriptor = await loop.run_in_executor(_threads, os.open, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        descriptor = await _open(reading, path, uid, groups, is_held)
+    except BaseException:
+        reading.end()
+        raise
+    return OutputReader(descriptor, reading)
+
+
+async def _open(reading: Reading, path: str, uid: int, groups: Sequence[int], is_held: Callable[[], bool]) -> int:
+    try:
+        descriptor = await reading.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except FileNotFoundError:
         raise NotReadable("the job has just ended") from None
     except PermissionError:
-        raise OnlyForItsUser(await loop.run_in_executor(_threads, os.readlink, path)) from None
+        name = await reading.call(os.readlink, path)
+        if not is_held():
+            raise NotReadable("the job has just ended") from None
+        raise OnlyForItsUser(name) from None
     except OSError as error:
         raise NotReadable(f"the output file cannot be read: {error.strerror}") from None
-    about = os.fstat(descriptor)
-    if not stat.S_ISREG(about.st_mode) or not _may_read(about, uid, groups):
+    why_not = _why_not(descriptor, uid, groups)
+    # A shepherd gets its next attempt from this process alone: while it holds this one, the file was this one's.
+    if not is_held():
+        why_not = "the job has just ended"
+    if why_not:
         os.close(descriptor)
-        what = "may not be read by the job's user" if stat.S_ISREG(about.st_mode) else "is no regular file"
-        raise NotReadable(f"the output file {what}")
-    return OutputReader(descriptor)
+        raise NotReadable(why_not)
+    return descriptor
+
+
+def _why_not(descriptor: int, uid: int, groups: Sequence[int]) -> str:
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode):
+        return "the output file is no regular file"
+    return "" if _may_read(about, uid, groups) else "the output file may not be read by the job's user"
 
 
 def _may_read(about: os.stat_result, uid: int, groups: Sequence[int]) -> bool:
@@ -99,34 +115,3 @@ def _may_read(about: os.stat_result, uid: int, groups: Sequence[int]) -> bool:
         return True
     needed = stat.S_IRGRP if about.st_gid in groups else stat.S_IROTH
     return bool(about.st_mode & needed)
-
-
-class _Watch:
-    """Wakes when a file is written to. Where the kernel gives no watch, only the time limit wakes."""
-
-    def __init__(self, descriptor: int) -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._inotify = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-        if self._inotify >= 0:
-            libc.inotify_add_watch(self._inotify, b"/proc/self/fd/%d" % descriptor, _IN_MODIFY)
-
-    async def changed(self, limit_s: float) -> None:
-        """Wait for a change since the last time, but not longer than this."""
-        if self._inotify < 0:
-            await asyncio.sleep(limit_s)
-            return
-        loop = asyncio.get_running_loop()
-        event = asyncio.Event()
-        loop.add_reader(self._inotify, event.set)
-        try:
-            async with asyncio.timeout(limit_s):
-                await event.wait()
-            os.read(self._inotify, 64 << 10)
-        except (TimeoutError, BlockingIOError):
-            return
-        finally:
-            loop.remove_reader(self._inotify)
-
-    def close(self) -> None:
-        if self._inotify >= 0:
-            os.close(self._inotify)

@@ -58,6 +58,9 @@ class RunClock:
         return ""
 
 
+NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that does not run: it never reaches anything
+
+
 class Termination:
     """Signals still to be sent to a job that must end, one each interval."""
 

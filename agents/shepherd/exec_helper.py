@@ -1,4 +1,4 @@
-"""A program of forty instructions that takes its effective user id for good and becomes another program.
+"""A program of fifty instructions that takes its effective user id for good and becomes another program.
 
 It stands between the shepherd, which must never have a user's real id (that user could stop or kill it), and the job,
 which must have no other. Between its start and the job's own there is no Python, no library and no memory of the
@@ -26,8 +26,13 @@ X86_64 = """
     syscall
     test %eax, %eax
     jnz 1f
+    mov $102, %eax                  # getuid()
+    syscall
+    mov %eax, %ebp
     mov $107, %eax                  # geteuid()
     syscall
+    cmp %eax, %ebp
+    je 2f                           # the id is one that this user namespace may not know
     mov %eax, %edi
     mov %eax, %esi
     mov %eax, %edx
@@ -35,7 +40,7 @@ X86_64 = """
     syscall
     test %eax, %eax
     jnz 1f
-    mov $1, %edi
+2:  mov $1, %edi
     mov $9, %esi
     mov $157, %eax                  # prctl(PR_SET_PDEATHSIG, SIGKILL)
     syscall
@@ -65,14 +70,19 @@ AARCH64 = """
     mov x8, #25                     // fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     svc #0
     cbnz w0, 1f
+    mov x8, #174                    // getuid()
+    svc #0
+    mov w20, w0
     mov x8, #175                    // geteuid()
     svc #0
+    cmp w0, w20
+    b.eq 2f                         // the id is one that this user namespace may not know
     mov w1, w0
     mov w2, w0
     mov x8, #147                    // setresuid(U, U, U)
     svc #0
     cbnz w0, 1f
-    mov x0, #1
+2:  mov x0, #1
     mov x1, #9
     mov x8, #167                    // prctl(PR_SET_PDEATHSIG, SIGKILL)
     svc #0
@@ -98,15 +108,15 @@ AARCH64 = """
 CODE = {
     "x86_64": (
         EM_X86_64,
-        "488b4424080fb61889dfbe02000000ba01000000b8480000000f0585c07543b86b0000000f0589c789c689c2b8750000000f0585c0752b"
-        "bf01000000be09000000b89d0000000f05488b0c24488b7c2410488d742418488d54cc10b83b0000000f05f7d85089df4889e6ba040000"
-        "00b8010000000f05bf7f000000b83c0000000f05",
+        "488b4424080fb61889dfbe02000000ba01000000b8480000000f0585c07550b8660000000f0589c5b86b0000000f0539c5741189c789c6"
+        "89c2b8750000000f0585c0752bbf01000000be09000000b89d0000000f05488b0c24488b7c2410488d742418488d54cc10b83b0000000f"
+        "05f7d85089df4889e6ba04000000b8010000000f05bf7f000000b83c0000000f05",
     ),
     "aarch64": (
         EM_AARCH64,
-        "f30740f973024039e003132a410080d2220080d2280380d2010000d460020035e81580d2010000d4e103002ae203002a681280d2010000"
-        "d480010035200080d2210180d2e81480d2010000d4e30340f9e00b40f9e1630091e2430091420c038ba81b80d2010000d4e003004be00f"
-        "1fb8e003132ae1030091820080d2080880d2010000d4e00f80d2a80b80d2010000d4",
+        "f30740f973024039e003132a410080d2220080d2280380d2010000d400030035c81580d2010000d4f403002ae81580d2010000d41f0014"
+        "6bc0000054e103002ae203002a681280d2010000d480010035200080d2210180d2e81480d2010000d4e30340f9e00b40f9e1630091e243"
+        "0091420c038ba81b80d2010000d4e003004be00f1fb8e003132ae1030091820080d2080880d2010000d4e00f80d2a80b80d2010000d4",
     ),
 }
 

@@ -16,6 +16,12 @@ from agents.shepherd import cpuset, hierarchy, processes
 from agents.shepherd.hierarchy import CPUSET, Base, read, write
 
 MIB = 1 << 20
+# So much may a shepherd grow after its birth: pages that it shared with its parent, an environment, new processes
+# before they are the job's programs. It comes on top of a job's bound, or a small bound would kill the shepherd.
+OWN_GROWTH = 16 * MIB
+
+
+NO_PIDS_MAX = "max"
 
 
 class Memory(NamedTuple):
@@ -36,6 +42,9 @@ class Confinement(Protocol):
 
     def limit_memory(self, mib: int) -> None:
         """Bound the memory of the next attempt; 0 lifts the bound."""
+
+    def limit_processes(self, number: int) -> None:
+        """Bound the processes and threads of the next attempt; 0 lifts the bound."""
 
     def bind(self, cpus: tuple[int, ...], nodes: tuple[int, ...]) -> None:
         """Keep the next attempt to these processors and memory nodes, whatever it does; none: to no certain ones."""
@@ -164,6 +173,7 @@ class GroupV1:
         self._swap_counted = os.path.exists(f"{memory}/memory.memsw.limit_in_bytes")
         self._cpuset = _cpuset_v1(paths.get(CPUSET))
         self._limit_mib = 0
+        self._pids_max = NO_PIDS_MAX
         self._cpu_first = self._cpu_last = 0
         self._own_memory = Memory(0, 0)
         self._own_usage = 0
@@ -193,7 +203,7 @@ class GroupV1:
 
     def limit_memory(self, mib: int) -> None:
         if mib != self._limit_mib:
-            self._put_limit(str(mib * MIB + self._own_usage) if mib else self.NO_LIMIT)
+            self._put_limit(str(mib * MIB + self._own_usage + OWN_GROWTH) if mib else self.NO_LIMIT)
             self._limit_mib, had_none = mib, not self._limit_mib
             if mib and had_none:  # what was not looked up while there was no bound
                 self._oom_first = _value(self._oom.text(), b"oom_kill")
@@ -218,7 +228,13 @@ class GroupV1:
         return processes.send(self.members(), signal.SIGKILL)
 
     def allow_forks(self) -> None:
-        write(f"{self._paths['pids']}/pids.max", "max")
+        write(f"{self._paths['pids']}/pids.max", self._pids_max)
+
+    def limit_processes(self, number: int) -> None:
+        wanted = str(number + 1) if number else NO_PIDS_MAX  # the shepherd is one of them
+        if wanted != self._pids_max:
+            self._pids_max = wanted
+            self.allow_forks()
 
     def _cpu_now(self) -> int:
         own = time.process_time_ns()  # first: asking brings the group's counter up to date as well
@@ -269,6 +285,7 @@ class GroupV2:
         self._peak = self._open_peak()
         self._cpuset = cpuset.Cpuset(path) if cpuset.is_in(path) else None
         self._limit_mib = 0
+        self._pids_max = NO_PIDS_MAX
         self._cpu_first = self._cpu_last = 0
         self._own_memory = Memory(0, 0)
         self._own_usage = 0
@@ -306,7 +323,7 @@ class GroupV2:
 
     def limit_memory(self, mib: int) -> None:
         if mib != self._limit_mib:
-            self._put_limit(str(mib * MIB + self._own_usage) if mib else self.NO_LIMIT)
+            self._put_limit(str(mib * MIB + self._own_usage + OWN_GROWTH) if mib else self.NO_LIMIT)
             self._limit_mib, had_none = mib, not self._limit_mib
             if mib and had_none:  # what was not looked up while there was no bound
                 self._oom_first = _value(self._events.text(), b"oom_kill")
@@ -329,7 +346,13 @@ class GroupV2:
         return processes.send(self.members(), signal.SIGKILL)
 
     def allow_forks(self) -> None:
-        write(f"{self._path}/pids.max", "max")
+        write(f"{self._path}/pids.max", self._pids_max)
+
+    def limit_processes(self, number: int) -> None:
+        wanted = str(number + 1) if number else NO_PIDS_MAX  # the shepherd is one of them
+        if wanted != self._pids_max:
+            self._pids_max = wanted
+            self.allow_forks()
 
     def _cpu_now(self) -> int:
         own = time.process_time_ns()
@@ -369,7 +392,7 @@ class GroupV2:
 class ProcessTree:
     """No group: a job is what descends from its shepherd, which is the subreaper of all that its jobs leave behind.
 
-    There is no bound on the memory of a whole job here, so none is kept.
+    There is no bound on the memory or the processes of a whole job here, so none is kept.
     """
 
     def __init__(self) -> None:
@@ -383,6 +406,9 @@ class ProcessTree:
         self._user_first = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
     def limit_memory(self, mib: int) -> None:
+        """Cannot be done for a whole job; see the class."""
+
+    def limit_processes(self, number: int) -> None:
         """Cannot be done for a whole job; see the class."""
 
     def bind(self, cpus: tuple[int, ...], nodes: tuple[int, ...]) -> None:

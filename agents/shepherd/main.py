@@ -220,7 +220,9 @@ class Shepherd:
             self._leaving = self._work is None
             return
         key: Key = message[1:4]
-        if kind == messages.HOLD:
+        if kind == messages.PING:
+            self._send(pack(messages.PONG, *key))
+        elif kind == messages.HOLD:
             self._hold(key, *message[4:])
         elif self._work is None or self._work.key != key:
             for descriptor in descriptors:
@@ -236,7 +238,7 @@ class Shepherd:
                 self._send(pack(messages.REFUSED, *key, "the place is taken"))
             return
         if rotate:
-            self._tools.log.rotate()
+            self._rotate_log()
         if forget:
             self._setups.clear()
         if setup is not None:
@@ -248,6 +250,12 @@ class Shepherd:
             return
         work.stage(launch)
         self._drop_work_when_over()
+
+    def _rotate_log(self) -> None:
+        try:
+            self._tools.log.rotate()
+        except OSError as error:  # no room for another file: this one goes on
+            print(f"event=log_not_rotated slot={self._place.slot} error={error.strerror!r}", file=sys.stderr)
 
     def _order(self, work: Work, kind: int, fields: Message, descriptors: list[int]) -> None:
         if kind == messages.LAUNCH:

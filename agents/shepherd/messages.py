@@ -12,8 +12,9 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 2
+PROTOCOL = 3
 KEEPS_TASKS = 2  # the protocol from which on a shepherd knows RUN_TASK
+ANSWERS = 3  # and PING
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: joining enum members anew costs more than the call they are for.
@@ -36,8 +37,8 @@ RETIRE = 7  # exit when idle
 LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB
 COUNT = 10  # say USED now
 COUNTED = 11  # the answer to COUNT_OTHERS: (host, fields of a Used) of those that said it, the others, a limit reached
-
 RUN_TASK = 9  # token, then the fields of a kept.Order; the descriptor is the task's own connection
+PING = 12  # answered at once with PONG
 
 TAKEN_DOWN = "taken down"  # the host ends all its jobs
 
@@ -54,6 +55,7 @@ USAGE = 24  # cpu_s, memory, memory_max, swap, pids, process groups, threads, th
 USED = 25  # the fields of a Used, the limit that was reached here or empty
 COUNT_OTHERS = 26  # what have the job's other hosts used? Its report waits for COUNTED, for a while
 LIMIT_REACHED = 27  # reason: a limit that holds for each host, reached where the job's command does not run
+PONG = 28
 
 # On the connection of a kept task, without a key. Both ways:
 DATA = 40  # stream, place of the first byte, bytes
@@ -129,6 +131,8 @@ class JobSetup(NamedTuple):
     controls: tuple[tuple[str, int, str], ...] = ()  # the queue's: kind, signal (0: none), command
     lease_s: float = 0.0  # the attempt is ended when the host has not heard the master for so long; 0: it is not
     is_wide: bool = False  # it has, or may get, other hosts
+    processes_max: int = 0  # processes and threads of the job on this host; 0: no bound
+    kept_output_mib: int = 8  # of what goes to no file
 
     def pack(self) -> bytes:
         """As bytes for a HOLD message."""

@@ -7,7 +7,7 @@ that know the process to be theirs: a descendant not yet reaped, or a member of 
 import ctypes
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -116,16 +116,38 @@ def stop_and_kill(root: int) -> int:
     return send(stopped, signal.SIGKILL)
 
 
-def task_tree(pid: int, mark: bytes, pool: Iterable[int]) -> list[int]:
-    """Of a job's processes in ``pool``, those that belong to the task with this first process.
+def task_trees(serials: Iterable[int], first: Mapping[int, int], pool: Iterable[int]) -> dict[int, list[int]]:
+    """Of a job's processes in ``pool``, those that belong to each of these tasks.
 
-    They descend from it, stayed in its session, or were born with its mark.
+    They descend from its first process, stayed in its session, or were born with its mark. ``first`` maps first
+    processes that live to their tasks' serials; one that has ended may have left others.
     """
-    among = {one: entry for one in pool if (entry := stat(one)) is not None}
-    found = {pid, *descendants(pid, among)}
-    found.update(one for one, entry in among.items() if entry.session == pid)
-    found.update(one for one in among if one not in found and mark in _environment(str(one)))
-    return sorted(found & among.keys())
+    among = {pid: entry for pid in pool if (entry := stat(pid)) is not None}
+    found: dict[int, list[int]] = {serial: [] for serial in serials}
+    known = dict(first)
+    for pid in among:
+        serial = _ancestor(pid, among, known) or first.get(among[pid].session) or _serial_in_environment(pid)
+        if serial in found:
+            found[serial].append(pid)
+    return found
+
+
+def _ancestor(pid: int, among: Mapping[int, Stat], known: dict[int, int]) -> int:
+    """The serial of the task whose first process this one descends from, or 0; noted for all on the way."""
+    way = []
+    while pid not in known and pid in among:
+        way.append(pid)
+        known[pid] = 0  # a process id that was used again cannot lead round in a circle
+        pid = among[pid].parent
+    serial = known.get(pid, 0)
+    known.update(dict.fromkeys(way, serial))
+    return serial
+
+
+def _serial_in_environment(pid: int) -> int:
+    start = b"LAVA_TASK_SERIAL="
+    text = next((entry[len(start) :] for entry in _environment(str(pid)) if entry.startswith(start)), b"")
+    return int(text) if text.isdigit() else 0
 
 
 def become_subreaper() -> None:

@@ -32,6 +32,10 @@ BEARABLE = ("stack", "core", "nofile", "fsize", "memlock", "cpu", "rss")
 OWN_CPUS = frozenset(os.sched_getaffinity(0))
 
 
+# How Python refuses what no system call would take: a NUL character, a number out of range.
+UNUSABLE = (ValueError, OverflowError)
+
+
 def exit_status(code: int) -> int:
     """The wait status of a process that exits with this code."""
     return code << 8

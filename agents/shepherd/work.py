@@ -14,35 +14,31 @@ from collections.abc import Callable
 from resource import struct_rusage
 
 from agents.shepherd import controls, messages, mps, processes, reasons, start
-from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, TERMINATE, RunClock, Termination
+from agents.shepherd.clock import KILL, LIMIT_REACHED, NEVER, NO_LIMITS, TERMINATE, RunClock, Termination
 from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.kept import Host, KeptTasks, Order, Refusal
 from agents.shepherd.lease import LeaseClock
+from agents.shepherd.leftovers import Leftovers
 from agents.shepherd.memory_policy import LOCAL_ONLY
 from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
 from agents.shepherd.others import Figures, OthersUsed
 from agents.shepherd.report import write_report
 from agents.shepherd.spawner import Spawner
-from agents.shepherd.start import HostFailure, StartFailure, Streams
+from agents.shepherd.start import UNUSABLE, HostFailure, StartFailure, Streams
+from agents.shepherd.task_signals import TaskSignals
 from agents.shepherd.tools import Tools
 from agents.shepherd.usage import Meter
 from protos import endings
 from protos.failpoints import reach
 
-GRACE_S = 0.02  # a job shorter than this costs one report, not two
-FIRST_SAMPLE_S = 1.0
+GRACE_S, FIRST_SAMPLE_S = 0.02, 1.0  # a job shorter than the first costs one report, not two
 FIRST_COUNT_S = 0.1  # processes are counted then, and after twice as long each time until the first sample
-KILL_AGAIN_S = 0.02  # and then ever later, up to
-KILL_AGAIN_MAX_S = 1.0
 # So long a job's end waits for its last processes; then it is told, and the place stays taken until they are gone.
 GIVE_UP_S = 5.0
 POST_EXEC_MAX_S = 600.0
+RECORD_AGAIN_S = 5.0
 KILLED = int(signal.SIGKILL)  # as a wait status
 ABORT_EXIT = 99  # of a pre-execution command: the job must not be tried again
-# How Python refuses what no system call would take: a NUL character, a number out of range.
-UNUSABLE = (ValueError, OverflowError)
-
-NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that does not run: it never reaches anything
 
 STAGING, HELD, PRE, RUNNING, ENDING, POST, OVER = "staging", "held", "pre", "running", "ending", "post", "over"
 
@@ -68,8 +64,9 @@ class Work:
         self._controls = {name: Control(number, command) for name, number, command in setup.controls}
         self._commands = Commands()
         self._tasks: dict[int, int] = {}  # process id -> serial
+        self._task_signals = TaskSignals(self._tasks, tools.confinement.members)
         here = Host(
-            self._spawn_kept, self._signal_task, tools.watch, tools.has_agent, (setup.uid, setup.gid), tools.null
+            self._spawn_kept, self._task_signals.add, tools.watch, tools.has_agent, (setup.uid, setup.gid), tools.null
         )
         self.kept = KeptTasks(here)
         self._streams: Streams | None = None
@@ -79,16 +76,18 @@ class Work:
         self._reason = ""
         self._detail = ""
         self._told = False
-        self._denied_forks = False
-        self._kill_pause_s = KILL_AGAIN_S
+        self._refusal = ""  # why nothing of it was started
+        self._leftovers = Leftovers(tools.confinement)
         self._releasing = False
         self._limits_version = 0
         self._clock, self._lease = NO_LIMITS, LeaseClock(tools.lease, setup.lease_s)
         self._termination = Termination(setup.terminate_interval_s)
         self._announce_at = self._sample_at = self._kill_at = self._give_up_at = self._helper_until = NEVER
+        self._record_at = NEVER
         self._count_at, self._count_after = NEVER, FIRST_COUNT_S
         self._others_used = OthersUsed(setup.is_wide)
         tools.confinement.limit_memory(setup.memory_limit_mib)
+        tools.confinement.limit_processes(setup.processes_max)
         tools.confinement.bind(setup.cpus, setup.nodes if setup.memory_policy == LOCAL_ONLY else ())
         tools.confinement.begin()
 
@@ -112,8 +111,7 @@ class Work:
         elif status == 0:
             self._staged()
         else:
-            self._tools.confinement.kill()
-            self._denied_forks = True
+            self._leftovers.kill()
             self._refuse(f"the MPS control daemon {self.setup.mps[0]} did not start: wait status {status}")
 
     def _staged(self) -> None:
@@ -132,13 +130,8 @@ class Work:
             self._start()
 
     def _start(self) -> None:
-        if not self._has_command:
-            return
-        self._note_start()
-        if self.setup.pre_exec:
-            self._attempt(self._start_pre_exec)
-        else:
-            self._attempt(self._start_processes)
+        if self._has_command:
+            self._attempt(self._start_pre_exec if self.setup.pre_exec else self._start_processes)
 
     def task(self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], fds: list[int]) -> None:
         """Start a further task with the descriptors that came with the order."""
@@ -180,7 +173,7 @@ class Work:
     def signal(self, number: int, reason: str, serial: int, causes: int = 0) -> None:
         """Signal the job (0: end it), or one of its tasks. ``causes``: bits that say why it is stopped."""
         if serial:
-            self._signal_task(number, serial)
+            self._task_signals.add(number, serial)
         elif self.phase in (STAGING, HELD, PRE, RUNNING):
             if number == 0:
                 self._end_as_configured(TERMINATE, reason)
@@ -236,8 +229,9 @@ class Work:
         """When `tick` has something to do."""
         return min(
             self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
-            self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at,
-            self.kept.next_at, self._lease.next_at, self._others_used.next_at,
+            self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at, self._record_at,
+            self._task_signals.next_at, self.kept.next_at, self._lease.next_at, self._others_used.next_at,
+            self._tools.output.next_at,
         )  # fmt: skip
 
     @property
@@ -306,6 +300,11 @@ class Work:
             self._commands.kill()
         if now >= self._helper_until:
             self._helper_ended(KILLED)
+        if now >= self._record_at:
+            self._record_at = NEVER  # `settle` follows
+        self._tools.output.bound(now)
+        if now >= self._task_signals.next_at:
+            self._task_signals.send()
 
     def status(self) -> bytes:
         """The STATUS message of an attempt held."""
@@ -345,14 +344,14 @@ class Work:
             self._detail = reason
             self._end(start.exit_status(126))
             return
-        message = pack(messages.REFUSED, *self.key, reason)
-        self._tools.log.append(message)
-        self._tools.send(message)
-        self._close()
+        self._refusal = reason
+        self.phase = ENDING
+        self._finish(released=True)
 
     def _start_processes(self) -> None:
+        self._note_start()
         setup, tools = self.setup, self._tools
-        spooled = -1 if setup.output else tools.output.fresh(setup.uid, setup.gid)
+        spooled = -1 if setup.output else tools.output.fresh(setup)
         environment = self._spawner.environment()
         self._spawner.as_user()
         try:
@@ -381,6 +380,7 @@ class Work:
         self._count_at = now + FIRST_COUNT_S if self.setup.report is not None else NEVER
 
     def _start_pre_exec(self) -> None:
+        self._note_start()
         self._helper = self._spawner.shell(self.setup.pre_exec)
         self.phase = PRE
 
@@ -390,7 +390,9 @@ class Work:
     def _start_post_exec(self) -> None:
         """The job itself is over and told; its place is released when this command has ended, too."""
         self._finish(released=False)
-        self._allow_forks()
+        if not self._told:
+            return
+        self._leftovers.allow_forks()
         self.phase = POST
         self._kill_at = self._give_up_at = NEVER
         self._helper_until = time.monotonic() + POST_EXEC_MAX_S
@@ -490,12 +492,6 @@ class Work:
             processes.send(self._tools.confinement.members(), number)
             processes.send(self._tools.confinement.members(), signal.SIGCONT)
 
-    def _signal_task(self, number: int, serial: int) -> None:
-        # A task whose first process has ended (0) may have left others: they still bear its mark.
-        pid = next((pid for pid, one in self._tasks.items() if one == serial), 0)
-        mark = b"LAVA_TASK_SERIAL=%d" % serial
-        processes.send(processes.task_tree(pid, mark, self._tools.confinement.members()), number)
-
     # -- ending
 
     def _fence(self) -> None:
@@ -532,19 +528,12 @@ class Work:
         return time.monotonic() + GIVE_UP_S
 
     def _kill_leftovers(self) -> None:
-        self._denied_forks = True
-        found = self._tools.confinement.kill()
+        found = self._leftovers.kill()
         if self.phase == HELD and not found:  # only tasks were here, and they are gone
             self._kill_at = NEVER
-            self._allow_forks()
+            self._leftovers.allow_forks()
             return
-        self._kill_at = time.monotonic() + self._kill_pause_s
-        self._kill_pause_s = min(KILL_AGAIN_MAX_S, 1.5 * self._kill_pause_s)
-
-    def _allow_forks(self) -> None:
-        if self._denied_forks:
-            self._tools.confinement.allow_forks()
-            self._denied_forks = False
+        self._kill_at = time.monotonic() + self._leftovers.pause_s()
 
     def _waits_for_others(self) -> bool:
         """Is it to be heard yet what the job's other hosts have used? They are asked, once nothing is left here."""
@@ -555,13 +544,26 @@ class Work:
         return self._others_used.is_awaited
 
     def _finish(self, released: bool) -> None:
-        """Record and tell the end; with ``released`` the attempt is over."""
-        if not self._told and self.launched and self._has_command:
+        """Record and tell the end; with ``released`` the attempt is over. What cannot be recorded comes again."""
+        try:
+            self._tell(released)
+        except OSError as error:
+            print(f"event=end_not_recorded key={self.key} error={error.strerror!r}", file=sys.stderr)
+            self._record_at = time.monotonic() + RECORD_AGAIN_S
+        else:
+            if released or self._refusal:
+                self._close()
+
+    def _tell(self, released: bool) -> None:
+        """Raises OSError when the disk takes nothing."""
+        if self._refusal:
+            message = pack(messages.REFUSED, *self.key, self._refusal)
+            self._tools.log.append(message)
+            self._tools.send(message)
+        elif not self._told and self.launched and self._has_command:
             self._tell_end(released)
         elif released:
             self._tell_release()
-        if released:
-            self._close()
 
     def _tell_release(self) -> None:
         message = pack(messages.RELEASED, *self.key, *self._meter.used())
@@ -570,12 +572,13 @@ class Work:
         self._tools.send(message)
 
     def _tell_end(self, released: bool) -> None:
-        self._told = True
         finish = self._summary(released)
         message = pack(messages.FINISHED, *finish)
         reach("shepherd.before_record")
         self._tools.log.append(message)
+        self._told = True
         write_report(self.setup, finish, self._cwd, self._streams)
+        self._tools.output.keep(self.key)
         reach("shepherd.after_record")
         self._tools.send(message)
 
@@ -590,10 +593,8 @@ class Work:
 
     def _close(self) -> None:
         self.phase = OVER
-        self._kill_at = self._give_up_at = NEVER
+        self._kill_at = self._give_up_at = self._record_at = NEVER
         self.kept.close()
-        self._allow_forks()
+        self._leftovers.allow_forks()
         if self._streams is not None:
             self._streams.close()
-            if not self._streams.output_path:
-                self._tools.output.clear()

@@ -219,6 +219,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             settings={
                 "LSF_RESOURCES": " ".join(self._dynamic(host)),
                 TASK_PATIENCE: str(self.settings.task_patience_s),
+                "CLEAN_PERIOD": str(self.engine.cluster.policy.clean_period_s),
+                **self.settings.of_agents(),
             },
         )
 

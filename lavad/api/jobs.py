@@ -330,12 +330,12 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         """Leave for the owner or an administrator to read a job's output where it is."""
         caller = await identity.caller(context, self.settings)
         job, problem = await self._peekable(request, caller)
-        if job is None or job.attempt is None:
+        if job is None:
             return pb.PeekTicketReply(error=problem)
-        key, host = job.key, job.attempt.lead
+        key, host, has_error_file = job.key, _peeked_at(job), bool(job.words["error"]) and job.end is None
         known = self.engine.cluster.hosts.get(host)
         address = known.facts.peer_address if known is not None else ""
-        reply = pb.PeekTicketReply(host=host, address=address, has_error_file=bool(job.words["error"]))
+        reply = pb.PeekTicketReply(host=host, address=address, has_error_file=has_error_file)
         reply.key.job, reply.key.index, reply.key.attempt = key
         reply.ticket = peektickets.sign(
             self.ticket_key, (key.job, key.index, key.attempt), host, time.time() + peektickets.LIFE_S
@@ -360,9 +360,16 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             return None, f"Job <{label}>: User permission denied"
         if job is None:
             return None, f"Job <{label}> : Not yet started."
-        if job.state not in HOLDING:
+        if not _peeked_at(job):
             return None, f"Job <{label}> : " + ("Already finished." if job.end is not None else "Not yet started.")
         return job, ""
+
+
+def _peeked_at(job: Job) -> str:
+    """The host that has the job's output: of a job that has ended, if that went to no file; empty when none has."""
+    if job.end is not None:
+        return job.end.hosts[0].host if job.end.hosts and not job.words["output"] else ""
+    return job.attempt.lead if job.state in HOLDING and job.attempt is not None else ""
 
 
 async def _answer_in_order(answers: Any, context: identity.Context) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from agents.shepherd import hierarchy, limits, processes
 from agents.shepherd.hierarchy import Base, discover
-from agents.shepherd.limits import MIB, GroupV2
+from agents.shepherd.limits import MIB, OWN_GROWTH, GroupV2
 
 V1_MEMBERSHIPS = "9:name=systemd:/\n8:pids:/\n4:memory:/box/7\n2:cpuacct:/\n1:cpu:/\n0::/\n"
 V1_MOUNTS = """31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -151,12 +151,12 @@ def fake(unified: Path) -> tuple[Fake, GroupV2]:
 
 
 def test_version_2_limits_memory_for_the_job_alone(fake: tuple[Fake, GroupV2]) -> None:
-    """The shepherd's own memory is on top; swap is no way out; no limit is "max"."""
+    """The shepherd's own memory, and what it may grow by, is on top; swap is no way out; no limit is "max"."""
     files, group = fake
     assert files.read("cgroup.procs") == str(os.getpid())
     assert files.read("memory.max") == "max"
     group.limit_memory(64)
-    assert files.read("memory.max") == str(64 * MIB + 3000000)
+    assert files.read("memory.max") == str(64 * MIB + 3000000 + OWN_GROWTH)
     assert files.read("memory.swap.max").startswith("0")
     group.limit_memory(0)
     assert files.read("memory.max").startswith("max")

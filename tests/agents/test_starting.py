@@ -187,7 +187,7 @@ def test_paths_of_array_elements_and_overwriting(place: Place) -> None:
 
 
 def test_output_without_a_name_goes_to_the_spool_for_its_user(place: Place) -> None:
-    """It can be read while the job runs, through the shepherd's descriptor, and is empty for the next job."""
+    """It can be read while the job runs, through the shepherd's descriptor, and is kept apart from the next job's."""
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
@@ -200,7 +200,7 @@ def test_output_without_a_name_goes_to_the_spool_for_its_user(place: Place) -> N
             assert held.error_path == ""
             place.out("stop").touch()
             await host.report(key, "finished")
-            await host.until(lambda: [file.stat().st_size for file in (place.state / "outputs").iterdir()] == [0])
+            await host.until(lambda: [file.name for file in (place.state / "outputs").iterdir()] == ["1.0.1"])
             assert host.local.attempts.find(1, 0) is None
 
     run(story())

@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 import pwd
+import resource
+import signal
 import subprocess
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -10,13 +13,19 @@ from typing import Any
 
 import pytest
 
+from agents import shepherds, watchdog
+from agents.preparation import Bounds
+from agents.ranks.contract import TaskRequest
+from agents.shepherd import hierarchy, messages, processes, spool
 from tests.agents.conftest import place, somebody
-from tests.agents.hosts import Host, Place, blob, stage
+from tests.agents.hosts import Host, Place, alive, blob, stage
 
 __all__ = ["place", "somebody"]
 
 pytestmark = pytest.mark.slow
 SLOTS = 4
+BLOCK = 4096
+TASKS = 250
 LINKS = 39  # the most that Linux follows
 
 # Stops everything its user may signal, again and again, until it is killed itself.
@@ -78,6 +87,202 @@ def test_a_user_stops_no_shepherd(place: Place, stopper: Path, far_away: Path) -
                 await host.report(key, "finished")
 
     run(story())
+
+
+def test_a_stopped_shepherd_keeps_no_job_for_ever(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is killed with its job, which is told why it ended; the place serves the next job."""
+    monkeypatch.setattr(watchdog, "LOOK_S", 0.05)
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            key = await host.run(blob(place, 1, "exec sleep 1000"))
+            job = (await host.report(key, "started")).started.pid
+            os.kill(host.shepherd_of(key), signal.SIGSTOP)
+            end = (await host.report(key, "finished")).finished
+            assert (end.status, end.reason, end.lost) == (signal.SIGKILL, watchdog.SILENT, True)
+            assert not alive(job)
+            assert (await host.finish(blob(place, 2, "/bin/true"))).finished.status == 0
+
+    run(story())
+
+
+def test_a_job_with_a_stopped_shepherd_is_killed_by_its_owner(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """bkill ends it, and is the reason; without a word from the shepherd that takes half a minute (here: less)."""
+    monkeypatch.setattr(watchdog, "LOOK_S", 0.05)
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            key = await host.run(blob(place, 1, "exec sleep 1000"))
+            await host.report(key, "started")
+            os.kill(host.shepherd_of(key), signal.SIGSTOP)
+            await host.signal(key, 0, "TERM_OWNER", serial=1)
+            end = (await host.report(key, "finished")).finished
+            assert (end.status, end.reason, end.lost) == (signal.SIGKILL, "TERM_OWNER", False)
+
+    run(story())
+
+
+def test_a_shepherd_stopped_while_there_is_no_agent(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next agent waits a while for its word, then kills what it keeps."""
+    monkeypatch.setattr(shepherds, "STATUS_PATIENCE_S", 0.3)
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            key = await host.run(blob(place, 1, "exec sleep 1000"))
+            job = (await host.report(key, "started")).started.pid
+            shepherd = host.shepherd_of(key)
+            await host.leave()
+            os.kill(shepherd, signal.SIGSTOP)
+            host.reports.clear()
+            await host.start()
+            end = host.last(key)
+            assert end is not None
+            assert end.finished.reason.startswith("supervisor lost")
+            assert not alive(job)
+            await host.until(lambda: not alive(shepherd))
+
+    run(story())
+
+
+def test_a_shepherd_that_answers_is_left_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is asked."""
+    monkeypatch.setattr(watchdog, "LOOK_S", 0.01)
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            key = await host.run(blob(place, 1, "exec sleep 1"))
+            assert (await host.report(key, "finished")).finished.status == 0
+
+    run(story())
+
+
+@pytest.fixture
+def small_disk(place: Place) -> Iterator[Path]:
+    """The agent's state directory, on a file system of its own with little room."""
+    place.state.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place.state], check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield place.state
+    subprocess.run(["umount", "-l", place.state], check=True)
+
+
+def _fill_first_block(log: Path, key: tuple[int, int, int]) -> None:
+    """Make a log whose first block will be full when the start of this attempt is on record, but not yet its end."""
+    left = BLOCK - len(spool.frame(messages.pack(messages.STARTING, *key))) - 20
+    text = spool.frame(messages.pack(messages.STARTING, 999, 0, 1, ""))
+    text = spool.frame(messages.pack(messages.STARTING, 999, 0, 1, "x" * (left - len(text))))
+    log.write_bytes(text)
+
+
+@pytest.mark.root
+def test_a_full_spool_takes_no_exit_code_along(place: Place, small_disk: Path) -> None:
+    """What ends while the disk is full ends as it did; what begins then is started elsewhere."""
+    key = (1, 0, 1)
+    (small_disk / "shepherds").mkdir()
+    for slot in range(4):
+        _fill_first_block(small_disk / "shepherds" / f"{slot}{spool.LOG_SUFFIX}", key)
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            go = place.out("go")
+            await host.run(blob(place, 1, f"until [ -e {go} ]; do sleep 0.02; done; exit 5"))
+            await host.report(key, "started")
+            with contextlib.suppress(OSError):
+                (small_disk / "filler").write_bytes(bytes(4 << 20))
+            go.touch()
+            end = (await host.report(key, "finished")).finished
+            assert (end.status, end.reason) == (5 << 8, "")
+
+    run(story())
+
+
+@pytest.mark.root
+def test_an_end_waits_for_room_where_none_can_be_set_aside(tmp_path: Path) -> None:
+    """Half a record is taken back, and the whole one can be written again."""
+    log = spool.ExitLog(str(tmp_path / "log"))
+    log.starting((1, 0, 1))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "log").stat().st_size + 10, hard))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            log.append(messages.pack(messages.REFUSED, 1, 0, 1, "x"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    log.append(messages.pack(messages.REFUSED, 1, 0, 1, "x"))
+    traces = spool.Traces()
+    traces.read(str(tmp_path / "log"))
+    assert (traces.started, traces.refused) == ({(1, 0, 1)}, {(1, 0, 1): "x"})
+
+
+def _in_group(host: Host) -> bool:
+    return host.base.version > 0
+
+
+def test_a_small_memory_limit_kills_the_job_alone(place: Place) -> None:
+    """-M 1: the job is told TERM_MEMLIMIT, and its output file has a report."""
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            if not _in_group(host):
+                pytest.skip("no control groups on this machine")
+            hog = "exec python3 -c 'import time; x = bytearray(8 << 20); time.sleep(60)'"
+            end = (await host.finish(blob(place, 1, hog, memory_limit_mib=1))).finished
+            assert (end.reason, end.status) == ("TERM_MEMLIMIT", signal.SIGKILL)
+            assert "TERM_MEMLIMIT: job killed" in place.out().read_text()
+            fast = "exec python3 -c 'x = bytearray(200 << 20)'"
+            end = (await host.finish(blob(place, 2, fast, memory_limit_mib=1))).finished
+            assert (end.reason, end.status) == ("TERM_MEMLIMIT", signal.SIGKILL)
+            assert (await host.finish(blob(place, 3, "echo hi", memory_limit_mib=1))).finished.status == 0
+
+    run(story())
+
+
+def test_a_fork_bomb_takes_its_own_jobs_processes_only(place: Place) -> None:
+    """Beyond the job's share no process is started; the host has room for others."""
+
+    async def story() -> None:
+        async with Host(place, slots=2) as host:
+            if not _in_group(host):
+                pytest.skip("no control groups on this machine")
+            assert 100 < host.local.preparation.bounds.processes_max < 1 << 22
+            host.local.preparation.bounds = Bounds(processes_max=50)
+            bomb = "i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; sleep 60"
+            key = await host.run(blob(place, 1, bomb, output=str(place.out("bomb"))))
+            await host.until(lambda: "fork" in place.out("bomb").read_text() if place.out("bomb").exists() else False)
+            handle = host.local.pool.holder(key)
+            assert handle is not None
+            assert len(hierarchy.members(host.base, handle.slot)) <= 51
+            assert (await host.finish(blob(place, 2, "/bin/true"))).finished.status == 0
+            await host.signal(key, 9, "TERM_OWNER", serial=1)
+            await host.report(key, "finished")
+
+    run(story())
+
+
+def test_many_tasks_whose_caller_went_away_end_soon(place: Place) -> None:
+    """Ending them costs the shepherd one look at the job's processes for many tasks, not one for each."""
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            key = await host.run(blob(place, 1, "exec sleep 1000"))
+            await host.report(key, "started")
+            null = os.open("/dev/null", os.O_RDWR)
+            request = TaskRequest(("sleep", "1000"), "", (), null, null, null)
+            tasks = [await host.local.attempts.run_task(key, request) for _ in range(TASKS)]
+            os.close(null)
+            before = _own_cpu_s(host.shepherd_of(key))
+            for number in (*[signal.SIGCONT] * 4, signal.SIGTERM):
+                for task in tasks:
+                    task.signal(number)
+            assert await asyncio.gather(*(task.wait() for task in tasks)) == [signal.SIGTERM] * TASKS
+            assert _own_cpu_s(host.shepherd_of(key)) - before < 1.5
+
+    run(story())
+
+
+def _own_cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / processes.TICKS
 
 
 @contextlib.contextmanager

@@ -437,7 +437,7 @@ def test_a_file_that_only_its_user_can_open_is_read_as_the_user(
 ) -> None:
     """As on a network file system where root is nobody: a helper beside the job reads it, and dies with its reader."""
 
-    async def refuse(path: str, uid: int, groups: tuple[int, ...]) -> OutputReader:
+    async def refuse(path: str, *_: object) -> OutputReader:
         raise OnlyForItsUser(path)
 
     monkeypatch.setattr("agents.peers.open_output", refuse)

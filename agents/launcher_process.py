@@ -1,0 +1,50 @@
+"""The fork server as the agent sees it: how it is started, and asked for shepherds."""
+
+import marshal
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from agents.shepherd.hierarchy import Base
+
+
+class Spool(NamedTuple):
+    """Directories of an agent that its shepherds use."""
+
+    shepherds: Path
+    outputs: Path
+    log: Path  # a file: what launcher and shepherds say when something goes wrong
+
+
+class LauncherProcess:
+    """The fork server as a child of this process. Started with posix_spawn, so also when gRPC's threads exist."""
+
+    def __init__(self, spool: Spool, base: Base) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        encoded = marshal.dumps((base.version, base.paths), 4).hex()
+        script = str(Path(__file__).with_name("launcher.py"))
+        argv = [sys.executable, "-I", "-S", script, str(spool.shepherds), str(spool.outputs), encoded]
+        environment = {name: os.environ[name] for name in ("PATH", "LANG", "TZ", "LAVA_FAIL") if name in os.environ}
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        actions = [
+            (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
+            (os.POSIX_SPAWN_DUP2, 0, 1),
+            (os.POSIX_SPAWN_OPEN, 2, str(spool.log), flags, 0o600),
+        ]
+        with theirs:
+            if theirs.fileno() == 3:  # dup2 onto itself would leave it to be closed at exec
+                theirs.set_inheritable(True)
+            self.pid = os.posix_spawn(sys.executable, argv, environment, file_actions=actions)
+        self.control = ours
+        self.control.setblocking(False)
+
+    def request(self, slots: list[int]) -> None:
+        """Ask for shepherds in these places; OSError when the launcher is gone."""
+        self.control.send(marshal.dumps(tuple(slots), 4))
+
+    def close(self) -> None:
+        """Let it go: it ends by itself. Safe to call again."""
+        self.control.close()

@@ -1,0 +1,35 @@
+"""Signals to tasks of a job, gathered: all of its processes are looked at once to find those of a thousand tasks."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from agents.shepherd import processes
+from agents.shepherd.clock import NEVER
+
+PAUSE_S = 0.005  # they are gathered for so long at least
+
+
+class TaskSignals:
+    """What waits to be passed on. ``first`` maps first processes that live to their tasks' serials."""
+
+    def __init__(self, first: Mapping[int, int], members: Callable[[], list[int]]) -> None:
+        self.next_at = NEVER
+        self._first = first
+        self._members = members
+        self._waiting: dict[int, list[int]] = {}
+        self._pause_s = PAUSE_S
+
+    def add(self, number: int, serial: int) -> None:
+        """Signal a task, soon."""
+        self._waiting.setdefault(serial, []).append(number)
+        self.next_at = min(self.next_at, time.monotonic() + self._pause_s)
+
+    def send(self) -> None:
+        """Signal all that are to be signalled."""
+        began, self.next_at = time.monotonic(), NEVER
+        waiting, self._waiting = self._waiting, {}
+        found = processes.task_trees(waiting, self._first, self._members())
+        for serial, numbers in waiting.items():
+            for number in numbers:
+                processes.send(found[serial], number)
+        self._pause_s = max(PAUSE_S, time.monotonic() - began)  # half the time is left for other things
