@@ -39,6 +39,7 @@ class HostContext:
     env_dir: str  # the cluster's configuration directory; empty: not known here
     has_gpus: bool
     gpu_uuids: tuple[str, ...] = field(default=(), kw_only=True)
+    gpu_devices: tuple[str, ...] = field(default=(), kw_only=True)  # MAJOR:MINOR of each; empty: not known
     mps: str = field(default="", kw_only=True)  # the program of the MPS control daemon; empty: there is none
     oversubscribed: bool  # more slots than processors: MPI ranks must not spin
 

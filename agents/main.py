@@ -116,6 +116,7 @@ def run_agent(options: argparse.Namespace) -> int:
         env_dir=os.environ.get("LAVA_ENVDIR", ""),
         has_gpus=bool(facts.gpus),
         gpu_uuids=tuple(gpu.uuid for gpu in facts.gpus),
+        gpu_devices=_gpu_devices(options) if facts.gpus else (),
         mps=shutil.which(os.environ.get("LAVA_MPS_CONTROL", mps.PROGRAM)) or "" if facts.gpus else "",
         oversubscribed=facts.slots * hosts_of_machine() > (os.cpu_count() or 1),
     )
@@ -128,6 +129,13 @@ def run_agent(options: argparse.Namespace) -> int:
 
     with pid_file(options.pid_file):
         return asyncio.run(serve(options, facts, local))
+
+
+def _gpu_devices(options: argparse.Namespace) -> tuple[str, ...]:
+    from agents.sensors.device_numbers import device_numbers
+
+    paths = os.environ.get("LAVA_GPU_DEVICES", "").split()
+    return device_numbers(paths) if paths or not options.simulate_gpus else ()
 
 
 def hosts_of_machine() -> int:

@@ -209,6 +209,8 @@ class Preparation:
             memory_policy=_memory_policy(stage.allocation, self.host.host),
             mps=self._mps(stage),
             processes_max=self.bounds.processes_max,
+            denied_devices=self._devices(stage, own=False),
+            own_devices=self._devices(stage, own=True),
             kept_output_mib=self.bounds.kept_output_mib,
             controls=tuple((one.kind, one.signal, one.command if lead else "") for one in stage.controls),
             lease_s=stage.lease_s,
@@ -220,6 +222,10 @@ class Preparation:
         if not stage.gpu.mps or not gpus:
             return ()
         return (self.host.mps, str(self._mps_directory), visible(gpus, stage, self.host))
+
+    def _devices(self, stage: Stage, own: bool) -> tuple[str, ...]:
+        gpus = gpus_of(stage, self.host.host)
+        return tuple(device for gpu, device in enumerate(self.host.gpu_devices) if (gpu in gpus) is own)
 
     def _used(self) -> set[str]:
         """Host files that prepared jobs name."""

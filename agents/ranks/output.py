@@ -53,13 +53,27 @@ class OutputReader:
                     await watch.changed(LOOK_AGAIN_S)
 
     async def _send_new(self, send: Send) -> None:
-        while data := await self._reading.call(os.pread, self.descriptor, CHUNK, self.offset):
-            self.offset += len(data)
+        while True:
+            start, data = await self._reading.call(_next_data, self.descriptor, self.offset)
+            if not data:
+                return
+            if start > self.offset:
+                await send(b"\n[%d bytes of output are left out here]\n" % (start - self.offset))
+            self.offset = start + len(data)
             await send(data)
 
     def close(self) -> None:
         os.close(self.descriptor)
         self._reading.end()
+
+
+def _next_data(descriptor: int, offset: int) -> tuple[int, bytes]:
+    """What comes next, and where: the middle of a long output may have been given back to the disk."""
+    try:
+        start = os.lseek(descriptor, offset, os.SEEK_DATA)
+    except OSError:  # at the end, or the file system does not know
+        start = offset
+    return start, os.pread(descriptor, CHUNK, start)
 
 
 async def open_output(path: str, uid: int, groups: Sequence[int], is_held: Callable[[], bool]) -> OutputReader:

@@ -15,7 +15,8 @@ from agents.shepherd import processes
 
 V1_CONTROLLERS = ("cpuacct", "memory", "pids")
 V2_CONTROLLERS = ("memory", "pids")
-CPUSET = "cpuset"  # taken along where it can be had: bound jobs are then kept to their processors
+# Taken along where they can be had: bound jobs are then kept to their processors, and all jobs from others' GPUs.
+CPUSET, DEVICES = "cpuset", "devices"
 # An agent on version 2 leaves its own group for this one: a group with members cannot hand controllers down.
 SUPERVISOR = "supervisor"
 # How the kernel says that a group, or one whose file was just opened, is gone.
@@ -47,7 +48,7 @@ def discover(name: str, memberships: str, mounts: str) -> Base:
     v2 = ""
     for kind, root, point, options in _mounts(mounts):
         if kind == "cgroup":
-            for controller in options & own.keys() & {*V1_CONTROLLERS, CPUSET}:
+            for controller in options & own.keys() & {*V1_CONTROLLERS, CPUSET, DEVICES}:
                 v1.setdefault(controller, _below(point, root, own[controller]))
         elif "" in own and not v2:
             v2 = _below(point, root, own[""])
@@ -99,7 +100,10 @@ def prepare(base: Base) -> Base:
     """Make the base groups; the answer is a base without groups where that is not allowed."""
     sets = dict(base.paths).get(CPUSET)
     if sets is not None and not _make_cpuset(sets):
-        base = base._replace(paths=tuple(pair for pair in base.paths if pair[0] != CPUSET))
+        base = _without(base, CPUSET)
+    devices = dict(base.paths).get(DEVICES)
+    if devices is not None and not _make(devices):
+        base = _without(base, DEVICES)
     try:
         for _, path in base.paths:
             if base.version == 2:
@@ -111,6 +115,18 @@ def prepare(base: Base) -> Base:
     except OSError:
         return Base()
     return base
+
+
+def _without(base: Base, controller: str) -> Base:
+    return base._replace(paths=tuple(pair for pair in base.paths if pair[0] != controller))
+
+
+def _make(path: str) -> bool:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError:
+        return False
+    return True
 
 
 def _make_cpuset(path: str) -> bool:

@@ -9,11 +9,15 @@ import contextlib
 import os
 import resource
 import signal
+import sys
 import time
 from typing import NamedTuple, Protocol
 
 from agents.shepherd import cpuset, hierarchy, processes
-from agents.shepherd.hierarchy import CPUSET, Base, read, write
+from agents.shepherd.device_filter import DeviceFilter, FilterV1, FilterV2
+from agents.shepherd.hierarchy import CPUSET, DEVICES, Base, read, write
+from agents.shepherd.memory_policy import LOCAL_ONLY
+from agents.shepherd.messages import JobSetup
 
 MIB = 1 << 20
 # So much may a shepherd grow after its birth: pages that it shared with its parent, an environment, new processes
@@ -33,6 +37,8 @@ class Memory(NamedTuple):
 
 class Confinement(Protocol):
     """A slot's group, as its shepherd sees it. Figures are of the job alone, from `begin` on."""
+
+    devices: DeviceFilter | None  # None: nothing can keep the group from devices
 
     def join(self) -> None:
         """Enter for good; once, at the shepherd's birth."""
@@ -119,6 +125,29 @@ class _Modes:
         return spent[0] / sum(spent) if sum(spent) > 0 else 1.0
 
 
+def confine(group: Confinement, setup: JobSetup) -> None:
+    """Make a group ready for an attempt.
+
+    Raises:
+        OSError: a limit of the job's cannot be set.
+    """
+    group.limit_memory(setup.memory_limit_mib)
+    group.limit_processes(setup.processes_max)
+    group.bind(setup.cpus, setup.nodes if setup.memory_policy == LOCAL_ONLY else ())
+    if setup.denied_devices or setup.own_devices:
+        _keep_from_devices(group, setup)
+    group.begin()
+
+
+def _keep_from_devices(group: Confinement, setup: JobSetup) -> None:
+    """Where the kernel cannot, jobs run all the same: they are told their devices by the environment."""
+    try:
+        if group.devices is not None:
+            group.devices.deny(setup.denied_devices, setup.own_devices)
+    except OSError as error:
+        print(f"event=devices_not_kept_apart error={error.strerror!r}", file=sys.stderr)
+
+
 class _File:
     """A control file kept open: reading it again costs one call."""
 
@@ -172,6 +201,7 @@ class GroupV1:
         self._oom = _File(f"{memory}/memory.oom_control")
         self._swap_counted = os.path.exists(f"{memory}/memory.memsw.limit_in_bytes")
         self._cpuset = _cpuset_v1(paths.get(CPUSET))
+        self.devices: DeviceFilter | None = FilterV1(paths[DEVICES]) if DEVICES in paths else None
         self._limit_mib = 0
         self._pids_max = NO_PIDS_MAX
         self._cpu_first = self._cpu_last = 0
@@ -284,6 +314,7 @@ class GroupV2:
         self._events = _File(f"{path}/memory.events")
         self._peak = self._open_peak()
         self._cpuset = cpuset.Cpuset(path) if cpuset.is_in(path) else None
+        self.devices: DeviceFilter | None = FilterV2(path)
         self._limit_mib = 0
         self._pids_max = NO_PIDS_MAX
         self._cpu_first = self._cpu_last = 0
@@ -397,6 +428,7 @@ class ProcessTree:
 
     def __init__(self) -> None:
         self._cpu_first = self._user_first = 0.0
+        self.devices: DeviceFilter | None = None
 
     def join(self) -> None:
         """There is nothing to enter."""

@@ -133,6 +133,8 @@ class JobSetup(NamedTuple):
     is_wide: bool = False  # it has, or may get, other hosts
     processes_max: int = 0  # processes and threads of the job on this host; 0: no bound
     kept_output_mib: int = 8  # of what goes to no file
+    denied_devices: tuple[str, ...] = ()  # GPUs of others on this host, as MAJOR:MINOR
+    own_devices: tuple[str, ...] = ()
 
     def pack(self) -> bytes:
         """As bytes for a HOLD message."""

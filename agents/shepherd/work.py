@@ -19,7 +19,7 @@ from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.kept import Host, KeptTasks, Order, Refusal
 from agents.shepherd.lease import LeaseClock
 from agents.shepherd.leftovers import Leftovers
-from agents.shepherd.memory_policy import LOCAL_ONLY
+from agents.shepherd.limits import confine
 from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
 from agents.shepherd.others import Figures, OthersUsed
 from agents.shepherd.report import write_report
@@ -86,10 +86,7 @@ class Work:
         self._record_at = NEVER
         self._count_at, self._count_after = NEVER, FIRST_COUNT_S
         self._others_used = OthersUsed(setup.is_wide)
-        tools.confinement.limit_memory(setup.memory_limit_mib)
-        tools.confinement.limit_processes(setup.processes_max)
-        tools.confinement.bind(setup.cpus, setup.nodes if setup.memory_policy == LOCAL_ONLY else ())
-        tools.confinement.begin()
+        confine(tools.confinement, setup)
 
     # -- what the agent asks for
 
