@@ -74,6 +74,8 @@ def announce(submission: Submission, result: messages.SubmitResult, io: "Io") ->
     say = io.error if "BSUB_STDERR" in io.environ else io.print
     say(f"Job <{result.job}> is submitted to {default}queue <{result.queue}>.")
     io.flush()
+    if not submission.spec.output:
+        io.error(f"No output file: bpeek {result.job} shows its output, also for a while after its end")
     if submission.spec.begin_time:
         io.error(f"Job will be scheduled after {time.ctime(submission.spec.begin_time)}")
     if submission.spec.terminate_time:

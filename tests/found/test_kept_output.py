@@ -12,6 +12,7 @@ from agents.kept_outputs import remove_old
 from agents.peers import Peers
 from agents.preparation import Bounds
 from protos.agents_pb2 import TailChunk, TailRequest
+from tests.acceptance.personal import Cluster
 from tests.agents.conftest import place, somebody
 from tests.agents.hosts import NAME, Host, Key, Place, blob, key_message
 
@@ -84,3 +85,17 @@ def test_kept_output_is_removed_in_time(tmp_path: Path) -> None:
     os.utime(tmp_path / "0", (1, 1))
     remove_old(tmp_path, 3600, 12_000, 1e9)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "2.0.1", "3.0.1"]
+
+
+@pytest.mark.acceptance
+def test_bpeek_shows_the_output_of_a_job_that_has_ended(cluster: Cluster, account: str) -> None:
+    """To its owner, and told at submission; another user learns nothing; BSUB_QUIET says nothing."""
+    done = cluster.run("bsub", "echo kept; exit 3")
+    job = int(done.stdout.partition("<")[2].partition(">")[0])
+    assert f"bpeek {job} shows its output" in done.stderr
+    cluster.becomes(job, "EXIT")
+    assert cluster.says("bpeek", str(job)) == "<< output from stdout >>\nkept"
+    refused = cluster.as_seen_by(account).run("bpeek", str(job))
+    assert refused.returncode != 0
+    assert "permission denied" in refused.stderr
+    assert cluster.with_environment(BSUB_QUIET="Y").run("bsub", "true").stderr == ""

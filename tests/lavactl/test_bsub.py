@@ -10,11 +10,13 @@ from tests.lavactl.scripted import NOW, Desk
 
 RUN, PEND, DONE, EXIT = common_pb2.RUN, common_pb2.PEND, common_pb2.DONE, common_pb2.EXIT
 
+NO_FILE = "No output file: bpeek 1201 shows its output, also for a while after its end\n"
+
 
 def test_the_line_every_wrapper_parses(desk: Desk) -> None:
     """lsf.md 1.2: one line on stdout, exit code 0."""
     result = desk.type("bsub", "-q", "normal", "sleep", "60")
-    assert (result.code, result.out, result.err) == (0, "Job <1201> is submitted to queue <normal>.\n", "")
+    assert (result.code, result.out, result.err) == (0, "Job <1201> is submitted to queue <normal>.\n", NO_FILE)
     assert list(desk.spec.queues) == ["normal"]
     assert desk.spec.command == "sleep 60"
     assert not desk.spec.is_script
@@ -107,6 +109,7 @@ def test_indented_directives_are_reported_and_ignored(desk: Desk) -> None:
     assert result.err.splitlines() == [
         'Line 3 of the job script: "#BSUB" is not at the start of the line and is ignored.',
         'Line 4 of the job script: "#BSUB" is not at the start of the line and is ignored.',
+        NO_FILE.rstrip(),
     ]
 
 
@@ -317,7 +320,7 @@ def test_refusal_for_now_is_tried_again_with_the_same_id(desk: Desk) -> None:
     later = jobs_pb2.SubmitResult(error="Pending job threshold reached", retry_later=True)
     desk.client.submit_results = [later, jobs_pb2.SubmitResult(job=8, queue="q")]
     result = desk.type("bsub", "x")
-    assert result.err == "Pending job threshold reached. Retrying in 60 seconds...\n"
+    assert result.err == "Pending job threshold reached. Retrying in 60 seconds...\n" + NO_FILE.replace("1201", "8")
     assert result.out == "Job <8> is submitted to queue <q>.\n"
     first, second = desk.client.asked
     assert first.request_id == second.request_id
@@ -329,7 +332,8 @@ def test_mail_options_leave_a_note(desk: Desk) -> None:
     """An option without effect is not swallowed."""
     result = desk.type("bsub", "-N", "-u", "a@b", "x")
     assert result.code == 0
-    assert result.err == ("lava sends no mail yet: -u has no effect.\nlava sends no mail yet: -N has no effect.\n")
+    notes = "lava sends no mail yet: -u has no effect.\nlava sends no mail yet: -N has no effect.\n"
+    assert result.err == notes + NO_FILE
 
 
 def test_begin_and_termination_times(desk: Desk) -> None:
@@ -337,7 +341,7 @@ def test_begin_and_termination_times(desk: Desk) -> None:
     result = desk.type("bsub", "-b", "20:00", "-t", "23:8:15", "x")
     assert time.gmtime(desk.spec.begin_time)[:5] == (2026, 11, 21, 20, 0)
     assert time.gmtime(desk.spec.terminate_time)[:5] == (2026, 11, 23, 8, 15)
-    assert result.err == (
+    assert result.err == NO_FILE + (
         "Job will be scheduled after Sat Nov 21 20:00:00 2026\nJob will be terminated by Mon Nov 23 08:15:00 2026\n"
     )
     desk.client.submit_results = [jobs_pb2.SubmitResult(job=1)]
@@ -360,7 +364,7 @@ class TestWaiting:
         desk.client.changes = self.changes((0, PEND, 0, ""), (0, RUN, 0, "n001"), (0, EXIT, 7 << 8, "n001"))
         result = desk.type("bsub", "-K", "x")
         assert result.code == 7
-        assert result.err == "<<Waiting for dispatch ...>>\n<<Starting on n001>>\n<<Job is finished>>\n"
+        assert result.err == NO_FILE + "<<Waiting for dispatch ...>>\n<<Starting on n001>>\n<<Job is finished>>\n"
         assert desk.client.asked[0].spec.notify_end
 
     def test_a_signal_is_128_and_more(self, desk: Desk) -> None:
