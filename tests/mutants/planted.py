@@ -79,10 +79,10 @@ MUTANTS = (
     Mutant(
         "shares are free when the job ends, not when the host says so",
         f"{CORE}/apply.py",
-        "    _note_finished(cluster, job)\n\n\ndef _host_released",
+        "    _note_finished(cluster, job)\n\n\ndef _used_at_end",
         "    _note_finished(cluster, job)\n    for share in attempt.allocation:\n"
         "        if share.host in attempt.unreleased:\n"
-        "            booking.give_back(cluster, attempt, share.host, event.at)\n\n\ndef _host_released",
+        "            booking.give_back(cluster, attempt, share.host, event.at)\n\n\ndef _used_at_end",
         "history",
     ),
     Mutant(
