@@ -465,15 +465,6 @@ class Ledger:
         """Every attempt, for the opening of a session."""
         return [_held(entry, detailed) for entry in self.entries.values()]
 
-    def specs_known(self) -> Iterable[JobSpecBlob]:
-        """One for each job of attempts that are here, or ended here lately."""
-        found = {entry.key[0]: entry.blob for entry in self.entries.values()}
-        ended = {key[0] for key in self.ended}
-        for (job, _), blob in self.specs.items():
-            if job in ended:
-                found.setdefault(job, blob)
-        return found.values()
-
     def unacknowledged(self) -> Iterable[Report]:
         """Reports that the master must answer.
 

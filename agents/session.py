@@ -16,15 +16,15 @@ from typing import Protocol
 import grpc
 import grpc.aio
 
-from agents.ledger import key_of
+from agents.ledger import Ledger, key_of
 from agents.orders import Keeper
 from agents.preparation import Bounds
 from agents.shepherd.lease import own_clock
-from protos.agents_pb2 import Hello, JobUsage, Orders, Report, Reports, Welcome
+from protos.agents_pb2 import Held, Hello, JobSpecBlob, JobUsage, Orders, Report, Reports, Welcome
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load
 from protos.tls import TrustError
-from protos.wire import PROTOCOL, TASK_PATIENCE
+from protos.wire import AGENT_MESSAGE_MAX, PROTOCOL, TASK_PATIENCE
 
 LOG = logging.getLogger("lava.session")
 
@@ -37,6 +37,7 @@ SYNC_S = 1.0
 LOAD_EVERY_S = 5.0
 LOAD_AT_LEAST_EVERY_S = 60.0
 USAGES_MAX = 10_000
+DETAILS_MAX = AGENT_MESSAGE_MAX // 2  # bytes of a detailed hello
 # What a machine may lack for a while, by no fault of this agent.
 SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
@@ -160,8 +161,9 @@ class Session:
             is_detailed=self._is_detailed,
         )
         if self._is_detailed:
-            hello.specs.extend(ledger.specs_known())
-            hello.ended.extend(ledger.ended.values())
+            specs, ended = details(ledger, DETAILS_MAX - hello.ByteSize())
+            hello.specs.extend(specs)
+            hello.ended.extend(ended)
         # All that waited is in there.
         self._reports.clear()
         self._load_told = None
@@ -290,6 +292,22 @@ class Session:
                     self._load, self._load_told_at = load, loop.time()
                     self._something.set()
             await asyncio.sleep(LOAD_EVERY_S)
+
+
+def details(ledger: Ledger, room: int) -> tuple[list[JobSpecBlob], list[Held]]:
+    """A spec for each job that is here, and the newest ends with their jobs' specs, as far as they fit (bytes)."""
+    specs = {entry.key[0]: entry.blob for entry in ledger.entries.values()}
+    room -= sum(blob.ByteSize() for blob in specs.values())
+    known, ended = {job: blob for (job, _), blob in ledger.specs.items()}, list[Held]()
+    for one in reversed(ledger.ended.values()):
+        job = one.key.job
+        new = {job: known[job]} if job in known and job not in specs else {}
+        room -= one.ByteSize() + sum(blob.ByteSize() for blob in new.values())
+        if room < 0:
+            break
+        specs |= new
+        ended.append(one)
+    return list(specs.values()), ended[::-1]
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+from agents.ledger import Ledger
+from agents.session import details
 from lavad.adoption import Adoption
 from lavad.api.agents import key_of
 from lavad.api.recovering import Recovering
@@ -82,3 +84,16 @@ def test_a_host_puts_no_attempts_of_other_hosts_into_the_books() -> None:
     hello.facts.name = "n1"
     told = list(Recovering(Cluster(Policy()), cast("SpecShelf", None), hello, key_of).held())
     assert [share.host for one in told for share in one.allocation] == ["n1"]
+
+
+def test_a_host_tells_in_one_message_what_it_holds_and_as_many_ends_as_fit() -> None:
+    """A thousand ended jobs with the environments of users were more than a master takes, and the host stayed out."""
+    ledger = Ledger()
+    for job in range(1, 11):
+        ledger.learn(pb.JobSpecBlob(job=job, user="a" * 1000))
+        ledger.remember(pb.Held(key=common_pb2.AttemptKey(job=job, attempt=1)))
+    specs, ended = details(ledger, 3500)
+    assert [one.key.job for one in ended] == [8, 9, 10]
+    assert {blob.job for blob in specs} == {8, 9, 10}
+    specs, ended = details(ledger, 1 << 20)
+    assert [one.key.job for one in ended] == list(range(1, 11))
