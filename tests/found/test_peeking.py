@@ -187,5 +187,6 @@ def test_an_open_that_nobody_waits_for_is_closed(tmp_path: Path, monkeypatch: py
         go.set()
         await until(lambda: bool(opened) and not Path(f"/proc/self/fd/{opened[0]}").exists())
         await until(lambda: not readers.READERS._users)
+        assert not Path(f"/proc/self/fd/{opened[0]}").exists()
 
     run(story())
