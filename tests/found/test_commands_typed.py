@@ -36,7 +36,7 @@ def test_words_that_hold_blanks_stay_words(desk: Desk, words: list[str], line: s
 def test_bsub_stderr_moves_the_line(desk: Desk) -> None:
     """everyday 3: BSUB_STDERR was ignored."""
     desk.environ["BSUB_STDERR"] = "1"
-    result = desk.type("bsub", "-q", "normal", "true")
+    result = desk.type("bsub", "-q", "normal", "-o", "out", "true")
     assert (result.out, result.err) == ("", "Job <1201> is submitted to queue <normal>.\n")
 
 
