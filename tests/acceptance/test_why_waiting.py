@@ -26,7 +26,8 @@ SLEEP = "sleep 60"
 @dataclass(frozen=True)
 class Situation:
     """``before`` are commands that bring it about, with {} for the number of the first job they submit; ``job`` is what
-    the user submits; ``remedy`` is the advice that the test follows; ``after`` undoes what administrators did."""
+    the user submits; ``remedy`` is the advice that the test follows; ``after`` undoes what administrators did;
+    ``where`` says on the page what it takes."""
 
     title: str
     job: str
@@ -34,6 +35,7 @@ class Situation:
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     index: int = 0
+    where: str = ""
 
 
 RULES = {
@@ -93,6 +95,7 @@ SITUATIONS = (
         f"bsub -W 120 {SLEEP}",
         "bmod -W 59 {}",
         before=(f"bsub -n 6 -W 60 {SLEEP}", f"bsub -n 8 -W 60 {SLEEP}"),
+        where="In a queue that backfills (`BACKFILL = Y` in lsb.queues), on two hosts with four slots each:",
     ),
     Situation("It was submitted on hold", f"bsub -H {SLEEP}", "bresume {}"),
     Situation(
@@ -217,7 +220,8 @@ def _of(wanted: str, job: int) -> str:
 def _block(situation: Situation, lines: list[str]) -> str:
     commands = [*situation.before, situation.job.replace("{}", "6")]
     typed = "".join(f"$ {command}\n" for command in commands)
-    return f"### {situation.title}\n\n```console\n{typed}$ bjobs -l 7\n...\n" + "\n".join(lines) + "\n...\n```\n"
+    where = f"{situation.where}\n\n" if situation.where else ""
+    return f"### {situation.title}\n\n{where}```console\n{typed}$ bjobs -l 7\n...\n" + "\n".join(lines) + "\n...\n```\n"
 
 
 def _compare(situation: Situation, lines: list[str]) -> None:

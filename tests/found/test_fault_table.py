@@ -26,6 +26,7 @@ SEED = int(os.environ.get("LAVA_FAULT_SEED", "20261122"))
 SMALL = ("SIGKILL shepherds", "SIGKILL everything of lava at once")
 SETTINGS = {"LAVA_HEARTBEAT": "1", "LAVA_SILENT_AFTER": "6", "LAVA_TERMINATE_INTERVAL": "1"}
 DISK_MIB = 48
+KILLING_S = 1.0  # a fault that kills has killed by then
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +75,10 @@ def _play(name: str, fault: Fault, times: int, site: Site, user: str, say: Calla
     took = []
     for number in range(times):
         sweep.wait_told(JOBS * (number + 1) // (times + 1))
-        began = time.monotonic()
+        began, at = time.monotonic(), time.time()
         fault(site)
         took.append(time.monotonic() - began)
+        sweep.killings.append((at, at + KILLING_S))
     account = sweep.finish()
     say(f"fault={name!r} times={times} {account} slowest_s={max(took):.1f} refused={len(sweep.refused)}")
     assert account.jobs + len(sweep.refused) == JOBS

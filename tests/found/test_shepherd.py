@@ -246,7 +246,7 @@ def test_a_fork_bomb_takes_its_own_jobs_processes_only(place: Place) -> None:
                 pytest.skip("no control groups on this machine")
             assert 100 < host.local.preparation.bounds.processes_max < 1 << 22
             host.local.preparation.bounds = Bounds(processes_max=50)
-            bomb = "i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; sleep 60"
+            bomb = "sleep 60 & (i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done); wait"
             key = await host.run(blob(place, 1, bomb, output=str(place.out("bomb"))))
             await host.until(lambda: "fork" in place.out("bomb").read_text() if place.out("bomb").exists() else False)
             handle = host.local.pool.holder(key)
