@@ -16,8 +16,9 @@ from tests.agents.hosts import NAME, Host, Place, blob, lines, stage
 ALL = sorted(os.sched_getaffinity(0))
 # Tries to have every processor, also in a child, and says which ones it got.
 WIDEN = (
-    "python3 -c 'import os; os.sched_setaffinity(0, range(1024)); "
-    "os.fork() or os.sched_setaffinity(0, range(1024)); print(sorted(os.sched_getaffinity(0)), flush=True)'"
+    "python3 -c 'import os; os.sched_setaffinity(0, range(1024)); child = os.fork(); "
+    "child or os.sched_setaffinity(0, range(1024)); print(sorted(os.sched_getaffinity(0)), flush=True); "
+    "child and os.waitpid(child, 0)'"
 )
 
 
