@@ -361,11 +361,6 @@ class Keeper:
         LOG.exception("event=not_placed key=%s", key)
         self._refuse(key, "this host's agent met an error of its own; its log has the details")
 
-    def _cannot_start(self, key: Key, sentence: str) -> None:
-        """The job would not start here or anywhere else: it ends, with a shell's status for what it cannot run."""
-        finish = Finish(*key, 127 << 8, time.time(), 0.0, 0, 0.0, 0, "", sentence, 0, 0.0, True)
-        self._settle(self.ledger.finished(finish, "", ""))
-
     def _settle(self, reports: list[Report]) -> None:
         """Ends that no shepherd's log tells go to the journal.
 

@@ -23,7 +23,6 @@ STARTS_MAX = 10  # so many failed starts close a host for which no rate is set
 KEPT_MAX = 10_000  # ends of one host
 ENDED_LOOKED_AT = 10_000  # of jobs that have ended, the newest
 JOBEXIT, NONLSF, JOBINIT = "JOBEXIT", "JOBEXIT_NONLSF", "JOBINIT"
-TYPES = (JOBEXIT, NONLSF, JOBINIT, "HPCINIT")
 
 
 class Failure(NamedTuple):
