@@ -1,10 +1,12 @@
 """Hosts cut off from the network while serial and parallel jobs run there: nobody is ended, nothing runs twice.
 
 LAVA_NETWORK_SECONDS says for how long (``5,20,60,300``), LAVA_NETWORK_ROUNDS how often each kind of host is cut off for
-each of these: once as the first host of a parallel job, once as another one. Jobs write a line every half second with
-O_APPEND, with the attempt it belongs to; what ran when is read from there.
+each of these: once as the first host of a parallel job, once as another one. LAVA_NETWORK_LAUNCHERS says what starts
+the tasks of parallel jobs, in turns: ``blaunch``, or the mpirun of an MPI (``openmpi4,mpich4``). Jobs write a line
+every half second with O_APPEND, with the attempt it belongs to; what ran when is read from there.
 """
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -16,11 +18,13 @@ from typing import NamedTuple
 import pytest
 
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
+from tests.mpi import environments
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
 ROUNDS = int(os.environ.get("LAVA_NETWORK_ROUNDS", "1"))
 SECONDS = [float(word) for word in os.environ.get("LAVA_NETWORK_SECONDS", "6").split(",")]
+LAUNCHERS = os.environ.get("LAVA_NETWORK_LAUNCHERS", "blaunch").split(",")
 PAIRS = min(ROUNDS, 5)  # of hosts: so many are cut off at a time
 SETTINGS = {
     "LAVA_SILENT_AFTER": "3",
@@ -59,12 +63,19 @@ class Cuts:
     def begin(self, *options: str) -> list[int]:
         """Submit the jobs, and wait until all of their parts write."""
         jobs = []
-        for pair in self.pairs:
+        for pair, launcher in zip(self.pairs, itertools.cycle(LAUNCHERS), strict=False):
             jobs += [self.cluster.submit("-m", host, "-o", "/dev/null", *options, str(self.script)) for host in pair]
-            where = ("-n", "2", "-R", "span[ptile=1]", "-m", f"{pair[0]}! {pair[1]}", *options)
-            jobs.append(self.cluster.submit(*where, "-o", "/dev/null", f"blaunch {self.script}"))
+            jobs.append(self._begin_parallel(pair, launcher, options))
         wait_for(lambda: len({mark[:3] for mark in self.marks()}) == 4 * len(self.pairs), 120, "all parts to write")
         return jobs
+
+    def _begin_parallel(self, pair: tuple[str, str], launcher: str, options: tuple[str, ...]) -> int:
+        """One task on each host of the pair."""
+        where = ("-n", "2", "-R", "span[ptile=1]", "-m", f"{pair[0]}! {pair[1]}", *options, "-o", "/dev/null")
+        if launcher == "blaunch":
+            return self.cluster.submit(*where, f"blaunch {self.script}")
+        variables = environments.mpi(launcher).environment(self.cluster.environment)
+        return self.cluster.with_environment(**variables).submit(*where, f"mpirun {self.script}")
 
     def marks(self) -> list[Mark]:
         """What jobs have written; a line that is being written is left out."""
@@ -151,7 +162,11 @@ def test_with_fencing_exactly_what_is_past_its_lease_is_ended(cuts: Cuts) -> Non
     wait_for(lambda: "PEND" in cuts.states(jobs), 60, "what may run again to wait")
     for host in others:
         cuts.link(host, "up")
-    wait_for(lambda: set(cuts.states(jobs)) == {"RUN"}, 120, "all jobs to run again")
+    try:
+        wait_for(lambda: set(cuts.states(jobs)) == {"RUN"}, 120, "all jobs to run again")
+    except AssertionError as error:
+        rest = [job for job, state in zip(jobs, cuts.states(jobs), strict=True) if state != "RUN"]
+        raise AssertionError("\n".join(cluster.history(job) for job in rest)) from error
     wait_for(lambda: len({one[:3] for one in cuts.marks() if one.attempt > 1}) >= 3 * PAIRS, 60, "reruns to write")
     marks = cuts.marks()
     again = {one.job for one in marks if one.attempt > 1}

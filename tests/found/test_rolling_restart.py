@@ -2,7 +2,8 @@
 
 LAVA_ROLLING_RESTARTS=10 plays it at full size: 20 jobs over three hosts, each daemon restarted ten times.
 LAVA_ROLLING_FROM names a commit whose code is the old version; else it is this one's under another version number.
-torchrun is stood in for by a program that meets and fails as it does (programs/rendezvous.py).
+LAVA_TORCHRUN names a torchrun; where it is not set, a program stands in that meets and fails as it does
+(programs/rendezvous.py).
 """
 
 import os
@@ -25,6 +26,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.mpi, pytest.mark.slow, pytest.
 
 RESTARTS = int(os.environ.get("LAVA_ROLLING_RESTARTS", "2"))
 FROM = os.environ.get("LAVA_ROLLING_FROM", "")
+TORCHRUN = os.environ.get("LAVA_TORCHRUN", "")
 IS_FULL = RESTARTS >= 10
 HOSTS = 3
 PACKAGES = ("agents", "lavactl", "lavad", "protos")
@@ -124,16 +126,19 @@ def mpi_jobs(place: Path, left_out: list[str], times: int) -> Iterator[Job]:
                 yield job
 
 
+def meeting(port: int) -> str:
+    """Workers that find each other at a port of the first host."""
+    if not TORCHRUN:
+        return f"blaunch python3 {PROGRAMS}/rendezvous.py {{stop}} {port}"
+    options = f"--nnodes={HOSTS} --nproc-per-node=1 --rdzv-backend=c10d --rdzv-endpoint=$(hostname):{port}"
+    return f"blaunch {TORCHRUN} {options} --rdzv-id=$LSB_JOBID {PROGRAMS}/torch_sums.py {{stop}}"
+
+
 def all_jobs(place: Path, left_out: list[str]) -> list[Job]:
     """The mixture: 20 at full size, if every MPI is there."""
     jobs = [Job(f"blaunch-{n}", f"blaunch python3 {PROGRAMS}/lines.py {{stop}}", 5, check_lines) for n in range(3)]
-    port = 29400 + os.getpid() % 1000
-    jobs += [
-        Job(
-            f"rendezvous-{n}", f"blaunch python3 {PROGRAMS}/rendezvous.py {{stop}} {port + n}", 0, check_rendezvous
-        )
-        for n in range(2)
-    ]  # fmt: skip
+    name = "torchrun" if TORCHRUN else "rendezvous"
+    jobs += [Job(f"{name}-{n}", meeting(29400 + os.getpid() % 1000 + n), 0, check_rendezvous) for n in range(2)]
     if not IS_FULL:
         jobs = [jobs[0], jobs[3]]
     return [*jobs, *mpi_jobs(place, left_out, 3 if IS_FULL else 1)]
