@@ -48,6 +48,12 @@ def _past_the_lease() -> float:
     return LEASE_S * (1 + DRIFT) + MARGIN_S + 2
 
 
+@pytest.fixture
+def story() -> Story:
+    """The site."""
+    return _site()
+
+
 @pytest.mark.parametrize("rerunnable", [True, False])
 def test_a_job_is_ended_when_the_lease_of_its_host_has_ended(rerunnable: bool) -> None:
     """Not before; then a rerunnable job runs elsewhere without the host's return, and any other one is EXIT."""
@@ -65,15 +71,35 @@ def test_a_job_is_ended_when_the_lease_of_its_host_has_ended(rerunnable: bool) -
 
 
 @pytest.mark.parametrize("silent", ["n1", "n2"])
-def test_a_parallel_job_runs_again_when_its_other_hosts_have_ended_it(silent: str) -> None:
+def test_a_parallel_job_runs_again_when_its_other_hosts_have_ended_it(story: Story, silent: str) -> None:
     """One host of it is past its lease: the other one is told to end its part, and that is waited for."""
-    story = _site()
     key = story.run(each(2, rerunnable=True))
     there = "n2" if silent == "n1" else "n1"
     _cut_off(story, silent, seconds=_past_the_lease())
     assert story.state(key.job) is not S.PEND
     story.finished(there, key, 9)
     assert story.state(key.job) is S.PEND
+
+
+def test_a_job_that_fails_while_a_host_of_it_is_silent_runs_again(story: Story) -> None:
+    """Its mpirun has noticed before the master that the other host's ranks are gone; they are waited for."""
+    key = story.run(each(2, rerunnable=True))
+    _cut_off(story, "n2", seconds=20)
+    story.finished("n1", key, 1)
+    assert story.state(key.job) is S.UNKWN
+    story.plan()
+    assert story.where(key.job) == ["n1", "n2"]
+    _cut_off(story, "n2", seconds=_past_the_lease())
+    assert story.state(key.job) is S.PEND
+
+
+@pytest.mark.parametrize(("rerunnable", "status"), [(False, 1), (True, 0)])
+def test_a_job_that_ends_well_or_may_not_run_again_is_over(story: Story, rerunnable: bool, status: int) -> None:
+    """Whatever its silent host does."""
+    key = story.run(each(2, rerunnable=rerunnable))
+    _cut_off(story, "n2", seconds=20)
+    story.finished("n1", key, status)
+    assert story.state(key.job) is (S.EXIT if status else S.DONE)
 
 
 def test_both_hosts_of_a_parallel_job_are_past_their_leases() -> None:

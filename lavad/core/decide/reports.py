@@ -10,7 +10,7 @@ from lavad.core import events as e
 from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
 from lavad.core.decide import resizes, suspension
-from lavad.core.decide.contact import silent_hosts
+from lavad.core.decide.contact import named, silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.exitcodes import by_exit_code
 from lavad.core.model import JobState, Key
@@ -185,6 +185,12 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
         if is_wanted:
             sent_back = _sent_back(attempt, command, command.host if excludes else "", now)
             return _with_usage(sent_back, command.host, command.usage)
+        silent = [name for name in silent_hosts(cluster, attempt) if name != command.host]
+        if command.status and silent and attempt_is_repeated(job, attempt):
+            why = f"it failed on {command.host} while {named(silent)} silent"
+            return _with_usage(
+                _undone(attempt, command, e.JobDoomed(now, command.key, why)), command.host, command.usage
+            )
     decision = Decision([] if job is None else [_end(attempt, command, now)])
     if command.also_released:
         decision.events.append(e.HostReleased(now, command.key, command.host))
@@ -207,10 +213,15 @@ def _sent_back(attempt: Attempt, command: c.ReportFinished, exclude_host: str, n
     if command.also_released and not rest:
         released = e.HostReleased(now, key, command.host)
         return Decision([released, e.JobRequeued(now, key, why, exclude_host=exclude_host)])
-    decision = Decision([e.JobDoomed(now, key, why, again=True, exclude_host=exclude_host)])
+    return _undone(attempt, command, e.JobDoomed(now, key, why, again=True, exclude_host=exclude_host))
+
+
+def _undone(attempt: Attempt, command: c.ReportFinished, doom: e.JobDoomed) -> Decision:
+    """What the attempt still has on its hosts is released; then the job waits again."""
+    decision = Decision([doom])
     if command.also_released:
-        decision.events.append(e.HostReleased(now, key, command.host))
-    decision.orders.extend(_release_rest(attempt, command.host if command.also_released else "", why))
+        decision.events.append(e.HostReleased(doom.at, doom.key, command.host))
+    decision.orders.extend(_release_rest(attempt, command.host if command.also_released else "", doom.reason))
     return decision
 
 
