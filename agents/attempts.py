@@ -12,13 +12,15 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
-from agents.environment import HostContext, place_variables, visible_to_task
+from agents.environment import HostContext, place_variables
 from agents.ledger import Entry, Ledger, State
 from agents.ranks.contract import KeptRequest, TaskRefused, TaskRequest
 from agents.shepherd import messages
 from agents.shepherd.messages import JobSetup, Key, Message, pack
 from agents.shepherds import Handle, Pool
+from agents.task_devices import has_roles, share_of, task_in_slot, variables_of_all, variables_of_task
 from protos.common_pb2 import HostShare
 from protos.jobs_pb2 import JobSpec
 
@@ -163,8 +165,7 @@ class Attempts:
         return ours
 
     def _overlay(self, entry: Entry, request: TaskRequest | KeptRequest) -> dict[bytes, bytes]:
-        is_rank = request.pmi if isinstance(request, KeptRequest) else request.pmi_fd is not None
-        return _overlay(entry, request.environment, request.task, is_rank, self._host)
+        return _overlay(entry, request) | _encoded(_devices(entry, request, self._host))
 
     async def run_task(self, key: Key, request: TaskRequest) -> TaskHandle:
         """Start a task in the attempt's place. The descriptors stay the caller's.
@@ -223,26 +224,37 @@ def _through(pid: int, descriptor: int) -> str:
     return f"/proc/{pid}/fd/{descriptor}" if descriptor >= 0 else ""
 
 
-def _overlay(
-    entry: Entry, environment: tuple[bytes, ...], task: int, is_rank: bool, host: HostContext
-) -> dict[bytes, bytes]:
+def _overlay(entry: Entry, request: TaskRequest | KeptRequest) -> dict[bytes, bytes]:
     """What a task has besides the job's environment; where a job's allocation may change, what it is now."""
-    now = place_variables(entry.stage.allocation) if entry.blob.spec.resizable else {}
-    pairs = (line.partition(b"=") for line in environment)
+    pairs = (line.partition(b"=") for line in request.environment)
     found = {name: value for name, separator, value in pairs if name and separator}
-    found.update((os.fsencode(name), os.fsencode(value)) for name, value in now.items())
-    if task:
-        found[b"LAVA_TASK_INDEX"] = b"%d" % task
-    if is_rank:
-        now = _devices_of_rank(entry, task - 1, host)
-        found.update((os.fsencode(name), os.fsencode(value)) for name, value in now.items())
+    if entry.blob.spec.resizable:
+        found |= _encoded(place_variables(entry.stage.allocation))
+    if request.task:
+        found[b"LAVA_TASK_INDEX"] = b"%d" % request.task
     return found
 
 
-def _devices_of_rank(entry: Entry, rank: int, host: HostContext) -> dict[str, str]:
-    """Ranks have a slot each, in the order of the allocation; what a launch agent starts by itself sees all devices."""
-    for share in entry.stage.allocation:
-        if share.host == host.host:
-            return visible_to_task(rank, share.slots, entry.stage, host)
-        rank -= share.slots
-    return {}
+def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+
+
+def _devices(entry: Entry, request: TaskRequest | KeptRequest, host: HostContext) -> dict[str, str]:
+    """A task of the job sees its own devices; what a launch agent starts by itself may be any task, and sees all."""
+    share = share_of(entry.stage, host.host)
+    task = task_in_slot(share, _slot(entry, request, share), entry.blob.spec)
+    if task is not None:
+        return variables_of_task(task, entry.stage, host)
+    return variables_of_all(entry.stage, host) if has_roles(share) else {}
+
+
+def _slot(entry: Entry, request: TaskRequest | KeptRequest, share: HostShare) -> int:
+    """The slot of this host that the task has, from 0; -1: none. Of ranks each has one, in order of the allocation; so
+    have a call's tasks where there are as many as slots."""
+    is_rank = request.pmi if isinstance(request, KeptRequest) else request.pmi_fd is not None
+    if request.place:
+        return request.place - 1 if is_rank or request.places == share.slots else -1
+    if not is_rank:
+        return -1
+    before = takewhile(lambda one: one.host != share.host, entry.stage.allocation)
+    return request.task - 1 - sum(one.slots for one in before)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agents.task_devices import VISIBLE, first_role, variables_of_all, variables_of_role
 from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import HostShare
@@ -88,7 +89,6 @@ class OwnFiles:
 
 
 DISCOVER = "discover.sh"
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def write_whole(path: str, text: bytes, mode: int = 0o644) -> None:
@@ -174,9 +174,8 @@ def job_environment(
     text.update(place_variables(stage.allocation))
     text.update(put_lists(stage.allocation, own or files))
     text.update(_about_host(host))
-    text.update(_about_gpus(stage, host))
+    text.update(_about_devices(stage, host))
     text.update(_about_binding(stage.allocation, host, files))
-    text.update(_about_devices(stage.allocation, host.host))
     text.update(_for_mpi(blob, host))
     text.update(stage.environment)
     if own is not None:  # torchrun hangs when a job grows, else: those already there keep a store that nobody fills
@@ -233,37 +232,16 @@ def _about_host(host: HostContext) -> dict[str, str]:
     return found | {"LSF_SERVERDIR": host.bin_dir, "LSF_LIBDIR": host.bin_dir}
 
 
-def _about_gpus(stage: Stage, host: HostContext) -> dict[str, str]:
-    if not host.has_gpus or stage.gpu.no_variable:
-        return {}
-    # NVML counts devices in the order of the PCI bus; left to itself, CUDA puts the fastest first.
-    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", VISIBLE: visible(gpus_of(stage, host.host), stage, host)}
-
-
-def gpus_of(stage: Stage, host: str) -> Sequence[int]:
-    """The job's devices on that host."""
-    return next((share.gpus for share in stage.allocation if share.host == host), ())
-
-
-def visible(gpus: Sequence[int], stage: Stage, host: HostContext) -> str:
-    """As CUDA_VISIBLE_DEVICES has them: an MPS daemon counts its devices anew, so its clients go by the UUID."""
-    if stage.gpu.mps:
-        return ",".join([host.gpu_uuids[gpu] for gpu in gpus if gpu < len(host.gpu_uuids)])
-    return _joined(gpus)
-
-
-def visible_to_task(number: int, tasks: int, stage: Stage, host: HostContext) -> dict[str, str]:
-    """The devices of one of ``tasks`` tasks on this host, counted from 0, where not all see all of the job's."""
-    gpus, wanted = gpus_of(stage, host.host), stage.gpu
-    if not gpus or wanted.no_variable or not 0 <= number < tasks:
-        return {}
-    if wanted.per_task:
-        mine = gpus[number * wanted.per_task : (number + 1) * wanted.per_task]
-    elif wanted.block and tasks > len(gpus):
-        mine = [gpus[number * len(gpus) // tasks]]
-    else:
-        return {}
-    return {VISIBLE: visible(mine, stage, host)}
+def _about_devices(stage: Stage, host: HostContext) -> dict[str, str]:
+    """The devices of the job's command where that runs, which is a task as well; elsewhere all of the job's."""
+    found = variables_of_all(stage, host)
+    if VISIBLE in found:
+        # NVML counts devices in the order of the PCI bus; left to itself, CUDA puts the fastest first.
+        found["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    lead = stage.allocation[0]
+    if lead.host == host.host:
+        found.update(variables_of_role(first_role(lead), stage, host))
+    return found
 
 
 def _about_binding(allocation: Sequence[HostShare], host: HostContext, files: HostFiles) -> dict[str, str]:
@@ -291,14 +269,6 @@ def _about_binding(allocation: Sequence[HostShare], host: HostContext, files: Ho
 
 def _joined(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
-
-
-def _about_devices(allocation: Sequence[HostShare], host: str) -> dict[str, str]:
-    """LAVA_DEVICES_FPGA=0,2: the devices of the site's indexed resources that are the job's on this host."""
-    mine = next((share for share in allocation if share.host == host), None)
-    if mine is None:
-        return {}
-    return {f"LAVA_DEVICES_{one.name.upper()}": _joined(one.devices) for one in mine.resources if one.devices}
 
 
 def _for_mpi(blob: JobSpecBlob, host: HostContext) -> dict[str, str]:

@@ -19,15 +19,13 @@ from agents.environment import (
     HostContext,
     HostFiles,
     OwnFiles,
-    gpus_of,
     job_environment,
     put_lists,
-    visible,
-    visible_to_task,
 )
 from agents.shepherd.messages import Companion, JobSetup, Program
 from agents.shepherd.report import Heading
 from agents.shepherds import Setup
+from agents.task_devices import Task, gpus_of, variables_of_task, visible
 from agents.users import Owner
 from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
@@ -367,7 +365,7 @@ def _companions(blob: JobSpecBlob, stage: Stage, host: HostContext, script: str)
                     line, spooled = role.command or blob.spec.command, "" if role.command else script
                     program = _program(line, blob.spec.shell, spooled, stage.job_starter)
                     variables = _task_variables(number, total, role.name, in_role, size)
-                    devices = visible_to_task(one, here, stage, host)
+                    devices = variables_of_task(Task(at, one, here), stage, host)
                     variables |= {os.fsencode(name): os.fsencode(value) for name, value in devices.items()}
                     found.append(Companion(number, program, variables))
                 number, in_role = number + 1, in_role + 1

@@ -50,15 +50,20 @@ def _lines(job: "messages.JobRecord", devices: "Mapping[str, Mapping[int, cluste
         name = share.host
         for place, number in enumerate(share.gpus):
             reserved = share.gpu_memory_mib[place] if place < len(share.gpu_memory_mib) else 0
-            users = ",".join(map(str, _users(job, tasks, place, len(share.gpus))))
+            users = ",".join(map(str, _users(job, share, tasks, place)))
             about = _about(known.get(number), size(reserved))
             yield ROW.format(name, users, number, MISSING, MISSING, *about, _links(share, number, known))
             name = ""
 
 
-def _users(job: "messages.JobRecord", tasks: range, place: int, devices: int) -> "Iterable[int]":
-    """The tasks of a host that see the job's device number ``place`` there: one, where devices are for each task; some,
-    where tasks in a row share one; else all."""
+def _users(job: "messages.JobRecord", share: "messages.HostShare", tasks: range, place: int) -> "Iterable[int]":
+    """The tasks of a host that see the job's device number ``place`` there: of the term that it is for, one, where
+    devices are for each task; some, where tasks in a row share one; else all."""
+    devices = len(share.gpus)
+    if share.gpu_roles:
+        role = share.gpu_roles[place]
+        tasks = tasks[sum(share.tasks_by_role[:role]) : sum(share.tasks_by_role[: role + 1])]
+        place, devices = list(share.gpu_roles[:place]).count(role), list(share.gpu_roles).count(role)
     request = job.spec.roles[0].gpu if job.spec.roles else messages.GpuRequest()
     if request.per_task and request.num:
         return tasks[place // request.num : place // request.num + 1]

@@ -163,7 +163,8 @@ else:
         GpuRequest,
     )
     HostShare = _message(
-        "HostShare", "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 9 gpu_memory_mib u*"
+        "HostShare",
+        "1 host s, 2 slots u, 3 gpus u*, 4 memory_mib u, 6 tasks_by_role u*, 9 gpu_memory_mib u*, 10 gpu_roles u*",
     )
     Usage = _message(
         "Usage",
@@ -267,7 +268,7 @@ else:
         "TaskStart",
         "1 key AttemptKey, 2 command b, 3 argv b*, 4 cwd b, 5 environment b*, 6 task u, 7 no_input t, 8 host s, "
         "9 pmi t, 10 token b, 11 connection u, 12 resume t, 13 gone t, 14 got_out u, 15 got_err u, 16 got_pmi u, "
-        "17 umask_plus_one u",
+        "17 umask_plus_one u, 18 place u, 19 places u",
         AttemptKey,
     )
     TaskInput = _message(

@@ -22,7 +22,7 @@ from protos import frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from lavactl.io import Io
     from lavactl.job_around import JobKey
@@ -401,6 +401,17 @@ class Tasks:
 def carried_environment(io: "Io") -> list[bytes]:
     """Our environment for a task elsewhere; its host's agent leaves out what belongs to hosts."""
     return [entry for entry in io.raw_environ if not entry.startswith(_OWN_VARIABLES)]
+
+
+def places_of(hosts: list[str]) -> "Iterator[tuple[int, int]]":
+    """Of each task, its place among those on its host, and their number: by these its agent knows its devices."""
+    on_host: dict[str, int] = {}
+    for host in hosts:
+        on_host[host] = on_host.get(host, 0) + 1
+    seen = dict.fromkeys(on_host, 0)
+    for host in hosts:
+        seen[host] += 1
+        yield seen[host], on_host[host]
 
 
 def connect(io: "Io", command: str) -> Connection:

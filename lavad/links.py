@@ -15,7 +15,7 @@ from typing import Any
 
 from lavad.commitmark import Mark
 from lavad.core.cluster import Cluster
-from lavad.core.model import Allocation, HostShare, Key, Request, Shared
+from lavad.core.model import Allocation, HostShare, Key, Request, RoleRequest, Shared
 from lavad.core.orders import (
     UNKNOWN,
     ForgetOrder,
@@ -310,9 +310,12 @@ def _share(share: HostShare, address: str, topology: str, affinity: Affinity | N
         address=address,
         tasks_by_role=share.tasks_by_role,
         gpu_memory_mib=share.gpu_memory_mib,
+        gpu_roles=share.gpu_roles,
     )
     for one in share.resources:
-        message.resources.add(name=one.name, amount=one.amount / PARTS, devices=one.devices)
+        message.resources.add(
+            name=one.name, amount=one.amount / PARTS, devices=one.devices, device_roles=one.device_roles
+        )
     for task in share.cpus:
         cpus = processors.bound(topology, task, affinity) if affinity is not None else task
         memory = affinity.memory if affinity is not None else ""
@@ -335,7 +338,14 @@ def _gpu_setup(request: Request) -> pb.GpuSetup:
         no_variable=gpus.no_variable,
         per_task=gpus.num if gpus.per_task and len(request.roles) == 1 else 0,
         block=gpus.block and len(request.roles) == 1,
+        roles=map(_gpus_of_role, request.roles) if len(request.roles) > 1 and not request.alternatives else (),
     )
+
+
+def _gpus_of_role(role: RoleRequest) -> pb.GpusOfRole:
+    """How the tasks of one of several roles part its devices among them."""
+    gpus = wants_of(role).gpus or Gpus(role.gpus, role.gpus_per_task)
+    return pb.GpusOfRole(per_task=gpus.num if gpus.per_task else 0, block=gpus.block)
 
 
 def key_message(key: Key) -> common_pb2.AttemptKey:

@@ -367,18 +367,28 @@ class JobControl(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., signal: _Optional[int] = ..., command: _Optional[str] = ...) -> None: ...
 
 class GpuSetup(_message.Message):
-    __slots__ = ("mode", "mps", "no_variable", "per_task", "block")
+    __slots__ = ("mode", "mps", "no_variable", "per_task", "block", "roles")
     MODE_FIELD_NUMBER: _ClassVar[int]
     MPS_FIELD_NUMBER: _ClassVar[int]
     NO_VARIABLE_FIELD_NUMBER: _ClassVar[int]
     PER_TASK_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
     mode: str
     mps: bool
     no_variable: bool
     per_task: int
     block: bool
-    def __init__(self, mode: _Optional[str] = ..., mps: _Optional[bool] = ..., no_variable: _Optional[bool] = ..., per_task: _Optional[int] = ..., block: _Optional[bool] = ...) -> None: ...
+    roles: _containers.RepeatedCompositeFieldContainer[GpusOfRole]
+    def __init__(self, mode: _Optional[str] = ..., mps: _Optional[bool] = ..., no_variable: _Optional[bool] = ..., per_task: _Optional[int] = ..., block: _Optional[bool] = ..., roles: _Optional[_Iterable[_Union[GpusOfRole, _Mapping]]] = ...) -> None: ...
+
+class GpusOfRole(_message.Message):
+    __slots__ = ("per_task", "block")
+    PER_TASK_FIELD_NUMBER: _ClassVar[int]
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    per_task: int
+    block: bool
+    def __init__(self, per_task: _Optional[int] = ..., block: _Optional[bool] = ...) -> None: ...
 
 class LaunchOrder(_message.Message):
     __slots__ = ()
@@ -447,7 +457,7 @@ class TaskInput(_message.Message):
     def __init__(self, start: _Optional[_Union[TaskStart, _Mapping]] = ..., data: _Optional[bytes] = ..., end_of_input: _Optional[bool] = ..., signal: _Optional[int] = ..., pmi: _Optional[bytes] = ..., offset: _Optional[int] = ..., got_out: _Optional[int] = ..., got_err: _Optional[int] = ..., got_pmi: _Optional[int] = ..., done: _Optional[bool] = ...) -> None: ...
 
 class TaskStart(_message.Message):
-    __slots__ = ("key", "command", "argv", "cwd", "environment", "task", "no_input", "host", "pmi", "token", "connection", "resume", "gone", "got_out", "got_err", "got_pmi", "umask_plus_one")
+    __slots__ = ("key", "command", "argv", "cwd", "environment", "task", "no_input", "host", "pmi", "token", "connection", "resume", "gone", "got_out", "got_err", "got_pmi", "umask_plus_one", "place", "places")
     KEY_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     ARGV_FIELD_NUMBER: _ClassVar[int]
@@ -465,6 +475,8 @@ class TaskStart(_message.Message):
     GOT_ERR_FIELD_NUMBER: _ClassVar[int]
     GOT_PMI_FIELD_NUMBER: _ClassVar[int]
     UMASK_PLUS_ONE_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
     key: _common_pb2.AttemptKey
     command: bytes
     argv: _containers.RepeatedScalarFieldContainer[bytes]
@@ -482,7 +494,9 @@ class TaskStart(_message.Message):
     got_err: int
     got_pmi: int
     umask_plus_one: int
-    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[bytes] = ..., argv: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[bytes] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ..., token: _Optional[bytes] = ..., connection: _Optional[int] = ..., resume: _Optional[bool] = ..., gone: _Optional[bool] = ..., got_out: _Optional[int] = ..., got_err: _Optional[int] = ..., got_pmi: _Optional[int] = ..., umask_plus_one: _Optional[int] = ...) -> None: ...
+    place: int
+    places: int
+    def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., command: _Optional[bytes] = ..., argv: _Optional[_Iterable[bytes]] = ..., cwd: _Optional[bytes] = ..., environment: _Optional[_Iterable[bytes]] = ..., task: _Optional[int] = ..., no_input: _Optional[bool] = ..., host: _Optional[str] = ..., pmi: _Optional[bool] = ..., token: _Optional[bytes] = ..., connection: _Optional[int] = ..., resume: _Optional[bool] = ..., gone: _Optional[bool] = ..., got_out: _Optional[int] = ..., got_err: _Optional[int] = ..., got_pmi: _Optional[int] = ..., umask_plus_one: _Optional[int] = ..., place: _Optional[int] = ..., places: _Optional[int] = ...) -> None: ...
 
 class TaskOutput(_message.Message):
     __slots__ = ("out", "err", "started", "pid", "ended", "status", "error", "pmi", "taken", "offset", "taken_pmi", "taken_signals", "kept", "patience_s")

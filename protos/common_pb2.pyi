@@ -102,7 +102,7 @@ class Role(_message.Message):
     def __init__(self, name: _Optional[str] = ..., tasks_min: _Optional[int] = ..., tasks_max: _Optional[int] = ..., slots_per_task: _Optional[int] = ..., requirement: _Optional[str] = ..., gpu: _Optional[_Union[GpuRequest, _Mapping]] = ..., launch: _Optional[_Union[Launch, str]] = ..., command: _Optional[str] = ...) -> None: ...
 
 class HostShare(_message.Message):
-    __slots__ = ("host", "slots", "gpus", "memory_mib", "address", "tasks_by_role", "resources", "cpus", "gpu_memory_mib")
+    __slots__ = ("host", "slots", "gpus", "memory_mib", "address", "tasks_by_role", "resources", "cpus", "gpu_memory_mib", "gpu_roles")
     HOST_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
@@ -112,6 +112,7 @@ class HostShare(_message.Message):
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     GPU_MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    GPU_ROLES_FIELD_NUMBER: _ClassVar[int]
     host: str
     slots: int
     gpus: _containers.RepeatedScalarFieldContainer[int]
@@ -121,17 +122,20 @@ class HostShare(_message.Message):
     resources: _containers.RepeatedCompositeFieldContainer[ResourceShare]
     cpus: _containers.RepeatedCompositeFieldContainer[TaskCpus]
     gpu_memory_mib: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[int]] = ..., memory_mib: _Optional[int] = ..., address: _Optional[str] = ..., tasks_by_role: _Optional[_Iterable[int]] = ..., resources: _Optional[_Iterable[_Union[ResourceShare, _Mapping]]] = ..., cpus: _Optional[_Iterable[_Union[TaskCpus, _Mapping]]] = ..., gpu_memory_mib: _Optional[_Iterable[int]] = ...) -> None: ...
+    gpu_roles: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[int]] = ..., memory_mib: _Optional[int] = ..., address: _Optional[str] = ..., tasks_by_role: _Optional[_Iterable[int]] = ..., resources: _Optional[_Iterable[_Union[ResourceShare, _Mapping]]] = ..., cpus: _Optional[_Iterable[_Union[TaskCpus, _Mapping]]] = ..., gpu_memory_mib: _Optional[_Iterable[int]] = ..., gpu_roles: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ResourceShare(_message.Message):
-    __slots__ = ("name", "amount", "devices")
+    __slots__ = ("name", "amount", "devices", "device_roles")
     NAME_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_ROLES_FIELD_NUMBER: _ClassVar[int]
     name: str
     amount: float
     devices: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, name: _Optional[str] = ..., amount: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ...) -> None: ...
+    device_roles: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, name: _Optional[str] = ..., amount: _Optional[float] = ..., devices: _Optional[_Iterable[int]] = ..., device_roles: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class TaskCpus(_message.Message):
     __slots__ = ("cpus", "nodes", "memory")

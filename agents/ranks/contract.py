@@ -74,6 +74,8 @@ class TaskRequest:
     stderr_fd: int
     pmi_fd: int | None = None  # becomes descriptor PMI_DESCRIPTOR of the task
     task: int = 0  # its number in the job, 0 for a launch agent
+    place: int = 0  # among the tasks of the same call on this host, from 1; 0: unknown
+    places: int = 0  # so many the call starts here
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class KeptRequest:
     pmi: bool
     umask: int  # -1: the job's
     task: int
+    place: int = 0
+    places: int = 0
 
 
 # The descriptor of the PMI socket in a rank: the first after the standard ones.

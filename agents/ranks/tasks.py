@@ -96,6 +96,8 @@ def _kept_request(start: TaskStart) -> KeptRequest:
         pmi=start.pmi,
         umask=start.umask_plus_one - 1,
         task=start.task,
+        place=start.place,
+        places=start.places,
     )
 
 
@@ -132,6 +134,8 @@ async def _start(
             stderr_fd=descriptors[2],
             pmi_fd=descriptors[3] if start.pmi else None,
             task=start.task,
+            place=start.place,
+            places=start.places,
         )
         starting = asyncio.create_task(_start_and_close(attempts, held, request, theirs.pop_all()))
     try:

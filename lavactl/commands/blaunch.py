@@ -14,7 +14,7 @@ from lavactl.job_around import job_around
 from lavactl.messages import TaskStart
 from lavactl.options import answer_standard, printable
 from lavactl.task import Task
-from lavactl.tasks import Tasks, carried_environment, connect
+from lavactl.tasks import Tasks, carried_environment, connect, places_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,8 +181,10 @@ def launch(request: Request, job: "JobKey", hosts: list[str], io: "Io") -> int:
     tasks.on_end = ended
     environment = carried_environment(io)
     try:
-        for number, host in enumerate(hosts):
-            task = tasks.start(host, task_start(request, number, len(hosts) > 1, io, environment))
+        for number, (host, place) in enumerate(zip(hosts, places_of(hosts), strict=True)):
+            start = task_start(request, number, len(hosts) > 1, io, environment)
+            start.place, start.places = place
+            task = tasks.start(host, start)
             if number == with_input:
                 tasks.feed(task)
         left = tasks.run()

@@ -14,7 +14,7 @@ from lavactl.messages import TaskStart
 from lavactl.options import VALUE, Grammar, answer_standard
 from lavactl.pmi import Pmi, rank_environments
 from lavactl.task import Task
-from lavactl.tasks import Tasks, carried_environment, connect
+from lavactl.tasks import Tasks, carried_environment, connect, places_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,9 +81,11 @@ class Program:
     def run(self) -> int:
         """Start the ranks and stay with them; the exit code."""
         carried = carried_environment(self._io)
+        places = list(places_of(self._hosts))
         for rank, own in enumerate(rank_environments(self._hosts)):
             start = TaskStart(argv=self._words, cwd=encode(self._io.cwd), task=rank + 1, no_input=rank > 0, pmi=True)
             start.umask_plus_one = self._io.umask + 1
+            start.place, start.places = places[rank]
             start.environment.extend(carried)
             start.environment.extend(f"{name}={value}".encode() for name, value in own.items())
             start.environment.append(b"LSF_PM_TASKID=%d" % (rank + 1))

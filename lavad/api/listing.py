@@ -252,6 +252,7 @@ def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
         if has_devices:
             shown.tasks_by_role.extend(share.tasks_by_role)
             shown.gpu_memory_mib.extend(share.gpu_memory_mib)
+            shown.gpu_roles.extend(share.gpu_roles)
     if job.attempt is not None:
         _add_attempt(message, job.attempt)
     if job.end is not None:

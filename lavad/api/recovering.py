@@ -106,7 +106,12 @@ def _share(share: common_pb2.HostShare) -> HostShare:
         share.memory_mib,
         tuple(share.gpus),
         tuple(share.tasks_by_role),
-        tuple(ResourceShare(one.name, round(one.amount * PARTS), tuple(one.devices)) for one in share.resources),
+        tuple(map(_resource, share.resources)),
         tuple(share.gpu_memory_mib),
         tuple(tuple(task.cpus) for task in share.cpus),
+        gpu_roles=tuple(share.gpu_roles),
     )
+
+
+def _resource(one: common_pb2.ResourceShare) -> ResourceShare:
+    return ResourceShare(one.name, round(one.amount * PARTS), tuple(one.devices), tuple(one.device_roles))

@@ -269,17 +269,22 @@ def unpack_text(text: bytes) -> dict[str, str]:
 
 
 class ResourceShare(NamedTuple):
-    """So much of a resource of the site, in thousandths; of an indexed one the numbers of its devices."""
+    """So much of a resource of the site, in thousandths; of an indexed one the numbers of its devices.
+
+    ``device_roles``: whose tasks each device is for, as in HostShare.
+    """
 
     name: str
     amount: int
     devices: tuple[int, ...] = ()
+    device_roles: tuple[int, ...] = ()
 
 
 class HostShare(NamedTuple):
     """One host's part in an allocation. A tuple, because each start makes some.
 
     ``gpu_memory_mib``: of each device, how much; empty where the devices are for this job alone.
+    ``gpu_roles``: of each device, the number of the role whose tasks it is for; empty where it is for all of them.
     """
 
     host: str
@@ -291,6 +296,7 @@ class HostShare(NamedTuple):
     gpu_memory_mib: tuple[int, ...] = ()
     cpus: tuple[tuple[int, ...], ...] = ()  # processors of each task, where they are bound
     cpus_idle: tuple[int, ...] = ()  # processors beside them that nobody else may have
+    gpu_roles: tuple[int, ...] = ()
 
 
 # Causes of a suspension.

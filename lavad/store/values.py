@@ -99,16 +99,18 @@ def hosts_text(allocation: Allocation) -> str:
 
 def _share_text(share: HostShare) -> str:
     gpus, tasks = ",".join(map(str, share.gpus)), ",".join(map(str, share.tasks_by_role))
-    rest = f",{_rest_text(share)}" if share.resources or share.cpus or share.gpu_memory_mib else ""
+    has_more = share.resources or share.cpus or share.gpu_memory_mib or share.gpu_roles
+    rest = f",{_rest_text(share)}" if has_more else ""
     return f"[{quote(share.host)},{share.slots},{share.memory_mib},[{gpus}],[{tasks}]{rest}]"
 
 
 def _rest_text(share: HostShare) -> str:
     rest = {
-        "resources": share.resources,
+        "resources": [one if one.device_roles else one[:3] for one in share.resources],
         "gpu_memory_mib": share.gpu_memory_mib,
         "cpus": share.cpus,
         "cpus_idle": share.cpus_idle,
+        "gpu_roles": share.gpu_roles,
     }
     return _encode({name: value for name, value in rest.items() if value})
 
@@ -128,11 +130,12 @@ def _share(
     if not rest:
         return HostShare(host, slots, memory, tuple(gpus), tuple(tasks))
     resources = tuple(
-        [ResourceShare(name, amount, tuple(numbers)) for name, amount, numbers in rest.get("resources", ())]
+        [ResourceShare(name, amount, *map(tuple, lists)) for name, amount, *lists in rest.get("resources", ())]
     )
     cpus = tuple([tuple(task) for task in rest.get("cpus", ())])
     gpu_memory, idle = tuple(rest.get("gpu_memory_mib", ())), tuple(rest.get("cpus_idle", ()))
-    return HostShare(host, slots, memory, tuple(gpus), tuple(tasks), resources, gpu_memory, cpus, idle)
+    roles = tuple(rest.get("gpu_roles", ()))
+    return HostShare(host, slots, memory, tuple(gpus), tuple(tasks), resources, gpu_memory, cpus, idle, roles)
 
 
 def allocation_row(attempt: Attempt) -> Row:

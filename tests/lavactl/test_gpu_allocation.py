@@ -84,3 +84,12 @@ def test_only_long_forms_have_room_for_it(desk: Desk) -> None:
     result = desk.type("bjobs", "-gpu")
     assert result.code == 255
     assert result.err.startswith("bjobs: -gpu needs -l or -UF\n")
+
+
+def test_devices_of_terms(desk: Desk) -> None:
+    """Of a compound requirement's terms each device is for the tasks of one."""
+    desk.client.host_records = [a_gpu_host("n010")]
+    job = a_job(state=common_pb2.RUN, spec=jobs_pb2.JobSpec(roles=[common_pb2.Role()]))
+    job.hosts.add(host="n010", slots=4, tasks_by_role=[1, 0, 3], gpus=[0, 1, 3], gpu_roles=[0, 2, 2])
+    desk.client.jobs = [job]
+    assert [line[-10:][:2] for line in rows(desk, "-l", "-gpu")] == [["0", "0"], ["1,2,3", "1"], ["1,2,3", "3"]]

@@ -25,7 +25,7 @@ class Total:
         """More shares, each with its row; those that take something else, too."""
         sums, special = self._sums, []
         for row, share in zip(rows, shares, strict=True):
-            _, slots, memory_mib, gpus, _, resources, _, cpus, _ = share
+            _, slots, memory_mib, gpus, _, resources, _, cpus, _, _ = share
             found = sums.get(row)
             if found is None:
                 sums[row] = [1, slots, memory_mib]

@@ -365,10 +365,11 @@ def share_of(table: HostTable, row: int, parts: list[Part], roles: int) -> HostS
         sum(part.memory_mib for part in parts),
         tuple(gpu for part in parts for gpu in part.gpus),
         tuple(tasks),
-        _united([one for part in parts for one in part.resources]),
+        _united(parts, roles > 1),
         _gpu_memory(table, parts),
         tuple(task for part in parts for task in part.cpus),
         tuple(cpu for part in parts for cpu in part.cpus_idle),
+        tuple(part.role for part in parts for _ in part.gpus) if roles > 1 else (),
     )
 
 
@@ -383,10 +384,13 @@ def _memory_of(table: HostTable, part: Part, gpu: int) -> int:
     return table.facts[part.row].devices[gpu].memory_mib if part.gpu_memory_mib is None else part.gpu_memory_mib
 
 
-def _united(resources: list[ResourceShare]) -> tuple[ResourceShare, ...]:
+def _united(parts: list[Part], has_roles: bool) -> tuple[ResourceShare, ...]:
     """One entry for each resource."""
     found: dict[str, ResourceShare] = {}
-    for one in resources:
-        before = found.get(one.name, ResourceShare(one.name, 0))
-        found[one.name] = ResourceShare(one.name, before.amount + one.amount, (*before.devices, *one.devices))
+    for part in parts:
+        for one in part.resources:
+            before = found.get(one.name, ResourceShare(one.name, 0))
+            roles = (*before.device_roles, *[part.role for _ in one.devices if has_roles])
+            amount = before.amount + one.amount
+            found[one.name] = ResourceShare(one.name, amount, (*before.devices, *one.devices), roles)
     return tuple(found.values())

@@ -99,7 +99,7 @@ class StraightStarts:
             chosen = devices.of_any_kind(room.table.facts[row], free, gpus) if gpus else ()
             free.take(slots, memory_mib, chosen)
             slots_open -= slots
-            share = _new(HostShare, (names[row], slots, memory_mib, chosen, _ONE_TASK, (), (), (), ()))
+            share = _new(HostShare, (names[row], slots, memory_mib, chosen, _ONE_TASK, (), (), (), (), ()))
             starts.append(_new(Start, (turn[3], 0, (share,), _IN_ORDER)))
             room.work += WORK_OF_A_START
             later = bucket.get(at + 1)
