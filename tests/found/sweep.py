@@ -115,9 +115,10 @@ class Sweep:
         lost = wrong = killed = 0
         for job, code in sorted(self.told.items()):
             state, told = states.get(job, ("unknown", 0))
-            if state not in ("DONE", "EXIT") or not starts[job]:
+            is_told_killed = state == "EXIT" and told == LOST_SUPERVISOR and bool(self.killings)
+            if state not in ("DONE", "EXIT") or not (starts[job] or is_told_killed):
                 lost += 1
-                problems.append(f"{job} is {state}, started {starts[job]} times")
+                problems.append(f"{job} is {state} {told}, started {starts[job]} times")
             elif told == LOST_SUPERVISOR and (job not in ends or self._is_killed(ended_at[job])):
                 killed += 1
             elif (state, told) != ("EXIT" if code else "DONE", code):
