@@ -282,6 +282,7 @@ class Ledger:
         stage.CopyFrom(entry.stage)
         del stage.allocation[:]
         stage.allocation.extend(order.resize.allocation)
+        stage.allocation_seal = order.resize.allocation_seal
         entry.stage, entry.version, entry.notify = stage, order.allocation_version, order.resize.notify
 
     def _launch(self, key: Key, entry: Entry | None, order: Order, too_old: bool) -> list[Action]:
@@ -502,7 +503,8 @@ class Ledger:
             if not entry.is_told:
                 del staged.stage.allocation[:]
                 staged.stage.allocation.extend(entry.before)
-            resize = Resize(allocation=entry.stage.allocation, notify=entry.notify)
+            seal = entry.stage.allocation_seal
+            resize = Resize(allocation=entry.stage.allocation, notify=entry.notify, allocation_seal=seal)
             orders.append(Order(resize=resize))
         if entry.launched and not entry.stage.launch_now:
             orders.append(Order(launch=LaunchOrder()))

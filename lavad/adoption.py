@@ -55,22 +55,25 @@ class Adoption:
         self._began_at = clock()
         self._databases: frozenset[str] = frozenset()  # whose place this one has taken
         self._before = Mark()  # this database before the last adoption
+        self._adopted_in = 0  # the term that the last adoption began
+        self._lost: list[int] = []  # the numbers between, as the last adoption's row has them
         self._seen: dict[str, Mark] = {}  # by host; empty name: the mark file
         self._blocks = False
         self._awaited: set[str] = set()
         self._told: set[str] = set()  # hosts that know why they are refused
         self._found: list[str] = []
         self._asked: set[str] = set()  # hosts that were asked for all that they hold
-        self._heard: set[str] = set()  # hosts that have told since the last adoption
+        self._heard: set[str] = set()  # hosts that have come since the last adoption, also before a restart
 
     # -- what is known
 
     def recall(self, rows: list[tuple[int, str]]) -> None:
         """Adoptions of the past, as their rows have them: term and content."""
-        for _, content in sorted(rows):
+        for term, content in sorted(rows):
             kept = json.loads(content)
             self._databases |= set(kept["databases"])
-            self._before = Mark(*kept["before"])
+            self._before, self._lost, self._adopted_in = Mark(*kept["before"]), kept["lost"], term
+            self._heard = set(kept.get("heard", ()))
 
     @property
     def mine(self) -> Mark:
@@ -107,8 +110,9 @@ class Adoption:
 
     def asks(self, host: str, mark: Mark, is_detailed: bool) -> bool:
         """Whether the host must tell all that it holds: it saw commits that this database lost, and has not been heard
-        since it was adopted."""
+        since it was adopted. Each host is asked once, whatever it says and however often this master is restarted."""
         has_lost = self._before.term > 0 and mark.has_jobs and is_behind(self._before, mark)
+        has_lost = has_lost and mark.term < self._adopted_in  # one that knows that term was heard then
         if not has_lost or host in self._heard or (is_detailed and host in self._asked):
             return False
         self._asked.add(host)
@@ -182,21 +186,26 @@ class Adoption:
         self._databases |= {one.database for one in self._seen.values()} - {before.database}
         cluster.term, cluster.next_job = mark.term, mark.next_job
         cluster.lost_jobs.append(range(before.next_job, mark.next_job))
+        self._before, self._lost, self._adopted_in = before, [before.next_job, mark.next_job], mark.term
+        self._heard.clear()
+        self._note(self._adopted)
+
+    def _note(self, durable: Callable[[], None]) -> None:
+        """Have the next master know of the last adoption, and of the hosts that have been heard since."""
         content = {
-            "lost": [before.next_job, mark.next_job],
+            "lost": self._lost,
             "databases": sorted(self._databases),
-            "before": list(before),
+            "before": list(self._before),
+            "heard": sorted(self._heard),
         }
         batch = Batch()
-        row = values.adopted_row(mark.term, content)
+        row = values.adopted_row(self._adopted_in, content)
         batch.standing[str(row[0]), str(row[1])] = row
-        self._before = before
-        self._store.append(batch, self._adopted)
+        self._store.append(batch, durable)
 
     def _adopted(self) -> None:
         self._seen.clear()
         self._told.clear()
-        self._heard.clear()
         self._blocks = False
         self._cluster.begin(self._clock())
         self._all_back = asyncio.Event()
@@ -207,12 +216,19 @@ class Adoption:
 
     def back(self, host: str, found: list[str]) -> None:
         """A host has told what it holds; ``found`` names what the books had not heard of."""
-        self._found += found
+        self.note_found(found)
         self._asked.discard(host)
-        self._heard.add(host)
+        if self._adopted_in and host not in self._heard:
+            self._heard.add(host)
+            if not self.is_settling:  # what it told of ends is not in the books before that is over
+                self._note(lambda: None)
         self._awaited.discard(host)
         if not self._awaited:
             self._all_back.set()
+
+    def note_found(self, found: list[str]) -> None:
+        """What the books had not heard of, in words."""
+        self._found += found
 
     async def _settle(self, request: Path, before: Mark, mark: Mark) -> None:
         await self.adopted.wait()
@@ -222,6 +238,7 @@ class Adoption:
         self.adopted = asyncio.Event()
         self.is_settling = False
         self.on_settled()
+        self._note(lambda: None)
         for line in self._found:
             log.warning("adoption=found %s", line)
         self._answer(request, self._lines(before, mark))

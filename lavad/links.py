@@ -8,6 +8,7 @@ milliseconds' distance, because the cost is per message.
 import asyncio
 import contextlib
 import logging
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -34,6 +35,7 @@ from lavad.core.requirements.gpu import Gpus
 from lavad.core.requirements.rusage import PARTS
 from lavad.core.scheduling import processors
 from lavad.core.scheduling.wants import all_roles, wants_of
+from lavad.seals import Seals
 from lavad.specs import CAUSE_BITS, SpecShelf, as_admitted, blob_of, control_of
 from protos import agents_pb2 as pb
 from protos import common_pb2
@@ -150,9 +152,10 @@ class Outbox:
 class AgentLinks:
     """All outboxes, by host."""
 
-    def __init__(self, cluster: Cluster, shelf: SpecShelf) -> None:
+    def __init__(self, cluster: Cluster, shelf: SpecShelf, seals: Seals | None = None) -> None:
         self.cluster = cluster
         self.shelf = shelf
+        self.seals = seals or Seals(os.urandom(32))  # those of a master that no other one follows
         self.outboxes: dict[str, Outbox] = {}
         self.on_lost_spec: Callable[[Key], None] = lambda key: None
         self.mark: Callable[[], Mark] = Mark
@@ -225,21 +228,22 @@ class AgentLinks:
             spec = await self._spec_for(outbox, order)
             if spec is None:
                 return
-            message.specs.append(
-                blob_of(
-                    as_admitted(spec, shared, self.cluster.policy.queue(shared.queue)),
-                    record.id,
-                    shared.user,
-                    shared.uid,
-                    shared.gid,
-                    shared.queue,
-                    self.cluster.name,
-                    record.submitted_at,
-                )
+            blob = blob_of(
+                as_admitted(spec, shared, self.cluster.policy.queue(shared.queue)),
+                record.id,
+                shared.user,
+                shared.uid,
+                shared.gid,
+                shared.queue,
+                self.cluster.name,
+                record.submitted_at,
             )
+            self.seals.seal_spec(blob)
+            message.specs.append(blob)
         added = message.orders.add(allocation_version=order.version)
         added.key.job, added.key.index, added.key.attempt = order.key
         added.stage.CopyFrom(self._stage(order, shared))
+        self.seals.seal_stage(order.key, added.stage)
 
     def _add_resize(self, message: pb.Orders, order: ResizeOrder) -> None:
         record = self.cluster.jobs.get(order.key.job)
@@ -250,6 +254,7 @@ class AgentLinks:
         addresses = tuple([self._address(share.host) for share in order.allocation])
         added.resize.allocation.extend(self._shares(order.allocation, addresses, record.shared))
         added.resize.notify = order.notify
+        added.resize.allocation_seal = self.seals.of_allocation(order.key, added.resize.allocation)
 
     def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
         """What is to be staged: one object for neighbouring elements of an array, which mostly have it in common."""

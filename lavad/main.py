@@ -35,6 +35,7 @@ from lavad.host_log import HostLog
 from lavad.links import AgentLinks
 from lavad.pacer import Pacer
 from lavad.reserve import DiskReserve
+from lavad.seals import Seals
 from lavad.settings import Settings, read_settings
 from lavad.specs import SpecShelf
 from lavad.store.errors import StoreRefused
@@ -118,7 +119,7 @@ class Master:
     def _assemble(self) -> None:
         store = self.store
         self.shelf = SpecShelf(store.spec, store.environment)
-        self.links = AgentLinks(self.cluster, self.shelf)
+        self.links = AgentLinks(self.cluster, self.shelf, Seals.of(self.settings.directory))
         self.engine = Engine(self.cluster, self._append, self.links.send, self.clock)
         self.engine.post([c.Reconfigure(self.loaded.policy)])  # jobs may wait in queues that the files have no more
         self.pacer = Pacer(self.engine)

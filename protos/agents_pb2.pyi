@@ -280,7 +280,7 @@ class Welcome(_message.Message):
     def __init__(self, cluster: _Optional[str] = ..., heartbeat_s: _Optional[float] = ..., order_validity_s: _Optional[float] = ..., error: _Optional[str] = ..., administrators: _Optional[_Iterable[str]] = ..., usage_interval_s: _Optional[float] = ..., terminate_interval_s: _Optional[float] = ..., ticket_key: _Optional[bytes] = ..., settings: _Optional[_Mapping[str, str]] = ..., lsf_conf: _Optional[_Mapping[str, str]] = ..., default_queues: _Optional[str] = ..., revoked: _Optional[_Iterable[str]] = ..., wants_details: _Optional[bool] = ...) -> None: ...
 
 class JobSpecBlob(_message.Message):
-    __slots__ = ("job", "spec", "user", "uid", "gid", "version", "submit_time", "queue", "cluster")
+    __slots__ = ("job", "spec", "user", "uid", "gid", "version", "submit_time", "queue", "cluster", "seal")
     JOB_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -290,6 +290,7 @@ class JobSpecBlob(_message.Message):
     SUBMIT_TIME_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
     job: int
     spec: _jobs_pb2.JobSpec
     user: str
@@ -299,7 +300,8 @@ class JobSpecBlob(_message.Message):
     submit_time: float
     queue: str
     cluster: str
-    def __init__(self, job: _Optional[int] = ..., spec: _Optional[_Union[_jobs_pb2.JobSpec, _Mapping]] = ..., user: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., version: _Optional[int] = ..., submit_time: _Optional[float] = ..., queue: _Optional[str] = ..., cluster: _Optional[str] = ...) -> None: ...
+    seal: bytes
+    def __init__(self, job: _Optional[int] = ..., spec: _Optional[_Union[_jobs_pb2.JobSpec, _Mapping]] = ..., user: _Optional[str] = ..., uid: _Optional[int] = ..., gid: _Optional[int] = ..., version: _Optional[int] = ..., submit_time: _Optional[float] = ..., queue: _Optional[str] = ..., cluster: _Optional[str] = ..., seal: _Optional[bytes] = ...) -> None: ...
 
 class Order(_message.Message):
     __slots__ = ("key", "allocation_version", "stage", "launch", "signal", "release", "resize", "limits")
@@ -322,7 +324,7 @@ class Order(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., launch: _Optional[_Union[LaunchOrder, _Mapping]] = ..., signal: _Optional[_Union[SignalOrder, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
 
 class Stage(_message.Message):
-    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s")
+    __slots__ = ("allocation", "launch_now", "spec_version", "run_limit_s", "deadline", "queue", "nice", "environment", "gpu", "job_starter", "controls", "lease_s", "seal", "allocation_seal")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -342,6 +344,8 @@ class Stage(_message.Message):
     JOB_STARTER_FIELD_NUMBER: _ClassVar[int]
     CONTROLS_FIELD_NUMBER: _ClassVar[int]
     LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_SEAL_FIELD_NUMBER: _ClassVar[int]
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     launch_now: bool
     spec_version: int
@@ -354,7 +358,9 @@ class Stage(_message.Message):
     job_starter: str
     controls: _containers.RepeatedCompositeFieldContainer[JobControl]
     lease_s: float
-    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ...) -> None: ...
+    seal: bytes
+    allocation_seal: bytes
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., launch_now: _Optional[bool] = ..., spec_version: _Optional[int] = ..., run_limit_s: _Optional[float] = ..., deadline: _Optional[float] = ..., queue: _Optional[str] = ..., nice: _Optional[int] = ..., environment: _Optional[_Mapping[str, str]] = ..., gpu: _Optional[_Union[GpuSetup, _Mapping]] = ..., job_starter: _Optional[str] = ..., controls: _Optional[_Iterable[_Union[JobControl, _Mapping]]] = ..., lease_s: _Optional[float] = ..., seal: _Optional[bytes] = ..., allocation_seal: _Optional[bytes] = ...) -> None: ...
 
 class JobControl(_message.Message):
     __slots__ = ("kind", "signal", "command")
@@ -407,12 +413,14 @@ class SignalOrder(_message.Message):
     def __init__(self, signal: _Optional[int] = ..., reason: _Optional[str] = ..., serial: _Optional[int] = ..., causes: _Optional[int] = ...) -> None: ...
 
 class Resize(_message.Message):
-    __slots__ = ("allocation", "notify")
+    __slots__ = ("allocation", "notify", "allocation_seal")
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_SEAL_FIELD_NUMBER: _ClassVar[int]
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     notify: str
-    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ...) -> None: ...
+    allocation_seal: bytes
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ..., allocation_seal: _Optional[bytes] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("version", "run_limit_s", "deadline", "memory_limit_mib")

@@ -168,7 +168,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
 
     def _recover(self, adoption: Adoption, host: str, hello: pb.Hello) -> None:
         """Enter attempts that the books have not heard of; ends that other hosts may know more of wait for these."""
-        recovering = Recovering(self.engine.cluster, self.links.shelf, hello, key_of)
+        recovering = Recovering(self.engine.cluster, self.links.shelf, self.links.seals, hello, key_of)
         cluster = self.engine.cluster
         commands = list(recovering.held())
         self.engine.post(commands)
@@ -176,7 +176,6 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         for one in commands:
             if one.key not in cluster.attempts:
                 log.error("recovery=impossible job=%s host=%s: it runs on, and is in no list", told(one.key), host)
-        adoption.back(host, found)
         ends = [(enter, _finished(host, key_of(one.key), one.last)) for enter, one in recovering.ended()]
         now = [end for enter, end in ends if enter is None]
         self.engine.post(now)
@@ -184,6 +183,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         adoption.late += late
         if not adoption.is_settling:
             self.enter_ends(adoption)
+        adoption.back(host, found)
 
     def enter_ends(self, adoption: Adoption) -> None:
         """Ends of attempts that no host holds any more, and that the books have not heard of."""
@@ -194,7 +194,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             if enter.key in cluster.attempts:
                 self.engine.post([end])
                 status = f"status={end.status >> 8 or end.status}"
-                adoption.back(host, [f"job={told(enter.key)} host={host} state=ended {status}"])
+                adoption.note_found([f"job={told(enter.key)} host={host} state=ended {status}"])
 
     def _welcome(self, first: pb.Reports) -> pb.Orders:
         return pb.Orders(

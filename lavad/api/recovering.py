@@ -1,7 +1,9 @@
 """A detailed hello as commands: what a host holds, and has ended lately, for books that may be older than that.
 
-The submission is made anew from what the agent's journal has: the spec, its owner, its queue and its allocation. Where
-that can't be done (a requirement that has no meaning any more) the attempt runs on, and is told of in the log.
+Nothing is taken on the host's word that a master of this cluster has not sealed: the attempt, its hosts, and the job's
+description. The submission is made anew from what the agent's journal has: the spec, its owner, its queue and its
+allocation. Where that can't be done (a requirement that has no meaning any more) the attempt runs on, and is told of in
+the log.
 """
 
 import logging
@@ -15,6 +17,7 @@ from lavad.core.events import NewJob
 from lavad.core.model import HostShare, Key, ResourceShare
 from lavad.core.reasons import Refused
 from lavad.core.requirements.rusage import PARTS
+from lavad.seals import Seals
 from lavad.specs import SpecShelf
 from protos import agents_pb2 as pb
 from protos import common_pb2
@@ -28,8 +31,9 @@ KeyOf = Callable[[common_pb2.AttemptKey], Key]
 class Recovering:
     """Reads one hello; ``key_of`` makes a key of one from the wire."""
 
-    def __init__(self, cluster: Cluster, shelf: SpecShelf, hello: pb.Hello, key_of: KeyOf) -> None:
+    def __init__(self, cluster: Cluster, shelf: SpecShelf, seals: Seals, hello: pb.Hello, key_of: KeyOf) -> None:
         self._cluster = cluster
+        self._seals = seals
         self._shelf = shelf
         self._key_of = key_of
         self._blobs = {blob.job: blob for blob in hello.specs}
@@ -54,28 +58,31 @@ class Recovering:
         if key in self._cluster.attempts:
             return
         stage, own = one.order.stage, self._hello.facts.name
-        if stage.allocation and all(share.host != own for share in stage.allocation):
-            log.error("recovery=refused job=%d host=%s reason='it speaks of other hosts'", key.job, own)
+        why = self._why_not(key, stage)
+        if why:
+            log.error("recovery=refused job=%d host=%s reason=%r", key.job, own, why)
             return
         new = None if key.job in self._cluster.jobs else self._new_job(key, stage)
         blob = self._blobs.get(key.job)
         yield c.RecoverAttempt(
             key=key,
             job=new,
-            allocation=tuple(map(_share, stage.allocation)) or self._own_share(key),
+            allocation=tuple(map(_share, stage.allocation)),
             submitted_at=blob.submit_time if blob is not None else 0.0,
             started_at=one.last.started.time or one.last.finished.started,
             lease_s=stage.lease_s,
         )
 
-    def _own_share(self, key: Key) -> tuple[HostShare, ...]:
-        """The allocation of an ended attempt of which only its log is left: a job that fits one host was on this."""
-        record = self._cluster.jobs.get(key.job)
-        if record is None:
-            return ()
-        roles = record.shared.request.roles
-        slots = sum(role.tasks_min * role.slots_per_task for role in roles)
-        return (HostShare(self._hello.facts.name, slots),)
+    def _why_not(self, key: Key, stage: pb.Stage) -> str:
+        """Why the host's word about an attempt is not taken; empty where a master of this cluster gave it the job."""
+        if not self._seals.is_own_stage(key, stage):
+            return "no master of this cluster has staged it so"
+        if all(share.host != self._hello.facts.name for share in stage.allocation):
+            return "it speaks of other hosts"
+        blob = self._blobs.get(key.job)
+        if blob is not None and not self._seals.is_own_spec(blob):
+            return "no master of this cluster has described the job so"
+        return ""
 
     def _new_job(self, key: Key, stage: pb.Stage) -> NewJob | None:
         blob = self._blobs.get(key.job)

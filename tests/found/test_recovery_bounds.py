@@ -1,6 +1,7 @@
 """Attempts that hosts bring to a replaced database: under which lease they count, and whose word is taken."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -15,8 +16,12 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, JobState, Key
 from lavad.core.policy import Policy
+from lavad.seals import Seals
+from lavad.specs import Packed, blob_of
+from lavad.store.batch import Batch
 from protos import agents_pb2 as pb
 from protos import common_pb2
+from protos.jobs_pb2 import JobSpec
 from tests.builders import Story, a_job
 
 if TYPE_CHECKING:
@@ -58,12 +63,12 @@ def test_an_attempt_with_a_lease_keeps_it_when_it_is_found_anew() -> None:
 
 def test_what_a_host_tells_unasked_is_not_heeded(tmp_path: Path) -> None:
     """It is asked when it has seen what was lost, and after an adoption once."""
-    store = cast("Store", SimpleNamespace(mark=Mark("d", 21, 1_000_100)))
+    store = cast("Store", SimpleNamespace(mark=Mark("d", 21, 1_000_100), append=lambda batch, durable: None))
     adoption = Adoption(Cluster(Policy()), store, tmp_path, lambda: 0.0)
     lost, mine = Mark("d", 10, 90, 50), Mark("d", 21, 1_000_100, 2000)
     assert not adoption.asks("n1", lost, True)  # nothing was ever adopted
     assert not adoption.was_asked("n1")
-    adoption.recall([(20, json.dumps({"databases": [], "before": ["d", 8, 40, 20]}))])
+    adoption.recall([(20, json.dumps({"databases": [], "before": ["d", 8, 40, 20], "lost": [20, 99]}))])
     assert not adoption.asks("n1", mine._replace(term=8, batch=40), False)
     assert adoption.asks("n1", lost, True)  # told without being asked: it is asked first
     assert not adoption.asks("n1", lost, True)
@@ -73,17 +78,127 @@ def test_what_a_host_tells_unasked_is_not_heeded(tmp_path: Path) -> None:
     assert not adoption.asks("n1", lost, False)
 
 
+SEALS = Seals(b"of this cluster")
+
+
+def _staged(job: int, *hosts: str, seals: Seals = SEALS) -> pb.Held:
+    """An attempt as the agent has it that was told to stage it."""
+    stage = pb.Stage(allocation=[common_pb2.HostShare(host=name, slots=1) for name in hosts], run_limit_s=60)
+    seals.seal_stage(Key(job, 0, 1), stage)
+    return pb.Held(key=common_pb2.AttemptKey(job=job, attempt=1), order=pb.Order(stage=stage))
+
+
+def _described(job: int, user: str, uid: int) -> pb.JobSpecBlob:
+    spec = JobSpec(command="true", rerunnable=True, roles=[common_pb2.Role(tasks_min=1, tasks_max=1, slots_per_task=1)])
+    blob = blob_of(spec, job, user, uid, 100, "normal", "c", 1.0)
+    SEALS.seal_spec(blob)
+    return blob
+
+
+def _entered(
+    held: list[pb.Held], blobs: list[pb.JobSpecBlob], cluster: Cluster | None = None
+) -> list[c.RecoverAttempt]:
+    hello = pb.Hello(held=held, specs=blobs)
+    hello.facts.name = "n1"
+    return list(Recovering(cluster or Cluster(Policy()), cast("SpecShelf", _Shelf()), SEALS, hello, key_of).held())
+
+
+class _Shelf:
+    """Packs nothing."""
+
+    def pack(self, spec: JobSpec, user: str) -> Packed:
+        return Packed(b"", "", None)
+
+
 def test_a_host_puts_no_attempts_of_other_hosts_into_the_books() -> None:
     """One host of a cluster must not start jobs on all others."""
-    key = common_pb2.AttemptKey(job=5, attempt=1)
-    own, other = (
-        pb.Held(key=key, order=pb.Order(stage=pb.Stage(allocation=[common_pb2.HostShare(host=name, slots=1)])))
-        for name in ("n1", "n2")
-    )
-    hello = pb.Hello(held=[other, own])
-    hello.facts.name = "n1"
-    told = list(Recovering(Cluster(Policy()), cast("SpecShelf", None), hello, key_of).held())
+    told = _entered([_staged(5, "n2"), _staged(5, "n1")], [])
     assert [share.host for one in told for share in one.allocation] == ["n1"]
+
+
+def test_a_host_tells_of_jobs_only_as_the_master_has_described_them() -> None:
+    """A rerunnable job of root's that never was would be entered, be given up there, and start on another host."""
+    (genuine,) = _entered([_staged(5, "n1")], [_described(5, "alice", 1000)])
+    assert genuine.job is not None
+    assert (genuine.job.shared.user, genuine.job.shared.uid) == ("alice", 1000)
+    for field, value in (("user", "root"), ("uid", 0), ("queue", "night"), ("job", 6)):
+        forged = _described(5, "alice", 1000)
+        setattr(forged, field, value)
+        job = forged.job
+        assert not _entered([_staged(job, "n1")], [forged])
+    forged = _described(5, "alice", 1000)
+    forged.spec.command = "false"
+    assert not _entered([_staged(5, "n1")], [forged])
+
+
+def test_a_host_tells_of_attempts_only_as_the_master_has_staged_them() -> None:
+    """Of hosts that it was not with, of attempts that are yet to come, of terms that were others."""
+    blob = _described(5, "alice", 1000)
+    wider = _staged(5, "n1")
+    wider.order.stage.allocation.add(host="n2", slots=4)
+    later = _staged(5, "n1")
+    later.key.attempt = 2
+    longer = _staged(5, "n1")
+    longer.order.stage.run_limit_s = 0
+    bare = pb.Held(key=common_pb2.AttemptKey(job=5, attempt=1))
+    for one in (wider, later, longer, bare, _staged(5, "n1", seals=Seals(b"of another cluster"))):
+        assert not _entered([one], [blob])
+    assert _entered([_staged(5, "n1", "n2")], [blob])
+
+
+def test_a_host_cannot_say_how_the_waiting_jobs_of_others_ended() -> None:
+    """An end without the order that it came from is nobody's word but the host's."""
+    story = Story(HostFacts("n1", 0))
+    job = story.submit(a_job())
+    finished = pb.Report(finished=pb.Finished(status=0, time=1.0))
+    hello = pb.Hello(ended=[pb.Held(key=common_pb2.AttemptKey(job=job, attempt=1), last=finished)])
+    hello.facts.name = "n1"
+    recovering = Recovering(story.cluster, cast("SpecShelf", None), SEALS, hello, key_of)
+    assert [enter for enter, _ in recovering.ended() if enter is not None] == []
+
+
+def test_a_resized_attempt_is_known_again() -> None:
+    """The seal of its allocation follows it, also over a restart of its agent."""
+    key, held = Key(5, 0, 1), _staged(5, "n1", "n2")
+    ledger = Ledger()
+    ledger.learn(_described(5, "alice", 1000))
+    order = held.order
+    order.key.CopyFrom(held.key)
+    order.allocation_version = 1
+    ledger.order(order)
+    ledger.placed(key)
+    smaller = [common_pb2.HostShare(host="n1", slots=1)]
+    resize = pb.Resize(allocation=smaller, allocation_seal=SEALS.of_allocation(key, smaller))
+    ledger.order(pb.Order(key=held.key, allocation_version=2, resize=resize))
+    again = Ledger()
+    again.learn(_described(5, "alice", 1000))
+    for one in ledger.orders_of(ledger.entries[key]):
+        again.restore(one)
+    for kept in (ledger, again):
+        (command,) = _entered(kept.held(detailed=True), [])
+        assert [share.host for share in command.allocation] == ["n1"]
+
+
+def test_a_restarted_master_asks_no_host_a_second_time(tmp_path: Path) -> None:
+    """Whom it had heard was forgotten, so a host could bring more attempts after each restart."""
+    rows: list[tuple[int, str]] = []
+
+    def append(batch: Batch, durable: Callable[[], None]) -> None:
+        rows[:] = [(int(str(row[1])), str(row[2])) for row in batch.standing.values() if row is not None]
+
+    store = cast("Store", SimpleNamespace(mark=Mark("d", 21, 1_000_100), append=append))
+    lost, mine = Mark("d", 10, 90, 50), Mark("d", 21, 1_000_100, 2000)
+    before = {"databases": [], "before": ["d", 8, 40, 20], "lost": [20, 2000]}
+    rows.append((20, json.dumps(before)))
+    first = Adoption(Cluster(Policy()), store, tmp_path, lambda: 0.0)
+    first.recall(rows)
+    assert first.asks("n1", lost, False)
+    first.back("n1", [])
+    second = Adoption(Cluster(Policy()), store, tmp_path, lambda: 0.0)
+    second.recall(rows)
+    assert not second.asks("n1", lost, False)
+    assert not second.asks("n3", mine, False)  # it has joined since: the adopted term is all that it knows
+    assert second.asks("n2", lost, False)  # it was away until now
 
 
 def test_a_host_tells_in_one_message_what_it_holds_and_as_many_ends_as_fit() -> None:
