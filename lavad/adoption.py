@@ -31,7 +31,13 @@ TERMS_AHEAD, COMMITS_AHEAD, JOBS_AHEAD = 10, 1_000_000, 1000
 SETTLE_S = 6.0  # hosts that are there have come back by then; nothing is scheduled before
 REQUEST_KEPT_S = 30.0  # after the start, while hosts have not yet said that the database is behind
 YOUNG_S = 60.0  # a host that is alone with what it has seen, later than this, is refused and stops nobody else
+FIGURE_MAX = 10**9  # a larger one is told by its size
 HOLD_S = 45.0  # a host that knows why it is refused waits that long for its answer, and is not back every second
+
+DOUBTED = (
+    "Host {0} says that it has seen {1} of another or a newer database than this one, which is at {2}, and no master's "
+    "seal bears it out: it is kept out until the state directory of its agent is emptied."
+)
 
 
 class Adoption:
@@ -58,6 +64,7 @@ class Adoption:
         self._adopted_in = 0  # the term that the last adoption began
         self._lost: list[int] = []  # the numbers between, as the last adoption's row has them
         self._seen: dict[str, Mark] = {}  # by host; empty name: the mark file
+        self._doubted: dict[str, Mark] = {}  # hosts that say more without proof: they are kept out, alone
         self._blocks = False
         self._awaited: set[str] = set()
         self._told: set[str] = set()  # hosts that know why they are refused
@@ -86,24 +93,40 @@ class Adoption:
             self._seen[""] = mark
             self._blocks = True
 
-    async def admit(self, host: str, mark: Mark) -> str:
-        """Take in what a host has seen; why its session is refused, or nothing. One that was told before waits."""
+    async def admit(self, host: str, mark: Mark, said: Mark) -> str:
+        """Take in what a host has seen; why its session is refused, or nothing. One that was told before waits.
+
+        Args:
+            mark: what a master of this cluster has told it, by the master's seal.
+            said: what it says itself. More than the database has, without a seal, keeps that host out and no other.
+        """
         is_more = is_behind(self.mine, mark, self._databases)
         if is_more:
             self._seen[host] = mark
             if not self._blocks and self._is_young():
                 self._blocks = True
                 self.on_behind()
-        if not is_more and not self._blocks:
+        is_doubted = not is_more and is_behind(self.mine, said, self._databases)
+        if is_doubted:
+            self._doubt(host, said)
+        elif not is_more and not self._blocks:
+            self._doubted.pop(host, None)
             return ""
-        self._awaited.add(host)
+        else:
+            self._awaited.add(host)
+        why = DOUBTED.format(host, _shortened(said), self.mine) if is_doubted else self.reason
         if host in self._told:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(HOLD_S):
                     await self.adopted.wait()
-                    return ""
+                    return why if is_doubted else ""
         self._told.add(host)
-        return self.reason
+        return why
+
+    def _doubt(self, host: str, said: Mark) -> None:
+        if self._doubted.get(host) != said:
+            self._doubted[host] = said
+            log.warning("host=doubted name=%s reason=%r", host, DOUBTED.format(host, _shortened(said), self.mine))
 
     def _is_young(self) -> bool:
         return self._clock() - self._began_at < YOUNG_S or not self._has_come_back()
@@ -151,7 +174,10 @@ class Adoption:
         if self._seen:
             await self._adopt(request)
         elif self._clock() - self._began_at > REQUEST_KEPT_S or self._cluster_is_connected():
-            self._answer(request, [f"Nothing to adopt: database and hosts agree ({self.mine})."])
+            doubted = [
+                DOUBTED.format(host, _shortened(said), self.mine) for host, said in sorted(self._doubted.items())
+            ]
+            self._answer(request, [f"Nothing to adopt: database and hosts agree ({self.mine}).", *doubted])
 
     def _cluster_is_connected(self) -> bool:
         hosts = self._cluster.hosts.values()
@@ -268,3 +294,8 @@ class Adoption:
             os.replace(temporary, self._directory / ANSWER)
         with contextlib.suppress(FileNotFoundError):
             request.unlink()
+
+
+def _shortened(said: Mark) -> str:
+    """What a host says, as people are told of it: figures of any size."""
+    return f"commit {said.batch:.6g} of term {said.term:.6g}" if max(said.batch, said.term) > FIGURE_MAX else str(said)

@@ -207,6 +207,7 @@ class AgentLinks:
         if mark != outbox.mark_sent:
             outbox.mark_sent = mark
             message.mark.database, message.mark.term, message.mark.batch, message.mark.next_job = mark
+            message.mark.seal = self.seals.of_mark(mark)
         for order in outbox.take():
             if isinstance(order, StageOrder):
                 await self._add_stage(message, outbox, order)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
+from lavad.commitmark import Mark
 from lavad.core.model import Key
-from protos.agents_pb2 import JobSpecBlob, Stage
+from protos.agents_pb2 import CommitMark, JobSpecBlob, Stage
 from protos.authority import Authority
 from protos.common_pb2 import HostShare
 
@@ -49,6 +50,15 @@ class Seals:
         """The seal of the hosts that one attempt has."""
         return self._seal(b"allocation %d %d %d " % key, Stage(allocation=allocation))
 
+    def of_mark(self, mark: Mark) -> bytes:
+        """The seal of how far the database has come."""
+        database, term, batch, next_job = mark
+        return self._seal(b"mark ", CommitMark(database=database, term=term, batch=batch, next_job=next_job))
+
+    def is_own_mark(self, mark: Mark, seal: bytes) -> bool:
+        """Whether a master of this cluster has said that its database had come so far."""
+        return hmac.compare_digest(seal, self.of_mark(mark))
+
     def is_own_spec(self, blob: JobSpecBlob) -> bool:
         """Whether a master of this cluster wrote this description."""
         return hmac.compare_digest(blob.seal, self._of_spec(blob))
@@ -71,5 +81,5 @@ class Seals:
         del bare.allocation[:]
         return self._seal(b"stage %d %d %d " % key, bare)
 
-    def _seal(self, kind: bytes, message: JobSpecBlob | Stage) -> bytes:
+    def _seal(self, kind: bytes, message: CommitMark | JobSpecBlob | Stage) -> bytes:
         return hmac.digest(self._key, kind + message.SerializeToString(deterministic=True), "sha256")

@@ -52,16 +52,18 @@ class Hello(_message.Message):
     def __init__(self, facts: _Optional[_Union[_cluster_pb2.HostFacts, _Mapping]] = ..., protocol: _Optional[int] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., highest_term: _Optional[int] = ..., incarnation: _Optional[int] = ..., mark: _Optional[_Union[CommitMark, _Mapping]] = ..., is_detailed: _Optional[bool] = ..., specs: _Optional[_Iterable[_Union[JobSpecBlob, _Mapping]]] = ..., ended: _Optional[_Iterable[_Union[Held, _Mapping]]] = ...) -> None: ...
 
 class CommitMark(_message.Message):
-    __slots__ = ("database", "term", "batch", "next_job")
+    __slots__ = ("database", "term", "batch", "next_job", "seal")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     NEXT_JOB_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
     database: str
     term: int
     batch: int
     next_job: int
-    def __init__(self, database: _Optional[str] = ..., term: _Optional[int] = ..., batch: _Optional[int] = ..., next_job: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    def __init__(self, database: _Optional[str] = ..., term: _Optional[int] = ..., batch: _Optional[int] = ..., next_job: _Optional[int] = ..., seal: _Optional[bytes] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("key", "allocation_version", "last", "launched", "resized", "limits_version", "order", "limit_reached")

@@ -156,8 +156,9 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         if self.adoption is None:
             return True
         seen = hello.mark
-        mark = Mark(seen.database, max(seen.term, hello.highest_term), seen.batch, seen.next_job)
-        why = await self.adoption.admit(host, mark)
+        said = Mark(seen.database, seen.term, seen.batch, seen.next_job)
+        mark = said if self.links.seals.is_own_mark(said, seen.seal) else Mark()
+        why = await self.adoption.admit(host, mark, said._replace(term=max(seen.term, hello.highest_term)))
         wants_details = not why and self.adoption.asks(host, mark, hello.is_detailed)
         if wants_details:
             why = "The master has to hear in detail what this host holds."

@@ -1,21 +1,25 @@
 """Attempts that hosts bring to a replaced database: under which lease they count, and whose word is taken."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
 
 from agents.ledger import Ledger
 from agents.session import details
 from lavad.adoption import Adoption
-from lavad.api.agents import key_of
+from lavad.api.agents import AgentService, key_of
 from lavad.api.recovering import Recovering
 from lavad.commitmark import Mark
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, JobState, Key
 from lavad.core.policy import Policy
+from lavad.links import AgentLinks
 from lavad.seals import Seals
 from lavad.specs import Packed, blob_of
 from lavad.store.batch import Batch
@@ -108,6 +112,75 @@ class _Shelf:
 
     def pack(self, spec: JobSpec, user: str) -> Packed:
         return Packed(b"", "", None)
+
+
+MINE = Mark("d", 21, 1_000_100, 1)
+
+
+class _Heard:
+    """The context of a session: what it says is kept."""
+
+    def __init__(self) -> None:
+        self.said: list[pb.Orders] = []
+
+    async def write(self, message: pb.Orders) -> None:
+        self.said.append(message)
+
+
+def _admitted(service: AgentService, host: str, mark: Mark, seals: Seals | None, highest_term: int = 0) -> str:
+    """Why the host is not let in; empty where it is."""
+    database, term, batch, next_job = mark
+    seen = pb.CommitMark(database=database, term=term, batch=batch, next_job=next_job)
+    seen.seal = seals.of_mark(mark) if seals is not None else b""
+    context = _Heard()
+    asyncio.run(service._agree(host, pb.Hello(mark=seen, highest_term=highest_term), cast("Any", context)))
+    return context.said[0].welcome.error if context.said else ""
+
+
+def _young_master(directory: Path) -> tuple[AgentService, Adoption]:
+    """One that has just started, and that no host has come back to."""
+    store = cast("Store", SimpleNamespace(mark=MINE))
+    cluster = Cluster(Policy())
+    adoption = Adoption(cluster, store, directory, lambda: 0.0)
+    links = AgentLinks(cluster, cast("Any", None), SEALS)
+    return AgentService(cast("Any", None), links, cast("Any", None), b"", None, adoption), adoption
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        MINE._replace(term=22, next_job=2),
+        MINE._replace(batch=1_000_101, next_job=2),
+        MINE._replace(term=2**64 - 1, batch=2**64 - 1, next_job=2**64 - 1),
+        MINE._replace(database="another", next_job=2),
+    ],
+)
+@pytest.mark.parametrize("seals", [None, Seals(b"of another cluster")])
+def test_one_host_cannot_stop_a_young_master(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, more: Mark, seals: Seals | None
+) -> None:
+    """A host that said that it had seen more stopped all of them, and adopting figures of any size failed."""
+    service, adoption = _young_master(tmp_path)
+    refused = _admitted(service, "n1", more, seals)
+    assert "Host n1 says that it has seen" in refused
+    assert not adoption.is_behind
+    assert adoption.reason == ""
+    assert not _admitted(service, "n2", MINE._replace(batch=5, next_job=2), SEALS)
+    assert [record.levelname for record in caplog.records if "host=doubted name=n1" in record.message] == ["WARNING"]
+
+
+def test_a_term_that_a_host_alone_has_heard_stops_that_host_alone(tmp_path: Path) -> None:
+    """The newest term that it obeys bears no seal."""
+    service, adoption = _young_master(tmp_path)
+    assert "Host n1 says" in _admitted(service, "n1", MINE._replace(batch=5, next_job=2), SEALS, highest_term=10**15)
+    assert not adoption.is_behind
+
+
+def test_what_a_master_has_told_a_host_stops_a_database_that_is_older(tmp_path: Path) -> None:
+    """One host is enough where it has the master's word for it."""
+    service, adoption = _young_master(tmp_path)
+    assert "lavactl adopt" in _admitted(service, "n1", MINE._replace(batch=1_000_101, next_job=2), SEALS)
+    assert adoption.is_behind
 
 
 def test_a_host_puts_no_attempts_of_other_hosts_into_the_books() -> None:
