@@ -261,7 +261,7 @@ def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
     _move(cluster, job, event, S.DONE if event.status == 0 and not event.reason else S.EXIT)
     used = _used_at_end(cluster.attempts[event.key], event)
     attempt = _leave_attempt(cluster, job, event.at, used)
-    at, _, status, reason, _, _, pid, started_at, _, _, _, _, _, home, cwd, _ = event
+    at, _, status, reason, _, _, pid, started_at, _, _, _, _, _, home, cwd, *_ = event
     began_at = attempt.started_at or started_at
     cpu_s, memory_mib_max, memory_mib_mean, user_s, system_s = used
     places = attempt.exec_home or home, attempt.exec_cwd or cwd

@@ -96,6 +96,7 @@ class JobFinished(NamedTuple):
     exec_home: str = ""
     exec_cwd: str = ""
     others: tuple[tuple[str, HostUsage], ...] = ()
+    is_lost: bool = False  # how it ended is not known: its host or what kept it there was lost
 
 
 class HostReleased(NamedTuple):

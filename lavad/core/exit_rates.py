@@ -2,8 +2,9 @@
 
 LSF's EXIT_RATE and GLOBAL_EXIT_RATE bound the ends that EXIT_RATE_TYPE counts. Where neither is set, a host is closed
 on which jobs can't even be started while others show that the host is the cause: their users differ, or elements of the
-same array have started on other hosts. Programs that fail by themselves close nothing then. Volatile: after a restart
-the count begins anew; that a host was closed is kept.
+same array have started on other hosts. Programs that fail by themselves close nothing then. No rate counts a job of
+which it is not known how it ended: the host went down or was cut off, or what kept the job was killed. Volatile: after
+a restart the count begins anew; that a host was closed is kept.
 """
 
 from collections import deque
@@ -12,7 +13,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from lavad.core import events as e
-from lavad.core import reasons as r
 from lavad.core.records import ArrayRecord, Attempt, Job
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ BY = "lavad"  # closes hosts, where administrators have names
 STARTS_MAX = 10  # so many failed starts close a host for which no rate is set
 KEPT_MAX = 10_000  # ends of one host
 ENDED_LOOKED_AT = 10_000  # of jobs that have ended, the newest
+LOST = "TERM_UNKNOWN"  # LSF does not count what a host that is unavailable ends either
+EXTERNAL_SIGNAL = "TERM_EXTERNAL_SIGNAL"
 JOBEXIT, NONLSF, JOBINIT = "JOBEXIT", "JOBEXIT_NONLSF", "JOBINIT"
 
 
@@ -49,11 +51,13 @@ class ExitRates:
         """A job has ended; one that was started shows that its host can do that."""
         if began_at:
             self.note_start(attempt.lead)
-        if not event.status:
+        if not event.status or event.is_lost or event.reason.startswith(LOST):
             return
-        is_lost = event.reason.startswith((r.TERM_HOST_LOST, "TERM_UNKNOWN"))
-        is_start = not began_at and bool(event.detail) and not attempt.kill_reason and not is_lost
-        is_by_lsf = bool(attempt.kill_reason) or (event.reason.startswith("TERM_") and not is_start)
+        is_ended = bool(attempt.kill_reason or attempt.doomed)
+        is_start = not began_at and bool(event.detail) and not is_ended
+        is_by_lsf = is_ended or (
+            event.reason.startswith("TERM_") and not event.reason.startswith(EXTERNAL_SIGNAL) and not is_start
+        )
         failures = self._by_host.setdefault(attempt.lead, deque(maxlen=KEPT_MAX))
         failures.append(Failure(event.at, job.shared.user, job.id, is_by_lsf, is_start, event.detail))
 

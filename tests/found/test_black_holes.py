@@ -106,6 +106,32 @@ def test_the_short_way_of_the_scheduler_minds_it(backfill: int) -> None:
     assert set(driven(story, jobs, "n2").values()) == {"n1"}
 
 
+def test_what_is_lost_is_not_a_failure_of_a_job(story: Story) -> None:
+    """A host that went down closed itself by the jobs that it had: none of them had failed there."""
+    types = frozenset({"JOBEXIT"})
+    story.do(c.Reconfigure(Policy(global_exit_rate=2, exit_rate_types=types, exit_rate_period_s=60.0)))
+    for why in ("supervisor lost: it was killed", "host rebooted: the host went down") * 2:
+        job = story.submit(a_job(hosts=("n1",)))
+        story.plan()
+        key = story.key(job)
+        story.started("n1", key)
+        story.do(c.ReportFinished("n1", key, 9, story.now, why, lost=True, also_released=True))
+        assert story.state(job) is S.EXIT
+    assert closed(story) == {}
+
+
+def test_a_signal_from_elsewhere_is_a_failure_and_an_end_by_the_master_is_none(story: Story) -> None:
+    """As LSF counts: what it did not end itself."""
+    story.do(c.Reconfigure(Policy(global_exit_rate=2, exit_rate_period_s=60.0)))
+    for reason, found in (("TERM_RUNLIMIT: x", 0), ("TERM_EXTERNAL_SIGNAL: x", 1)):
+        for _ in range(3):
+            job = story.submit(a_job(hosts=("n1",)))
+            story.plan()
+            story.started("n1", story.key(job))
+            story.do(c.ReportFinished("n1", story.key(job), 9, story.now, reason, also_released=True))
+        assert len(closed(story)) == found, reason
+
+
 def failing(story: Story, job: int, index: int = 0, *, started: bool = False, code: int = 2) -> str:
     """The job, which is staging, ends at once on its host; gives that host."""
     key, (host,) = story.key(job, index), story.where(job, index)

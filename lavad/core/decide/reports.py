@@ -302,6 +302,7 @@ def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
             command.exec_home,
             command.exec_cwd,
             command.others,
+            command.lost,
         ),
     )
 
@@ -332,5 +333,6 @@ def lost(job: Job, attempt: Attempt, now: float, why: str, again: bool = False) 
         return requeued(attempt, now, attempt.doomed or why)
     reason = attempt.kill_reason or (r.TERM_RERUNS.format(RERUNS_MAX) if is_endless else r.TERM_HOST_LOST)
     return e.JobFinished(
-        now, attempt.key, r.EXIT_STATUS_LOST, reason, pid=attempt.pid, started_at=attempt.started_at, detail=why
-    )
+        now, attempt.key, r.EXIT_STATUS_LOST, reason, pid=attempt.pid, started_at=attempt.started_at, detail=why,
+        is_lost=True,
+    )  # fmt: skip
