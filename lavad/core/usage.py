@@ -44,6 +44,7 @@ class Departed(NamedTuple):
     system_s: float = 0.0
     memory_mib_max: int = 0  # of all its hosts together, before the last of these left
     memory_mib_s: float = 0.0  # the mean on each, times how long
+    seconds: float = 0.0  # how long the longest was measured
 
 
 NO_ONE = Departed()
@@ -81,6 +82,7 @@ def whole(usage: ByHost, departed: Departed = NO_ONE) -> JobUsage:
     """Of all hosts together."""
     parts = usage.values()
     run_s = max((one.seconds for one in parts), default=0.0)
+    run_s = max(run_s, departed.seconds)  # the only host that was left may have left before the end was told
     mean = sum(one.memory_mib_mean * _part(one.seconds, run_s) for one in parts)
     return JobUsage(
         departed.cpu_s + sum(one.cpu_s for one in parts),
@@ -112,4 +114,5 @@ def depart(attempt: Counted, host: str) -> None:
         known.system_s + gone.system_s,
         max(known.memory_mib_max, before.memory_mib_max),
         known.memory_mib_s + gone.memory_mib_mean * gone.seconds,
+        max(known.seconds, gone.seconds),
     )

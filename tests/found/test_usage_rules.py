@@ -9,7 +9,7 @@ from lavad.core.model import JobState, Key
 from lavad.core.policy import ALL, Fairshare, Policy, Queue, Share
 from lavad.core.records import JobEnd
 from lavad.core.shares import Account
-from lavad.core.usage import HostUsage
+from lavad.core.usage import NO_ONE, HostUsage, depart, of_attempt
 from lavad.store import values
 from lavad.store.rows import RowMaker
 from tests.builders import ANN, Story, a_cluster, a_host, a_job, each
@@ -174,3 +174,16 @@ def test_a_limit_reached_on_any_host_ends_the_job_with_its_reason() -> None:
         story.finished(lead, key, 9)
         assert story.state(key.job) is JobState.EXIT
         assert end_of(story, key.job).reason == reason
+
+
+def test_the_mean_of_hosts_that_have_all_left() -> None:
+    """It was 0 where the last host had left before the job's end was written down."""
+    attempt = SimpleNamespace(usage={"n1": HostUsage(1.0, memory_mib_mean=50.0, seconds=20.0)}, departed=NO_ONE)
+    attempt.usage["n2"] = HostUsage(1.0, memory_mib_mean=30.0, seconds=10.0)
+    depart(attempt, "n2")
+    before = of_attempt(attempt)
+    depart(attempt, "n1")
+    assert before.memory_mib_mean == of_attempt(attempt).memory_mib_mean == 65.0
+    read = SimpleNamespace(usage={}, departed=NO_ONE)
+    values._take_usage(read, {"hosts": {}, "departed": [1.0, 0.0, 0.0, 50, 1000.0]})  # type: ignore[arg-type]
+    assert read.departed.memory_mib_s == 1000.0  # a row of a master that kept no time
