@@ -7,7 +7,9 @@ that is running now; output is read only with the master's ticket for this calle
 """
 
 import asyncio
+import functools
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import grpc
@@ -31,6 +33,7 @@ RUN = "/lava.local/Run"
 PEEK = "/lava.local/Peek"
 # Of a caller that has gone: later than any it had.
 NEWEST = 0xFFFFFFFF
+TELLING_MAX = 1024  # of one user at a time: ended commands whose tasks' hosts have not heard of it yet
 AGAIN_FIRST_S, AGAIN_MAX_S = 0.2, 5.0
 # The other agent has heard it and does not know the job, or not us: it need not be told again.
 ANSWERS = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.NOT_FOUND)
@@ -46,6 +49,7 @@ class LocalMethods:
         self._peers = peers
         self._channels = channels
         self._telling: set[asyncio.Task[None]] = set()
+        self._telling_of: Counter[int] = Counter()  # how many of them, by user
         self.gateway: Gateway | None = None
 
     def table(self) -> dict[str, LocalMethod]:
@@ -98,15 +102,28 @@ class LocalMethods:
     async def _run_there(self, call: Call, part: HostPart, first: TaskInput) -> None:
         token = first.start.token
         if token:
-            call.at_close[token] = lambda: self._tell_gone(part, first.start)
+            call.at_close[token] = lambda: self._tell_gone(call.caller.uid, part, first.start)
         await self._pass_on(call, part, first)
         call.at_close.pop(token, None)
 
-    def _tell_gone(self, part: HostPart, start: TaskStart) -> None:
-        """Let the task's own host know that its caller has ended: it need not wait for it."""
+    def _tell_gone(self, uid: int, part: HostPart, start: TaskStart) -> None:
+        """Let the task's own host know that its caller has ended: it need not wait for it.
+
+        Of very many of one user the rest are left to wait for as long as tasks do whose caller's host is lost.
+        """
+        if self._telling_of[uid] >= TELLING_MAX:
+            LOG.warning("event=gone_not_told host=%s job=%d reason='too many of its user's'", part.host, start.key.job)
+            return
         telling = asyncio.create_task(self._say_gone(part, TaskStart(key=start.key, host=part.host, token=start.token)))
         self._telling.add(telling)
-        telling.add_done_callback(self._telling.discard)
+        self._telling_of[uid] += 1
+        telling.add_done_callback(functools.partial(self._told, uid))
+
+    def _told(self, uid: int, telling: "asyncio.Task[None]") -> None:
+        self._telling.discard(telling)
+        self._telling_of[uid] -= 1
+        if not self._telling_of[uid]:
+            del self._telling_of[uid]
 
     async def _say_gone(self, part: HostPart, start: TaskStart) -> None:
         start.gone, start.connection = True, NEWEST
