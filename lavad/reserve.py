@@ -22,14 +22,18 @@ class DiskReserve:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._path = directory / FILE_NAME
+
+    @property
+    def _size(self) -> int:
+        """0 as long as there is no directory: one is not needed before something is written there."""
         total, _ = self._space()
-        self._size = min(SIZE, total // PART)
+        return min(SIZE, total // PART)
 
     def _space(self) -> tuple[int, int]:
         """Bytes in all, and free for us."""
         try:
             found = os.statvfs(self._directory)
-        except OSError:  # the directory is made with the database
+        except OSError:  # the directory is made with the database, and with one elsewhere it may never be
             return 0, 0
         return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
 
@@ -49,7 +53,7 @@ class DiskReserve:
     def fill(self) -> None:
         """Make the file where it is missing and there is room for it."""
         _, free = self._space()
-        if self._path.exists() or free < 3 * self._size:
+        if not self._size or self._path.exists() or free < 3 * self._size:
             return
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
