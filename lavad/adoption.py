@@ -11,11 +11,12 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from lavad.commitmark import Mark, is_behind
+from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.store import values
 from lavad.store.batch import Batch
@@ -144,6 +145,19 @@ class Adoption:
     def was_asked(self, host: str) -> bool:
         """Whether what the host tells in detail is to be heeded; unasked it could put any job into the books."""
         return host in self._asked
+
+    def notify(self, events: Iterable[e.Event]) -> None:
+        """Events that are durable: a host that is removed is waited for and remembered no longer."""
+        for event in events:
+            if isinstance(event, e.HostRemoved):
+                self._forget(event.host)
+
+    def _forget(self, host: str) -> None:
+        for names in (self._awaited, self._told, self._asked, self._heard):
+            names.discard(host)
+        self._doubted.pop(host, None)
+        if not self._blocks:  # otherwise it is what tells that the database is behind
+            self._seen.pop(host, None)
 
     @property
     def is_behind(self) -> bool:

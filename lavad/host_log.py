@@ -24,6 +24,8 @@ class HostLog:
                     self._silenced(event)
                 case e.HostHeard():
                     self._back(event.host, event.at)
+                case e.HostRemoved():
+                    self._silent_since.pop(event.host, None)
                 case e.HostJoined():
                     self._back(event.facts.name, event.at)
 

@@ -139,7 +139,7 @@ class Master:
         self.store.tell_stuck(self.health.look)
         self.watchers = Watchers(self.cluster)
         self.engine.listeners += [self.watchers.notify, _warn_of_hosts]
-        self.engine.listeners.append(HostLog(self.cluster).notify)
+        self.engine.listeners += [HostLog(self.cluster).notify, self.adoption.notify]
 
     def _fall_behind(self) -> None:
         """A host has seen more than the database: no orders leave, until an administrator has had both agree."""

@@ -1,19 +1,30 @@
 """Hosts that are removed for good: what becomes of their jobs, and where they are shown no more."""
 
+import asyncio
+import json
 import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from lavad.adoption import Adoption
+from lavad.commitmark import Mark
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.model import JobState
 from lavad.core.reasons import Refused
 from lavad.core.scheduling.explain import explain
+from lavad.host_log import HostLog
 from lavad.store.batch import Batch
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
 from tests.builders import ANN, ROOT, Story, a_host, a_job, each
+
+if TYPE_CHECKING:
+    from lavad.store.store import Store
 
 S = JobState
 EVERYWHERE = (["bhosts", "-w"], ["lshosts", "-w"], ["lsload", "-w"], ["bhosts", "-s"], ["bhosts", "-l"])
@@ -97,6 +108,32 @@ def test_a_removed_host_may_join_again(story: Story) -> None:
     keys = [story.run(a_job(hosts=("n2",))) for _ in range(2)]
     assert {story.where(key.job)[0] for key in keys} == {"n2"}
     assert story.cluster.table.slots_max[story.cluster.table.rows["n2"]] == 2
+
+
+def test_nothing_is_kept_of_a_removed_host(story: Story, tmp_path: Path) -> None:
+    """Sites whose hosts come and go kept the names of all that there ever were."""
+    store = cast("Store", SimpleNamespace(mark=Mark("d", 1, 5), append=lambda batch, durable: None))
+    hosts, adoption = HostLog(story.cluster), Adoption(story.cluster, store, tmp_path, lambda: story.now)
+    adoption.recall([(1, json.dumps({"databases": [], "before": ["d", 1, 1, 1], "lost": [1, 2]}))])
+    adoption.back("n1", [])
+    newer = Mark("d", 2, 9, 3)
+    adoption.adopted.set()  # hosts that come again are not kept waiting here
+    story.now += 100
+    story.hear(*story.cluster.hosts)
+    for host in ("n1", "n2"):
+        assert asyncio.run(adoption.admit(host, newer, newer))
+    assert asyncio.run(adoption.admit("n1", Mark(), Mark("other", 1, 1, 9)))
+    story.now += 100
+    story.hear("n2")
+    story.do(c.Tick())
+    hosts.notify(story.events)
+    for host in ("n1", "n2"):
+        story.events.clear()
+        story.do(c.RemoveHost(host, ROOT))
+        hosts.notify(story.events)
+        adoption.notify(story.events)
+    kept = {**vars(hosts), **vars(adoption)}
+    assert [name for name, value in kept.items() if "n1" in str(value)] == []
 
 
 def test_a_batch_takes_the_rows_of_removed_hosts_away() -> None:
