@@ -24,7 +24,7 @@ from protos.agents_pb2 import Held, Hello, JobSpecBlob, JobUsage, Orders, Report
 from protos.agents_pb2_grpc import AgentServiceStub
 from protos.cluster_pb2 import HostFacts, Load
 from protos.tls import TrustError
-from protos.wire import AGENT_MESSAGE_MAX, PROTOCOL, TASK_PATIENCE
+from protos.wire import AGENT_MESSAGE_MAX, LATER_REPORTS, PROTOCOL, REPORTS_UNDERSTOOD, TASK_PATIENCE
 
 LOG = logging.getLogger("lava.session")
 
@@ -86,6 +86,7 @@ class Session:
         self._expected: tuple[str, ...] = ()
         self._significant = significant
         self._reports: list[Report] = []
+        self._not_understood = frozenset(LATER_REPORTS)  # kinds that would end the session with an older master
         self._usages: dict[tuple[int, int, int], JobUsage] = {}
         self._load: Load | None = None
         self._load_told: Load | None = None
@@ -197,6 +198,8 @@ class Session:
             preparation.intervals.usage_s = welcome.usage_interval_s
         if welcome.order_validity_s:
             self._keeper.order_validity_s = welcome.order_validity_s
+        understood = welcome.settings.get(REPORTS_UNDERSTOOD, "").split()
+        self._not_understood = frozenset(LATER_REPORTS) - {*understood}
         if TASK_PATIENCE in welcome.settings:
             self._keeper.attempts.patience_s = float(welcome.settings[TASK_PATIENCE])
 
@@ -249,7 +252,8 @@ class Session:
                 await self._something.wait()
 
     def _next_message(self) -> Reports:
-        message = Reports(reports=self._reports, usages=self._usages.values())
+        reports = [one for one in self._reports if one.WhichOneof("what") not in self._not_understood]
+        message = Reports(reports=reports, usages=self._usages.values())
         if self._load is not None:
             message.load.CopyFrom(self._load)
             self._load_told, self._load = self._load, None

@@ -14,6 +14,10 @@ CALLER_GID = "lava-gid"
 # In Welcome.settings: seconds for which a kept task waits for its caller.
 TASK_PATIENCE = "LAVA_TASK_PATIENCE"
 
+# In Welcome.settings: kinds of reports that the master understands beside those that all do, with blanks between.
+REPORTS_UNDERSTOOD = "LAVA_REPORTS"
+LATER_REPORTS = ("limit_reached",)
+
 AGENT_MESSAGE_MAX = 32 << 20
 
 KEEPALIVE = [

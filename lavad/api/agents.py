@@ -29,7 +29,7 @@ from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc, cluster_pb2, common_pb2, endings
 from protos.failpoints import reach
 from protos.tls import TrustError
-from protos.wire import PROTOCOL, TASK_PATIENCE
+from protos.wire import LATER_REPORTS, PROTOCOL, REPORTS_UNDERSTOOD, TASK_PATIENCE
 
 if TYPE_CHECKING:
     from lavad.api.installation import Installation
@@ -219,6 +219,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             revoked=self._trust.revoked() if self._trust is not None else (),
             settings={
                 "LSF_RESOURCES": " ".join(self._dynamic(host)),
+                REPORTS_UNDERSTOOD: " ".join(LATER_REPORTS),
                 TASK_PATIENCE: str(self.settings.task_patience_s),
                 "CLEAN_PERIOD": str(self.engine.cluster.policy.clean_period_s),
                 **self.settings.of_agents(),
@@ -310,7 +311,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         if message.usages:
             cluster.observe(host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
         if message.reports:
-            self.engine.post([_report(host, report) for report in message.reports])
+            self.engine.post([_report(host, one) for one in message.reports if one.WhichOneof("what")])
             reach("master.after_report", message.reports)
         else:
             outbox.nudge()  # the echo tells the agent how fresh its orders are
@@ -336,7 +337,8 @@ def _held(host: str, one: pb.Held) -> c.HeldAttempt:
 
 
 def _report(host: str, report: pb.Report) -> Any:
-    kind = report.WhichOneof("what") or ""
+    kind = report.WhichOneof("what")
+    assert kind is not None, "a report of a kind that is not known here is left out before"
     return _REPORTS[kind](host, key_of(report.key), report)
 
 
