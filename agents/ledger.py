@@ -291,11 +291,13 @@ class Ledger:
         over = entry.releasing or entry.state in (State.ENDED, State.OVER)
         if entry.launched or over or order.allocation_version < entry.version:
             return self._repeat(entry)
-        if too_old:
-            held = entry.state is State.HELD
-            report = self._over(entry, Report(refused=Refused(reason=TOO_OLD)))
-            return [*([Release(key)] if held else []), Say(report)]
+        if too_old:  # other hosts may have begun: this one is still ready, and a master that wants it says so anew
+            if entry.state is not State.HELD:
+                return []
+            return [Say(self._keep(entry, Report(staged=Staged(again=True))))]
         entry.launched = True
+        if entry.last is not None and entry.last.staged.again:
+            self._keep(entry, Report(staged=Staged()))
         return [Note(order, sync=True), *([Launch(key)] if entry.state is State.HELD else [])]
 
     def _signal(self, entry: Entry | None, order: Order) -> list[Action]:

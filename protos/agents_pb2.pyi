@@ -134,8 +134,10 @@ class Report(_message.Message):
     def __init__(self, key: _Optional[_Union[_common_pb2.AttemptKey, _Mapping]] = ..., allocation_version: _Optional[int] = ..., staged: _Optional[_Union[Staged, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., started: _Optional[_Union[Started, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., resized: _Optional[_Union[Resized, _Mapping]] = ..., limit_reached: _Optional[_Union[LimitReached, _Mapping]] = ..., also_released: _Optional[bool] = ...) -> None: ...
 
 class Staged(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("again",)
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
+    again: bool
+    def __init__(self, again: _Optional[bool] = ...) -> None: ...
 
 class Refused(_message.Message):
     __slots__ = ("reason", "host_fault", "user_unknown")

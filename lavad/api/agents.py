@@ -381,7 +381,7 @@ def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:
 
 
 _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {
-    "staged": lambda host, key, report: c.ReportStaged(host, key, report.allocation_version),
+    "staged": lambda host, key, report: c.ReportStaged(host, key, report.allocation_version, report.staged.again),
     "refused": _refused,
     "started": _started,
     "finished": _finished,

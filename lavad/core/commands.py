@@ -221,6 +221,7 @@ class ReportStaged:
     host: str
     key: Key
     version: int = 0
+    again: bool = False  # the launch order came too late: it is to be given anew
 
 
 @dataclass(frozen=True, slots=True)

@@ -347,10 +347,12 @@ class SimulatedHost:
             if entry.last is not None:
                 self.world.say(self, [entry.last])
         elif is_stale:
-            self.shepherds.pop(order.key, None)
-            self._over(order.key, c.ReportRefused(self.name, order.key, "the order is too old"))
+            if entry.state == "held":
+                self._keep(order.key, c.ReportStaged(self.name, order.key, again=True))
         else:
             entry.is_launched, entry.age_s = True, age_s
+            if isinstance(entry.last, c.ReportStaged):
+                entry.last = replace(entry.last, again=False)
             if entry.state == "held":
                 shepherd = self.shepherds[order.key]
                 self.world.after(self.world.rng.uniform(0.001, 0.02), lambda: self._start(shepherd))

@@ -14,7 +14,7 @@ from lavad.core.decide.contact import named, silent_hosts
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.exitcodes import by_exit_code
 from lavad.core.model import JobState, Key
-from lavad.core.orders import UNKNOWN, ForgetOrder, Order, ReleaseOrder, launch_hosts
+from lavad.core.orders import UNKNOWN, ForgetOrder, LaunchOrder, Order, ReleaseOrder, launch_hosts
 from lavad.core.records import Attempt, Job
 from lavad.core.tuples import new as _new
 from lavad.core.usage import HostUsage
@@ -52,11 +52,19 @@ def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
     if resizes.is_growing_to(attempt, command.host):
         return resizes.staged(cluster, attempt, command.host, now)
     if attempt.launched or command.host in attempt.staged:
-        return Decision()
+        return Decision(orders=_launch_again(cluster, attempt, command.host) if command.again else [])
     decision = Decision([e.HostStaged(now, command.key, command.host)])
     if attempt.staged | {command.host} == {share.host for share in attempt.allocation}:
         decision.events.append(e.AttemptLaunched(now, command.key))
     return decision
+
+
+def _launch_again(cluster: Cluster, attempt: Attempt, host: str) -> list[Order]:
+    """The order for a host that is still ready, because the first one came too late there."""
+    is_over = attempt.doomed or attempt.kill_reason or (host == attempt.lead and attempt.started_at)
+    if not attempt.launched or is_over or host not in launch_hosts(cluster, attempt):
+        return []
+    return [LaunchOrder(host, attempt.key, attempt.version)]
 
 
 def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
