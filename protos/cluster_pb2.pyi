@@ -251,20 +251,24 @@ class ThresholdRecord(_message.Message):
     def __init__(self, index: _Optional[str] = ..., sched: _Optional[float] = ..., stop: _Optional[float] = ...) -> None: ...
 
 class GpuUse(_message.Message):
-    __slots__ = ("index", "njobs", "run", "susp", "memory_reserved_mib", "exclusive")
+    __slots__ = ("index", "njobs", "run", "susp", "memory_reserved_mib", "exclusive", "run_jobs", "susp_jobs")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     NJOBS_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     SUSP_FIELD_NUMBER: _ClassVar[int]
     MEMORY_RESERVED_MIB_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    RUN_JOBS_FIELD_NUMBER: _ClassVar[int]
+    SUSP_JOBS_FIELD_NUMBER: _ClassVar[int]
     index: int
     njobs: int
     run: int
     susp: int
     memory_reserved_mib: int
     exclusive: bool
-    def __init__(self, index: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., susp: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., exclusive: _Optional[bool] = ...) -> None: ...
+    run_jobs: _containers.RepeatedScalarFieldContainer[str]
+    susp_jobs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, index: _Optional[int] = ..., njobs: _Optional[int] = ..., run: _Optional[int] = ..., susp: _Optional[int] = ..., memory_reserved_mib: _Optional[int] = ..., exclusive: _Optional[bool] = ..., run_jobs: _Optional[_Iterable[str]] = ..., susp_jobs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class HostsPage(_message.Message):
     __slots__ = ("hosts", "missing")

@@ -2,6 +2,7 @@
 
 from lavactl import resources
 from lavactl.errors import FAILURE
+from lavactl.gpu_long import gpu_long_text
 from lavactl.hosts import fetch_hosts, gpu_use, gpus_of, is_down, model_name
 from lavactl.load import HEADER_WITH_IO, load_columns
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from lavactl.io import Io
 
 USAGE = """\
-Usage: bhosts [-w | -l | -gpu | -o "field ..." [-json]] [-noheader] [host ... | host_group ...]
+Usage: bhosts [-w | -l | -gpu [-l] | -o "field ..." [-json]] [-noheader] [host ... | host_group ...]
        bhosts -s [resource ...]
        bhosts -h | -V
 """
@@ -76,6 +77,8 @@ def main(argv: list[str], io: "Io") -> int:
     )
     if form is not None:
         show_fields(hosts, form, options, io)
+    elif "l" in options and "gpu" in options:
+        io.print("\n".join(gpu_long_text(host) for host in hosts), end="")
     elif "l" in options:
         own = resources.of_hosts(io.client().resources().resources)
         io.print("\n".join(long_text(host, own.get(host.facts.name, {})) for host in hosts), end="")

@@ -2,7 +2,7 @@
 
 from lavad.api.queue_records import threshold_record
 from lavad.core.cluster import Cluster
-from lavad.core.model import HostFacts, JobState
+from lavad.core.model import HostFacts, HostShare, JobState, Key
 from lavad.core.records import Host
 from protos import cluster_pb2 as pb
 
@@ -57,15 +57,22 @@ def _count(cluster: Cluster, record: pb.HostRecord, host: Host) -> None:
             record.ususp += share.slots
         else:
             record.run += share.slots
-        for number, gpu in enumerate(share.gpus):
-            use[gpu].njobs += 1
-            use[gpu].exclusive = not share.gpu_memory_mib
-            use[gpu].memory_reserved_mib += share.gpu_memory_mib[number] if share.gpu_memory_mib else 0
-            use[gpu].run += state not in (S.USUSP, S.SSUSP)
-            use[gpu].susp += state in (S.USUSP, S.SSUSP)
+        _count_devices(use, key, share, state in (S.USUSP, S.SSUSP))
     record.gpu_use.extend(use)
     for device, one in zip(record.load.gpus, use, strict=False):
         device.allocated_jobs = one.njobs
+
+
+def _count_devices(use: list[pb.GpuUse], key: Key, share: HostShare, is_suspended: bool) -> None:
+    name = f"{key.job}[{key.index}]" if key.index else str(key.job)
+    for number, gpu in enumerate(share.gpus):
+        one = use[gpu]
+        one.njobs += 1
+        one.exclusive = not share.gpu_memory_mib
+        one.memory_reserved_mib += share.gpu_memory_mib[number] if share.gpu_memory_mib else 0
+        one.run += not is_suspended
+        one.susp += is_suspended
+        (one.susp_jobs if is_suspended else one.run_jobs).append(name)
 
 
 def _status(cluster: Cluster, host: Host) -> str:

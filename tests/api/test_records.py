@@ -168,3 +168,15 @@ def test_resources_of_the_site() -> None:
     assert found["scratch"].dynamic
     told = [(list(one.hosts), one.shared, one.HasField("total"), one.total) for one in found["scratch"].instances]
     assert told == [(["n1"], False, False, 0.0), (["n2"], False, True, 30.0)]
+
+
+def test_the_jobs_of_each_device() -> None:
+    """An element by its number."""
+    story = a_cluster(a_host("n1", 4, gpus=3))
+    for job in (a_job(array="1-2", gpus=1), a_job(gpus=1)):
+        story.submit(job)
+    story.plan()
+    record = host_record(story.cluster, story.cluster.hosts["n1"], None, None, story.now)
+    assert [(list(use.run_jobs), list(use.susp_jobs), use.run) for use in record.gpu_use] == [
+        (["1[1]"], [], 1), (["1[2]"], [], 1), (["2"], [], 1),
+    ]  # fmt: skip

@@ -111,6 +111,39 @@ def test_bhosts_gpu(desk: Desk) -> None:
     )
 
 
+def test_bhosts_gpu_long(desk: Desk) -> None:
+    """What devices are, how they do, and whose they are; a host without devices says so."""
+    host = a_host("n010", gpus=2)
+    host.gpu_use.add(index=0, njobs=2, run=1, susp=1, memory_reserved_mib=512, run_jobs=["7[2]"], susp_jobs=["9"])
+    host.facts.gpus[0].nvlink_peers.append(1)
+    host.facts.gpus[1].status = "lost"
+    desk.client.host_records = [host, a_host("n001")]
+    title, counts, numbers, _, *rest = desk.type("bhosts", "-gpu", "-l").out.splitlines()
+    assert (title, counts.split(), numbers.split()) == (
+        "HOST: n010", ["NGPUS", "NGPUS_SHARED_AVAIL", "NGPUS_EXCLUSIVE_AVAIL"], ["2", "2", "1"],
+    )  # fmt: skip
+    assert [line.split() for line in rest] == [
+        ["STATIC", "ATTRIBUTES"],
+        ["GPU_ID", "MODEL", "MTOTAL", "FACTOR", "SOCKET", "VENDOR", "MIG", "NVLINK/XGMI"],
+        ["0", "NVIDIAA100", "80G", "-", "0", "Nvidia", "N", "-/Y"],
+        ["1", "NVIDIAA100", "80G", "-", "0", "Nvidia", "N", "N/-"],
+        [],
+        ["DYNAMIC", "ATTRIBUTES"],
+        ["GPU_ID", "MODE", "MUSED", "MRSV", "TEMP", "ECC", "UT", "MUT", "PSTATE", "STATUS", "ERROR"],
+        ["0", "SHARED", "2048M", "512M", "46C", "0", "50%", "0%", "-", "ok", "-"],
+        ["1", "SHARED", "0M", "0M", "46C", "0", "50%", "0%", "-", "error", "lost"],
+        [],
+        ["GPU", "JOB", "INFORMATION"],
+        ["GPU_ID", "JEXCL", "RUNJOBIDS", "SUSPJOBIDS", "RSVJOBIDS"],
+        ["0", "N", "7[2]", "9", "-"],
+        ["1", "-", "-", "-", "-"],
+        [],
+        ["HOST:", "n001"],
+        ["NGPUS", "NGPUS_SHARED_AVAIL", "NGPUS_EXCLUSIVE_AVAIL"],
+        ["0", "0", "0"],
+    ]
+
+
 def test_bhosts_long(desk: Desk) -> None:
     """lsf.md 1.5: numbers, load and thresholds of one host."""
     desk.client.host_records = [a_host("n001", run=4)]
