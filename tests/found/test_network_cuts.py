@@ -93,6 +93,14 @@ class Cuts:
         known = dict(line.split() for line in done.stdout.splitlines())
         return [known.get(str(job), "") for job in jobs]
 
+    def all_become_running(self, jobs: list[int], limit_s: float) -> None:
+        """Wait until all run; the histories of those that don't otherwise."""
+        try:
+            wait_for(lambda: set(self.states(jobs)) == {"RUN"}, limit_s, "all jobs to run")
+        except AssertionError as error:
+            rest = [job for job, state in zip(jobs, self.states(jobs), strict=True) if state != "RUN"]
+            raise AssertionError("\n".join(self.cluster.history(job) for job in rest)) from error
+
     def link(self, host: str, state: str) -> None:
         """A host's only link goes down or up."""
         enter = ["nsenter", "-t", str(self.cluster.pid(f"agent-{host}")), "-n", "ip", "link", "set", "eth0", state]
@@ -124,7 +132,7 @@ def test_hosts_are_cut_off_and_nobody_is_ended(cuts: Cuts) -> None:
     for seconds in SECONDS:
         for number in range(max(2, 2 * ROUNDS // PAIRS)):
             cuts.cut([pair[number % 2] for pair in cuts.pairs], seconds)
-            wait_for(lambda: set(cuts.states(jobs)) == {"RUN"}, 60, "all jobs to run")
+            cuts.all_become_running(jobs, 60)
         figures.append(f"{seconds:g} s: {max(2, 2 * ROUNDS // PAIRS) * PAIRS} cuts")
     since = time.time()
     wait_for(lambda: len({one[:3] for one in cuts.marks() if one.at > since}) == 4 * PAIRS, 60, "all parts to write")
@@ -149,10 +157,10 @@ def test_with_fencing_exactly_what_is_past_its_lease_is_ended(cuts: Cuts) -> Non
     wait_for(lambda: not cluster.is_running("lavad"), 30, "the master to end")
     cluster.up()
     jobs = cuts.begin("-r")
-    wait_for(lambda: set(cuts.states(jobs)) == {"RUN"}, 60, "all jobs to run")
+    cuts.all_become_running(jobs, 60)
     others = [pair[1] for pair in cuts.pairs]
     cuts.cut(others, LEASE_S - 4)
-    wait_for(lambda: set(cuts.states(jobs)) == {"RUN"}, 60, "all jobs to run")
+    cuts.all_become_running(jobs, 60)
     assert {one.attempt for one in cuts.marks()} == {1}
     for host in others:
         cuts.link(host, "down")
@@ -162,11 +170,7 @@ def test_with_fencing_exactly_what_is_past_its_lease_is_ended(cuts: Cuts) -> Non
     wait_for(lambda: "PEND" in cuts.states(jobs), 60, "what may run again to wait")
     for host in others:
         cuts.link(host, "up")
-    try:
-        wait_for(lambda: set(cuts.states(jobs)) == {"RUN"}, 120, "all jobs to run again")
-    except AssertionError as error:
-        rest = [job for job, state in zip(jobs, cuts.states(jobs), strict=True) if state != "RUN"]
-        raise AssertionError("\n".join(cluster.history(job) for job in rest)) from error
+    cuts.all_become_running(jobs, 120)
     wait_for(lambda: len({one[:3] for one in cuts.marks() if one.attempt > 1}) >= 3 * PAIRS, 60, "reruns to write")
     marks = cuts.marks()
     again = {one.job for one in marks if one.attempt > 1}
