@@ -13,7 +13,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lavad.commitmark import Mark, is_behind
 from lavad.core import events as e
@@ -22,6 +22,9 @@ from lavad.store import values
 from lavad.store.batch import Batch
 from lavad.store.errors import StoreRefused
 from lavad.store.store import Store
+
+if TYPE_CHECKING:
+    from lavad.core.model import Key
 
 log = logging.getLogger("lavad.adoption")
 
@@ -55,6 +58,7 @@ class Adoption:
         self._all_back = asyncio.Event()
         self.is_settling = False
         self.late: list[Any] = []  # commands about ends, for when all hosts have told what they hold
+        self.unproven: list[tuple[str, Key]] = []  # attempts that hosts know by their logs alone
         self._cluster = cluster
         self._store = store
         self._directory = directory

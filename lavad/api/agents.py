@@ -19,7 +19,9 @@ from lavad.api.recovering import Recovering
 from lavad.api.trust import Trust
 from lavad.commitmark import Mark
 from lavad.core import commands as c
+from lavad.core.decide.recovery import waits_unheard
 from lavad.core.model import Key
+from lavad.core.ranges import Ranges
 from lavad.core.reasons import Refused
 from lavad.core.usage import HostUsage
 from lavad.engine import Engine
@@ -182,6 +184,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         self.engine.post(now)
         late = [(host, enter, end) for enter, end in ends if enter is not None]
         adoption.late += late
+        adoption.unproven += [(host, key) for key in recovering.unproven()]
         if not adoption.is_settling:
             self.enter_ends(adoption)
         adoption.back(host, found)
@@ -196,6 +199,17 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
                 self.engine.post([end])
                 status = f"status={end.status >> 8 or end.status}"
                 adoption.note_found([f"job={told(enter.key)} host={host} state=ended {status}"])
+        self._hold_unproven(adoption)
+
+    def _hold_unproven(self, adoption: Adoption) -> None:
+        """Jobs that wait, and that may have run, by the word of a host alone: people are to look before they start."""
+        unproven, adoption.unproven = adoption.unproven, []
+        for host, key in unproven:
+            if waits_unheard(self.engine.cluster, key):
+                master = c.Caller("lavad", 0, is_administrator=True)
+                self.engine.post([c.StopJob(c.Target(key.job, Ranges.of(key.index) if key.index else None), master)])
+                log.warning("recovery=held job=%s host=%s: it may have run there, without proof", told(key), host)
+                adoption.note_found([f"job={told(key)} host={host} state=held: it may have run there; see bresume"])
 
     def _welcome(self, first: pb.Reports) -> pb.Orders:
         return pb.Orders(

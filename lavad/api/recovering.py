@@ -53,6 +53,11 @@ class Recovering:
         for one in newest.values():
             yield next(self._command(one), None), one
 
+    def unproven(self) -> list[Key]:
+        """Attempts that may have run here, by a log alone: no order is left of them, and so no seal."""
+        bare = [one for one in (*self._hello.held, *self._hello.ended) if not one.order.HasField("stage")]
+        return [self._key_of(one.key) for one in bare]
+
     def _command(self, one: pb.Held) -> Iterator[c.RecoverAttempt]:
         key = self._key_of(one.key)
         if key in self._cluster.attempts:

@@ -230,6 +230,28 @@ def test_a_host_cannot_say_how_the_waiting_jobs_of_others_ended() -> None:
     assert [enter for enter, _ in recovering.ended() if enter is not None] == []
 
 
+def test_a_waiting_job_that_may_have_run_is_held_and_no_other(tmp_path: Path) -> None:
+    """Of what ended before its agent was restarted a log is left, and no seal: it must not run a second time."""
+    story = Story(HostFacts("n1", 4))
+    waiting, array, running = (story.submit(job) for job in (a_job(), a_job(array="1-3"), a_job()))
+    store = cast("Store", SimpleNamespace(mark=MINE, append=lambda batch, durable: None))
+    adoption = Adoption(story.cluster, store, tmp_path, lambda: 0.0)
+    links = AgentLinks(story.cluster, cast("Any", None), SEALS)
+    engine = SimpleNamespace(cluster=story.cluster, post=lambda commands: [story.do(one) for one in commands])
+    service = AgentService(cast("Any", engine), links, cast("Any", None), b"", None, adoption)
+    story.do(c.RecoverAttempt(Key(running, 0, 1), None, (HostShare("n1", 1),), started_at=story.now))
+    finished = pb.Report(finished=pb.Finished(status=0, time=1.0))
+    keys = [(waiting, 0, 1), (array, 2, 1), (running, 0, 9), (waiting + 1000, 0, 1)]
+    ended = [pb.Held(key=common_pb2.AttemptKey(job=j, index=i, attempt=a), last=finished) for j, i, a in keys]
+    hello = pb.Hello(is_detailed=True, ended=ended)
+    hello.facts.name = "n1"
+    service._recover(adoption, "n1", hello)
+    assert story.state(waiting) is JobState.PSUSP
+    assert story.state(array, 2) is JobState.PSUSP
+    assert story.state(array, 1) is JobState.PEND
+    assert story.state(running) is JobState.STAGING
+
+
 def test_a_resized_attempt_is_known_again() -> None:
     """The seal of its allocation follows it, also over a restart of its agent."""
     key, held = Key(5, 0, 1), _staged(5, "n1", "n2")

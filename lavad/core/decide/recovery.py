@@ -48,6 +48,15 @@ def _waits(array: ArrayRecord, key: Key) -> bool:
     return key.index in array.pending or key.index in array.held or key.index in array.blocked
 
 
+def waits_unheard(cluster: Cluster, key: Key) -> bool:
+    """Whether an attempt is newer than the books of its job, which waits and would run a second time."""
+    record = cluster.jobs.get(key.job)
+    if record is None or not is_unheard(cluster, key):
+        return False
+    job = cluster.element(key.job, key.index)
+    return job.state is JobState.PEND if job is not None else isinstance(record, ArrayRecord) and _waits(record, key)
+
+
 def recover(cluster: Cluster, command: c.RecoverAttempt, now: float) -> Decision:
     """Enter one attempt, so that its host's reports find it. The reply: whether it is in the books now."""
     key = command.key
