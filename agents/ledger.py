@@ -38,6 +38,7 @@ from protos.common_pb2 import AttemptKey, HostShare
 
 SPECS_KEPT = 1024
 ENDED_KEPT = 1024
+ENDED_BYTES = 16 << 20  # of them together: each host of a job that had a thousand names all of these
 SUPERVISOR_LOST = "supervisor lost: the process that kept the job on its host was killed, and the job with it"
 HOST_REBOOTED = "host rebooted: the host went down while the job ran there"
 TOO_OLD = "order too old"
@@ -173,6 +174,7 @@ class Ledger:
         self._attempts_of_job: dict[int, int] = {}
         self.mark = CommitMark()  # how far the database had come, by the newest word of a master
         self.ended: OrderedDict[Key, Held] = OrderedDict()  # lately forgotten, should a master lose what it knew
+        self._ended_bytes = 0
 
     # -- from the master
 
@@ -342,10 +344,12 @@ class Ledger:
         return self.drop(key)
 
     def remember(self, ended: Held) -> None:
-        """Keep the end of an attempt that is forgotten; of very many the newest."""
+        """Keep the end of an attempt that is forgotten; of very many, or very large ones, the newest."""
+        older = self.ended.pop(key_of(ended.key), None)
+        self._ended_bytes += ended.ByteSize() - (older.ByteSize() if older is not None else 0)
         self.ended[key_of(ended.key)] = ended
-        if len(self.ended) > ENDED_KEPT:
-            self.ended.popitem(last=False)
+        while len(self.ended) > ENDED_KEPT or (self._ended_bytes > ENDED_BYTES and len(self.ended) > 1):
+            self._ended_bytes -= self.ended.popitem(last=False)[1].ByteSize()
 
     def note_mark(self, mark: CommitMark) -> None:
         """A master whose orders are obeyed says how far its database has come."""

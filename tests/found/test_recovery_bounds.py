@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from agents.ledger import Ledger
+from agents.ledger import ENDED_BYTES, Ledger
 from agents.session import details
 from lavad.adoption import Adoption
 from lavad.api.agents import AgentService, key_of
@@ -294,6 +294,22 @@ def test_a_restarted_master_asks_no_host_a_second_time(tmp_path: Path) -> None:
     assert not second.asks("n1", lost, False)
     assert not second.asks("n3", mine, False)  # it has joined since: the adopted term is all that it knows
     assert second.asks("n2", lost, False)  # it was away until now
+
+
+def test_ends_of_wide_jobs_are_bounded_by_their_size() -> None:
+    """A thousand ends of jobs on a thousand hosts were a hundred megabytes in each agent."""
+    ledger = Ledger()
+    allocation = [
+        common_pb2.HostShare(host=f"node{number:04}", address=f"node{number:04}:4001") for number in range(5000)
+    ]
+    order = pb.Order(stage=pb.Stage(allocation=allocation))
+    for job in range(1, 201):
+        ledger.remember(pb.Held(key=common_pb2.AttemptKey(job=job, attempt=1), order=order))
+        ledger.remember(pb.Held(key=common_pb2.AttemptKey(job=job, attempt=1), order=order))  # the same, again
+    kept = [one.key.job for one in ledger.ended.values()]
+    size = sum(one.ByteSize() for one in ledger.ended.values())
+    assert ENDED_BYTES - 2 * order.ByteSize() < size <= ENDED_BYTES
+    assert kept == list(range(201 - len(kept), 201))
 
 
 def test_a_host_tells_in_one_message_what_it_holds_and_as_many_ends_as_fit() -> None:
