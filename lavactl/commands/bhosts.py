@@ -86,7 +86,15 @@ def main(argv: list[str], io: "Io") -> int:
         show_table(hosts, options, io)
     if not hosts and complete:
         io.error("No hosts found")
+    if all(map(is_down, hosts)):
+        show_problems(io)
     return 0 if hosts and complete else FAILURE
+
+
+def show_problems(io: "Io") -> None:
+    """Why every host is away, where it is the master that keeps them out or cannot work."""
+    for problem in io.client().status().problems:
+        io.error(clean(problem))
 
 
 def chosen_form(options: Options, io: "Io") -> str | None:

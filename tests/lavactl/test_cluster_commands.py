@@ -87,6 +87,20 @@ def test_bhosts(desk: Desk) -> None:
     assert "n002               closed_Full        -     32" in desk.type("bhosts", "-w").out
 
 
+def test_bhosts_says_why_every_host_is_away(desk: Desk) -> None:
+    """A master that waits for an administrator keeps all hosts out; the list alone had only ``unavail``."""
+    desk.client.host_records = [a_host("n001"), a_host("n002", "unavail")]
+    desk.client.status_reply.problems.append("The database is older than the cluster. Run:  lavactl adopt")
+    assert desk.type("bhosts").err == ""
+    for host in desk.client.host_records:
+        host.status = "unavail"
+    typed = desk.type("bhosts", "-w")
+    assert "unavail" in typed.out
+    assert typed.err == "The database is older than the cluster. Run:  lavactl adopt\n"
+    desk.client.host_records.clear()
+    assert desk.type("bhosts").err == "No hosts found\nThe database is older than the cluster. Run:  lavactl adopt\n"
+
+
 def test_bhosts_fields_are_integers(desk: Desk) -> None:
     """lsf-clients.md: torchx splits `hname max ng` on one blank and needs integers."""
     desk.client.host_records = [a_host("n001"), a_host("n010", gpus=2)]
