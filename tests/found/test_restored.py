@@ -1,6 +1,7 @@
 """An older database, another one, or one that lost its log: all agree anew, and nothing is lost quietly."""
 
 import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from tests.acceptance import markers
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
+from tests.found.faults import children, command_of
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -138,6 +140,47 @@ def test_a_lost_log_gave_numbers_out_again_and_killed_what_ran(two: Cluster, tmp
     _go(marks).touch()
     two.becomes(running, "EXIT", 60)
     assert two.states(running)[0] == ("EXIT", 3)
+    assert set(markers.starts(markers.read(marks)).values()) == {1}
+
+
+def _writer(cluster: Cluster) -> int:
+    return next(pid for pid in children(cluster.pid("lavad")) if "writer_process" in command_of(pid))
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["at its beginning", "in its middle"])
+def test_a_hole_in_the_log_is_noticed_and_what_ran_goes_on(two: Cluster, tmp_path: Path, is_first: bool) -> None:
+    """64 bytes of the write-ahead log turn to nothing while both processes are dead: SQLite goes on before them."""
+    marks = tmp_path / "marks"
+    _restart(two)  # an orderly end empties the log: what comes now is in the log alone
+    log = two.directory / "state" / "lava.db-wal"
+    early = _run(two, marks, "6")
+    begin = 32 if is_first else log.stat().st_size
+    running = _run(two, marks, "3")
+    ended = two.submit("-o", "/dev/null", markers.script(marks, "0", "4"))
+    two.becomes(ended, "EXIT")
+    for pid in (_writer(two), two.pid("lavad")):  # nothing is put into the database that the log has
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not two.is_running("lavad") and not _is_locked(two), 20, "lavad and its writer to end")
+    with open(log, "r+b") as file:
+        assert os.fstat(file.fileno()).st_size > begin + 4096
+        file.seek(at := begin + 24 + 4096 - 64)  # the end of a page, which has rows
+        assert file.read(64).strip(b"\0")
+        file.seek(at)
+        file.write(bytes(64))
+    before = len(two.log("lavad"))
+    starting = _popen_up(two)
+    wait_for(lambda: "problem=adoption" in two.log("lavad")[before:], 20, "lavad to notice")
+    assert "commits were lost" in two.log("lavad")[before:]
+    said = _adopt(two)
+    assert starting.wait(60) == 0
+    assert {two.state(job) for job in (early, running)} == {"RUN"}, said
+    assert f"job={running}.1 host=" in said
+    assert two.states(ended)[0] == ("EXIT", 4), said
+    assert two.submit("-H", "true") > ended
+    _go(marks).touch()
+    for job, code in ((early, 6), (running, 3)):
+        two.becomes(job, "EXIT", 60)
+        assert two.states(job)[0] == ("EXIT", code), two.history(job)
     assert set(markers.starts(markers.read(marks)).values()) == {1}
 
 
