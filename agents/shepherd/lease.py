@@ -34,6 +34,14 @@ class Lease:
         if self._entered > own_clock():
             self._enter(0.0)
 
+    def restore(self, directory: str) -> None:
+        """Go on in the file that there is by now, or in a new one, where it was deleted; OSError when it can't be."""
+        before, new = self.heard_at(), Lease(directory)
+        os.close(self._file)
+        self._file, self._entered = new._file, new._entered
+        if before > self._entered:
+            self._enter(before)
+
     def renew(self, heard_at: float) -> None:
         """The master has answered what this host said at that time; OSError when it cannot be entered."""
         if heard_at - self._entered >= STEP_S:

@@ -34,6 +34,7 @@ SOCKET_SUFFIX = ".sock"
 HOLD_PATIENCE_S = 3600.0
 # The agent that asked for this shepherd connects at once, unless it has died meanwhile.
 CONNECT_PATIENCE_S = 10.0
+LOOK_S = 1.0  # between two looks for its socket's file, while there is no agent
 OUTBOX_MAX = 1000
 CREDENTIALS = struct.Struct("iii")
 
@@ -62,6 +63,7 @@ class Shepherd:
         self._work: Work | None = None
         self._leaving = False
         self._patience_until = time.monotonic() + CONNECT_PATIENCE_S
+        self._look_at = NEVER
         self._wake_reader = _wake_pipe()
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
@@ -109,7 +111,7 @@ class Shepherd:
             self._poll.unregister(descriptor)
 
     def _timeout_ms(self) -> float | None:
-        due = self._patience_until
+        due = min(self._patience_until, self._look_at)
         if self._work is not None:
             due = min(due, self._work.next_at)
         # A millisecond more: poll counts whole ones, and waking too early is waking twice.
@@ -122,8 +124,30 @@ class Shepherd:
             if self._work.phase == ENDING:
                 self._reap()
             self._drop_work_when_over()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_S
+            self._restore_files()
         if now >= self._patience_until:
             self._leaving = True
+
+    def _restore_files(self) -> None:
+        """Where the agent's directory was deleted: the next agent finds what runs by its socket, its end by its log."""
+        place, name = self._place, f"{self._place.slot}{SOCKET_SUFFIX}"
+        if self._work is None or os.path.exists(f"{place.directory}/{name}"):
+            return
+        try:
+            for directory in (place.directory, place.outputs):
+                os.makedirs(directory, exist_ok=True)
+            self._tools.log.restore()
+            self._tools.lease.restore(place.directory)
+            listener = listen_at(place.directory, name)
+        except OSError as error:  # tried again soon
+            print(f"event=files_not_restored slot={place.slot} error={error.strerror!r}", file=sys.stderr)
+            return
+        self._poll.unregister(self._listener)
+        self._listener.close()
+        self._listener = listener
+        self._poll.register(listener, select.POLLIN)
 
     def _reap(self) -> None:
         children = True
@@ -162,7 +186,7 @@ class Shepherd:
         self._connection = connection
         self._leaving = False
         self._poll.register(connection, select.POLLIN)
-        self._patience_until = NEVER
+        self._patience_until = self._look_at = NEVER
         if self._work is not None:
             self._work.kept.agent_came()
         self._outbox = [self._status()]
@@ -209,6 +233,7 @@ class Shepherd:
         self._connection.close()
         self._connection = None
         self._outbox = []
+        self._look_at = time.monotonic()
         if self._work is None:
             self._leaving = True
         elif not self._work.busy:
@@ -321,6 +346,22 @@ class Shepherd:
             self._confinement.leave()
         except OSError as error:
             print(f"event=group_left_behind slot={self._place.slot} error={error!r}", file=sys.stderr)
+
+
+def listen_at(directory: str, name: str) -> socket.socket:
+    """A listening socket of that name; OSError when it can't be made."""
+    at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        listener.bind(f"/proc/self/fd/{at}/{name}")  # a socket's path may not be longer than 107 bytes
+        listener.listen(4)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    finally:
+        os.close(at)
+    return listener
 
 
 def _wake_pipe() -> int:

@@ -84,6 +84,25 @@ class ExitLog:
         os.close(self._fd)
         self._fd, self._end, self._room_end = descriptor, end, 0
 
+    def restore(self) -> None:
+        """Write the file anew where it was deleted: without it a job that has run would be taken for one that has not.
+
+        OSError: it is not there, and can be tried again.
+        """
+        if os.path.exists(self._path):
+            return
+        text = os.pread(self._fd, self._end, 0)
+        descriptor = os.open(self._path + NEW_SUFFIX, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            set_aside(descriptor, 0, self._end + ROOM)
+            write_all(descriptor, text)
+            os.replace(self._path + NEW_SUFFIX, self._path)
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(self._fd)
+        self._fd, self._room_end = descriptor, self._end + ROOM
+
     def starting(self, key: Key) -> None:
         """Before the first process of an attempt: without this record none was ever started.
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -260,6 +261,28 @@ def test_a_damaged_journal_killed_what_ran(
     assert f"event={word}" in two.log("agent-lava1")[before:]
     two.becomes(brief, "EXIT")
     assert two.states(brief)[0] == ("EXIT", 4), two.history(brief)
+    assert {two.state(job) for job in jobs} == {"RUN"}
+    go.touch()
+    for job in jobs:
+        two.becomes(job, "EXIT")
+        assert two.states(job)[0] == ("EXIT", 5), two.history(job)
+
+
+def test_the_deleted_directory_of_an_agent_killed_what_ran(two: Cluster, tmp_path: Path) -> None:
+    """Told as 127, a host of the job was lost: its shepherds could not be found. They make their files anew."""
+    go = tmp_path / "go"
+    jobs = [
+        two.submit("-m", "lava1", "-o", "/dev/null", f"until [ -e {go} ]; do sleep 0.1; done; exit 5") for _ in range(2)
+    ]
+    for job in jobs:
+        two.becomes(job, "RUN")
+    before = len(two.log("agent-lava1"))
+    for path in _journal(two, "lava1").parent.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    two.kill("agent-lava1")
+    wait_for(lambda: not two.is_running("agent-lava1"), 20, "the agent to end")
+    two.up()
+    assert "event=journal_missing attempts=2" in two.log("agent-lava1")[before:]
     assert {two.state(job) for job in jobs} == {"RUN"}
     go.touch()
     for job in jobs:
