@@ -14,7 +14,8 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from agents.callers import CallFailed
-from agents.ledger import Ledger, State
+from agents.ledger import Entry, Ledger, State
+from agents.preparation import printed
 from agents.report_messages import usage_message
 from agents.shepherd import messages
 from agents.shepherd.messages import Key, Used, pack
@@ -66,7 +67,8 @@ class Counting:
         figures = tuple((host, tuple(used_of(reply.usage))) for host, reply in found.items())
         missing = tuple(host for host in asked if host not in found)
         limit = next((reply.limit_reached for reply in found.values() if reply.limit_reached), "")
-        handle.send(pack(messages.COUNTED, *key, figures, missing, limit))
+        hosts = hosts_of(entry) if handle.status.protocol >= messages.NAMES_HOSTS else ()
+        handle.send(pack(messages.COUNTED, *key, figures, missing, limit, *hosts))
 
     async def _ask(self, share: HostShare, key: Key, turns: asyncio.Semaphore) -> CountReply | None:
         assert self.ask is not None
@@ -131,6 +133,11 @@ class Counting:
         for answer in self._waiting.pop(key, ()):
             if not answer.done():
                 answer.set_result(reply or CountReply())
+
+
+def hosts_of(entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """All that the job has had, as its report names them, and those that it has no longer."""
+    return printed((*entry.stage.allocation, *entry.given_up)), tuple(share.host for share in entry.given_up)
 
 
 def _has_result(task: "asyncio.Task[CountReply | None]") -> bool:

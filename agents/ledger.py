@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from agents import hosts_had
 from agents.report_messages import finished_message, refused, released, released_with, report_for
 from agents.shepherd.messages import Finish, Key, Used
 from protos.agents_pb2 import (
@@ -71,6 +72,7 @@ class Entry:
     serials: set[int] = field(default_factory=set)
     joined: int = 1  # the version with which this host became part of the attempt; later ones come by resize orders
     before: list[HostShare] = field(default_factory=list)  # the allocation that the job was told of last
+    given_up: list[HostShare] = field(default_factory=list)  # hosts that the job had and has no longer
     notify: str = ""  # what the newest resize order wants to be run
     resized: Report | None = None  # the newest word on another allocation
     limits: Limits | None = None  # in place of those it was staged with
@@ -278,6 +280,7 @@ class Ledger:
 
     @staticmethod
     def _change(entry: Entry, order: Order) -> None:
+        entry.given_up = hosts_had.without(entry, order.resize)
         if entry.is_told:
             entry.before = list(entry.stage.allocation)
         stage = Stage()  # a new one: who holds the old allocation keeps it as it was
@@ -509,8 +512,8 @@ class Ledger:
             if not entry.is_told:
                 del staged.stage.allocation[:]
                 staged.stage.allocation.extend(entry.before)
-            seal = entry.stage.allocation_seal
-            resize = Resize(allocation=entry.stage.allocation, notify=entry.notify, allocation_seal=seal)
+            resize = Resize(allocation=entry.stage.allocation, notify=entry.notify, given_up=entry.given_up)
+            resize.allocation_seal = entry.stage.allocation_seal
             orders.append(Order(resize=resize))
         if entry.launched and not entry.stage.launch_now:
             orders.append(Order(launch=LaunchOrder()))

@@ -253,20 +253,24 @@ class Preparation:
 
     def _heading(self, blob: JobSpecBlob, stage: Stage, owner: Owner) -> Heading:
         spec = blob.spec
-        hosts = tuple(f"{share.slots}*{share.host}" if share.slots > 1 else share.host for share in stage.allocation)
         return Heading(
             sender=f"{_administrator()}@{self.host.host}",
             cluster=blob.cluster or self.cluster,
             user=blob.user,
             submit_host=spec.submit_host,
             submit_time=blob.submit_time,
-            hosts=hosts,
+            hosts=printed(stage.allocation),
             queue=stage.queue or blob.queue,
             home=owner.home,
             command=spec.command,
             memory_requested_mib=sum(share.memory_mib for share in stage.allocation),
             error_file=bool(spec.error),
         )
+
+
+def printed(allocation: Sequence[HostShare]) -> tuple[str, ...]:
+    """Hosts as a report names them: "4*n001", "n002"."""
+    return tuple(f"{share.slots}*{share.host}" if share.slots > 1 else share.host for share in allocation)
 
 
 def _administrator() -> str:

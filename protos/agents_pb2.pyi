@@ -417,14 +417,16 @@ class SignalOrder(_message.Message):
     def __init__(self, signal: _Optional[int] = ..., reason: _Optional[str] = ..., serial: _Optional[int] = ..., causes: _Optional[int] = ...) -> None: ...
 
 class Resize(_message.Message):
-    __slots__ = ("allocation", "notify", "allocation_seal")
+    __slots__ = ("allocation", "notify", "allocation_seal", "given_up")
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_SEAL_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_UP_FIELD_NUMBER: _ClassVar[int]
     allocation: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
     notify: str
     allocation_seal: bytes
-    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ..., allocation_seal: _Optional[bytes] = ...) -> None: ...
+    given_up: _containers.RepeatedCompositeFieldContainer[_common_pb2.HostShare]
+    def __init__(self, allocation: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ..., notify: _Optional[str] = ..., allocation_seal: _Optional[bytes] = ..., given_up: _Optional[_Iterable[_Union[_common_pb2.HostShare, _Mapping]]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("version", "run_limit_s", "deadline", "memory_limit_mib")

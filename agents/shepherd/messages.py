@@ -12,9 +12,10 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 3
+PROTOCOL = 4
 KEEPS_TASKS = 2  # the protocol from which on a shepherd knows RUN_TASK
 ANSWERS = 3  # and PING
+NAMES_HOSTS = 4  # and the hosts in COUNTED
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: joining enum members anew costs more than the call they are for.
@@ -36,7 +37,8 @@ BY_FILE = 6  # the message is in the descriptor that comes with it
 RETIRE = 7  # exit when idle
 LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB
 COUNT = 10  # say USED now
-COUNTED = 11  # the answer to COUNT_OTHERS: (host, fields of a Used) of those that said it, the others, a limit reached
+COUNTED = 11  # the answer to COUNT_OTHERS: (host, fields of a Used) of those that said it, the others, a limit reached,
+# then the job's hosts as its report names them, and those that it had given up
 RUN_TASK = 9  # token, then the fields of a kept.Order; the descriptor is the task's own connection
 PING = 12  # answered at once with PONG
 

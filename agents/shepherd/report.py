@@ -45,6 +45,7 @@ class Heading(NamedTuple):
     command: str
     memory_requested_mib: int
     error_file: bool  # standard error went to a file of its own
+    given_up: tuple[str, ...] = ()  # hosts that the job had, and not to its end
 
 
 class Ending(NamedTuple):
@@ -70,9 +71,18 @@ def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
     )  # fmt: skip
     if finish.missing:
         text += f"\nNot counted in it: what was used on {', '.join(finish.missing)}, which did not answer in time.\n"
-    if heading[-1] and ending.error_path:
+    if asked.given_up:
+        text += f"\nNot counted in it: what was used on {', '.join(asked.given_up)}, given up before the job's end.\n"
+    if asked.error_file and ending.error_path:
         text += f"\nPS:\n\nRead file <{ending.error_path}> for stderr output of this job.\n\n"
     return text.encode("utf-8", "surrogateescape")
+
+
+def with_hosts(setup: JobSetup, hosts: tuple[str, ...], given_up: tuple[str, ...]) -> JobSetup:
+    """The setup of a job whose report names these hosts."""
+    if setup.report is None:
+        return setup
+    return setup._replace(report=Heading(*setup.report)._replace(hosts=hosts, given_up=given_up))
 
 
 def write_report(setup: JobSetup, finish: Finish, cwd: str, streams: Streams | None) -> None:

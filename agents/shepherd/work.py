@@ -22,7 +22,7 @@ from agents.shepherd.leftovers import Leftovers
 from agents.shepherd.limits import confine
 from agents.shepherd.messages import Finish, JobSetup, Key, Status, pack
 from agents.shepherd.others import Figures, OthersUsed
-from agents.shepherd.report import write_report
+from agents.shepherd.report import with_hosts, write_report
 from agents.shepherd.spawner import Spawner
 from agents.shepherd.start import UNUSABLE, HostFailure, StartFailure, Streams
 from agents.shepherd.task_signals import TaskSignals
@@ -185,8 +185,10 @@ class Work:
         """Say what was used until now."""
         self._send(messages.USED, tuple(self._meter.used_now()), self._limit_reached())
 
-    def counted(self, used: Figures, missing: tuple[str, ...], limit: str) -> None:
-        """What the job's other hosts have used, and whether a limit was reached there."""
+    def counted(self, used: Figures, missing: tuple[str, ...], limit: str, *hosts: tuple[str, ...]) -> None:
+        """What the job's other hosts have used, whether a limit was reached there, and which hosts it has had."""
+        if hosts:
+            self.setup = with_hosts(self.setup, hosts[0], hosts[1])
         self._others_used.take(used, missing)
         self._reason = self._reason or limit
 

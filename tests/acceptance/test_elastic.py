@@ -66,7 +66,10 @@ def test_an_elastic_job_grows_and_gives_back(tmp_path: Path) -> None:
         first, second, third = sorted(cluster.hosts())
         blocking = cluster.submit("-n", "4", "-R", f"select[hname!={first}]", "sleep", "300")
         wait_for(lambda: cluster.states(blocking)[0][0] == "RUN", 30, "the first job")
-        job = cluster.submit("-ar", "-n", "2,6", "-rnc", notify, "python3", f"{tmp_path}/elastic.py", str(tmp_path))
+        job = cluster.submit(
+            "-ar", "-n", "2,6", "-rnc", notify, "-o", f"{tmp_path}/out",
+            "python3", f"{tmp_path}/elastic.py", str(tmp_path),
+        )  # fmt: skip
         wait_for(lambda: _last_seen(tmp_path)[0] == f"{first}:2", 30, "the elastic job on one host")
         assert cluster.run("bkill", str(blocking)).returncode == 0
         wait_for(lambda: _size(cluster, job) == 6, 60, "the job to grow")
@@ -97,6 +100,10 @@ def test_an_elastic_job_grows_and_gives_back(tmp_path: Path) -> None:
         history = cluster.history(job)
         assert re.search(r"Resized to 6 slots", history)
         assert re.search(r"Resized to 4 slots", history)
+        report = (tmp_path / "out").read_text()
+        named = re.findall(r"[<(] *(2\*[\w.-]+)>", report)
+        assert named == [f"2*{host}" for host in (first, second, third)], "hosts that came and went as well"
+        assert f"Not counted in it: what was used on {third}, given up before the job's end." in report
         wait_for(lambda: not _is_alive(_task(tmp_path, second)), 30, "its last task")
 
 

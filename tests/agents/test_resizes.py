@@ -4,6 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from agents.counting import hosts_of
 from agents.environment import OwnFiles, put_lists
 from agents.journal import Journal, order_record, resized_record, spec_record
 from agents.ledger import Ledger, State
@@ -84,6 +85,36 @@ def test_a_restart_knows_what_the_job_was_told(tmp_path: Path) -> None:
         ledger.placed(KEY)
         (report,) = ledger.resized(KEY, 2, False, "")
         journal.append([resized_record(report)])
+
+
+def test_hosts_that_were_given_up_are_remembered(tmp_path: Path) -> None:
+    """For the report, also by the next agent; one that came back is not among them."""
+    journal = Journal(tmp_path / "journal")
+    journal.rewrite(Ledger(), "boot")
+    journal.append([spec_record(JobSpecBlob(job=7, version=1, user="u", uid=1))])
+    journal.append([order_record(stage_order(launch_now=False)), order_record(resize(2, LARGE))])
+    ledger, _ = journal.load()
+    ledger.placed(KEY)
+    journal.append([resized_record(report) for report in ledger.resized(KEY, 2, False, "")])
+    journal.append([order_record(resize(3, LARGE[:1]))])
+    for _ in range(2):  # from what was appended, then from what was written anew
+        ledger, _ = journal.load()
+        assert hosts_of(ledger.entries[KEY]) == (("h1", "h2", "2*h3"), ("h2", "h3"))
+        journal.rewrite(ledger, "boot")
+    ledger.order(resize(4, SMALL))
+    assert hosts_of(ledger.entries[KEY]) == (("h1", "h2", "2*h3"), ("h3",))
+
+
+def test_a_host_that_the_job_would_not_have_was_never_its() -> None:
+    """Nor one that it had not been told of."""
+    ledger = a_running(a_ledger())
+    ledger.order(resize(2, LARGE))
+    ledger.resized(KEY, 2, True, "no")
+    ledger.order(resize(3, SMALL))
+    ledger.resized(KEY, 3, False, "")
+    ledger.order(resize(4, LARGE))
+    ledger.order(resize(5, SMALL))
+    assert hosts_of(ledger.entries[KEY]) == (("h1", "h2"), ())
 
 
 def test_lists_are_replaced_as_a_whole(tmp_path: Path) -> None:
