@@ -153,6 +153,11 @@ def task_hosts(allocation: Sequence[HostShare]) -> list[str]:
     return hosts or slot_hosts(allocation)
 
 
+# Open MPI's daemons give each other up 180 s after probes of a silent host begin. Whether a silent host ends a job is
+# the master's to say.
+KEEPALIVES = (b"OMPI_MCA_oob_tcp_keepalive_time", b"PRTE_MCA_oob_tcp_keepalive_time")
+
+
 def job_environment(
     blob: JobSpecBlob,
     stage: Stage,
@@ -178,6 +183,8 @@ def job_environment(
     text.update(_about_binding(stage.allocation, host, files))
     text.update(_for_mpi(blob, host))
     text.update(stage.environment)
+    for name in KEEPALIVES:
+        environment.setdefault(name, b"0")
     if own is not None:  # torchrun hangs when a job grows, else: those already there keep a store that nobody fills
         environment.setdefault(b"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", b"1")
     environment.update((os.fsencode(name), os.fsencode(value)) for name, value in text.items())

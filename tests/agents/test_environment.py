@@ -77,6 +77,13 @@ def test_mpi_finds_the_allocation_without_flags(tmp_path: Path) -> None:
     assert environment_of(tmp_path, JobSpec(), uid=0)["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
 
 
+def test_open_mpi_does_not_give_a_silent_host_up(tmp_path: Path) -> None:
+    """Unless its user wants that."""
+    name = "OMPI_MCA_oob_tcp_keepalive_time"
+    assert environment_of(tmp_path, JobSpec())[name] == "0"
+    assert environment_of(tmp_path, JobSpec(environment=[f"{name}=60".encode()]))[name] == "60"
+
+
 @pytest.mark.parametrize(
     ("has_gpus", "gpus", "expected"), [(True, [0, 3], "0,3"), (True, [], ""), (False, [], None), (False, [1], None)]
 )
