@@ -25,7 +25,7 @@ JOBS = int(os.environ.get("LAVA_FAULT_JOBS", "32"))
 SEED = int(os.environ.get("LAVA_FAULT_SEED", "20261122"))
 SMALL = ("SIGKILL shepherds", "SIGKILL everything of lava at once")
 SETTINGS = {"LAVA_HEARTBEAT": "1", "LAVA_SILENT_AFTER": "6", "LAVA_TERMINATE_INTERVAL": "1"}
-DISK_MIB = 48
+DISK_MIB = 1024 if IS_FULL else 48
 KILLING_S = 1.0  # a fault that kills has killed by then
 
 
