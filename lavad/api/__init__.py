@@ -1,1 +1,1 @@
-"""gRPC in, commands out: the services of the master; nothing here decides."""
+"""gRPC services of the master: translate calls into core commands; decide nothing."""

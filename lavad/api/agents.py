@@ -1,7 +1,7 @@
-"""The agents' stream: reports in, orders out. Translates; decides nothing.
+"""Session stream of the agents: reports in, orders out; translates, decides nothing.
 
-The host is the one in the certificate. A hello opens an outbox before it is executed, so that the orders it leads to go
-to the new session; a newer session of a host closes the older.
+The host is the one named in the certificate. The outbox is opened before the hello is executed, so that the orders that
+the hello leads to go to the new session; a newer session of a host closes the older one.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HELLO_TIMEOUT_S = 20.0
-# An agent says something with each heartbeat. Its successor waits for a welcome longer than this.
+# An agent sends with each heartbeat; its successor waits longer than this for a welcome.
 PATIENCE_HEARTBEATS = 2.0
 PATIENCE_S = 11.0
 ALREADY_CONNECTED = (
@@ -49,7 +49,10 @@ ALREADY_CONNECTED = (
 
 
 class AgentService(agents_pb2_grpc.AgentServiceServicer):
-    """One ``Session`` call for each connected agent. ``loads`` and ``facts`` keep what hosts last said, for display."""
+    """Agent service: one ``Session`` call for each connected agent.
+
+    ``loads`` and ``facts`` keep what each host last reported, for display.
+    """
 
     def __init__(
         self,
@@ -72,7 +75,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         self.facts: dict[str, cluster_pb2.HostFacts] = {}
 
     async def Session(self, request_iterator: Any, context: identity.Context) -> None:
-        """Runs until either side ends it."""
+        """Serve one session until either side ends it."""
         host = await identity.agent_host(context)
         first = await asyncio.wait_for(context.read(), HELLO_TIMEOUT_S)
         refusal = self._why_refused(host, first) or await self._why_taken(host, first.hello.incarnation)
@@ -112,10 +115,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         return ""
 
     async def _why_taken(self, host: str, incarnation: int) -> str:
-        """The reason why another agent has that name; empty once the older session is gone or says nothing more.
+        """Return why the host name is taken; empty if the older session is closed or silent.
 
-        An agent that was started again finds its predecessor's session closed or silent. One that speaks on is alive
-        and keeps the name: otherwise two agents with one certificate would end each other's sessions for ever.
+        A restarted agent finds its predecessor's session closed or silent. An older agent that still sends keeps the
+        name: otherwise two agents with one certificate would end each other's sessions for ever.
         """
         older = self.links.outboxes.get(host)
         if older is None or older.incarnation == incarnation:
@@ -126,7 +129,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         return ""
 
     def enforce_trust(self) -> None:
-        """End the sessions of certificates that have been revoked, and let agents know which are."""
+        """End sessions with revoked certificates, and send agents the new list of revoked certificates."""
         if self._trust is None:
             return
         try:
@@ -144,7 +147,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             outbox.nudge()
 
     def remove(self, host: str, by: str) -> None:
-        """Trust the host no longer, end its session, and forget what it said of itself."""
+        """Revoke the host's certificate, end its session, and drop its last facts and load."""
         if self._trust is not None:
             self._trust.revoke_host(host, by)
         outbox = self.links.outboxes.get(host)
@@ -154,7 +157,10 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         self.loads.pop(host, None)
 
     async def _agree(self, host: str, hello: pb.Hello, context: identity.Context) -> bool:
-        """Whether the host has seen no more than the database has; if not so, it is told and the session is over."""
+        """Return True if the session may go on: adoption admits the host's commit mark and needs no detailed hello.
+
+        Otherwise the host gets a welcome with the reason, and the session is over.
+        """
         if self.adoption is None:
             return True
         seen = hello.mark
@@ -170,7 +176,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         return not why
 
     def _recover(self, adoption: Adoption, host: str, hello: pb.Hello) -> None:
-        """Enter attempts that the books have not heard of; ends that other hosts may know more of wait for these."""
+        """Restore running attempts that the database lacks; ended ones once no other host can contradict the end."""
         recovering = Recovering(self.engine.cluster, self.links.shelf, self.links.seals, hello, key_of)
         cluster = self.engine.cluster
         commands = list(recovering.held())
@@ -190,7 +196,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         adoption.back(host, found)
 
     def enter_ends(self, adoption: Adoption) -> None:
-        """Ends of attempts that no host holds any more, and that the books have not heard of."""
+        """Restore attempts that have ended, that no host holds any more, and whose end the database lacks."""
         late, adoption.late = adoption.late, []
         cluster = self.engine.cluster
         for host, enter, end in late:
@@ -202,7 +208,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         self._hold_unproven(adoption)
 
     def _hold_unproven(self, adoption: Adoption) -> None:
-        """Jobs that wait, and that may have run, by the word of a host alone: people are to look before they start."""
+        """Hold (PSUSP) pending jobs that may already have run, for an administrator to check before they start."""
         unproven, adoption.unproven = adoption.unproven, []
         for host, key in unproven:
             if waits_unheard(self.engine.cluster, key):
@@ -214,12 +220,12 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
     def _welcome(self, first: pb.Reports) -> pb.Orders:
         return pb.Orders(
             term=self.engine.cluster.term,
-            # No echo, which would renew the host's leases: the hello has not been taken yet, and may be refused.
+            # No echo here: it would renew the host's leases, and the hello may still be refused.
             welcome=self._terms(first.hello.facts.name),
         )
 
     def _terms(self, host: str) -> pb.Welcome:
-        """What the agent has to know of the cluster's rules."""
+        """Build the welcome that tells the agent the cluster's settings."""
         return pb.Welcome(
             cluster=self.engine.cluster.name,
             heartbeat_s=self.settings.heartbeat_s,
@@ -241,12 +247,12 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         )
 
     def _sources(self) -> tuple[object, object, object]:
-        """What the terms are made from: other objects whenever they change."""
+        """Return the objects the terms are made from; any change replaces one of them."""
         settings = self.installation.settings if self.installation is not None else None
         return self.engine.cluster.policy, settings, self._trust_version
 
     def _dynamic(self, host: str) -> list[str]:
-        """Resources of a host that an elim there is to report."""
+        """Return the dynamic resources that an elim on the host reports."""
         policy = self.engine.cluster.policy
         there = {one.resource for one in policy.resource_map if host in one.hosts}
         return sorted(name for name, one in policy.resources.items() if one.interval_s > 0 and name in there)
@@ -264,7 +270,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
         self._take(host, outbox, first)
 
     async def _run(self, host: str, outbox: Outbox, context: identity.Context) -> None:
-        """Until the agent is gone, a newer session takes its place, or it takes no orders."""
+        """Read reports and write orders until the agent disconnects, a newer session replaces it, or a write fails."""
         tasks = [asyncio.create_task(work(host, outbox, context)) for work in (self._read, self._write)]
         try:
             await outbox.closed()
@@ -306,11 +312,11 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             outbox.close()
 
     def _take(self, host: str, outbox: Outbox, message: pb.Reports) -> None:
-        """One message of an agent: heard, load, usage, reports."""
+        """Handle one message of an agent: heartbeat, load, usage, reports."""
         outbox.hear(message.sent_monotonic, message.sequence)
         cluster = self.engine.cluster
         if host not in cluster.hosts and not message.HasField("hello"):
-            outbox.close()  # it was removed
+            outbox.close()  # the host was removed
             return
         if cluster.heard(host, self.engine.clock()):
             self.engine.post([c.AgentHeard(host)])
@@ -321,28 +327,28 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             if message.load.external:
                 cluster.table.set_external(cluster.hosts[host].row, translate.external_of(message.load))
             if cluster.table.moved:
-                self.engine.on_change()  # a job may wait for this
+                self.engine.on_change()  # a pending job may wait for this load
         if message.usages:
             cluster.observe(host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
         if message.reports:
             self.engine.post([_report(host, one) for one in message.reports if one.WhichOneof("what")])
             reach("master.after_report", message.reports)
         else:
-            outbox.nudge()  # the echo tells the agent how fresh its orders are
+            outbox.nudge()  # the echo dates the orders for the agent's leases
 
 
 def key_of(key: common_pb2.AttemptKey) -> Key:
-    """A key from the wire."""
+    """Convert an attempt key from the wire."""
     return Key(key.job, key.index, key.attempt)
 
 
 def told(key: Key) -> str:
-    """A key as people write it."""
+    """Format an attempt key for log lines."""
     return f"{key.job}[{key.index}].{key.attempt}" if key.index else f"{key.job}.{key.attempt}"
 
 
 def _held(host: str, one: pb.Held) -> c.HeldAttempt:
-    key = key_of(one.key)  # the reports below are about this attempt, whatever keys of their own they bear
+    key = key_of(one.key)  # the reports in it are about this attempt, whatever keys they carry themselves
     kind = one.last.WhichOneof("what")
     last = _REPORTS[kind](host, key, one.last) if kind else None
     resized = _resized(host, key, one.resized) if one.HasField("resized") else None
@@ -406,7 +412,7 @@ _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {
 
 
 def _usage(usage: common_pb2.Usage) -> HostUsage:
-    """Within bounds: what all hosts of a job say is added up, and charged to its account."""
+    """Convert reported usage, kept within bounds: it is summed over hosts and charged to the job's account."""
     return HostUsage(
         checks.amount_of(usage.cpu_s),
         min(usage.memory_mib, checks.MEMORY_MAX_MIB),
@@ -423,5 +429,5 @@ def _usage(usage: common_pb2.Usage) -> HostUsage:
 
 
 def register(server: grpc.aio.Server, service: AgentService) -> None:
-    """Serve the agents on this server."""
+    """Add the agent service to the server."""
     agents_pb2_grpc.add_AgentServiceServicer_to_server(service, server)

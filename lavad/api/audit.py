@@ -1,6 +1,6 @@
-"""Calls that change something, as lines of the audit trail: wraps their methods, and reads request and answer.
+"""Audit lines of calls that change state, made by wrapping their methods.
 
-A method that is not in the table changes nothing, or, as Submit, notes for itself what came of each of its items.
+A method that is not in the table changes nothing or, as Submit does, writes its own audit lines for each item.
 """
 
 import functools
@@ -17,19 +17,19 @@ from protos import cluster_pb2, jobs_pb2
 from protos.tls import TrustError, peer_role
 from protos.wire import CALLER_USER
 
-Act = tuple[str, str, str]  # action, on what, why it was refused
+Act = tuple[str, str, str]  # action, object, why it was refused
 Describe = Callable[[Any, Any], Iterable[Act]]
 
 
 class Auditor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
-    """Wraps the methods of the table; goes inside the guard, which turns exceptions into statuses."""
+    """Interceptor that audits the methods of the table; goes inside the guard, which turns exceptions into statuses."""
 
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """The method's handler, noting what it did."""
+        """Return the method's handler, wrapped to audit the call."""
         handler: Any = await continuation(handler_call_details)
         name = str(handler_call_details.method).rpartition("/")[2]
         if handler is None or name not in _ACTS or not handler.unary_unary:
@@ -62,7 +62,7 @@ def _note(context: Any, acts: Iterable[Act]) -> None:
 
 
 def caller_of(context: Any) -> tuple[str, str]:
-    """Name the user and host of a call, believed or not."""
+    """Return the user and host that a call claims, verified or not."""
     try:
         host = peer_role(context.auth_context()).host or "-"
     except TrustError:
@@ -72,13 +72,13 @@ def caller_of(context: Any) -> tuple[str, str]:
 
 
 def _asked(request: Any) -> str:
-    """What a request that was refused as a whole was about."""
+    """Name the jobs of a request that was refused as a whole."""
     refs = getattr(request, "refs", None) or getattr(getattr(request, "filter", None), "refs", ())
     return f"jobs={ranges(ref.job for ref in refs)}" if refs else "jobs=-"
 
 
 def _each(action: str, results: Iterable[Any]) -> Iterator[Act]:
-    """One line for the jobs that met the same answer."""
+    """Yield one line for all jobs that got the same answer."""
     by_answer: dict[str, list[Any]] = {}
     for one in results:
         by_answer.setdefault(_general(one), []).append(one)
@@ -89,7 +89,7 @@ def _each(action: str, results: Iterable[Any]) -> Iterator[Act]:
 
 
 def _general(one: Any) -> str:
-    """The answer without the job's own number, which is told beside it."""
+    """Return the answer without the job's own id, which is in a field of its own."""
     return str(one.error).replace(f"Job <{one.job}>", "Job")
 
 

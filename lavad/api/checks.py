@@ -1,7 +1,7 @@
-"""Whether a request is within bounds, before anything is done with it.
+"""Bounds of requests, checked before anything else is done with them.
 
-Every caller's numbers and texts come through here, so that the core, the store and the agents may rely on them: no text
-holds a NUL character, numbers fit the columns they go into, and no request is so large that others wait for it.
+The core, the store and the agents rely on these checks: no text holds a NUL character, numbers fit their database
+columns, and no request is so large that it delays other callers.
 """
 
 import math
@@ -21,28 +21,28 @@ QUEUES_MAX = 100
 RLIMITS_MAX = 32
 REFS_MAX = 10_000
 BATCH_MAX = 1000
-REQUEST_ID_MAX = 64  # of each of the newest submissions, all of which stay in memory
-INDICES_MAX = 1_000_000  # that are written out one by one
+REQUEST_ID_MAX = 64  # bytes; the ids of the newest submissions all stay in memory
+INDICES_MAX = 1_000_000  # written out one by one
 GPUS_MAX = 10_000
 MEMORY_MAX_MIB = 1 << 40
 HOST_SLOTS_MAX = 100_000
 HOST_GPUS_MAX = 1000
 AMOUNT_MAX = 1e12
 PIDS_MAX = 10_000  # of one job on one host, for display
-THREADS_MAX = 1 << 22  # what Linux gives ids to
+THREADS_MAX = 1 << 22  # the largest thread id of Linux
 TIME_MAX = 1e11  # seconds since the epoch: the year 5138
-STORED_MAX = (1 << 63) - 1  # what a database's integer holds
+STORED_MAX = (1 << 63) - 1  # the largest integer of a database column
 UMASK_MAX = 0o777
 TOPOLOGY_MAX = 100_000
 _TOPOLOGY = re.compile(r"\d{1,4} \d{1,6} \d{1,4} \d{1,4}(,\d{1,4} \d{1,6} \d{1,4} \d{1,4})*")
 SIGNAL_MAX = 64
 
-# Texts with a bound of their own: a script may be long, and a name has its own sentence.
+# Texts with a bound of their own: a script may be long, and a name has its own error message.
 _OTHERWISE_BOUNDED = frozenset({"command", "name"})
 
 
 def check_spec(spec: jobs_pb2.JobSpec) -> None:
-    """Refuse a job that no part of the cluster could handle.
+    """Refuse a job that the cluster could not handle.
 
     Raises:
         Refused: one sentence says what is wrong.
@@ -75,7 +75,7 @@ def check_texts(
     | common_pb2.Role
     | cluster_pb2.ReserveRequest,
 ) -> None:
-    """Refuse texts with NUL characters, which end a text for everything below, and endless ones.
+    """Refuse texts that are too long or hold NUL characters, which would end the text for C programs.
 
     Raises:
         Refused: names the field.
@@ -112,7 +112,7 @@ def _check_numbers(spec: jobs_pb2.JobSpec) -> None:
 
 
 def check_facts(facts: cluster_pb2.HostFacts) -> None:
-    """Refuse a host that says of itself what no host can be: sums over hosts must fit 64 bits.
+    """Refuse host facts beyond what a host can have: sums over hosts must fit 64 bits.
 
     Raises:
         Refused: one sentence says what is wrong.
@@ -125,24 +125,24 @@ def check_facts(facts: cluster_pb2.HostFacts) -> None:
 
 
 def topology_of(text: str) -> str:
-    """Processors as an agent said them; nothing where that makes no sense, and then nobody is bound there."""
+    """Return the reported CPU topology; empty if it is malformed, and then no CPU binding is done on the host."""
     if len(text) > TOPOLOGY_MAX or not _TOPOLOGY.fullmatch(text):
         return ""
-    return sys.intern(text)  # many hosts are alike
+    return sys.intern(text)  # many hosts have the same topology
 
 
 def moment_of(said: float, now: float) -> float:
-    """A time as an agent said it; now, where that is none."""
+    """Return a reported time if it is plausible, else ``now``."""
     return said if math.isfinite(said) and 0 < said <= TIME_MAX else now
 
 
 def amount_of(said: float, most: float = AMOUNT_MAX) -> float:
-    """An amount as an agent said it, kept within what can be stored."""
+    """Return a reported amount, clamped to what the database can store."""
     return min(max(said, 0.0), most) if math.isfinite(said) else 0.0
 
 
 def tidy_load(load: cluster_pb2.Load) -> None:
-    """Put in place of loads that are no numbers what says nothing: they are compared, sorted and shown."""
+    """Clamp load indices, and set those that are not numbers to 0: they are compared, sorted and shown."""
     for field, value in load.ListFields():
         if field.type == field.TYPE_DOUBLE and not field.is_repeated:
             setattr(load, field.name, amount_of(value))
@@ -151,7 +151,7 @@ def tidy_load(load: cluster_pb2.Load) -> None:
 
 
 def check_batch(batch: jobs_pb2.SubmitBatch) -> None:
-    """Refuse a batch that would keep everybody else waiting while it is worked on, or that memory could not hold.
+    """Refuse a batch so large that it would delay other callers or exceed memory.
 
     Raises:
         Refused: one sentence says what is wrong.
@@ -163,7 +163,7 @@ def check_batch(batch: jobs_pb2.SubmitBatch) -> None:
 
 
 def check_refs(refs: Sequence[common_pb2.JobRef]) -> None:
-    """Refuse too many job ids, or ids that no store could hold.
+    """Refuse too many job ids, or ids beyond the database's integers.
 
     Raises:
         Refused: one sentence says what is wrong.
@@ -178,7 +178,7 @@ def check_refs(refs: Sequence[common_pb2.JobRef]) -> None:
 
 
 def check_filter(wanted: jobs_pb2.JobFilter) -> None:
-    """Refuse a filter that means nothing or takes too long.
+    """Refuse a filter with unknown states, or with too many or too long values.
 
     Raises:
         Refused: one sentence says what is wrong.
@@ -193,7 +193,7 @@ def check_filter(wanted: jobs_pb2.JobFilter) -> None:
 
 
 def check_signal(request: jobs_pb2.SignalRequest) -> None:
-    """Refuse what no process could be told.
+    """Refuse a request with an unknown action, job state or signal.
 
     Raises:
         Refused: one sentence says what is wrong.
@@ -208,7 +208,7 @@ def check_signal(request: jobs_pb2.SignalRequest) -> None:
 
 
 def forced_hosts(hosts: Sequence[common_pb2.HostShare]) -> tuple[tuple[str, int], ...]:
-    """Hosts of brun with the slots wanted on each.
+    """Return the hosts of brun with the slots wanted on each.
 
     Raises:
         Refused: none, too many, or one twice.
@@ -224,12 +224,12 @@ def forced_hosts(hosts: Sequence[common_pb2.HostShare]) -> tuple[tuple[str, int]
 
 
 def states_of(wanted: jobs_pb2.JobFilter) -> frozenset[JobState]:
-    """The states of a checked filter."""
+    """Return the states of a checked filter."""
     return frozenset(JobState(state) for state in wanted.states if state)
 
 
 def ranges_of(array: Iterable[common_pb2.IndexRange]) -> tuple[range, ...]:
-    """An index list.
+    """Return the ranges of an index list.
 
     Raises:
         Refused: an empty or backward range, or overlapping ones that would take too long to sort out.
@@ -245,7 +245,7 @@ def ranges_of(array: Iterable[common_pb2.IndexRange]) -> tuple[range, ...]:
 
 
 def indices_of(ref: common_pb2.JobRef) -> Ranges | None:
-    """The elements a reference names; None for the whole job."""
+    """Return the elements that a reference names; None for the whole job."""
     return Ranges(ranges_of(ref.indices)) if ref.indices else None
 
 

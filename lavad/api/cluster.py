@@ -1,4 +1,4 @@
-"""ClusterService: who the cluster is, its hosts and its queues, as users see them."""
+"""ClusterService: the cluster, its hosts, its queues and its configuration, as user commands show and control them."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -27,7 +27,7 @@ PAGE_HOSTS = 500
 
 
 class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
-    """What users see of the cluster, and what administrators do to it."""
+    """Queries about the cluster for users, and its control for administrators."""
 
     def __init__(self, engine: Engine, agents: AgentService, configurator: Configurator, health: Health) -> None:
         self.engine = engine
@@ -38,7 +38,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
 
     @property
     def settings(self) -> Settings:
-        """With the administrators as they are now."""
+        """Settings with the present administrators."""
         return self.agents.settings
 
     async def Info(self, request: pb.InfoRequest, context: identity.Context) -> pb.InfoReply:
@@ -75,7 +75,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         yield page
 
     def _named(self, words: Sequence[str]) -> list[str]:
-        """Host names, with all joined members in place of groups; each once."""
+        """Return host names, with groups replaced by their joined members; each host once."""
         groups, hosts = self.engine.cluster.policy.host_groups, self.engine.cluster.hosts
         found: dict[str, None] = {}
         for word in words:
@@ -89,7 +89,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return host_record(self.engine.cluster, host, told, load, self.engine.clock())
 
     async def Queues(self, request: pb.QueuesRequest, context: identity.Context) -> pb.QueuesReply:
-        """bqueues: all of them, those named, those that a user may use or that use a host."""
+        """bqueues: all queues, the named ones, or those that a user or host may use."""
         await identity.caller(context, self.settings)
         cluster = self.engine.cluster
         known = cluster.policy.by_name
@@ -102,13 +102,13 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return reply
 
     def _is_host(self, name: str) -> bool:
-        """A host that has joined or that the files list, a group of hosts, ``all``; or none was named."""
+        """Return True for a joined or configured host, a host group, ``all`` or an empty name."""
         cluster = self.engine.cluster
         known = (cluster.hosts, cluster.policy.known_hosts, cluster.policy.host_groups)
         return name in ("", "all") or any(name in names for names in known)
 
     def _is_meant(self, queue: Queue, request: pb.QueuesRequest) -> bool:
-        """Do -u and -m mean this queue? Both take ``all``, and a group means any of its members."""
+        """Return True if the queue passes -u and -m: each takes ``all``, and a group stands for any of its members."""
         policy = self.engine.cluster.policy
         if request.user not in ("", "all"):
             group = policy.user_groups.get(request.user)
@@ -150,7 +150,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return rule_records.pools_reply(self.engine.cluster)
 
     async def Resources(self, request: pb.ResourcesRequest, context: identity.Context) -> pb.ResourcesReply:
-        """The -s of bhosts, lsload and lshosts, and the site's columns of their -l."""
+        """bhosts -s, lsload -s and lshosts -s, and the shared resources in their -l."""
         await identity.caller(context, self.settings)
         return resource_records.resources_reply(self.engine.cluster, self.agents.loads)
 
@@ -168,14 +168,14 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         return status_reply(self.engine.cluster, self.started_at, self.configurator.applied_at, problems)
 
     async def Control(self, request: pb.ControlRequest, context: identity.Context) -> pb.ControlReply:
-        """badmin hopen, hclose, hremove, qopen, qclose, qact, qinact. The core says who may."""
+        """badmin hopen, hclose, hremove, qopen, qclose, qact, qinact. The core checks permissions."""
         caller = await identity.caller(context, self.settings)
         if request.action == pb.REMOVE_HOST:
             return await remove_hosts(self.engine, request, caller, self.agents.remove)
         return await control(self.engine, request, caller)
 
     async def Reserve(self, request: pb.ReserveRequest, context: identity.Context) -> pb.ReserveReply:
-        """brsvadd, brsvmod, brsvdel. The core says who may."""
+        """brsvadd, brsvmod, brsvdel. The core checks permissions."""
         caller = await identity.caller(context, self.settings)
         return await reserving.reserve(self.engine, request, caller)
 
@@ -186,5 +186,5 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
 
 
 def register(server: grpc.aio.Server, service: ClusterService) -> None:
-    """Serve users on this server."""
+    """Add the cluster service to the server."""
     cluster_pb2_grpc.add_ClusterServiceServicer_to_server(service, server)

@@ -1,7 +1,7 @@
-"""Reading LSF's files for a running master: at its start, to check them, and to let them take effect.
+"""Configuration files of a running master: read at start, checked (ckconfig), applied (reconfig).
 
-The files are read in a thread: a directory service or an egroup program may take its time. Errors keep the present
-configuration in force.
+The files are read in a thread: a directory service or an egroup program may be slow. If there are errors, the present
+configuration stays in force.
 """
 
 import asyncio
@@ -27,13 +27,14 @@ log = logging.getLogger(__name__)
 
 
 def read_policy(settings: Settings, hosts: frozenset[str] = frozenset()) -> Loaded:
-    """What the site's files come to, over the settings of lava.conf; ``hosts`` have joined. Blocks."""
+    """Read the site's policy: the LSF files over the settings of lava.conf, with ``hosts`` as joined hosts. Blocks."""
     directory = find_directory(settings.directory, settings.lsf_directory, os.environ)
     return load(directory, settings.policy(), settings.cluster, joined=hosts)
 
 
 def policy_at_start(settings: Settings) -> Loaded:
-    """The same for a master that starts: it must not run under rules that nobody wrote.
+    """Read the policy for a master that starts: errors are fatal then, so that it never runs with a partial
+    configuration.
 
     Raises:
         ConfError: every fatal complaint, a line each.
@@ -51,7 +52,7 @@ def _log_warnings(loaded: Loaded) -> None:
 
 
 class Configurator:
-    """Checks and applies, one at a time, for services that must know the administrators."""
+    """Checks and applies the configuration, one request at a time, for the services that need the administrators."""
 
     def __init__(
         self,
@@ -63,12 +64,12 @@ class Configurator:
         self.engine = engine
         self.installation = installation
         self.applied_at = 0.0  # 0: not since the start
-        self.settings = settings  # with the administrators of lava.conf alone
+        self.settings = settings  # with only the administrators of lava.conf
         self.services = services
         self._turn = asyncio.Lock()
 
     def admit(self) -> Settings:
-        """Let all services know who administers the cluster now."""
+        """Give all services the present cluster administrators."""
         administrators = self.engine.cluster.policy.administrators
         present = replace(self.settings, administrators=administrators)
         for service in self.services:
@@ -76,7 +77,7 @@ class Configurator:
         return present
 
     async def run(self, apply: bool) -> pb.ConfigureReply:
-        """Check the files; with ``apply``, and when they have no errors, they hold from now on."""
+        """Check the files; with ``apply`` and without errors, put them into force."""
         async with self._turn:
             try:
                 hosts = frozenset(self.engine.cluster.hosts)

@@ -14,7 +14,7 @@ from protos.tls import TrustError
 
 COMMENT_MAX = 511
 NAMES_MAX = 10_000
-# Jobs of several hosts have to end on the others first: KILL follows INT after two intervals of ten seconds.
+# Jobs of several hosts must first end on their other hosts: KILL follows INT after two intervals of ten seconds.
 REMOVAL_PATIENCE_S = 25.0
 REMOVAL_PAUSE_S = 0.2
 _QUEUES = {
@@ -26,10 +26,10 @@ _QUEUES = {
 
 
 async def control(engine: Engine, request: pb.ControlRequest, caller: c.Caller) -> pb.ControlReply:
-    """Carry out what an administrator asks; what is refused for one name is carried out for the others.
+    """Carry out badmin for each name; a refusal for one name does not stop the others.
 
     Raises:
-        Refused: the request as a whole makes no sense.
+            Refused: the request as a whole is invalid.
     """
     _check(request)
     if request.action in _QUEUES:
@@ -56,13 +56,13 @@ def _check(request: pb.ControlRequest) -> None:
 async def remove_hosts(
     engine: Engine, request: pb.ControlRequest, caller: c.Caller, distrust: Callable[[str, str], None]
 ) -> pb.ControlReply:
-    """Take hosts out of the cluster, one after the other; groups of hosts are not taken, for a slip would be dear.
+    """Remove hosts from the cluster, one after the other; host groups are refused, since a mistake would be costly.
 
     Args:
-        distrust: ends the host's session and revokes its certificates; called only for hosts that may be removed.
+            distrust: ends the host's session and revokes its certificates; called only for hosts that may be removed.
 
     Raises:
-        Refused: the request as a whole makes no sense.
+            Refused: the request as a whole is invalid.
     """
     _check(request)
     if not request.names or request.all:
@@ -109,7 +109,7 @@ def _for_hosts(cluster: Cluster, request: pb.ControlRequest, caller: c.Caller) -
 
 
 def _own_host(cluster: Cluster, caller: c.Caller) -> str:
-    """The host that the command was typed on, which is meant where none is named."""
+    """Return the host that the command was run on, the default where no host is named."""
     host = cluster.hosts.get(caller.host)
     if host is None or not host.facts.server:
         raise Refused(f"Host <{caller.host}> runs no jobs of this cluster: name the hosts that are meant")

@@ -1,8 +1,8 @@
-"""How a host joins: it shows a ticket (or the certificate it already has) and gets a certificate for its own name.
+"""Enrolment of hosts: a join ticket (or the certificate it already has) gets a host a certificate for its own name.
 
 The private key never leaves the host; the role is always that of an agent, whatever the request asks for. On the
-enrolment port, where clients have no certificate, only a ticket counts. On the master's main port a host may renew its
-own certificate with the one it shows, and no other host's. Which tickets admit whom, `trust` says.
+enrolment port, where clients have no certificate, only a ticket is accepted. On the master's main port a host may renew
+its own certificate with the present one, and no other host's. `trust` decides which tickets admit which hosts.
 """
 
 import logging
@@ -35,24 +35,24 @@ from protos.wire import SERVER_OPTIONS
 
 _log = logging.getLogger(__name__)
 
-# A request is a secret, a name and a signing request; strangers can reach this port, so nothing larger is read.
+# A request is a secret, a name and a signing request; the port is open to unknown clients, so nothing larger is read.
 _MESSAGE_BYTES_MAX = 32 << 10
 _CALLS_MAX = 64
 
 
 class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
-    """Serves both ports; ``trust`` knows the cluster directory that `lavactl init` made."""
+    """Enrolment service of both ports; ``trust`` is the cluster directory made by `lavactl init`."""
 
     def __init__(self, trust: Trust) -> None:
-        """TrustError when the authority in the directory cannot be used."""
+        """Load the cluster's certificate authority; TrustError if it cannot be used."""
         self._authority = Authority.load(trust.directory / "ca")
         self._trust = trust
 
     async def Enrol(self, request: pb.EnrolRequest, context: grpc.aio.ServicerContext[Any, Any]) -> pb.EnrolReply:
-        """A certificate for the host in the request, or the reason why not."""
+        """Issue a certificate for the host in the request, or say why not."""
         try:
             host = check_host_name(request.host)
-            # One's own certificate, which the guard has looked at, renews itself.
+            # The guard has already checked the certificate that renews itself here.
             admission = None if _shows_certificate_of(host, context) else self._trust.admit(request.secret, host)
             certificate = self._authority.sign(request.csr_pem, Role(Kind.AGENT, host))
             self._trust.note_issued(host, certificate, admission)
@@ -71,14 +71,14 @@ def _shows_certificate_of(host: str, context: grpc.aio.ServicerContext[Any, Any]
 
 
 def register(server: grpc.aio.Server, trust: Trust) -> None:
-    """Let hosts renew their certificates on the main port."""
+    """Add certificate renewal to the main port's server."""
     agents_pb2_grpc.add_EnrolmentServiceServicer_to_server(Enrolment(trust), server)
 
 
 async def start_enrolment_server(trust: Trust, identity: Identity, listen: str) -> grpc.aio.Server:
-    """A running server on ADDR:PORT for hosts that have only a ticket; TrustError when the address cannot be used."""
+    """Start the server on ADDR:PORT for hosts that have only a ticket; TrustError if the address cannot be used."""
     split_address(listen)
-    # Of an option that is given twice the first counts.
+    # If an option is given twice, gRPC takes the first.
     options = [("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX), *SERVER_OPTIONS]
     server = grpc.aio.server(interceptors=[Guard(trust)], options=options, maximum_concurrent_rpcs=_CALLS_MAX)
     register(server, trust)
@@ -91,9 +91,9 @@ async def start_enrolment_server(trust: Trust, identity: Identity, listen: str) 
 
 
 def master_identity(directory: Path) -> Identity:
-    """The master's own identity from the cluster directory, its certificate renewed first when that is near its end.
+    """Return the master's identity from the cluster directory, renewing its certificate near expiry.
 
-    TrustError when the files are missing, open to others, or not for the master.
+    TrustError if the files are missing, open to others, or not for the master.
     """
     identity = Identity.load(directory, "master")
     if is_near_expiry(identity):
@@ -107,7 +107,7 @@ def _renewed(identity: Identity, directory: Path) -> Identity:
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise TrustError(f"{directory / 'master.key'} is not of the kind that lava makes.")
     certificate = Authority.load(directory / "ca").certify(key.public_key(), Role(Kind.MASTER))
-    # The key stays, so a crash between any two steps leaves a pair that fits.
+    # The key stays the same, so a crash between any two steps leaves a matching pair.
     temporary = directory / ".master.pem.new"
     temporary.write_bytes(certificate)
     temporary.replace(directory / "master.pem")

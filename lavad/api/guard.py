@@ -1,7 +1,7 @@
-"""What callers are told when a request can't be read, is refused as a whole, or meets a defect.
+"""Error replies of gRPC calls: unreadable requests, refusals of a whole request, defects.
 
-One sentence each, never a traceback or the name of an exception; what is a defect goes to the log with its place.
-Requests that can't be read arrive at no method.
+Each reply is one sentence, never a traceback or the name of an exception; a defect goes to the log with its traceback.
+Unreadable requests reach no method.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ DEFECT = "The master met an error of its own; its log has the details."
 
 
 class Unreadable:
-    """Stands for a message that was no message; a stream's reader takes anything but its own message for the end."""
+    """Stand-in for a message that could not be parsed; the reader of a stream takes any foreign type for its end."""
 
 
 class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
-    """Wraps every method of a server; with ``trust``, callers with revoked certificates reach none."""
+    """Interceptor around every method of a server; with ``trust``, it ends calls with revoked certificates."""
 
     def __init__(self, trust: Trust | None = None) -> None:
         self._trust = trust
@@ -42,9 +42,9 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """The method's handler with a cautious reader and a last resort."""
+        """Return the method's handler with a guarded parser and a handler for all exceptions."""
         handler: Any = await continuation(handler_call_details)
-        if handler is None:  # no such method: the library says so
+        if handler is None:  # no such method: the library answers
             return None
         name = str(handler_call_details.method)
         read = _cautious(handler.request_deserializer)
@@ -69,7 +69,7 @@ def _cautious(read: Any) -> Callable[[bytes], Any]:
 
 
 def _guarded_one(method: Method, name: str, trust: Trust | None) -> Method:
-    """A method that returns its answer, or writes its answers itself."""
+    """Guard a method that returns its answer, or writes its answers itself."""
 
     @functools.wraps(method)
     async def guarded(request: Any, context: Any) -> Any:
@@ -84,7 +84,7 @@ def _guarded_one(method: Method, name: str, trust: Trust | None) -> Method:
 
 
 def _guarded_many(method: Method, name: str, trust: Trust | None) -> Method:
-    """A method that yields its answers. They are written here, so that a reader who has gone is seen here."""
+    """Guard a method that yields its answers; they are written here, so that a reader that has left is noticed here."""
 
     @functools.wraps(method)
     async def guarded(request: Any, context: Any) -> None:
@@ -112,18 +112,18 @@ async def _check_trusted(trust: Trust | None, context: Any) -> None:
 
 
 def check_readable(message: Any) -> None:
-    """For methods that read a stream themselves, about what they took for its end.
+    """Check what a method that reads its stream itself took for the end of the stream.
 
     Raises:
-        Refused: it was a message, but not one that can be read.
+            Refused: it was a message that could not be parsed.
     """
     if isinstance(message, Unreadable):
         raise Refused(UNREADABLE)
 
 
 async def _end(error: Exception, name: str, context: Any) -> None:
-    """End a call that failed as a whole. What ended on purpose, or has nobody listening any more, goes on as it is."""
-    if context.done() or isinstance(error, grpc.aio.InternalError):  # how the library says that an answer can't leave
+    """End a call that failed as a whole; deliberate aborts are raised again, and an abandoned call is only logged."""
+    if context.done() or isinstance(error, grpc.aio.InternalError):  # the library's sign that the answer cannot be sent
         log.info("call=abandoned method=%s", name)
         return
     if isinstance(error, Refused):

@@ -1,4 +1,4 @@
-"""A host as bhosts, lsload and lshosts show it: facts, load, and who uses it. Jobs are counted in slots."""
+"""Host records of bhosts, lsload and lshosts: facts, load and slots by job state."""
 
 from lavad.api.queue_records import threshold_record
 from lavad.core.cluster import Cluster
@@ -12,7 +12,7 @@ S = JobState
 def host_record(
     cluster: Cluster, host: Host, told: pb.HostFacts | None, load: pb.Load | None, now: float
 ) -> pb.HostRecord:
-    """Everything about a host; ``told`` and ``load`` are its agent's newest words."""
+    """Build a host's record; ``told`` and ``load`` are the newest facts and load from its agent."""
     name, table = host.facts.name, cluster.table
     record = pb.HostRecord(
         status=_status(cluster, host),
@@ -36,7 +36,7 @@ def host_record(
 
 
 def _kept(cluster: Cluster, host: Host, now: float) -> int:
-    """Slots that nobody uses and not everybody may have: for waiting jobs, or for advance reservations that hold."""
+    """Count the idle slots that are reserved: for pending jobs, or for active advance reservations."""
     claimed = sum(share.slots for share in host.claims.values())
     if not cluster.reserved.by_name:
         return claimed
@@ -45,7 +45,7 @@ def _kept(cluster: Cluster, host: Host, now: float) -> int:
 
 
 def _count(cluster: Cluster, record: pb.HostRecord, host: Host) -> None:
-    """Slots by state of the jobs that hold them; a share whose job has ended still counts until released."""
+    """Count slots by state of the jobs that hold them; the share of an ended job counts until it is released."""
     use = [pb.GpuUse(index=number) for number in range(host.facts.gpus)]
     for key, share in host.attempts.items():
         job = cluster.holder(key)
@@ -95,14 +95,14 @@ def _status(cluster: Cluster, host: Host) -> str:
 
 
 def _as_configured(told: pb.HostFacts, facts: HostFacts) -> None:
-    """What the files say instead of the agent."""
+    """Replace reported facts by those that the configuration sets."""
     told.slots, told.server, told.cpu_factor = facts.slots, facts.server, facts.cpu_factor
     told.type, told.model = facts.type, facts.model
     told.resources[:] = sorted(facts.resources)
 
 
 def _known_facts(host: Host) -> pb.HostFacts:
-    """Of a host that has not said hello since the master started."""
+    """Build the facts of a host whose agent has not connected since the master started."""
     facts = host.facts
     return pb.HostFacts(
         name=facts.name,

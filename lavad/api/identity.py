@@ -1,7 +1,7 @@
-"""Who is calling: the role of the certificate, and the user that an agent vouches for.
+"""Identity of callers: the role of the certificate, and the user that an agent vouches for.
 
-A user's identity is read from the metadata that an agent added, never from a message; an agent learned it from the
-kernel. Administrators count as such only when they call from a host that is listed for it.
+The user is read from the metadata that an agent added, never from a message; the agent got it from the kernel.
+Administrators have their rights only on the hosts listed for them.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 async def agent_host(context: Context) -> str:
-    """Name of the host whose agent this is; the call is ended when the peer is anything else."""
+    """Return the host of the calling agent; abort the call if the peer is anything else."""
     try:
         role = peer_role(context.auth_context())
     except TrustError as error:
@@ -33,10 +33,10 @@ async def agent_host(context: Context) -> str:
 
 
 async def caller(context: Context, settings: Settings, starts_jobs: bool = False) -> Caller:
-    """The user an agent vouches for; the call is ended when there is none.
+    """Return the user that an agent vouches for; abort the call if there is none.
 
-    With ``starts_jobs`` root is believed only from the hosts listed for administrators: an agent that has fallen into
-    wrong hands must not become root on all the others.
+    With ``starts_jobs`` root is accepted only from the hosts listed for administrators: a compromised agent must not
+    become root on all other hosts.
     """
     host = await agent_host(context)
     metadata = dict(context.invocation_metadata() or ())

@@ -1,7 +1,7 @@
-"""What tools ask of an installation of LSF: the settings of lsf.conf as they hold, and the file they read beside them.
+"""LSF installation as third-party tools read it: the effective lsf.conf, and lsb.params in the place of LSF.
 
-Some read ``$LSF_CONFDIR/lsbatch/CLUSTER/configdir/lsb.params`` by themselves. Where a site's own files are not laid out
-like that, a copy of the little that they look for is written below lava.conf's directory, as ``lsf``.
+Some tools read ``$LSF_CONFDIR/lsbatch/CLUSTER/configdir/lsb.params`` themselves. Where a site's files are not laid out
+like that, a copy of the few parameters they need is written as ``lsf`` below lava.conf's directory.
 """
 
 import logging
@@ -26,7 +26,7 @@ End Parameters
 
 
 class Installation:
-    """Of one cluster, as of the newest configuration that took effect."""
+    """Settings of one cluster's installation, as of the newest configuration in force."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings: Mapping[str, str] = {}
@@ -35,7 +35,7 @@ class Installation:
         self._own = settings
 
     def take(self, loaded: Loaded) -> None:
-        """These files hold from now on. Blocks."""
+        """Take over the files now in force. Blocks."""
         confdir = loaded.confdir
         self.shared = loaded.settings
         self.default_queues = " ".join(loaded.policy.default_queues) or loaded.policy.default_queue
@@ -49,7 +49,7 @@ class Installation:
         }
 
     def _written(self) -> Path | None:
-        """The directory that the copy is below, open to all users; None where it can't be written."""
+        """Write the copy, readable by all users, and return its directory; None if it cannot be written."""
         confdir = self._own.directory / "lsf"
         path = _params_path(confdir, self._own.cluster)
         try:

@@ -1,8 +1,8 @@
 """Answers of List and Explain: job records in pages, made in slices, with the details of many jobs read at once.
 
-Invariants: the loop is held for one slice at most, however many jobs are asked for; what jobs have in common (a spec,
-the reasons of those that are alike) is read and worked out once for all of them; a record shows a job as it is at the
-moment the record is made.
+Invariants: the event loop is held for one slice at most, however many jobs are asked for; what jobs share (a spec, the
+pending reasons of one bucket) is read and computed once for all of them; a record shows a job as it is at the moment
+the record is made.
 """
 
 from collections.abc import AsyncIterator
@@ -21,13 +21,13 @@ from lavad.specs import as_admitted
 from protos import common_pb2
 from protos import jobs_pb2 as pb
 
-READ_AT_ONCE = 200  # jobs whose specs one query reads
+READ_AT_ONCE = 200  # jobs whose specs are read by one query
 ITEMS_AT_ONCE = 2000
 WAITING = (common_pb2.PEND, common_pb2.PSUSP)
 
 
 class _Details(NamedTuple):
-    """What the elements of an array have in common."""
+    """Record parts that the elements of an array share."""
 
     job: int
     spec: pb.JobSpec
@@ -38,15 +38,15 @@ _NOTHING = _Details(0, pb.JobSpec(), "")
 
 
 class JobLists:
-    """Lists for one caller after the other."""
+    """List and Explain for one caller at a time."""
 
     def __init__(self, engine: Engine, stored: Stored, agenda: Agenda) -> None:
         self.engine = engine
         self.stored = stored
-        self.agenda = agenda  # the scheduler's: which jobs hold reservations
+        self.agenda = agenda  # the scheduler's, with its reservations
 
     async def pages(self, request: pb.ListJobsRequest, caller: Caller) -> AsyncIterator[pb.JobPage]:
-        """Jobs of memory first; ids that memory has forgotten come from the store."""
+        """Yield jobs in memory first, then ids that only the store still has."""
         missing: list[common_pb2.JobRef] = []
         page, size = pb.JobPage(), 0
         async for record in _List(self, request, caller).records(missing):
@@ -59,7 +59,7 @@ class JobLists:
         yield page
 
     async def explain(self, request: pb.ExplainRequest, caller: Caller) -> pb.ExplainReply:
-        """Why jobs wait, with host names when asked."""
+        """Answer with the pending reasons of jobs, with host names when asked."""
         cluster, reply, slices = self.engine.cluster, pb.ExplainReply(), Slices()
         selection = listing.Selection(pb.JobFilter(refs=request.refs), caller, cluster)
         reasons = self.reasons()
@@ -73,12 +73,12 @@ class JobLists:
         return reply
 
     def reasons(self) -> Reasons:
-        """The reasons of jobs, as of now."""
+        """Return the pending reasons of jobs as of now."""
         return Reasons(self.engine.cluster, self.engine.clock(), self.agenda.book)
 
 
 class _List:
-    """One request under way."""
+    """One List request in progress."""
 
     def __init__(self, lists: JobLists, request: pb.ListJobsRequest, caller: Caller) -> None:
         self._lists = lists
@@ -92,11 +92,11 @@ class _List:
 
     @property
     def _needs_details(self) -> bool:
-        """Whether a job is left out of which the caller may see no details."""
+        """True if jobs whose details the caller may not see are left out."""
         return self._request.details and not self._request.basic_too
 
     async def records(self, missing: list[common_pb2.JobRef]) -> AsyncIterator[pb.JobRecord]:
-        """What was asked for, one by one; ids that nobody knows are put into ``missing``."""
+        """Yield the selected records one by one; append unknown ids to ``missing``."""
         if self._request.arrays:
             async for array in self._selection.arrays():
                 yield listing.array_message(array)
@@ -122,7 +122,7 @@ class _List:
                 missing.append(ref)
 
     async def _made(self, items: list[listing.Item], jobs: dict[int, None]) -> AsyncIterator[pb.JobRecord]:
-        """The records of some jobs; their specs are read together."""
+        """Yield the records of some jobs, reading their specs together."""
         engine, wants_reasons = self._lists.engine, self._request.reasons
         specs = await self._specs(list(jobs)) if self._request.details else {}
         reasons = self._lists.reasons() if wants_reasons else None
@@ -142,7 +142,7 @@ class _List:
             yield message
 
     async def _specs(self, jobs: list[int]) -> dict[int, pb.JobSpec]:
-        """Specs of those whose details the caller may see, without their environments."""
+        """Return the specs, without environments, of those jobs whose details the caller may see."""
         found: dict[int, pb.JobSpec] = {}
         records = [record for job in jobs if (record := self._cluster.jobs.get(job)) is not None]
         wanted = [record.id for record in records if self._sight.has_details(record.shared)]
@@ -156,13 +156,13 @@ class _List:
         return found
 
     def _add_details(self, message: pb.JobRecord, item: listing.Item, specs: dict[int, pb.JobSpec]) -> None:
-        """The whole spec; of a job's further elements only when they are not to share it."""
+        """Add the whole spec; for an array's further elements only if they are not to share that of the first."""
         record = item[0]
         if record.id != self._last.job:
             queue = self._cluster.policy.queue(record.shared.queue)
             spec = specs.get(record.id)
             known = as_admitted(spec, record.shared, queue) if spec is not None else listing.known_spec(record)
-            known.run_limit_s = record.shared.run_limit_s  # the queue's default, too
+            known.run_limit_s = record.shared.run_limit_s  # includes the queue's default
             self._last = _Details(record.id, known, record.shared.requirement)
         elif self._request.shares_details:
             return

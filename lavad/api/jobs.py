@@ -1,4 +1,4 @@
-"""JobService: submit, list, watch, signal, modify, explain, history, peek. Messages in, commands out."""
+"""JobService: submit, list, watch, signal, modify, explain, history, peek. Translates messages into commands."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ SPEC_BYTES_MAX = 4 << 20
 
 
 class JobService(jobs_pb2_grpc.JobServiceServicer):
-    """The users' side of the master."""
+    """Job service for user commands."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     # -- submit -------------------------------------------------------------------------------------------------
 
     async def Submit(self, request_iterator: Any, context: identity.Context) -> None:
-        """Batches are answered in order; the next one is read while the last is being made durable."""
+        """Answer batches in order; the next one is read while the last is being made durable."""
         caller = await identity.caller(context, self.settings, starts_jobs=True)
         answers: asyncio.Queue[asyncio.Future[pb.SubmitReplies] | None] = asyncio.Queue(maxsize=16)
         writer = asyncio.create_task(_answer_in_order(answers, context))
@@ -78,7 +78,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             place for place, item in enumerate(batch.items) if not await self._is_known(item, results[place], caller)
         ]
         commands, places = [], []
-        for place in new:  # without a pause, so that whatever a job is packed with is there when it is decided
+        for place in new:  # without awaiting: the environment that a job shares must still be there when it is decided
             try:
                 commands.append(self._submit_command(batch.items[place], caller))
                 places.append(place)
@@ -107,8 +107,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         return future
 
     async def _is_known(self, item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> bool:
-        """A retried request that memory has forgotten is looked up in the store, so that it never makes a second
-        job."""
+        """Look a retried request that memory has forgotten up in the store, so that it never makes a second job."""
         if not item.retry or (caller.user, item.request_id) in self.engine.cluster.request_ids:
             return False
         found = await self.stored.job_of_request(item.request_id, caller.user)
@@ -148,17 +147,17 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             yield page
 
     async def Explain(self, request: pb.ExplainRequest, context: identity.Context) -> pb.ExplainReply:
-        """Why jobs wait."""
+        """Return the pending reasons of jobs (bjobs -p)."""
         return await self.lists.explain(request, await identity.caller(context, self.settings))
 
     async def History(self, request: pb.HistoryRequest, context: identity.Context) -> AsyncIterator[pb.HistoryPage]:
-        """What happened to jobs, from the store."""
+        """Yield the histories of jobs from the store (bhist)."""
         caller = await identity.caller(context, self.settings)
         async for page in self.stored.history(request, caller, self.engine.cluster.policy):
             yield page
 
     async def Watch(self, request: pb.WatchRequest, context: identity.Context) -> AsyncIterator[pb.JobChange]:
-        """The present state at once, then every change, until all watched jobs have ended."""
+        """Yield the present state at once, then every change, until all watched jobs have ended."""
         caller = await identity.caller(context, self.settings)
         checks.check_refs(request.refs)
         sight = Sight(caller, self.engine.cluster.policy)
@@ -173,8 +172,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 yield change
 
     def _watchable(self, request: pb.WatchRequest, sight: Sight) -> list[int]:
-        """Those of the named jobs of which the caller may see details. Whose a number will be that is not given yet, is
-        not known."""
+        """Return those named jobs of which the caller may see details; ids not yet given out count as unknown."""
         cluster = self.engine.cluster
         jobs = dict.fromkeys(ref.job for ref in request.refs if ref.job < cluster.next_job)
         found = ((job, cluster.jobs.get(job)) for job in jobs)
@@ -192,7 +190,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                     self.watchers.close_ended(watch, (unread.job,))
                 if watch.has_missed:
                     self.watchers.close_ended(watch, watch.open)
-            await self.stored.store.flush()  # memory runs ahead of the disk: the end itself may not have been told yet
+            await self.stored.store.flush()  # memory is ahead of the disk: the end itself may not be durable yet
             while (unread := watch.take()) is not None:
                 yield unread
             if watch.has_missed:
@@ -214,7 +212,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     # -- control ------------------------------------------------------------------------------------------------
 
     async def Signal(self, request: pb.SignalRequest, context: identity.Context) -> pb.SignalReply:
-        """bkill, bstop, bresume: each named job, or all that the filter admits, or the newest of them."""
+        """bkill, bstop, bresume: signal each named job, all that the filter admits, or the newest of them."""
         caller = await identity.caller(context, self.settings)
         checks.check_signal(request)
         targets = await self._targets(request.filter, request.newest_only, caller)
@@ -255,7 +253,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         return dependencies_reply(self.engine.cluster, request, caller)
 
     async def Resize(self, request: pb.ResizeRequest, context: identity.Context) -> pb.ResizeReply:
-        """bresize: a running job gives hosts back, or is to have another size."""
+        """bresize: a running job releases hosts or slots, or gets another desired size."""
         caller = await identity.caller(context, self.settings)
         try:
             await self.engine.execute(resizing.command_of(request, caller))
@@ -264,7 +262,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         return pb.ResizeReply()
 
     async def Modify(self, request: pb.ModifyRequest, context: identity.Context) -> pb.ModifyReply:
-        """bmod and bswitch: the named fields of jobs take new values."""
+        """bmod and bswitch: set the named fields of jobs."""
         caller = await identity.caller(context, self.settings, starts_jobs=True)
         checks.check_refs(request.refs)
         checks.check_filter(request.filter)
@@ -285,7 +283,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         record = self.engine.cluster.jobs.get(target.job)
         if record is None:
             raise Refused("No matching job found")
-        check_owner(record, caller)  # before anything is read or stored for somebody who may not
+        check_owner(record, caller)  # before anything is read or stored on behalf of a caller without permission
         before, spec = await self.shelf.spec(target.job), pb.JobSpec()
         spec.CopyFrom(before)
         modifying.take_over(spec, request)
@@ -327,7 +325,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
     # -- output -------------------------------------------------------------------------------------------------
 
     async def PeekTicket(self, request: pb.PeekTicketRequest, context: identity.Context) -> pb.PeekTicketReply:
-        """Leave for the owner or an administrator to read a job's output where it is."""
+        """Issue a ticket with which the owner or an administrator reads a job's output on its host."""
         caller = await identity.caller(context, self.settings)
         job, problem = await self._peekable(request, caller)
         if job is None:
@@ -366,7 +364,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 
 
 def _peeked_at(job: Job) -> str:
-    """The host that has the job's output: of a job that has ended, if that went to no file; empty when none has."""
+    """Return the host that keeps the job's output: after its end only if that went to no file; empty if none has it."""
     if job.end is not None:
         return job.end.hosts[0].host if job.end.hosts and not job.words["output"] else ""
     return job.attempt.lead if job.state in HOLDING and job.attempt is not None else ""
@@ -378,13 +376,13 @@ async def _answer_in_order(answers: Any, context: identity.Context) -> None:
 
 
 def _audit(item: pb.SubmitItem, result: pb.SubmitResult, caller: c.Caller) -> None:
-    """One line for a job or an array, however large."""
+    """Write one audit line for a job or an array of any size."""
     queue = result.queue or ",".join(item.spec.queues)
     TRAIL.note(caller.user, caller.host, "submit", f"jobs={result.job or '-'} queue={queue!r}", result.error)
 
 
 def _past_change(old: pb.JobRecord) -> pb.JobChange:
-    """The end of a job that has left memory."""
+    """Build the end of a job that memory has forgotten."""
     return pb.JobChange(
         job=old.job, index=old.index, state=old.state, exit_status=old.exit_status, exit_reason=old.exit_reason
     )
@@ -414,5 +412,5 @@ def _command(request: pb.SignalRequest, target: c.Target, caller: c.Caller) -> c
 
 
 def register(server: grpc.aio.Server, service: JobService) -> None:
-    """Serve users on this server."""
+    """Add the job service to the server."""
     jobs_pb2_grpc.add_JobServiceServicer_to_server(service, server)

@@ -1,4 +1,4 @@
-"""Relatives of a job with their names and states: bjdepinfo."""
+"""Dependencies of a job with names and states: bjdepinfo."""
 
 from lavad.api import translate
 from lavad.api.listing import display_name
@@ -16,7 +16,7 @@ DEPTH_MAX = 100
 
 
 def dependencies_reply(cluster: Cluster, request: pb.DependenciesRequest, caller: Caller) -> pb.DependenciesReply:
-    """Parents of the job, or its children, as far as the caller may see details of them."""
+    """List the parents of a job, or its children, as far as the caller may see their details."""
     job, sight = request.ref.job, Sight(caller, cluster.policy)
     asked = cluster.jobs.get(job)
     if asked is None or not sight.has_details(asked.shared):
@@ -34,7 +34,7 @@ def dependencies_reply(cluster: Cluster, request: pb.DependenciesRequest, caller
 
 
 def _state_of(record: Job | ArrayRecord, index: int) -> JobState:
-    """Of an array as a whole: RUN while any element does, else PEND while any waits, else how they have ended."""
+    """Return the state of a job or element; of a whole array RUN if any runs, else PEND if any waits, else its end."""
     if isinstance(record, Job):
         return record.state
     if index:

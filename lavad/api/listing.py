@@ -1,5 +1,7 @@
-"""Which jobs a caller asked for, and how a job looks on the wire. Reads only, in pages, so that a long list blocks
-nobody."""
+"""Selection of jobs for a caller, and their records on the wire.
+
+Reads only; in pages, so that a long list delays no other caller.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -21,18 +23,18 @@ from lavad.core.usage import NO_ONE, HostUsage, JobUsage, of_attempt
 from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500
-# A reader that stands still holds a few pages in its agent, and a page must fit a frame of the local socket.
+# A reader that stalls holds a few pages in its agent, and a page must fit a frame of the local socket.
 PAGE_BYTES = 256 << 10
-LOOKED_AT = 4096  # jobs or elements, about 2 ms: then others are served
+LOOKED_AT = 4096  # jobs or elements between two yields to other calls, about 2 ms
 
 EVERYBODY = Names()
 
-# One job or element, as lists see it: its record, its index, and the Job object if it has one.
+# One job or element of a list: its record, its index, and the Job object if it has one.
 Item = tuple[Job | ArrayRecord, int, Job | None]
 
 
 class Selection:
-    """A job filter, ready to be asked. Refused when it is out of bounds."""
+    """Compiled job filter; Refused when it is out of bounds."""
 
     def __init__(
         self, request: jobs_pb2.JobFilter, caller: Caller, cluster: Cluster, needs_details: bool = False
@@ -49,15 +51,15 @@ class Selection:
         self.finished_too = request.finished_too
         self.refs = [ref for ref in request.refs if ref.job]
         if self.refs and not request.user:
-            self.users = EVERYBODY  # a job named by its id is shown whoever owns it
+            self.users = EVERYBODY  # a job named by its id is shown for any owner
 
     @property
     def elements(self) -> Ranges | None:
-        """Those that -J names; None: all."""
+        """Elements that -J names; None for all."""
         return self.name.elements if self.name is not None else None
 
     def admits(self, record: Job | ArrayRecord) -> bool:
-        """All but state and host: what is the same for all elements."""
+        """Apply all criteria but state and host: those that are the same for all elements."""
         shared = record.shared
         return (
             shared.user in self.users
@@ -78,10 +80,10 @@ class Selection:
         return job is not None and any(share.host in self.hosts for share in allocation_of(job))
 
     async def items(self, missing: list[common_pb2.JobRef]) -> AsyncIterator[Item]:
-        """Everything admitted, oldest job first, waiting ones as btop and bbot have put them.
+        """Yield everything selected: oldest job first, pending ones in the order that btop and bbot gave them.
 
-        Ids that memory does not know are put into ``missing``.
-        However many jobs there are to look at, and however few are admitted, others are served in between.
+        Append ids that memory does not know to ``missing``. Other calls are served in between, however many jobs there
+        are to look at and however few are selected.
         """
         for item in self._items(missing):
             if item is None:
@@ -140,7 +142,7 @@ class Selection:
                     yield record, index, job
 
     async def arrays(self) -> AsyncIterator[ArrayRecord]:
-        """For -A: the arrays themselves."""
+        """Yield the arrays themselves, for -A."""
         ids = {ref.job for ref in self.refs}
         slices = Slices()
         for record in list(self.cluster.jobs.values()):
@@ -150,7 +152,7 @@ class Selection:
 
 
 def in_turn(records: list[Job | ArrayRecord]) -> list[Job | ArrayRecord]:
-    """The records with those that wait, among themselves, in the order of their positions."""
+    """Return the records with the pending ones sorted among themselves by position (btop, bbot)."""
     waiting = iter(sorted(filter(_waits, records), key=lambda record: record.position))
     return [next(waiting) if _waits(record) else record for record in records]
 
@@ -162,7 +164,7 @@ def _waits(record: Job | ArrayRecord) -> bool:
 
 
 def _meant(words: Iterable[str], groups: Mapping[str, Names]) -> Names:
-    """Those named, and the members of groups that are."""
+    """Return the named consumers and the members of named groups."""
     found = NOBODY
     for word in words:
         found = union(found, groups.get(word.removesuffix("/")) or Names(word == "all", frozenset((word,)) - {"all"}))
@@ -170,27 +172,27 @@ def _meant(words: Iterable[str], groups: Mapping[str, Names]) -> Names:
 
 
 def _users(text: str, cluster: Cluster) -> Names:
-    """Whose jobs are meant by a user, a group, ``all``, or by all others: ``^user ^group``."""
+    """Return the users that a user, a group, ``all`` or an exclusion (``^user ^group``: all others) stands for."""
     words, groups = text.split(), cluster.policy.user_groups
     left_out = [word[1:] for word in words if word.startswith("^")]
     return minus(EVERYBODY, _meant(left_out, groups)) if left_out else _meant(words, groups)
 
 
 def _hosts_meant(text: str, cluster: Cluster) -> Names | None:
-    """Hosts by name and those of groups; None: no host is named, and jobs without one are meant, too."""
+    """Return hosts by name or group; None if no host is named, so that jobs without hosts are selected too."""
     words = text.split()
     return _meant(words, cluster.policy.host_groups) if words else None
 
 
 def allocation_of(job: Job) -> Allocation:
-    """Hosts a job holds or held."""
+    """Return the allocation of a job, the last one if it has ended."""
     if job.attempt is not None:
         return job.attempt.allocation
     return job.end.hosts if job.end is not None else ()
 
 
 def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -> str:
-    """The job's name, or its command when it has none; elements bear their index."""
+    """Return the job's name, or its command if it has none, with the index of an element."""
     name = words["name"] or names.of_command(words["command"])
     return f"{name}[{index}]" if isinstance(record, ArrayRecord) and index else name
 
@@ -198,7 +200,7 @@ def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -
 def record_message(
     cluster: Cluster, item: Item, now: float, details: bool, reasons: Reasons | None, host_names: bool = False
 ) -> jobs_pb2.JobRecord:
-    """A job or element for lists; ``reasons``: also why it waits. Its spec is for the caller to add."""
+    """Build the list record of a job or element, without its spec; with ``reasons`` also its pending reasons."""
     record, index, job = item
     shared, words = record.shared, record.words
     state = job.state if job is not None else record.state_of(index) if isinstance(record, ArrayRecord) else None
@@ -246,7 +248,7 @@ def _add_bound(message: jobs_pb2.LoadBound, bound: Threshold) -> None:
 def add_run(message: jobs_pb2.JobRecord, job: Job) -> None:
     message.attempt = job.attempts
     allocation = allocation_of(job)
-    has_devices = any(share.gpus for share in allocation)  # then it is told which tasks use which
+    has_devices = any(share.gpus for share in allocation)  # to show which tasks use which devices
     for share in allocation:
         shown = message.hosts.add(host=share.host, slots=share.slots, gpus=share.gpus, memory_mib=share.memory_mib)
         if has_devices:
@@ -295,7 +297,7 @@ def _add_usage(message: common_pb2.Usage, usage: HostUsage) -> None:
 
 
 def known_spec(record: Job | ArrayRecord) -> jobs_pb2.JobSpec:
-    """What memory knows of a job's spec."""
+    """Build the spec fields that memory keeps of a job."""
     shared, words = record.shared, record.words
     return jobs_pb2.JobSpec(
         name=words["name"],
@@ -316,7 +318,7 @@ def known_spec(record: Job | ArrayRecord) -> jobs_pb2.JobSpec:
 
 
 def add_reasons(message: jobs_pb2.JobRecord, reasons: Iterable[PendingReason], host_names: bool) -> None:
-    """Why it waits: computed now."""
+    """Add pending reasons, computed now."""
     for reason in reasons:
         message.pending_reasons.add(
             code=reason.code,
@@ -328,7 +330,7 @@ def add_reasons(message: jobs_pb2.JobRecord, reasons: Iterable[PendingReason], h
 
 
 def array_message(record: ArrayRecord) -> jobs_pb2.JobRecord:
-    """One line of bjobs -A."""
+    """Build one line of bjobs -A."""
     words = record.words
     states = [job.state for job in record.live.values()]
     counts = jobs_pb2.ArrayCounts(

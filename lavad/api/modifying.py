@@ -1,4 +1,4 @@
-"""bmod: the named parameters of a job's spec take new values, and what that changed in the words of users."""
+"""bmod: set named parameters of a job's spec, and describe the change for users."""
 
 from collections.abc import Callable
 from datetime import datetime, tzinfo
@@ -9,18 +9,18 @@ from lavad.core.reasons import Refused
 from protos import common_pb2
 from protos import jobs_pb2 as pb
 
-FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # by the master, whatever a caller says
-FOR_GOOD = {"array", "hold", "notify_end"}  # as submitted; bresume frees a job that is held
-_RLIMIT = "rlimits."  # and the limit's name: the other limits stay
+FILLED_IN = {"submit_host", "environment_base", "environment_unset"}  # set by the master, whatever a caller sends
+FOR_GOOD = {"array", "hold", "notify_end"}  # as submitted; bresume releases a held job
+_RLIMIT = "rlimits."  # followed by the limit's name: the other limits stay
 Shown = Callable[[pb.JobSpec], str]
 _SHOWN_MAX = 200  # characters of a value
 
 
 def take_over(spec: pb.JobSpec, request: pb.ModifyRequest) -> None:
-    """The named fields of a spec as the request has them.
+    """Copy the named fields of the request to the spec.
 
     Raises:
-        Refused: one of them is not a parameter of a job.
+            Refused: one of them is not a parameter of a job.
     """
     known = set(pb.JobSpec.DESCRIPTOR.fields_by_name)
     parts = {name for name in request.fields if name.startswith("roles.")}
@@ -40,7 +40,7 @@ def take_over(spec: pb.JobSpec, request: pb.ModifyRequest) -> None:
 
 
 def _take_over_role(spec: pb.JobSpec, request: pb.ModifyRequest, parts: set[str]) -> None:
-    """Size, requirement or GPUs of a job's only role; what is not named stays."""
+    """Set size, requirement or GPUs of a job's only role; fields that are not named stay."""
     if unknown := parts - {"roles.tasks", "roles.requirement", "roles.gpu"}:
         raise Refused(f"{min(unknown)[:80]}: not a parameter of a job")
     if len(spec.roles) > 1:
@@ -58,7 +58,7 @@ def _take_over_role(spec: pb.JobSpec, request: pb.ModifyRequest, parts: set[str]
 
 
 def _take_over_limits(spec: pb.JobSpec, request: pb.ModifyRequest, names: set[str]) -> None:
-    """Limits of each process by name; those that are not named stay."""
+    """Set process limits by name; those that are not named stay."""
     kept = [limit for limit in spec.rlimits if limit.name not in names]
     new = [limit for limit in request.spec.rlimits if limit.name in names]
     del spec.rlimits[:]
@@ -66,7 +66,7 @@ def _take_over_limits(spec: pb.JobSpec, request: pb.ModifyRequest, names: set[st
 
 
 class Versions(NamedTuple):
-    """A spec before and after a change; ``queue`` is where the job is before it."""
+    """A spec before and after a change; ``queue`` is the job's queue before it."""
 
     before: pb.JobSpec
     after: pb.JobSpec
@@ -74,7 +74,7 @@ class Versions(NamedTuple):
 
 
 def in_words(versions: Versions, zone: tzinfo) -> str:
-    """What differs, from which value to which: ``run limit from 10.0 min to 30.0 min``."""
+    """Describe the differences, old value and new: ``run limit from 10.0 min to 30.0 min``."""
     words: dict[str, Shown] = {"queue": lambda spec: _queue(spec, versions.queue), **_SHOWN, **_times(zone)}
     said = []
     for label, shown in words.items():
@@ -89,7 +89,7 @@ def _queue(spec: pb.JobSpec, default: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A value between angle brackets, as everywhere in LSF's words; long ones are cut."""
+    """Put a value between angle brackets, as LSF's messages do; long ones are cut."""
     short = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
     return f"<{short}>" if text else ""
 

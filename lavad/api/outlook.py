@@ -1,6 +1,6 @@
-"""What a waiting job may expect: its place in the order, its start, and what would help. Worked out between other work.
+"""Outlook of a pending job: jobs ahead, estimated start, suggestions. Computed in short slices beside other calls.
 
-The core's generators are driven in turns of a few milliseconds, so a question about one job delays no other caller.
+The core's generators run for a few milliseconds at a time, so a question about one job delays no other caller.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from lavad.core.scheduling.reservation import Book
 from protos import jobs_pb2
 
 TURN_S = 0.003
-OUTLOOKS_MAX = 20  # in one list: each may cost some hundred milliseconds of work on a large cluster
+OUTLOOKS_MAX = 20  # jobs in one list; each may cost some hundred milliseconds on a large cluster
 
 Answer = TypeVar("Answer")
 
 
 async def in_turns(work: Generator[None, None, Answer]) -> Answer:
-    """The generator's value; others are served whenever it has worked for ``TURN_S``."""
+    """Run a generator and return its value, yielding to other calls every ``TURN_S``."""
     began = time.monotonic()
     while True:
         try:
@@ -40,7 +40,7 @@ async def in_turns(work: Generator[None, None, Answer]) -> Answer:
 async def add_outlook(
     message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: Book
 ) -> None:
-    """Enter the outlook of a job that waits for a place; nothing for any other. ``book``: the scheduler's."""
+    """Add the outlook of a pending job; nothing for any other. ``book`` is the scheduler's reservation table."""
     state = cluster.present_state(record.id, index)
     if state not in WAITING:
         return

@@ -1,7 +1,7 @@
-"""Whose jobs a caller may see, and how much of them: SECURE_JOB_INFO_LEVEL and SECURE_INFODIR_USER_ACCESS.
+"""Visibility of jobs to a caller: SECURE_JOB_INFO_LEVEL and SECURE_INFODIR_USER_ACCESS.
 
-Own jobs and an administrator's view are never restricted. A job that was submitted for a group (-G) is its group's;
-any other one is of all the groups of its user.
+Own jobs and an administrator's view are never restricted. A job submitted for a group (-G) belongs to that group; any
+other one belongs to all groups of its user.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from lavad.core.policy import Policy
 
 
 class _Rights(NamedTuple):
-    """Summary and details of jobs of the same user group, and of all others."""
+    """Access to summary and details, for jobs of the same user group and for all other jobs."""
 
     group_summary: bool
     group_details: bool
@@ -28,14 +28,14 @@ LEVELS = (
     _Rights(False, False, False, False),
     _Rights(True, False, True, False),
 )
-ALL, OWN, BY_LEVEL = "N", "Y", "G"  # what SECURE_INFODIR_USER_ACCESS makes of the history
+ALL, OWN, BY_LEVEL = "N", "Y", "G"  # values of SECURE_INFODIR_USER_ACCESS
 
 
 class Sight:
-    """What one caller may see under the present rules.
+    """Visibility of jobs to one caller under the present policy.
 
     Args:
-        of_history: whether it is the history that is asked for.
+            of_history: apply SECURE_INFODIR_USER_ACCESS, for bhist.
     """
 
     def __init__(self, caller: Caller, policy: Policy, *, of_history: bool = False) -> None:
@@ -45,18 +45,18 @@ class Sight:
         if of_history and policy.history_access != BY_LEVEL:
             level = 4 if policy.history_access == OWN else 0
         self._rights = LEVELS[0 if caller.is_administrator else level]
-        self._groups: dict[str, bool] = {}  # of which the caller is a member
+        self._groups: dict[str, bool] = {}  # True for groups of which the caller is a member
         self._mates: dict[tuple[str, str], bool] = {}
 
     def has_summary(self, shared: Shared) -> bool:
-        """Whether the caller may know of such a job at all."""
+        """Return True if the caller may see that the job exists, and its summary."""
         rights = self._rights
         if rights.other_summary or shared.user == self._caller.user:
             return True
         return rights.group_summary and self._is_of_same_group(shared)
 
     def has_details(self, shared: Shared) -> bool:
-        """Whether the caller may see everything of it."""
+        """Return True if the caller may see all details of the job."""
         rights = self._rights
         if rights.other_details or shared.user == self._caller.user:
             return True

@@ -1,4 +1,4 @@
-"""A queue as bqueues shows it: its counts, its limits, its settings in LSF's words."""
+"""Queue records of bqueues: counts, limits, settings in LSF's words."""
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
@@ -9,7 +9,7 @@ from protos import cluster_pb2 as pb
 S = JobState
 _RLIMITS = {"cpu": "CPULIMIT", "data": "DATALIMIT", "stack": "STACKLIMIT", "fsize": "FILELIMIT", "core": "CORELIMIT",
             "nproc": "PROCESSLIMIT"}  # fmt: skip
-# Settings that are shown as they were written; the others have places of their own.
+# Parameters that are shown as written; the others have fields of their own.
 _AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "REQUEUE_EXIT_VALUES", "RES_REQ", "GPU_REQ",
                "RUN_WINDOW", "DISPATCH_WINDOW", "STOP_COND", "RESUME_COND", "JOB_STARTER", "JOB_CONTROLS",
                "TERMINATE_WHEN", "FAIRSHARE_QUEUES", "LAVA_BACKFILL_DEPTH",
@@ -17,7 +17,7 @@ _AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "REQUEUE_EXIT_VALUES", "RES_R
 
 
 def queue_record(cluster: Cluster, queue: Queue, now: float) -> pb.QueueRecord:
-    """Everything about a queue."""
+    """Build the record of a queue."""
     record = pb.QueueRecord(
         name=queue.name,
         priority=queue.priority,
@@ -106,7 +106,7 @@ def _add_parameters(record: pb.QueueRecord, queue: Queue) -> None:
 
 
 def _preemption(queue: Queue) -> str:
-    """Whom its jobs preempt and who preempts them, whichever of the two queues says so."""
+    """Return PREEMPTION in LSF's form: queues it preempts and queues that preempt it, whichever queue declares it."""
     below = " ".join(f"{name}+{level}" if level else name for name, level in queue.preempts)
     above = " ".join(sorted(queue.preemptable_by))
     words = (f"PREEMPTIVE[{below}]" if below else "", f"PREEMPTABLE[{above}]" if above else "")
@@ -114,7 +114,7 @@ def _preemption(queue: Queue) -> str:
 
 
 def _policies(queue: Queue) -> list[str]:
-    """LSF's words for what a queue does."""
+    """Return the queue's scheduling policies in LSF's words."""
     words = (
         ("BACKFILL", queue.backfill_depth > 0),
         ("EXCLUSIVE", queue.is_exclusive_allowed and bool(queue.written)),
@@ -138,7 +138,7 @@ def _add_shares(record: pb.QueueRecord, fairshare: Fairshare) -> None:
 
 
 def _add_tree(record: pb.QueueRecord, cluster: Cluster, now: float) -> None:
-    """How each account stands; those of one group follow each other."""
+    """Add the fairshare tree, with the accounts of one group together."""
     rows = share_tree(cluster, record.name, now)
     groups = {row.path.rpartition("/")[0]: None for row in rows}
     for group in groups:
@@ -159,5 +159,5 @@ def _add_tree(record: pb.QueueRecord, cluster: Cluster, now: float) -> None:
 
 
 def threshold_record(threshold: Threshold) -> pb.ThresholdRecord:
-    """Bounds of a load index; absent ones do not matter."""
+    """Convert thresholds of a load index; an absent bound is not set."""
     return pb.ThresholdRecord(index=threshold.index, sched=threshold.sched, stop=threshold.stop)

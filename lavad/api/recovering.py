@@ -1,9 +1,8 @@
-"""A detailed hello as commands: what a host holds, and has ended lately, for books that may be older than that.
+"""Recovery commands from a detailed hello: attempts that a host holds or that ended lately, for an older database.
 
-Nothing is taken on the host's word that a master of this cluster has not sealed: the attempt, its hosts, and the job's
-description. The submission is made anew from what the agent's journal has: the spec, its owner, its queue and its
-allocation. Where that can't be done (a requirement that has no meaning any more) the attempt runs on, and is told of in
-the log.
+An attempt, its hosts and the job's description are accepted only under the seal of a master of this cluster. The
+submission is rebuilt from the agent's journal: spec, owner, queue and allocation. If it cannot be rebuilt (a
+requirement that is no longer valid), the attempt runs on and an error is logged.
 """
 
 import logging
@@ -29,7 +28,7 @@ KeyOf = Callable[[common_pb2.AttemptKey], Key]
 
 
 class Recovering:
-    """Reads one hello; ``key_of`` makes a key of one from the wire."""
+    """Reads one hello; ``key_of`` converts a key from the wire."""
 
     def __init__(self, cluster: Cluster, shelf: SpecShelf, seals: Seals, hello: pb.Hello, key_of: KeyOf) -> None:
         self._cluster = cluster
@@ -40,12 +39,12 @@ class Recovering:
         self._hello = hello
 
     def held(self) -> Iterator[c.RecoverAttempt]:
-        """What runs there, or has ended and was not yet told."""
+        """Yield commands for attempts that run there, or have ended without an acknowledged report."""
         for one in self._hello.held:
             yield from self._command(one)
 
     def ended(self) -> Iterator[tuple[c.RecoverAttempt | None, pb.Held]]:
-        """The newest end of each job or element there, and the command that enters it if need be."""
+        """Yield the newest end of each job or element, with the command that restores the attempt if it is missing."""
         newest: dict[tuple[int, int], pb.Held] = {}
         for one in self._hello.ended:
             if one.last.HasField("finished"):
@@ -54,7 +53,7 @@ class Recovering:
             yield next(self._command(one), None), one
 
     def unproven(self) -> list[Key]:
-        """Attempts that may have run here, by a log alone: no order is left of them, and so no seal."""
+        """Return attempts that may have run here according to a log alone: no order, so no seal to check."""
         bare = [one for one in (*self._hello.held, *self._hello.ended) if not one.order.HasField("stage")]
         return [self._key_of(one.key) for one in bare]
 
@@ -79,7 +78,7 @@ class Recovering:
         )
 
     def _why_not(self, key: Key, stage: pb.Stage) -> str:
-        """Why the host's word about an attempt is not taken; empty where a master of this cluster gave it the job."""
+        """Return why a host's attempt is not accepted; empty if a master of this cluster placed it there."""
         if not self._seals.is_own_stage(key, stage):
             return "no master of this cluster has staged it so"
         if all(share.host != self._hello.facts.name for share in stage.allocation):
@@ -97,7 +96,7 @@ class Recovering:
         spec.CopyFrom(blob.spec)
         del spec.queues[:]
         spec.queues.append(blob.queue)
-        spec.dependency, spec.begin_time = "", 0.0  # they were met: it has started
+        spec.dependency, spec.begin_time = "", 0.0  # they are satisfied: the job has started
         owner = c.Caller(blob.user, blob.uid, False, blob.gid, spec.submit_host)
         try:
             cluster = self._cluster

@@ -1,4 +1,4 @@
-"""brsvadd, brsvmod, brsvdel, brsvs: messages to commands, and advance reservations as people see them."""
+"""brsvadd, brsvmod, brsvdel, brsvs: messages to commands, and advance reservations for display."""
 
 import math
 from dataclasses import replace
@@ -22,7 +22,7 @@ _CHANGEABLE = frozenset({"times", "holders", "is_open", "description", "queues"}
 
 
 async def reserve(engine: Engine, request: pb.ReserveRequest, caller: c.Caller) -> pb.ReserveReply:
-    """Make, change or delete a reservation; the reply has its name.
+    """Make, change or delete an advance reservation; the reply has its name.
 
     Raises:
         Refused: one sentence says why not.
@@ -106,7 +106,7 @@ def _change(request: pb.ReserveRequest, caller: c.Caller) -> c.ChangeReservation
 
 
 def reservations_reply(cluster: Cluster, request: pb.ReservationsRequest, now: float) -> pb.ReservationsReply:
-    """Those that were named, or all; by name."""
+    """List the named advance reservations, or all, by name."""
     known = cluster.reserved.by_name
     names = list(dict.fromkeys(request.names)) or sorted(known)
     reply = pb.ReservationsReply(missing=[name for name in names if name not in known])
@@ -122,7 +122,7 @@ _RULE_WORDS = (("users", "USERS"), ("hosts", "HOSTS"), ("windows", "TIME_WINDOW"
 
 
 def _stretches(cluster: Cluster, times: Times, now: float) -> list[tuple[float, float]]:
-    """A single one is told whole; of a recurring one those of the week, which begins on Sunday."""
+    """Return the whole interval of a single reservation, or those of one week, from Sunday, of a recurring one."""
     if not times.recurs:
         return [(times.begins_at, times.ends_at)]
     zone = cluster.policy.zone

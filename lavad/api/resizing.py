@@ -1,18 +1,18 @@
-"""bresize: hosts and slots given back by a running job, or how far it is to grow."""
+"""bresize: release of hosts and slots by a running job, or its new desired size."""
 
 from lavad.api import checks, translate
 from lavad.core import commands as c
 from lavad.core.reasons import Refused
 from protos import jobs_pb2 as pb
 
-WORDS_MAX = 64 << 10  # characters of a list of hosts
+WORDS_MAX = 64 << 10  # characters of a host list
 
 
 def command_of(request: pb.ResizeRequest, caller: c.Caller) -> c.Command:
-    """The request for the core.
+    """Convert the request to a core command.
 
     Raises:
-        Refused: it makes no sense.
+            Refused: it is invalid.
     """
     checks.check_refs([request.ref])
     checks.check_texts(request)

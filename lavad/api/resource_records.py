@@ -1,4 +1,4 @@
-"""The site's own resources as users see them: how much of each there is, where, and what jobs have reserved."""
+"""Shared resources of lsf.shared as users see them: total, hosts, and amounts reserved by jobs."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,8 @@ from protos import cluster_pb2 as pb
 
 
 def resources_reply(cluster: Cluster, loads: Mapping[str, pb.Load]) -> pb.ResourcesReply:
-    """Every numeric and string resource of lsf.shared that some host has. ``loads``: what elims said last, by host."""
+    """List each numeric and string resource of lsf.shared that a host has. ``loads``: the newest elim values, by
+    host."""
     reply = pb.ResourcesReply()
     for resource in cluster.policy.resources.values():
         record = pb.ResourceRecord(name=resource.name, dynamic=resource.interval_s > 0)
@@ -50,5 +51,5 @@ def _amounts(
 
 
 def _servers(cluster: Cluster, hosts: list[str]) -> list[str]:
-    """Those that run jobs: all that ``all`` means in a ResourceMap."""
+    """Return the hosts that run jobs: ``all`` in a ResourceMap means these."""
     return sorted((name for name in hosts if (host := cluster.hosts.get(name)) and host.facts.server), key=natural)

@@ -1,4 +1,4 @@
-"""Parameters of the cluster, limits and capacity pools, as bparams, blimits and bresources show them."""
+"""Records of bparams, blimits and bresources: parameters, limits, resource pools."""
 
 from collections.abc import Mapping
 
@@ -12,12 +12,11 @@ from lavad.core.pool_usage import pool_usage
 from protos import cluster_pb2 as pb
 
 _PLAIN = Fairshare(())
-_SPACES = ("tmp", "swp")  # resources that have words of their own in a Limit section
+_SPACES = ("tmp", "swp")  # resources with parameters of their own in a Limit section
 
 
 def parameters_reply(policy: Policy, usage_interval_s: float = 0.0) -> pb.ParametersReply:
-    """Every honoured parameter of lsb.params: what it is, whether the file sets it or not; and how often jobs are
-    looked at."""
+    """List every supported parameter of lsb.params with its value, set or default, and the usage interval (seconds)."""
     reply = pb.ParametersReply()
     if usage_interval_s:
         about = "seconds between two looks at a running job; LAVA_USAGE_INTERVAL in lava.conf"
@@ -32,7 +31,7 @@ def parameters_reply(policy: Policy, usage_interval_s: float = 0.0) -> pb.Parame
 
 
 def installation_reply(settings: Mapping[str, str]) -> pb.ParametersReply:
-    """The settings of lsf.conf as they hold."""
+    """List the effective settings of lsf.conf."""
     reply = pb.ParametersReply()
     for name, value in sorted(settings.items()):
         reply.parameters.add(name=name, value=value, is_set=True)
@@ -40,7 +39,7 @@ def installation_reply(settings: Mapping[str, str]) -> pb.ParametersReply:
 
 
 def _present(policy: Policy) -> dict[str, str]:
-    """What holds where the file says nothing."""
+    """Return the values of parameters that the file does not set."""
     return {
         "DEFAULT_QUEUE": " ".join(policy.default_queues) or policy.default_queue,
         "DEFAULT_PROJECT": policy.default_project,
@@ -63,7 +62,7 @@ def _present(policy: Policy) -> dict[str, str]:
 
 
 def limits_reply(cluster: Cluster) -> pb.LimitsReply:
-    """Limit sections as configured, and what is in use of each."""
+    """List the Limit sections as configured, with their usage."""
     reply = pb.LimitsReply()
     in_use = [one for one in limit_usage(cluster) if one.kind is LimitKind.SECTION]
     for limit in cluster.policy.limits:
@@ -82,7 +81,7 @@ def limits_reply(cluster: Cluster) -> pb.LimitsReply:
 
 
 def _who(one: str, names: Names) -> str:
-    """The consumer that the line is about; those that it counts together; nothing where it tells none apart."""
+    """Return the consumer that a usage line is about, or the consumers that the limit counts together."""
     return one or (names_text(names) if names != ALL else "")
 
 
@@ -109,7 +108,7 @@ def _configured(limit: Limit) -> dict[str, str]:
 
 
 def pools_reply(cluster: Cluster) -> pb.PoolsReply:
-    """Capacity pools as configured, and what of each is there and in use."""
+    """List the resource pools as configured, with their capacity and usage."""
     reply = pb.PoolsReply()
     records = {pool.name: _add_pool(reply, pool) for pool in cluster.policy.pools}
     for one in pool_usage(cluster):
@@ -135,6 +134,6 @@ def _add_pool(reply: pb.PoolsReply, pool: Pool) -> pb.PoolRecord:
 
 
 def names_text(names: Names) -> str:
-    """A list of consumers as it could be written."""
+    """Format a consumer list as it could be written in the file."""
     words = sorted(names.names)
     return " ".join(["all", *(f"~{word}" for word in words)] if names.is_all else words)

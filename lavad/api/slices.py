@@ -1,28 +1,28 @@
-"""Long work between other work: whoever asks for much gives way to the others after a slice."""
+"""Slices of long work: a large request yields to other calls after each slice."""
 
 import asyncio
 import time
 
-SLICE_S = 0.001  # a command of others waits for a few of them, one at each step of its way
+SLICE_S = 0.001  # another caller's command waits for a few of them, one at each await
 
 
 class Slices:
-    """Measures the present slice of one request's work."""
+    """The present time slice of one request's work."""
 
     def __init__(self) -> None:
         self._ends_at = time.monotonic() + SLICE_S
 
     @property
     def is_over(self) -> bool:
-        """Whether others should be served now."""
+        """True if the slice has run out."""
         return time.monotonic() >= self._ends_at
 
     async def give_way(self) -> None:
-        """Serve others; then a new slice begins."""
+        """Yield to other calls; then a new slice begins."""
         await asyncio.sleep(0)
         self._ends_at = time.monotonic() + SLICE_S
 
     async def check(self) -> None:
-        """Give way if the slice is over."""
+        """Yield if the slice has run out."""
         if self.is_over:
             await self.give_way()

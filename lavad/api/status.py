@@ -1,4 +1,4 @@
-"""The master and what it looks after, in numbers: badmin showstatus."""
+"""Counts of the master and its cluster: badmin showstatus."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _SUSPENDED = {JobState.USUSP, JobState.SSUSP}
 def status_reply(
     cluster: Cluster, started_at: float, reconfigured_at: float, problems: Sequence[str]
 ) -> pb.StatusReply:
-    """Counts of jobs and users, and the master's problems, as of now."""
+    """Count jobs and users as of now, and list the master's problems."""
     reply = pb.StatusReply(
         pid=os.getpid(),
         started=started_at,

@@ -1,4 +1,4 @@
-"""What the store answers, on the wire: ended jobs that left memory, stories, histories. Reads only."""
+"""Store queries on the wire: ended jobs that memory has forgotten, and job histories. Reads only."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -20,14 +20,14 @@ Clock = Callable[[], float]
 
 
 class Stored:
-    """The store behind the job service."""
+    """Queries of the job service to the store."""
 
     def __init__(self, store: Store, clock: Clock = time.time) -> None:
         self.store = store
         self._clock = clock
 
     async def job_of_request(self, request_id: bytes, user: str) -> tuple[int, str] | None:
-        """Job and queue that a submit with this id made, or None."""
+        """Return the job and queue that a submission with this request id made, or None."""
         jobs = await self.store.find_request(request_id, user)
         if not jobs:
             return None
@@ -37,7 +37,7 @@ class Stored:
     async def records(
         self, ref: common_pb2.JobRef, sight: Sight, needs_details: bool = False
     ) -> AsyncIterator[pb.JobRecord]:
-        """A job that left memory, or its named elements, as far as they are in sight."""
+        """Yield a job that memory has forgotten, or its named elements, as far as the caller may see them."""
         slices = Slices()
         async for page in self._pages(HistoryFilter(self._clock(), (_range(ref),))):
             for one in page.jobs:
@@ -50,7 +50,7 @@ class Stored:
     async def history(
         self, request: pb.HistoryRequest, caller: Caller, policy: Policy
     ) -> AsyncIterator[pb.HistoryPage]:
-        """All pages of bhist's answer."""
+        """Yield all pages of bhist's answer."""
         slices, sight = Slices(), Sight(caller, policy, of_history=True)
         is_visible = sight.has_details if request.details else sight.has_summary
         async for page in self._pages(_filter(request.filter, caller, policy.user_groups, self._clock())):
@@ -69,7 +69,7 @@ class Stored:
                 yield answer
 
     async def _pages(self, wanted: HistoryFilter) -> AsyncIterator[HistoryPage]:
-        """All pages of an answer of the store."""
+        """Yield all pages of one store query."""
         while True:
             page = await self.store.history(wanted)
             yield page
@@ -103,7 +103,7 @@ def _filter(request: pb.JobFilter, caller: Caller, groups: Mapping[str, Names], 
 
 
 def _record(one: JobHistory, has_details: bool = True) -> pb.JobRecord:
-    """A job of the store as lists show it."""
+    """Build the list record of a stored job."""
     job = one.job
     words = job.words
     message = pb.JobRecord(

@@ -1,4 +1,4 @@
-"""Messages to core values, and back. The -R text is parsed here, by the core's own parser; nothing is decided."""
+"""Conversion of messages to core values and back. The core's parser parses -R here; nothing is decided."""
 
 from dataclasses import replace
 from typing import cast
@@ -14,12 +14,11 @@ from lavad.core.reasons import Refused
 from lavad.specs import Packed
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
-COMMAND_SHOWN_MAX = 4096  # of a longer script only the beginning is kept in memory for lists
+COMMAND_SHOWN_MAX = 4096  # characters; only the beginning of a longer script stays in memory, for lists
 
 
 def queue_for(spec: jobs_pb2.JobSpec, policy: Policy) -> str:
-    """The first candidate queue that exists and is open; the first named when none is (so that the refusal names
-    it)."""
+    """Return the first candidate queue that exists and is open, or else the first named, so that a refusal names it."""
     if not spec.queues:
         return policy.default_queue
     for name in spec.queues:
@@ -30,7 +29,7 @@ def queue_for(spec: jobs_pb2.JobSpec, policy: Policy) -> str:
 
 
 def asked_of(spec: jobs_pb2.JobSpec, policy: Policy) -> Asked:
-    """What a queue has to judge beside the job itself."""
+    """Return what a queue's admission checks look at beside the job itself."""
     return Asked(
         tuple(spec.queues) or policy.default_queues or (policy.default_queue,),
         bool(spec.roles and spec.roles[0].tasks_min),
@@ -42,10 +41,10 @@ def asked_of(spec: jobs_pb2.JobSpec, policy: Policy) -> Asked:
 def new_job(
     spec: jobs_pb2.JobSpec, packed: Packed, request_id: bytes, caller: Caller, policy: Policy, table: HostTable
 ) -> NewJob:
-    """A submission for the core. ``table`` tells which resources hosts have, and so which names there are.
+    """Build a submission for the core. ``table`` says which resources hosts have, and so which names are valid.
 
     Raises:
-        Refused: something in the spec makes no sense; one sentence says what.
+            Refused: something in the spec is invalid; one sentence says what.
     """
     _check_spec(spec)
     queue = queue_for(spec, policy)
@@ -97,7 +96,7 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
 
 
 def text_of(spec: jobs_pb2.JobSpec) -> bytes:
-    """What lists show of a job, packed."""
+    """Pack the texts of a job that lists show."""
     return pack_text(
         name=spec.name,
         command=spec.command[:COMMAND_SHOWN_MAX].replace("\0", ""),
@@ -113,7 +112,7 @@ def text_of(spec: jobs_pb2.JobSpec) -> bytes:
 def request_of(
     spec: jobs_pb2.JobSpec, queue: str, from_host: str, policy: Policy, table: HostTable
 ) -> tuple[Request, str]:
-    """What placement looks at, and the combined requirement as text.
+    """Return the placement request, and the combined requirement as text.
 
     Raises:
         Refused: bad -R, -n, -m or -gpu.
@@ -126,7 +125,7 @@ def request_of(
 
 
 def role_of(role: common_pb2.Role, resizable: bool = False) -> RoleAsked:
-    """One role of a spec."""
+    """Convert one role of a spec."""
     tasks_min = role.tasks_min or 1
     return RoleAsked(
         tasks_min=tasks_min,
@@ -142,7 +141,7 @@ def role_of(role: common_pb2.Role, resizable: bool = False) -> RoleAsked:
 
 
 def gpu_text(gpu: common_pb2.GpuRequest) -> str:
-    """The -gpu argument; made from the fields where a client sent only these."""
+    """Return the -gpu argument, built from the fields if a client sent only these."""
     if gpu.text:
         return gpu.text
     words = [f"num={gpu.num}" + ("/task" if gpu.per_task else "")]
@@ -152,17 +151,17 @@ def gpu_text(gpu: common_pb2.GpuRequest) -> str:
 
 
 def state_message(state: JobState) -> common_pb2.JobState:
-    """A state on the wire: the numbers are the same."""
+    """Convert a state to the wire: the numbers are the same."""
     return cast("common_pb2.JobState", int(state))
 
 
 def target_of(ref: common_pb2.JobRef) -> Target:
-    """A job, or some elements of it."""
+    """Convert a reference: a job, or some of its elements."""
     return Target(ref.job, checks.indices_of(ref))
 
 
 def facts_of(message: cluster_pb2.HostFacts) -> HostFacts:
-    """A host as the core sees it."""
+    """Convert host facts for the core."""
     return HostFacts(
         name=message.name,
         slots=message.slots if message.server else 0,
@@ -197,7 +196,7 @@ def _device(gpu: cluster_pb2.Gpu) -> Device:
 
 
 def load_of(load: cluster_pb2.Load) -> tuple[float, ...]:
-    """Load indices in the order of the host table."""
+    """Return load indices in the order of the host table."""
     return (
         load.r15s, load.r1m, load.r15m, load.ut, load.pg, load.io, load.ls, load.it,
         load.tmp_mib, load.swp_mib, load.mem_mib,
@@ -205,5 +204,5 @@ def load_of(load: cluster_pb2.Load) -> tuple[float, ...]:
 
 
 def external_of(load: cluster_pb2.Load) -> dict[str, float]:
-    """What a host's elims report, within bounds."""
+    """Return the values reported by a host's elims, within bounds."""
     return {name: checks.amount_of(value) for name, value in load.external.items()}

@@ -1,7 +1,7 @@
-"""Who is trusted: which certificates may be issued for a ticket, and which are accepted no longer.
+"""Trust in certificates: those issued for a ticket, and those that are revoked.
 
-The register of certificates and the list of tickets are files of the cluster directory, which `lavactl` writes, too;
-they are looked at again with each question.
+The register of certificates and the list of tickets are files of the cluster directory that `lavactl` also writes, so
+they are checked for changes at each query.
 """
 
 import logging
@@ -33,19 +33,19 @@ REMOVED = "The ticket was made before {} was removed; ask the master's administr
 
 
 class Admission(NamedTuple):
-    """The right to one certificate: for which ticket, and in place of which others."""
+    """Permission for one certificate: the ticket it uses, and the certificates it replaces."""
 
     ticket: str
     replaced: tuple[Certificate, ...]
 
 
 class Trust:
-    """The trust of one cluster directory.
+    """Tickets and certificates of one cluster directory.
 
     Args:
-        protected: hosts that join only with tickets that name them.
-        is_connected: tells of a host whether it has a session now.
-        is_known: tells of a host whether the cluster has it, connected or not.
+            protected: hosts that join only with tickets that name them.
+            is_connected: returns True if a host has a session now.
+            is_known: returns True if the host belongs to the cluster, connected or not.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class Trust:
     # -- joining
 
     def admit(self, secret: str, host: str) -> Admission:
-        """The right to a certificate.
+        """Return the permission for a certificate.
 
         Raises:
-            TrustError: the ticket does not give it; the text says what would.
+                TrustError: the ticket does not allow it; the text says what would.
         """
         self.register.refresh()
         mark, entry = tickets.check(self.directory / "tickets", secret, host=host)
@@ -84,7 +84,7 @@ class Trust:
         return self._admission(mark, entry, host)
 
     def _admission(self, mark: str, entry: tickets.Entry, host: str) -> Admission:
-        """Certificates never shown give way to another for the same ticket: the answer was lost."""
+        """Grant the ticket; certificates never used give way to a new one, since the answer with them was lost."""
         now = time.time()
         valid = [one for one in self.register.of_host(host) if one.is_valid(now)]
         lost = [one for one in valid if one.ticket == mark and not one.used_at]
@@ -103,10 +103,10 @@ class Trust:
         for one in admission.replaced if admission is not None else ():
             self.register.revoke(one, "replaced")
 
-    # -- being accepted
+    # -- verification
 
     def why_refused(self, context: Any) -> str:
-        """The reason why the certificate behind a call is not accepted; empty when it is, or when there is none."""
+        """Return why the certificate of a call is refused; empty if it is accepted, or if there is none."""
         shown = _shown(context)
         if shown is None:
             return ""
@@ -116,7 +116,7 @@ class Trust:
         return REVOKED.format(host) if self.register.is_revoked(facts.serial, host, facts.issued_at) else ""
 
     def note_session(self, context: Any) -> str:
-        """Register that the certificate behind a call is in use; its serial number."""
+        """Register that the certificate of a call is in use; return its serial number."""
         shown = _shown(context)
         if shown is None:
             return ""
@@ -138,19 +138,19 @@ class Trust:
         log.warning("certificates=revoked host=%s by=%s", host, by)
 
     def revoked(self) -> list[str]:
-        """What agents must know to refuse revoked certificates of each other."""
+        """Return the serial numbers that agents need to refuse each other's revoked certificates."""
         return self.register.revoked(time.time())
 
 
 def of_settings(settings: Settings, is_connected: Callable[[str], bool], is_known: Callable[[str], bool]) -> Trust:
-    """The trust of a cluster whose master, login and administration hosts are protected."""
+    """Build the trust of a cluster; its master, login and administration hosts are protected."""
     listed = frozenset(settings.extra.get("LAVA_LOGIN_HOSTS", "").split())
     protected = listed | settings.administration_hosts | {settings.master_host}
     return Trust(settings.directory, protected, is_connected, is_known)
 
 
 def _shown(context: Any) -> tuple[str, bytes] | None:
-    """The host and the certificate that an agent shows; None for everyone else."""
+    """Return the host and certificate of a calling agent; None for any other caller."""
     auth = context.auth_context()
     try:
         role = peer_role(auth)

@@ -1,4 +1,4 @@
-"""Users and groups as busers, bugroup and bmgroup show them."""
+"""User and group records of busers, bugroup and bmgroup."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -15,7 +15,7 @@ _NO_RULE = UserRule()
 
 
 async def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -> pb.UsersReply:
-    """The caller, those who are named, or everybody who has jobs or a row of his own; then the groups of lsb.users."""
+    """List the caller, the named users, or all users with jobs or a row in lsb.users; then the groups of lsb.users."""
     policy = cluster.policy
     known = {user for user, _ in cluster.tally.slots_by_user} | policy.user_rules.keys()
     groups = {row.name for row in policy.user_group_rows}
@@ -33,7 +33,7 @@ async def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -
 
 
 def _may_submit(policy: Policy, name: str) -> bool:
-    """Does a file name this user?"""
+    """Return True if a user group of the files lists this user."""
     return any(not group.is_all and name in group.names for group in policy.user_groups.values())
 
 
@@ -56,7 +56,7 @@ def _user(cluster: Cluster, name: str) -> pb.UserRecord:
 
 
 def rule_of(policy: Policy, user: str) -> UserRule:
-    """The row that holds for a user: an own one, that of ``group@``, or the default."""
+    """Return the row that applies to a user: its own, that of ``group@``, or the default."""
     own = policy.user_rules.get(user)
     if own is not None or user == DEFAULT:
         return own or _NO_RULE
@@ -67,7 +67,7 @@ def rule_of(policy: Policy, user: str) -> UserRule:
 
 
 def _rule_of_group(policy: Policy, group: str) -> UserRule:
-    """The row that holds for a group as a whole: its own, or the default unless that is for users only."""
+    """Return the row that applies to a group as a whole: its own, or the default unless that is for users only."""
     own = policy.user_rules.get(group)
     if own is not None or policy.default_limits_ignore_groups or group in policy.each_user_rules:
         return own or _NO_RULE
@@ -86,8 +86,10 @@ def _add_rule(record: pb.UserRecord, rule: UserRule) -> None:
 
 
 def groups_reply(policy: Policy, request: pb.GroupsRequest, hosts: Iterable[str] = ()) -> pb.GroupsReply:
-    """Groups of users, or of hosts with compute units behind them, in the order of their file; ``flat`` puts all
-    members in place of inner groups, and with ``all`` those of ``hosts``, which run jobs."""
+    """List groups of users, or of hosts followed by compute units, in the order of their file.
+
+    ``flat`` replaces inner groups by their members, and expands ``all`` to ``hosts``, which run jobs.
+    """
     chosen = (
         _host_groups(policy, request, hosts)
         if request.hosts

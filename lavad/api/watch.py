@@ -1,7 +1,7 @@
-"""Calls that wait for jobs to change: told after each durable event, so that none of them polls (bsub -K).
+"""Calls that watch jobs: notified after each durable event, so that none of them polls (bsub -K).
 
 Invariants: the calls of a user and the jobs they watch are bounded; a change is one message, however many calls it goes
-to; a call that does not read keeps a bounded number of them, and gets the present state in the end.
+to; a call that does not read keeps a bounded number of changes, and then gets the present state.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from protos import jobs_pb2
 
 UNREAD_MAX = 1000
 CALLS_PER_USER = 2048
-JOBS_PER_USER = 20_000  # of all these calls together
+JOBS_PER_USER = 20_000  # summed over these calls
 
 
 class Watch:
-    """One call: the changes it has not read, and its jobs that have not ended."""
+    """One watching call: its unread changes, and its jobs that have not ended."""
 
     def __init__(self, jobs: Iterable[int]) -> None:
         self.jobs = tuple(dict.fromkeys(jobs))
@@ -33,7 +33,7 @@ class Watch:
         self._arrived = asyncio.Event()
 
     def put(self, change: jobs_pb2.JobChange) -> None:
-        """One more change; of those beyond the bound only the fact that there were any is kept."""
+        """Queue one change; beyond the bound only the fact that there were more is kept."""
         if len(self._unread) < UNREAD_MAX:
             self._unread.append(change)
         else:
@@ -41,18 +41,18 @@ class Watch:
         self._arrived.set()
 
     def take(self) -> jobs_pb2.JobChange | None:
-        """The oldest change that has not been read."""
+        """Return the oldest unread change, or None."""
         return self._unread.popleft() if self._unread else None
 
     async def wait(self) -> None:
-        """Until there is something to read."""
+        """Wait until there is something to read."""
         self._arrived.clear()
         if not self._unread:
             await self._arrived.wait()
 
 
 class Watchers:
-    """All such calls, by job and by user."""
+    """All watching calls, by job and by user."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -62,10 +62,10 @@ class Watchers:
 
     @contextlib.contextmanager
     def counted(self, user: str, jobs: Collection[int]) -> Iterator[None]:
-        """One call of this user about these jobs.
+        """Count a call of this user about these jobs while it lasts.
 
         Raises:
-            Refused: the user has too many.
+                Refused: the user has too many.
         """
         calls, watched = self._of_user.get(user, (0, 0))
         if calls >= CALLS_PER_USER:
@@ -86,7 +86,7 @@ class Watchers:
 
     @contextlib.contextmanager
     def watching(self, jobs: Iterable[int]) -> Iterator[Watch]:
-        """A watch that gets every change of these jobs."""
+        """Register a watch that gets every change of these jobs."""
         watch = Watch(jobs)
         for job in watch.jobs:
             self._watches.setdefault(job, set()).add(watch)
@@ -100,11 +100,11 @@ class Watchers:
                     del self._watches[job]
 
     def close_ended(self, watch: Watch, jobs: Iterable[int]) -> None:
-        """Look which of these have ended."""
+        """Remove jobs that have ended from the watch."""
         watch.open.difference_update([job for job in jobs if self.is_over(job)])
 
     def notify(self, events: list[Event]) -> None:
-        """Events are durable: tell those who wait."""
+        """Notify watching calls of durable events."""
         if self._ends:
             self._notify_ends(events)
         if not self._watches:
@@ -118,7 +118,7 @@ class Watchers:
                     watch.put(change)
 
     async def until_over(self, jobs: Iterable[int]) -> None:
-        """Until all these jobs have ended, durably."""
+        """Wait until all these jobs have ended, durably."""
         for job in jobs:
             if not self.is_over(job):
                 await self._end_of(job)
@@ -130,7 +130,7 @@ class Watchers:
             await ended.wait()
         finally:
             waiting = self._ends.get(job, [])
-            if ended in waiting:  # the watcher has gone before the job ended
+            if ended in waiting:  # the watcher left before the job ended
                 waiting.remove(ended)
                 if not waiting:
                     del self._ends[job]
@@ -142,7 +142,7 @@ class Watchers:
                     ended.set()
 
     def change(self, job: int, index: int) -> jobs_pb2.JobChange:
-        """The present state of a job or element."""
+        """Build the present state of a job or element."""
         state = self.cluster.present_state(job, index) or JobState.EXIT
         found = self.cluster.element(job, index)
         message = jobs_pb2.JobChange(job=job, index=index, state=translate.state_message(state))
@@ -155,7 +155,7 @@ class Watchers:
         return message
 
     def is_over(self, job: int) -> bool:
-        """Has the job, or every element of the array, ended?"""
+        """Return True if the job, or every element of the array, has ended."""
         record = self.cluster.jobs.get(job)
         if record is None:
             return True
@@ -163,7 +163,7 @@ class Watchers:
 
 
 def _job_of(event: Event) -> int:
-    """The job whose state the event may have changed; 0 for none."""
+    """Return the job whose state the event may have changed; 0 for none."""
     key = getattr(event, "key", None)
     if isinstance(key, Key):
         return key.job
@@ -171,7 +171,7 @@ def _job_of(event: Event) -> int:
 
 
 def _indices_of(event: Event) -> Iterable[int]:
-    """Its elements; there may be a million."""
+    """Yield the elements that the event changed; there may be a million."""
     key = getattr(event, "key", None)
     if isinstance(key, Key):
         return (key.index,)
