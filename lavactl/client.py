@@ -1,11 +1,11 @@
-"""What a command asks of the cluster, through the local agent's socket: typed calls, deadlines, retries, sentences.
+"""Typed calls to the cluster through the local agent's socket, with deadlines, retries and error sentences.
 
 Invariants:
 
-* A call is repeated only where that is safe: queries, signals that do the same twice, and Submit, which bears a request
+* A call is repeated only where that is safe: queries, signals that are idempotent, and Submit, which carries a request
   id that the master answers with the same job.
-* Waiting for the master is bounded: LSB_NTRIES tries (12 if unset, about a minute and a half), then a CommandError.
-* Whatever fails leaves here as a ``CommandError`` of one sentence.
+* Waiting for the master is bounded: LSB_NTRIES tries (12 if unset, about a minute and a half), then a CommandError. *
+Every failure is raised as a ``CommandError`` of one sentence.
 """
 
 from lavactl import messages
@@ -28,21 +28,21 @@ PEEK = "/lava.local/Peek"
 
 TRIES = 12
 PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)  # after each failed try; the last one repeats
-ANSWER_S = 90.0  # longer than the gateway waits for the master, so that its sentence arrives
+ANSWER_S = 90.0  # longer than the gateway waits for the master, so that its error message arrives
 NOT_RESPONDING = "batch system daemon not responding ... still trying"
 
 TRANSIENT = (frames.UNAVAILABLE, frames.DEADLINE_EXCEEDED)
 
-# How a call may be repeated after a lost connection.
+# Policies for repeating a call after a lost connection.
 ALWAYS = 0
 BEFORE_SENT = 1
 
 
 class Client:
-    """Calls on the local agent and, through it, on the master.
+    """Calls to the local agent and, through it, to the master.
 
     Args:
-        io: where LAVA_SOCKET and LSB_NTRIES are looked up, waiting is announced and slept.
+        io: source of LAVA_SOCKET and LSB_NTRIES; announces and makes the pauses between tries.
     """
 
     def __init__(self, io: "Io", path: str | None = None) -> None:
@@ -53,7 +53,7 @@ class Client:
         self._tries = int(tries) if tries.isdigit() and int(tries) > 0 else TRIES
 
     def close(self) -> None:
-        """Let the connection go; the next call makes another."""
+        """Close the connection; the next call opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -61,7 +61,7 @@ class Client:
     # Jobs.
 
     def submit(self, item: messages.SubmitItem) -> messages.SubmitResult:
-        """Submit one job. After a lost connection the same request id goes out again: never two jobs."""
+        """Submit one job. A repetition carries the same request id, so the job is never submitted twice."""
         batch = messages.SubmitBatch(items=[item])
         if batch.ByteSize() > frames.MAX_PAYLOAD - 256:
             raise CommandError(
@@ -82,35 +82,35 @@ class Client:
         return map(messages.read_page, self._stream(JOBS + "List", request.SerializeToString()))
 
     def signal(self, request: messages.SignalRequest) -> messages.SignalReply:
-        """Signal, stop, resume or end jobs. A plain signal is not sent twice: after a lost connection it fails."""
+        """Signal, stop, resume or end jobs. SEND and REQUEUE are not repeated: after a lost connection they fail."""
         repeat = BEFORE_SENT if request.action in (messages.SEND, messages.REQUEUE) else ALWAYS
         payload = self._one(JOBS + "Signal", request.SerializeToString(), repeat)
         return messages.SignalReply.FromString(payload)
 
     def modify(self, request: messages.ModifyRequest) -> messages.ModifyReply:
-        """Change parameters of jobs; doing so twice is the same as once."""
+        """Change parameters of jobs; idempotent."""
         return messages.ModifyReply.FromString(self._one(JOBS + "Modify", request.SerializeToString()))
 
     def move(self, request: messages.MoveRequest) -> messages.MoveReply:
-        """Give a waiting job another place."""
+        """Change the position of a pending job in its queue."""
         return messages.MoveReply.FromString(self._one(JOBS + "Move", request.SerializeToString()))
 
     def force(self, request: messages.ForceRequest) -> messages.SignalResult:
-        """Start a waiting job now. Not sent twice: the second would find it started."""
+        """Start a pending job now. Not repeated: the second call would find the job started."""
         payload = self._one(JOBS + "Force", request.SerializeToString(), BEFORE_SENT)
         return messages.SignalResult.FromString(payload)
 
     def resize(self, request: messages.ResizeRequest) -> messages.ResizeReply:
-        """Let a running job give hosts back, or grow; not sent twice: after a lost connection it fails."""
+        """Release hosts of a running job, or grow it; not repeated: after a lost connection it fails."""
         payload = self._one(JOBS + "Resize", request.SerializeToString(), BEFORE_SENT)
         return messages.ResizeReply.FromString(payload)
 
     def explain(self, request: messages.ExplainRequest) -> messages.ExplainReply:
-        """Why jobs wait."""
+        """Pending reasons of jobs."""
         return messages.ExplainReply.FromString(self._one(JOBS + "Explain", request.SerializeToString()))
 
     def dependencies(self, request: messages.DependenciesRequest) -> messages.DependenciesReply:
-        """Whom a job waits for, or who waits for it."""
+        """Parents or children of a job by its dependency condition."""
         return messages.DependenciesReply.FromString(self._one(JOBS + "Dependencies", request.SerializeToString()))
 
     def history(self, request: messages.HistoryRequest) -> "Iterator[jobs_pb2.HistoryPage]":
@@ -120,7 +120,9 @@ class Client:
         return map(jobs_pb2.HistoryPage.FromString, self._stream(JOBS + "History", request.SerializeToString()))
 
     def watch(self, refs: "list[messages.JobRef]") -> "Iterator[messages.JobChange]":
-        """Changes of jobs until all have ended; a lost connection is taken up again with the present state."""
+        """State changes of jobs until all have ended; after a lost connection the watch restarts with the present
+        state.
+        """
         request = messages.WatchRequest(refs=refs).SerializeToString()
         while True:
             try:
@@ -131,7 +133,7 @@ class Client:
                 self._io.sleep(PAUSES_S[0])
 
     def peek(self, request: messages.PeekRequest) -> "Iterator[messages.TailChunk]":
-        """What a job has written so far, and goes on writing if asked to follow."""
+        """Output of a job so far, and further output as it is written if the request follows it."""
         silence_s = None if request.follow else ANSWER_S
         return map(messages.TailChunk.FromString, self._stream(PEEK, request.SerializeToString(), silence_s=silence_s))
 
@@ -162,7 +164,7 @@ class Client:
         return cluster_pb2.ResourcesReply.FromString(self._one(CLUSTER + "Resources", b""))
 
     def users(self, request: "cluster_pb2.UsersRequest") -> "cluster_pb2.UsersReply":
-        """What users and groups have, and may have."""
+        """Users and groups with their usage and limits."""
         from protos import cluster_pb2
 
         return cluster_pb2.UsersReply.FromString(self._one(CLUSTER + "Users", request.SerializeToString()))
@@ -174,44 +176,44 @@ class Client:
         return cluster_pb2.GroupsReply.FromString(self._one(CLUSTER + "Groups", request.SerializeToString()))
 
     def parameters(self, installation: bool = False) -> "cluster_pb2.ParametersReply":
-        """Parameters of the cluster; or those of its installation, in the names of lsf.conf."""
+        """Parameters of the cluster, or of its installation under the names of lsf.conf."""
         from protos import cluster_pb2
 
         request = cluster_pb2.ParametersRequest(installation=installation)
         return cluster_pb2.ParametersReply.FromString(self._one(CLUSTER + "Parameters", request.SerializeToString()))
 
     def status(self) -> "cluster_pb2.StatusReply":
-        """The master and what it looks after, in numbers."""
+        """Status of the master: counts of hosts, jobs and users."""
         from protos import cluster_pb2
 
         return cluster_pb2.StatusReply.FromString(self._one(CLUSTER + "Status", b""))
 
     def limits(self) -> "cluster_pb2.LimitsReply":
-        """Limits and what is used of them."""
+        """Resource limits and their usage."""
         from protos import cluster_pb2
 
         return cluster_pb2.LimitsReply.FromString(self._one(CLUSTER + "Limits", b""))
 
     def pools(self) -> "cluster_pb2.PoolsReply":
-        """Capacity pools and what is used of them."""
+        """Resource pools and their usage."""
         from protos import cluster_pb2
 
         return cluster_pb2.PoolsReply.FromString(self._one(CLUSTER + "Pools", b""))
 
     def configure(self, request: "cluster_pb2.ConfigureRequest") -> "cluster_pb2.ConfigureReply":
-        """Check the configuration, or let it take effect. Doing so twice is the same as once."""
+        """Check the configuration, or apply it; idempotent."""
         from protos import cluster_pb2
 
         return cluster_pb2.ConfigureReply.FromString(self._one(CLUSTER + "Configure", request.SerializeToString()))
 
     def control(self, request: "cluster_pb2.ControlRequest") -> "cluster_pb2.ControlReply":
-        """Open, close, activate or inactivate. Doing so twice is the same as once."""
+        """Open, close, activate or inactivate hosts and queues; idempotent."""
         from protos import cluster_pb2
 
         return cluster_pb2.ControlReply.FromString(self._one(CLUSTER + "Control", request.SerializeToString()))
 
     def reserve(self, request: "cluster_pb2.ReserveRequest") -> "cluster_pb2.ReserveReply":
-        """Make, change or delete an advance reservation; not sent twice: after a lost connection it fails."""
+        """Make, change or delete an advance reservation; not repeated: after a lost connection it fails."""
         from protos import cluster_pb2
 
         payload = self._one(CLUSTER + "Reserve", request.SerializeToString(), BEFORE_SENT)
@@ -224,7 +226,7 @@ class Client:
         payload = self._one(CLUSTER + "Reservations", request.SerializeToString())
         return cluster_pb2.ReservationsReply.FromString(payload)
 
-    # How a call is made.
+    # Making a call.
 
     def _one(self, method: str, message: bytes, repeat: int = ALWAYS) -> bytes:
         for payload in self._stream(method, message, repeat=repeat):
@@ -240,7 +242,7 @@ class Client:
         repeat: int = ALWAYS,
         again: "Callable[[], bytes] | None" = None,
     ) -> "Iterator[bytes]":
-        """Answers to one call. Tried again while no answer has come and a repetition is safe.
+        """Answers to one call. The call is repeated while no answer has come and a repetition is safe.
 
         Args:
             again: makes the request for a repetition, where it differs from the first.
@@ -281,7 +283,7 @@ class Client:
         return self._connection
 
     def _pause(self, attempt: int, reason: str) -> None:
-        """Wait before the next try; after the last one, give up."""
+        """Wait before the next try; raise CommandError after the last one."""
         if attempt + 1 >= self._tries:
             raise CommandError(sentence(f"The batch system does not answer: {reason}"))
         if attempt == 0:
@@ -294,7 +296,7 @@ class InterruptedAnswerError(CommandError):
 
 
 def no_agent(path: str, error: OSError) -> str:
-    """The sentence for a socket that cannot be opened at all."""
+    """Error sentence for a socket that cannot be opened at all."""
     return (
         f"Cannot reach the lava agent of this host at {path} ({error.strerror}): start lava-agent here, "
         "or set LAVA_SOCKET as `lavactl env` prints it."
@@ -302,7 +304,7 @@ def no_agent(path: str, error: OSError) -> str:
 
 
 def sentence(text: str) -> str:
-    """A message from elsewhere as one sentence on one line. A name that it begins with (``x: No such queue``) stays."""
+    """Message of the master or agent as one sentence on one line; a name at its start (``x: No such queue``) stays."""
     text = clean(" ".join(text.split())) or "The request failed"
     first = text.partition(" ")[0]
     begin = text[0] if first.endswith(":") else text[0].upper()

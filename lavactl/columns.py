@@ -1,4 +1,4 @@
-"""Plain tables of what is in a cluster directory: left-aligned columns, dates with their year."""
+"""Plain tables that list the contents of a cluster directory: left-aligned columns, dates with their year."""
 
 import time
 from collections.abc import Sequence

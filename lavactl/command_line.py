@@ -1,8 +1,8 @@
-"""Words of a command line as one line for the job's shell.
+"""Words of a command line joined into one line for the job's shell.
 
-Rules: the first word stands as it is, so that ``bsub "a; b"`` is a line of the shell. Of the others one that holds
-blanks is quoted whole and means what it said; in one without blanks only quotes, backslashes and parentheses are
-escaped, so that ``$LSB_JOBID``, ``*`` and ``\\>`` are left to the shell of the job.
+Rules: the first word stays as it is, so that ``bsub "a; b"`` is a line of the shell. A later word that contains blanks
+is quoted whole and taken literally; in one without blanks only quotes, backslashes and parentheses are escaped, so that
+``$LSB_JOBID``, ``*`` and ``\\>`` are left to the shell of the job.
 """
 
 TYPE_CHECKING = False
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 BLANKS = frozenset(" \t\n\r\v\f")
 ESCAPED = str.maketrans({letter: f"\\{letter}" for letter in "\"'\\()"})
-LITERAL_ONLY = frozenset('"$`\\')  # between double quotes the shell would act on these
+LITERAL_ONLY = frozenset('"$`\\')  # between double quotes the shell would interpret these
 
 
 def shell_line(words: "Sequence[str]") -> str:
-    """The line that hands a shell these words."""
+    """Command line that gives a shell these words."""
     return " ".join([*words[:1], *map(quoted, words[1:])])
 
 
 def quoted(word: str) -> str:
-    """A word after the first, as it stands in the line."""
+    """Second or later word, quoted for the line."""
     if not word:
         return '""'
     if BLANKS.isdisjoint(word):

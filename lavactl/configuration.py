@@ -1,4 +1,4 @@
-"""What badmin and lsadmin say about the configuration: checking it, and letting it take effect."""
+"""Configuration check and reconfiguration as badmin and lsadmin print them."""
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.render import clean
@@ -12,7 +12,7 @@ FATES = ("honoured", "ignored", "unknown")
 
 
 def check(io: "Io", verbose: bool) -> int:
-    """ckconfig: every complaint, and with ``verbose`` what became of every setting."""
+    """ckconfig: print every complaint, and with ``verbose`` the status of every setting."""
     io.print("\nChecking configuration files ...\n")
     reply = io.client().configure(cluster_pb2.ConfigureRequest())
     if verbose:
@@ -21,7 +21,7 @@ def check(io: "Io", verbose: bool) -> int:
 
 
 def reconfigure(io: "Io", verbose: bool) -> int:
-    """reconfig: the same check; without errors the files hold from now on."""
+    """reconfig: the same check; without errors the master applies the files."""
     io.print("\nChecking configuration files ...\n")
     reply = io.client().configure(cluster_pb2.ConfigureRequest(apply=True))
     if verbose:
@@ -33,7 +33,7 @@ def reconfigure(io: "Io", verbose: bool) -> int:
 
 
 def conclude(reply: cluster_pb2.ConfigureReply, io: "Io") -> int:
-    """The complaints, and the verdict LSF gives."""
+    """Print the complaints and LSF's closing line; the exit code."""
     io.flush()
     for complaint in reply.complaints:
         place = f"{complaint.file}:{complaint.line}" if complaint.line else complaint.file
@@ -48,7 +48,7 @@ def conclude(reply: cluster_pb2.ConfigureReply, io: "Io") -> int:
 
 
 def show_entries(reply: cluster_pb2.ConfigureReply, io: "Io") -> None:
-    """Every setting by what became of it, with the reason where it has no effect."""
+    """Print every setting grouped by status (honoured, ignored, unknown), with the reason where it has no effect."""
     for file in reply.files:
         io.print(clean(file))
     for fate in FATES:

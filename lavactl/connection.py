@@ -1,8 +1,8 @@
 """One connection to the local agent's socket: frames out, frames in.
 
 Invariants: answers are credited as they are consumed, so the agent never sends more than a window ahead; a broken or
-silent connection is a ``LostError``, an answer of the master or agent that refuses the call a ``CallError``. Only
-``_socket`` is imported: the socket module costs a command 2 ms.
+silent connection raises ``LostError``, a refusal by the master or agent ``CallError``. Only ``_socket`` is imported:
+importing the socket module costs a command 2 ms.
 """
 
 import _socket
@@ -18,11 +18,11 @@ READ_SIZE = 1 << 18
 
 
 class LostError(Exception):
-    """The connection broke, or nothing came within the time allowed: nobody knows how far the call got."""
+    """Broken connection or timeout: how far the call got is unknown."""
 
 
 class CallError(Exception):
-    """The call was answered with a failure: a gRPC status number and one sentence."""
+    """Failure answered by the master or agent: a gRPC status number and one sentence."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -45,45 +45,45 @@ class Connection:
             self._socket.close()
             raise
         self._buffer = bytearray()
-        self._parked: dict[int, list[tuple[int, bytes]]] = {}  # frames of each call in progress, read by another
+        self._parked: dict[int, list[tuple[int, bytes]]] = {}  # of each call in progress, read by another call
         self._last_call = 0
 
     def fileno(self) -> int:
-        """Descriptor to wait on; ask ``has_frame`` first, since a frame may be buffered already."""
+        """Descriptor to poll; check ``has_frame`` first, since a frame may be buffered already."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """End the connection and every call on it."""
+        """Close the connection, which ends every call on it."""
         self._socket.close()
 
     def start(self, method: str, message: bytes, *, more: bool = False) -> int:
-        """Begin a call and give its number. ``more``: further requests follow by ``send``, up to ``half_close``."""
+        """Begin a call and return its number. ``more``: further requests follow by ``send``, up to ``half_close``."""
         self._last_call += 1
         kind = frames.OPEN if more else frames.CALL
         self._put(frames.pack(self._last_call, kind, frames.pack_open(method, message)))
         return self._last_call
 
     def send(self, call: int, message: bytes) -> None:
-        """One more request of a call that was started with ``more``; the caller minds the window."""
+        """Send one more request of a call that was started with ``more``; the caller keeps to the window."""
         self._put(frames.pack(call, frames.MESSAGE, message))
 
     def half_close(self, call: int) -> None:
-        """No more requests."""
+        """End the requests of a call; its answers still come."""
         self._put(frames.pack(call, frames.HALF_CLOSE))
 
     def cancel(self, call: int) -> None:
-        """The answers are not wanted any more."""
+        """Cancel a call: no further answers are wanted."""
         self._put(frames.pack(call, frames.CANCEL))
 
     def credit(self, call: int, messages: int) -> None:
-        """So many answers were consumed."""
+        """Report this number of answers as consumed, so that the agent may send as many more."""
         self._put(frames.pack(call, frames.CREDIT, messages.to_bytes(4, "little")))
 
     def receive(self, timeout_s: float | None) -> tuple[int, int, bytes]:
         """The next frame: (call, kind, payload).
 
         Raises:
-            LostError: the agent has gone, speaks something else, or was silent for ``timeout_s``.
+            LostError: the agent closed the connection, sent a malformed frame, or was silent for ``timeout_s``.
         """
         try:
             self._socket.settimeout(timeout_s)
@@ -95,14 +95,14 @@ class Connection:
             raise LostError(str(error)) from None
 
     def has_frame(self) -> bool:
-        """Whether a whole frame is buffered, so that ``receive`` does not wait."""
+        """True if a whole frame is buffered, so that ``receive`` does not block."""
         size = frames.HEADER.size
         if len(self._buffer) < size:
             return False
         return len(self._buffer) >= size + frames.unpack_header(bytes(self._buffer[:size]))[2]
 
     def answers(self, method: str, message: bytes, timeout_s: float | None) -> "Iterator[bytes]":
-        """The answers to a call with one request. Stopping early cancels the call.
+        """Answers to a call with one request. Stopping early cancels the call.
 
         Args:
             timeout_s: the longest silence between two answers; None for any.
@@ -132,7 +132,7 @@ class Connection:
                 self._abandon(call)
 
     def _frame_of(self, call: int, timeout_s: float | None) -> tuple[int, bytes]:
-        """The next frame of this call; those of other calls in progress are kept, those of cancelled ones dropped."""
+        """Next frame of this call; frames of other calls in progress are parked, frames of cancelled calls dropped."""
         if self._parked[call]:
             return self._parked[call].pop(0)
         while True:
@@ -143,7 +143,7 @@ class Connection:
                 self._parked[number].append((kind, payload))
 
     def _credit_softly(self, call: int, messages: int) -> None:
-        """Credit that cannot be sent is no failure: all that matters may have been received; reading on will tell."""
+        """Credit answers; a lost connection is left to the next read, since every answer may have arrived already."""
         try:
             self.credit(call, messages)
         except LostError:

@@ -1,6 +1,6 @@
-"""What bkill, bstop and bresume have in common: which jobs, the request, a line for each result.
+"""Shared code of bkill, bstop and bresume: job selection, the request, and one output line for each result.
 
-Invariants: every id is tried, and the exit code is 0 only if all were done; without an id the options choose the most
+Invariants: every id is tried, and the exit code is 0 only if all succeeded; without an id the options select the most
 recently submitted job, with id 0 all that match; success goes to standard output, failure to standard error.
 """
 
@@ -23,7 +23,7 @@ NOTHING = "No unfinished job found"
 
 
 def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[messages.JobFilter, bool, bool]:
-    """(filter, only the newest match, whether a word was no id and has been reported)."""
+    """(filter, only the newest match, True if a word that is no job id was reported)."""
     refs, bad = readable_refs(options.words, io)
     if not options.words and not any(name in options for name in SELECTING):
         raise grammar.wrong(NO_ID)
@@ -41,7 +41,9 @@ def chosen_jobs(options: Options, grammar: Grammar, io: "Io") -> tuple[messages.
 
 
 def readable_refs(words: list[str], io: "Io") -> tuple[list[messages.JobRef], bool]:
-    """The ids among the words; the others are reported, and do not keep the rest from being tried."""
+    """Job ids among the words, and True if another word was reported; such a word does not keep the ids from being
+    tried.
+    """
     refs = []
     bad = False
     for word in words:
@@ -64,13 +66,13 @@ def carry_out(
     hold: bool = False,
     among: "Sequence[int]" = (),
 ) -> int:
-    """Send the request and print what became of each job.
+    """Send the request and print the result for each job.
 
     Args:
-        doing: what is said of a success: ``being terminated``.
+        doing: text printed on success: ``being terminated``.
         number: the signal, for the action SEND.
-        states: jobs in one of these, for the action REQUEUE.
-        among: jobs in one of these, where none is named by its id.
+        states: job states to select, for the action REQUEUE.
+        among: job states to select from where no job is named by its id.
     """
     job_filter, newest, bad = chosen_jobs(options, grammar, io)
     if bad and not job_filter.refs:
@@ -89,11 +91,11 @@ def carry_out(
 def tell(
     results: "Sequence[messages.SignalResult]", success: str, io: "Io", *, failed: bool = False, ending: str = ""
 ) -> int:
-    """A line for each result, and the exit code.
+    """Print one line for each result; the exit code.
 
     Args:
-        success: with ``{}`` for the job.
-        ending: said after each reason of a failure.
+        success: text with ``{}`` for the job.
+        ending: text appended to each failure reason.
     """
     if not results:
         io.error(NOTHING)

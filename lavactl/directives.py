@@ -2,8 +2,8 @@
 
 Rules (docs/reference has them for users): a directive starts in the first column with ``#BSUB`` and a blank, anywhere
 in the script; words are split as a shell would, quotes included, nothing is expanded; a ``#`` at the start of a word
-begins a comment. A directive that is indented is none: ipyparallel's default template repeats ``-J`` without its index
-list on an indented line, and would start one engine instead of n. Such lines are reported, not swallowed.
+begins a comment. An indented line is no directive: ipyparallel's default template repeats ``-J`` without its index list
+on an indented line, and would start one engine instead of n. Such lines are reported.
 """
 
 from lavactl.errors import CommandError
@@ -28,17 +28,17 @@ def directive_words(script: str) -> list[tuple[int, list[str]]]:
 
 
 def has_windows_ends(script: str) -> bool:
-    """Whether the lines of a script end in CR LF: its first one does."""
+    """True if the first line of a script ends in CR LF, as then all do."""
     return script.partition("\n")[0].endswith("\r")
 
 
 def is_directive(line: str) -> bool:
-    """Whether a line is a directive."""
+    """True if a line is a directive."""
     return line.startswith(MARK) and line[len(MARK) : len(MARK) + 1] in ("", " ", "\t", "\r")
 
 
 def indented_directives(script: str) -> list[int]:
-    """Numbers of lines that would be directives, were they not indented."""
+    """Numbers of lines that would be directives if they were not indented."""
     if MARK not in script:
         return []
     return [
@@ -49,7 +49,7 @@ def indented_directives(script: str) -> list[int]:
 
 
 def split_words(text: str, line: int) -> list[str]:
-    """Words of one directive; quotes group, a backslash takes the next character as it is, ``#`` begins a comment."""
+    """Words of one directive; quotes group, a backslash escapes the next character, ``#`` begins a comment."""
     words: list[str] = []
     place = 0
     while True:
@@ -62,7 +62,7 @@ def split_words(text: str, line: int) -> list[str]:
 
 
 def _word(text: str, place: int, line: int) -> tuple[str, int]:
-    """The word that starts at ``place``, and where it ends."""
+    """(word that starts at ``place``, position of its end)."""
     taken: list[str] = []
     quote = ""
     while place < len(text) and (quote or text[place] not in BLANKS):

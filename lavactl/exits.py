@@ -1,4 +1,4 @@
-"""What a raw wait status means to a user."""
+"""Raw wait statuses as exit codes and sentences."""
 
 import os
 

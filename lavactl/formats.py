@@ -19,7 +19,7 @@ BAD_FIELD = 99  # the exit code of bjobs for a field it does not know
 class Column:
     """One field of a format.
 
-    width 0 means as long as the value is; unit is a letter of ``UNITS`` or empty.
+    width 0 means as long as the value; unit is a letter of ``UNITS`` or empty.
     """
 
     def __init__(self, name: str, width: int, right: bool, unit: str) -> None:
@@ -30,7 +30,7 @@ class Column:
         self.unit = unit
 
     def fit(self, value: str) -> str:
-        """A value, or the title, in this column."""
+        """Value or title, padded and cut to this column."""
         if not self.width:
             return value
         if len(value) > self.width:
@@ -39,22 +39,22 @@ class Column:
 
 
 class Format:
-    """Columns and what stands between them."""
+    """Columns and the delimiter between them."""
 
     def __init__(self, columns: list[Column], delimiter: str) -> None:
         self.columns = columns
         self.delimiter = delimiter
 
     def header(self) -> str:
-        """The line of titles."""
+        """Line of column titles."""
         return self.delimiter.join([column.fit(column.title) for column in self.columns])
 
 
 def read_format(text: str, widths: "Mapping[str, int]", aliases: "Mapping[str, str]") -> Format:
-    """A format string; ``all`` stands for every field.
+    """Parse a format string; ``all`` means every field.
 
     Args:
-        widths: the recommended width of each field there is.
+        widths: recommended width of each known field.
 
     Raises:
         CommandError: an unknown field or a malformed one.
@@ -72,7 +72,7 @@ def read_format(text: str, widths: "Mapping[str, int]", aliases: "Mapping[str, s
 
 
 def _take_delimiter(text: str) -> tuple[str, str]:
-    """The text without ``delimiter='c'``, and the delimiter."""
+    """(text without ``delimiter='c'``, delimiter)."""
     place = text.lower().find("delimiter=")
     if place < 0:
         return text, " "

@@ -1,4 +1,4 @@
-"""``bjobs -l -gpu``: which devices a job has on its hosts, and which of its tasks use them."""
+"""``bjobs -l -gpu``: the GPUs allocated to a job on its hosts, and the tasks that use each."""
 
 from lavactl import messages
 from lavactl.hosts import gpus_of, model_name
@@ -18,14 +18,14 @@ TITLES = ("HOST", "TASK", "GPU_ID", "GI_PLACEMENT/SIZE", "CI_PLACEMENT/SIZE", "M
 
 
 class DevicesOfHosts:
-    """The devices of hosts by their numbers; each host is asked for once."""
+    """GPUs of hosts by GPU number; each host is queried once."""
 
     def __init__(self, io: "Io") -> None:
         self._io = io
         self._known: dict[str, dict[int, cluster_pb2.Gpu]] = {}
 
     def of(self, jobs: "Iterable[messages.JobRecord]") -> "Mapping[str, Mapping[int, cluster_pb2.Gpu]]":
-        """The devices of the hosts of these jobs; of a host that has gone none."""
+        """GPUs of the hosts of these jobs; empty for a host that left the cluster."""
         wanted = {share.host for job in jobs for share in job.hosts if share.gpus}
         if new := sorted(wanted - self._known.keys()):
             self._known |= {name: {} for name in new}
@@ -36,7 +36,7 @@ class DevicesOfHosts:
 
 
 def allocation_text(job: "messages.JobRecord", devices: "Mapping[str, Mapping[int, cluster_pb2.Gpu]]") -> str:
-    """A line for each device, with the blank line and the title before them; empty for a job without devices."""
+    """A line for each GPU, after a blank line and the titles; empty for a job without GPUs."""
     lines = list(_lines(job, devices))
     return "\n".join(["", " GPU_ALLOCATION:", ROW.format(*TITLES).rstrip(), *lines, ""]) if lines else ""
 
@@ -57,8 +57,9 @@ def _lines(job: "messages.JobRecord", devices: "Mapping[str, Mapping[int, cluste
 
 
 def _users(job: "messages.JobRecord", share: "messages.HostShare", tasks: range, place: int) -> "Iterable[int]":
-    """The tasks of a host that see the job's device number ``place`` there: of the term that it is for, one, where
-    devices are for each task; some, where tasks in a row share one; else all."""
+    """Tasks of a host that use the job's GPU number ``place`` there, out of the role that the GPU belongs to: one task
+    where GPUs are allocated for each task, consecutive tasks where these share a GPU (block=yes), otherwise all.
+    """
     devices = len(share.gpus)
     if share.gpu_roles:
         role = share.gpu_roles[place]
@@ -73,13 +74,13 @@ def _users(job: "messages.JobRecord", share: "messages.HostShare", tasks: range,
 
 
 def _about(gpu: cluster_pb2.Gpu | None, reserved: str) -> tuple[str, str, str, str, str]:
-    """Model, memory, factor, memory reserved and socket of a device, which its host may not report any more."""
+    """Model, memory, factor, reserved memory and socket of a GPU; ``-`` where its host does not report it any more."""
     if gpu is None:
         return MISSING, MISSING, MISSING, reserved, MISSING
     return model_name(gpu), size(gpu.memory_mib), MISSING, reserved, str(gpu.numa_node)
 
 
 def _links(share: messages.HostShare, number: int, known: "Mapping[int, cluster_pb2.Gpu]") -> str:
-    """Whether there is a link of its own to each of the job's devices on the host: Y or N, and - for itself."""
+    """NVLink from this GPU to each of the job's GPUs on the host: Y or N, and - for itself."""
     peers = known[number].nvlink_peers if number in known else ()
     return "/".join("-" if other == number else "Y" if other in peers else "N" for other in share.gpus)

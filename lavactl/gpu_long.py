@@ -1,4 +1,4 @@
-"""``bhosts -l -gpu``: what the devices of a host are, how they do, and which jobs have them."""
+"""``bhosts -l -gpu``: model, state and jobs of each GPU of a host."""
 
 from lavactl.hosts import gpu_use, gpus_of, model_name
 from lavactl.render import MISSING, clean
@@ -18,7 +18,7 @@ JOB_TITLES = ("GPU_ID", "JEXCL", "RUNJOBIDS", "SUSPJOBIDS", "RSVJOBIDS")
 
 
 def gpu_long_text(host: "cluster_pb2.HostRecord") -> str:
-    """One host: the numbers of its devices, then three tables with a line for each."""
+    """One host: GPU counts, then three tables with a line for each GPU."""
     gpus = gpus_of(host)
     lines = [f"HOST: {host.facts.name}", COUNTS, counts(host, gpus)]
     if gpus:
@@ -32,14 +32,14 @@ def gpu_long_text(host: "cluster_pb2.HostRecord") -> str:
 
 
 def counts(host: "cluster_pb2.HostRecord", gpus: "list[cluster_pb2.Gpu]") -> str:
-    """All devices, those that a job may share with others now, and those that it may have for itself."""
+    """GPU counts of a host: all, those free for shared use now, and those free for exclusive use."""
     uses = [gpu_use(host, gpu.index) for gpu in gpus]
     shared = sum(1 for use in uses if not use.njobs or not use.exclusive)
     return f"{len(gpus):<6} {shared:<19} {sum(1 for use in uses if not use.njobs)}"
 
 
 def static_row(gpu: "cluster_pb2.Gpu", gpus: "list[cluster_pb2.Gpu]") -> str:
-    """What does not change: links are told device by device, with - for itself."""
+    """Constant attributes of a GPU; NVLink to each GPU of the host as Y or N, and - for itself."""
     links = "/".join(
         "-" if other.index == gpu.index else "Y" if other.index in gpu.nvlink_peers else "N" for other in gpus
     )
@@ -50,7 +50,7 @@ def static_row(gpu: "cluster_pb2.Gpu", gpus: "list[cluster_pb2.Gpu]") -> str:
 
 
 def dynamic_row(gpu: "cluster_pb2.Gpu", use: "cluster_pb2.GpuUse") -> str:
-    """As the host reported it last."""
+    """GPU load as the host last reported it."""
     is_well = gpu.status in ("", "ok")
     return DYNAMIC.format(
         gpu.index, (gpu.mode or "shared").upper(), size(gpu.memory_used_mib), size(use.memory_reserved_mib),
@@ -60,7 +60,7 @@ def dynamic_row(gpu: "cluster_pb2.Gpu", use: "cluster_pb2.GpuUse") -> str:
 
 
 def job_row(use: "cluster_pb2.GpuUse") -> str:
-    """The jobs that have the device. Lava's reservations for waiting jobs name hosts, not devices."""
+    """Jobs that use the GPU. Reservations of pending jobs name hosts, not GPUs, and do not appear."""
     jexcl = ("Y" if use.exclusive else "N") if use.njobs else MISSING
     running, suspended = (" ".join(jobs) or MISSING for jobs in (use.run_jobs, use.susp_jobs))
     return JOBS.format(use.index, jexcl, running, suspended, MISSING)

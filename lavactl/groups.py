@@ -1,4 +1,4 @@
-"""Groups of users and of hosts, and compute units, as tables: bugroup and bmgroup differ in words only."""
+"""Tables of user groups, host groups and compute units; bugroup and bmgroup differ only in the noun."""
 
 from lavactl.errors import FAILURE
 from lavactl.options import printable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show_groups(options: "Options", io: "Io", *, hosts: bool) -> int:
-    """Members of the groups named, or of all; -cu: of compute units."""
+    """Print the members of the named groups, or of all; with -cu, of compute units."""
     units = "cu" in options
     request = cluster_pb2.GroupsRequest(names=options.words, hosts=hosts, flat="r" in options, units_only=units)
     reply = io.client().groups(request)
@@ -46,7 +46,7 @@ def units_table(groups: "Iterable[cluster_pb2.GroupRecord]") -> str:
 
 
 def members_text(group: cluster_pb2.GroupRecord, noun: str) -> str:
-    """Members, inner groups with a slash behind them."""
+    """Group members; nested groups have a slash appended."""
     if list(group.members) == ["all"]:
         return f"all {noun}s"
     return clean(" ".join(group.members))

@@ -1,4 +1,4 @@
-"""Host records for the commands that show hosts: asked for, sorted, and the names that do not exist reported."""
+"""Host records for the commands that show hosts: fetched, in order, with unknown names reported."""
 
 from protos import cluster_pb2
 
@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
 
-# gpu_mode of lsload -gpuload: NVML's compute modes.
+# NVML's compute modes, the gpu_mode of lsload -gpuload.
 GPU_MODES = {"shared": "0.0", "prohibited": "2.0", "exclusive_process": "3.0"}
 DOWN = ("unavail", "unreach")
 
@@ -14,11 +14,11 @@ DOWN = ("unavail", "unreach")
 def fetch_hosts(
     names: list[str], io: "Io", *, clients_too: bool, unknown: str
 ) -> tuple[list[cluster_pb2.HostRecord], bool]:
-    """(records in the master's order, whether every name was known).
+    """(records in the master's order, True if every name was known).
 
     Args:
         clients_too: also hosts that run no jobs.
-        unknown: what is said of a name that does not exist.
+        unknown: message for a name that does not exist.
     """
     from lavactl.options import printable
 
@@ -33,22 +33,22 @@ def fetch_hosts(
 
 
 def gpus_of(host: cluster_pb2.HostRecord) -> list[cluster_pb2.Gpu]:
-    """The host's devices: as last reported with the load, else as they were at its start."""
+    """GPUs of the host: as last reported with the load, otherwise as detected at the start of its agent."""
     return list(host.load.gpus or host.facts.gpus)
 
 
 def is_down(host: cluster_pb2.HostRecord) -> bool:
-    """Whether nothing is known of the host's load."""
+    """True if the host's load is unknown."""
     return host.status.startswith(DOWN)
 
 
 def gpu_use(host: cluster_pb2.HostRecord, index: int) -> cluster_pb2.GpuUse:
-    """How jobs use one device; all zero where none does."""
+    """Usage of one GPU by jobs; all zero for an idle one."""
     return next((use for use in host.gpu_use if use.index == index), cluster_pb2.GpuUse(index=index))
 
 
 def model_name(gpu: cluster_pb2.Gpu) -> str:
-    """A device's model as one word."""
+    """GPU model as one word."""
     from lavactl.render import clean
 
     return clean(gpu.model).replace(" ", "") or "-"

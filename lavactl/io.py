@@ -1,12 +1,12 @@
-"""Everything a command may know about the process it runs in, as values.
+"""Process surroundings of a command, as values.
 
 Commands read streams, environment, directory, terminal and clock only through an ``Io``, so the same code runs as a
 program, in a test, and later in a resident process. Invariants:
 
 * ``raw_environ`` is the environment as the process was given it, byte for byte, from /proc/self/environ: Python itself
   adds LC_CTYPE to os.environ, and a job must not inherit that.
-* Text is written in the file system encoding with surrogateescape, so bytes that came in by argv leave unchanged.
-* Look-ups that cost something (directory, umask, user, terminal) happen when first asked for.
+* Text is written in the file system encoding with surrogateescape, so bytes of argv are written back unchanged. *
+Costly look-ups (directory, umask, user, terminal) are made on first use.
 """
 
 import os
@@ -77,7 +77,7 @@ class Io:
         """Binary standard input.
 
         Raises:
-            CommandError: it is closed.
+            CommandError: standard input is closed.
         """
         if self._stdin is None:
             if sys.stdin is None:
@@ -87,14 +87,14 @@ class Io:
 
     @property
     def stdout(self) -> "BinaryIO | None":
-        """Binary standard output, None where the caller closed it."""
+        """Binary standard output; None if closed."""
         if self._stdout is None and sys.stdout is not None:
             self._stdout = sys.stdout.buffer
         return self._stdout
 
     @property
     def stderr(self) -> "BinaryIO | None":
-        """Binary standard error, None where the caller closed it."""
+        """Binary standard error; None if closed."""
         if self._stderr is None and sys.stderr is not None:
             self._stderr = sys.stderr.buffer
         return self._stderr
@@ -107,7 +107,7 @@ class Io:
         """Write bytes to standard output.
 
         Raises:
-            OutputClosedError: the reader has gone.
+            OutputClosedError: the reader has closed it.
             CommandError: the output cannot be written, for example a full disk.
         """
         stream = self.stdout
@@ -121,7 +121,7 @@ class Io:
             raise CommandError(f"Cannot write the output: {error.strerror}.") from None
 
     def flush(self) -> None:
-        """Push out what ``print`` and ``write`` have buffered; same errors as ``write``."""
+        """Write the text buffered by ``print`` and ``write``; same errors as ``write``."""
         stream = self.stdout
         if stream is None:
             return
@@ -133,7 +133,7 @@ class Io:
             raise CommandError(f"Cannot write the output: {error.strerror}.") from None
 
     def error(self, text: str) -> None:
-        """Write one line to standard error at once. A closed standard error loses it: there is nowhere else to tell."""
+        """Write one line to standard error at once; lost if standard error is closed: there is no other channel."""
         stream = self.stderr
         if stream is None:
             return
@@ -144,7 +144,7 @@ class Io:
             self._stderr = None
 
     def is_terminal(self, stream: "BinaryIO | None") -> bool:
-        """Whether that stream (``io.stdin`` ...) is a terminal."""
+        """True if that stream (``io.stdin`` ...) is a terminal."""
         return stream is not None and stream.isatty()
 
     # The process.
@@ -186,7 +186,7 @@ class Io:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal; 80 where there is none."""
+        """Terminal width in columns; 80 without a terminal."""
         if self._width is None:
             columns = self.environ.get("COLUMNS", "")
             self._width = int(columns) if columns.isdigit() and int(columns) > 0 else terminal_width()
@@ -200,7 +200,7 @@ class Io:
         return os.getuid()
 
     def user_name(self) -> str:
-        """Login name of the caller; the number where the account has no name."""
+        """Login name of the caller; the uid where the account has no name."""
         import pwd
 
         try:
@@ -209,7 +209,7 @@ class Io:
             return str(os.getuid())
 
     def home_of(self, user: str) -> str | None:
-        """Home directory of an account, None where this host does not know it."""
+        """Home directory of an account; None if the account is unknown on this host."""
         import pwd
 
         try:
@@ -224,7 +224,7 @@ class Io:
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds of a clock that never goes back."""
+        """Seconds of a monotonic clock."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
@@ -234,7 +234,7 @@ class Io:
     # The cluster.
 
     def setting(self, name: str) -> str | None:
-        """A parameter from the environment, else from lsf.conf, else None."""
+        """Parameter from the environment, otherwise from lsf.conf, otherwise None."""
         value = self.environ.get(name)
         if value is not None:
             return value
@@ -245,7 +245,7 @@ class Io:
         return self._settings[name]
 
     def client(self) -> "Client":
-        """The connection to this host's agent, made on the first call."""
+        """Connection to this host's agent, made on the first call."""
         if self._client is None:
             from lavactl.client import Client
 
@@ -254,7 +254,7 @@ class Io:
 
 
 def encode(text: str) -> bytes:
-    """Text as this system writes it; what its encoding lacks is shown by escapes."""
+    """Text in this system's encoding; characters that it lacks are escaped."""
     encoding = sys.getfilesystemencoding()
     try:
         return text.encode(encoding, "surrogateescape")
@@ -263,7 +263,7 @@ def encode(text: str) -> bytes:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal behind standard output or error; 80 where neither is one."""
+    """Width in columns of the terminal behind standard output or error; 80 where neither is a terminal."""
     for descriptor in (1, 2):
         try:
             return os.get_terminal_size(descriptor).columns or DEFAULT_WIDTH

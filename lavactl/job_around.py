@@ -1,4 +1,4 @@
-"""The job that a command runs in, as its environment tells: number, attempt, and the hosts of its slots."""
+"""The surrounding job of a command, from its environment: number, attempt, and the host of each slot."""
 
 from lavactl.errors import CommandError
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class JobKey:
-    """The job this process belongs to, and the hosts of its allocation, one entry for each slot."""
+    """Job of this process, with the hosts of its allocation, one entry for each slot."""
 
     def __init__(self, job: int, index: int, attempt: int, slots: list[str]) -> None:
         self.job = job
@@ -18,15 +18,15 @@ class JobKey:
 
     @property
     def hosts(self) -> list[str]:
-        """Each host once, in the order of the allocation."""
+        """Distinct hosts, in the order of the allocation."""
         return list(dict.fromkeys(self.slots))
 
 
 def job_around(io: "Io", command: str) -> JobKey:
-    """The job whose process we are.
+    """Job that this process belongs to.
 
     Raises:
-        CommandError: we are in none.
+        CommandError: the process runs in no job.
     """
     numbers = []
     for variable, default in (("LSB_JOBID", ""), ("LSB_JOBINDEX", "0")):
@@ -41,14 +41,14 @@ def job_around(io: "Io", command: str) -> JobKey:
 
 
 def attempt_of(key: str, numbers: list[int]) -> int:
-    """The attempt in JOB.INDEX.ATTEMPT, when it is of this job; else 0, which means the newest."""
+    """Attempt number in JOB.INDEX.ATTEMPT if the key is of this job; otherwise 0, which means the newest."""
     job, _, rest = key.partition(".")
     index, _, attempt = rest.partition(".")
     return int(attempt) if [job, index] == [str(number) for number in numbers] and attempt.isdecimal() else 0
 
 
 def slots_now(io: "Io") -> list[str]:
-    """Hosts slot by slot of a resizable job, from its host file: its variables are those of its start."""
+    """Host of each slot of a resizable job, from its host file: the variables show the allocation at its start."""
     path = io.environ.get("LSB_DJOB_HOSTFILE", "") if io.environ.get("LSB_RESIZABLE") == "Y" else ""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -58,7 +58,7 @@ def slots_now(io: "Io") -> list[str]:
 
 
 def slots_of(text: str) -> list[str]:
-    """Hosts slot by slot from LSB_MCPU_HOSTS ("n001 2 n002 1"); empty when it is not of that form."""
+    """Host of each slot from LSB_MCPU_HOSTS ("n001 2 n002 1"); empty if the text is malformed."""
     words = text.split()
     slots: list[str] = []
     for host, count in zip(words[::2], words[1::2], strict=False):

@@ -1,4 +1,4 @@
-"""What the elements of an array have in common comes with the first of them: here the others get it.
+"""Restores to array elements the details that a listing sends only with the first element of the array.
 
 The master sends a spec with the first of consecutive records of one job only (``shares_details``), since a script may
 be long and an array large.
@@ -24,7 +24,7 @@ class Element:
         self.effective_requirement = first.effective_requirement
 
     def __getattr__(self, name: str) -> "Any":
-        """Whatever else the record holds."""
+        """Every other field, from the record itself."""
         return getattr(self._record, name)
 
 
@@ -35,7 +35,7 @@ class Completion:
         self._first: Job | None = None
 
     def complete(self, jobs: "list[Job]") -> "list[Job]":
-        """The records with their details; to be called with all pages in their order."""
+        """Records with their details; must be called with all pages in order."""
         completed = []
         for job in jobs:
             first = self._first
@@ -50,7 +50,7 @@ class Completion:
 if TYPE_CHECKING:
 
     def element(record: Job, first: Job) -> Job:
-        """An ``Element``; to its readers it is a record."""
+        """``Element`` typed as a record."""
         return cast("Job", Element(record, first))
 else:
     element = Element

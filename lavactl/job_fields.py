@@ -1,7 +1,7 @@
-"""The fields of ``bjobs -o``: name, alias, recommended width, and how each is read from a job record.
+"""The fields of ``bjobs -o``: name, alias, recommended width, and reader of each.
 
-Invariants: an empty value shows as ``-``; a value holds no control characters. Fields in ``LIGHT`` come with every
-listing; the others need the details that -l also asks for.
+Invariants: an empty value is printed as ``-``; a value contains no control characters. Fields in ``LIGHT`` come with
+every listing; the other fields need the details that -l also requests.
 """
 
 from lavactl import messages
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ENDED = (messages.DONE, messages.EXIT)
 WAITING = (messages.PEND, messages.PSUSP)
 
-# Fields of LSF that lava has nothing to say about: always "-".
+# Fields of LSF that lava does not record: always "-".
 ABSENT = {
     "application": 13, "service_class": 13, "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
     "licproject": 20, "interactive": 11, "host_file": 10,
@@ -64,7 +64,7 @@ def readers(short: bool, now: float) -> "dict[str, tuple[int, Reader]]":
 
     Args:
         short: LSB_SHORT_HOSTLIST is set.
-        now: seconds since the epoch, for the times that still run.
+        now: seconds since the epoch, for running times.
     """
     return {
         **FIXED,
@@ -82,7 +82,7 @@ def readers(short: bool, now: float) -> "dict[str, tuple[int, Reader]]":
 
 
 class FieldTable:
-    """A format with its readers: turns job records into lines."""
+    """A format with its readers; turns job records into lines."""
 
     def __init__(self, form: Format, short: bool, now: float) -> None:
         self.form = form
@@ -103,33 +103,33 @@ class FieldTable:
         return "".join([join([fit(one(job) or MISSING) for fit, one in pairs]) + "\n" for job in jobs])
 
     def record(self, job: "Job") -> dict[str, str]:
-        """A job as -json shows it; unlike in a line, nothing stands for an empty value."""
+        """Job as -json shows it; unlike in a line, an empty value stays empty."""
         pairs = zip(self.form.columns, self._readers, strict=True)
         return {column.title: read(job) for column, read in pairs}
 
 
 def needs_details(form: Format) -> bool:
-    """Whether a format shows what only a detailed listing has."""
+    """True if a format has a field that only a detailed listing carries."""
     return any(column.name not in LIGHT for column in form.columns)
 
 
 def needs_reasons(form: Format) -> bool:
-    """Whether a format shows why jobs wait, or what they may expect."""
+    """True if a format shows pending reasons or start estimates."""
     return any(column.name in ("pend_reason", "pendstate", "estimated_start_time") for column in form.columns)
 
 
 def moment(when: float) -> str:
-    """A date, empty for one that is unknown."""
+    """Date; empty if unknown."""
     return short_time(when) if when else ""
 
 
 def processor_time(job: "Job", seconds: float) -> str:
-    """Empty for a job of which nothing is known."""
+    """CPU time; empty for a job without usage."""
     return f"{seconds:.1f} second(s)" if job.HasField("usage") else ""
 
 
 def seconds(value: int) -> str:
-    """A duration, empty for none."""
+    """Duration in seconds; empty for zero."""
     return f"{value} second(s)" if value else ""
 
 
@@ -139,7 +139,7 @@ def allocated(job: "Job") -> int:
 
 
 def run_s(job: "Job", now: float) -> int:
-    """Seconds since the start, up to the end."""
+    """Seconds from the start to now or to the end."""
     return max(0, round((job.end_time or now) - job.start_time)) if job.start_time else 0
 
 
@@ -149,7 +149,7 @@ def pending_s(job: "Job", now: float) -> int:
 
 
 def pendstate(job: "Job", now: float) -> str:
-    """EPEND for a job that may be started, IPEND for one that is held, dependent or early."""
+    """EPEND for a job eligible to start, IPEND for one that is held, or waits for a dependency or its begin time."""
     if job.state not in WAITING:
         return ""
     held = job.state == messages.PSUSP or job.spec.begin_time > now
@@ -157,7 +157,7 @@ def pendstate(job: "Job", now: float) -> str:
 
 
 def finish_time(job: "Job", now: float) -> str:
-    """When the job ended, or will by its limit or estimate (``L``, ``E``, ``X``)."""
+    """End time of the job, or the predicted one by its run limit or estimate (``L``, ``E``, ``X``)."""
     when, mark = finish_at(job, now)
     return f"{short_time(when)} {mark}".rstrip() if when else ""
 
@@ -175,7 +175,7 @@ def cpu_efficiency(job: "Job", now: float) -> str:
 
 
 def mem_efficiency(job: "Job") -> str:
-    """Largest memory over what was reserved."""
+    """Peak memory over reserved memory."""
     reserved = sum(share.memory_mib for share in job.hosts)
     return f"{100 * job.usage.memory_mib_max / reserved:.2f}%" if reserved else ""
 
@@ -204,7 +204,7 @@ def gpus(job: "Job") -> messages.GpuRequest:
 
 
 def gpu_mode(job: "Job") -> str:
-    """Compute mode asked for."""
+    """Requested compute mode."""
     request = gpus(job)
     asked = (pair.strip().partition("=") for pair in request.text.lower().split(":"))
     default = "exclusive_process" if request.exclusive_process else "shared"
@@ -213,7 +213,7 @@ def gpu_mode(job: "Job") -> str:
 
 
 def gpu_alone(job: "Job") -> str:
-    """Does the job have its devices for itself? By what it was given or, while it waits, by what it asks for."""
+    """``yes`` if the job has its GPUs exclusively: by its allocation or, while it is pending, by its request."""
     given = [share for share in job.hosts if share.gpus]
     if given:
         return "no" if any(share.gpu_memory_mib for share in given) else "yes"

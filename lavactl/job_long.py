@@ -1,6 +1,6 @@
 """``bjobs -l`` and ``-UF``: one job as paragraphs.
 
-Invariants: -l breaks paragraphs at 80 columns and has OpenLava's wording (Processors), -UF leaves them whole and has
+Invariants: -l breaks paragraphs at 80 columns and uses OpenLava's wording (Processors), -UF leaves them whole and uses
 LSF's (Task(s), Slot(s)); a command or name of the user's cannot break a line.
 """
 
@@ -21,14 +21,14 @@ DETAIL = " " * 21
 ENDED = (messages.DONE, messages.EXIT)
 SUSPENDED = (messages.USUSP, messages.SSUSP)
 HOLDING = (messages.STAGING, messages.RUN, messages.USUSP, messages.SSUSP, messages.UNKWN)
-IN_ORDER = "in order"  # the reason of a start that goes without saying
+IN_ORDER = "in order"  # start reason of a job dispatched in normal order: not shown
 
 
 def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
-    """A whole job, with the blank line before it.
+    """A whole job, preceded by a blank line.
 
     Args:
-        home: the submitter's home directory as this host knows it, or empty.
+        home: the submitter's home directory on this host, or empty.
     """
     fold = str if unformatted else wrap
     parts = ["", fold(head(job))]
@@ -45,7 +45,7 @@ def long_text(job: "Job", unformatted: bool, now: float, home: str) -> str:
 
 
 def head(job: "Job", *, state: bool = True) -> str:
-    """Who and what: the first paragraph, of bhist too."""
+    """First paragraph, also of bhist: job id, name, user, project, queue, command."""
     spec = job.spec
     fields = [
         f"Job <{key_text(job.job, job.index)}>",
@@ -66,7 +66,7 @@ def head(job: "Job", *, state: bool = True) -> str:
 
 
 def submitted(job: "Job", unformatted: bool, home: str, *, to_queue: bool = False) -> str:
-    """Where from and how: the paragraph about the submission, without its date."""
+    """Paragraph about the submission, without its date: host, directories, files and options."""
     spec = job.spec
     fields = [
         f"Submitted from host <{job.from_host}>",
@@ -105,7 +105,7 @@ def files(spec: messages.JobSpec) -> list[tuple[str, str]]:
 
 
 def under_home(path: str, home: str) -> str:
-    """A directory, shown below $HOME where it is."""
+    """Path of a directory, relative to $HOME if it is below it."""
     if home and home != "/" and (path == home or path.startswith(home + "/")):
         path = "$HOME" + path[len(home) :]
     return clean(path)
@@ -117,7 +117,7 @@ def gpu_text(spec: messages.JobSpec) -> str:
 
 
 def slots(job: "Job", unformatted: bool) -> str:
-    """How many slots were asked for; nothing for a plain single one in the wrapped form."""
+    """Number of slots requested; empty for a single one in the wrapped form."""
     low, high = job.slots_min or 1, job.slots_max or job.slots_min or 1
     number = str(low) if high == low else f"{low}-{high}"
     if unformatted:
@@ -126,7 +126,7 @@ def slots(job: "Job", unformatted: bool) -> str:
 
 
 def started(job: "Job", unformatted: bool) -> str:
-    """Where the job runs, without the date."""
+    """Hosts on which the job started, without the date."""
     count = sum(share.slots for share in job.hosts)
     if unformatted:
         where = " ".join(f"<{host}>" for host in host_list(job, True))
@@ -145,7 +145,7 @@ def started(job: "Job", unformatted: bool) -> str:
 
 
 def ended(job: "Job") -> list[str]:
-    """How the job ended."""
+    """End of the job: exit status, CPU time and exit reason."""
     date = long_time(job.end_time)
     if not job.start_time:
         lines = [f"{date}: Exited; the job ended before it started."]
@@ -158,13 +158,13 @@ def ended(job: "Job") -> list[str]:
 
 
 def reason(job: "Job") -> str:
-    """Why the job was ended."""
+    """Exit reason as a sentence."""
     text = clean(job.exit_reason)
     return text if text.endswith(".") else f"{text}."
 
 
 def limits(job: "Job") -> list[str]:
-    """Blocks of what the job may use, one for each limit it has."""
+    """A block for each limit of the job."""
     spec = job.spec
     lines = []
     if spec.run_limit_s:
@@ -185,7 +185,7 @@ def memory_limit(mib: int) -> str:
 
 
 def usage(job: "Job", now: float, unformatted: bool = False) -> list[str]:
-    """What the job has used: a paragraph while it runs, in one line for -UF, its largest memory always."""
+    """Resource usage: a paragraph while the job runs, one line of it for -UF; peak memory always."""
     if not job.HasField("usage"):
         return []
     total = job.usage
@@ -216,7 +216,7 @@ def usage_lines(part: messages.Usage) -> list[str]:
 
 
 def usage_by_host(job: "Job") -> list[str]:
-    """Memory and processes, host by host."""
+    """Memory and processes of each host."""
     lines = []
     for part in job.usage_by_host:
         lines.append(f"{DETAIL}HOST: {part.host};  CPU_TIME: {part.cpu_s:.0f} seconds")
@@ -225,7 +225,7 @@ def usage_by_host(job: "Job") -> list[str]:
 
 
 def reasons(job: "Job") -> list[str]:
-    """Why the job waits, or is suspended."""
+    """Pending or suspending reasons."""
     if job.state in SUSPENDED and job.suspend_reason:
         return ["", " SUSPENDING REASONS:", f" {clean(job.suspend_reason)};"]
     if not job.pending_reasons:
@@ -239,7 +239,7 @@ def reasons(job: "Job") -> list[str]:
 
 
 def outlook(job: "Job") -> list[str]:
-    """Its place in the order, when it should start, and which single change would let it start now."""
+    """Queue position, estimated start, and single changes that would let the job start now."""
     if not job.HasField("outlook"):
         return []
     seen = job.outlook
@@ -253,7 +253,7 @@ def outlook(job: "Job") -> list[str]:
         if seen.reserved:
             lines.append(f" {reserved(job)} from then on;")
     when = "Could start" if seen.is_for_later else "Would start now"
-    costs = [*seen.costs, *[""] * len(seen.remedies)]  # an older master names none
+    costs = [*seen.costs, *[""] * len(seen.remedies)]  # an older master sends no costs
     for command, cost in zip(seen.remedies, costs, strict=False):
         lines.append(f" {when} after: {clean(command)};")
         if cost:
@@ -262,21 +262,21 @@ def outlook(job: "Job") -> list[str]:
 
 
 def reserved(job: "Job") -> str:
-    """The hosts that jobs behind it leave to it."""
+    """Slots and hosts reserved for the job."""
     slots = sum(share.slots for share in job.outlook.reserved)
     hosts = " ".join(f"<{share.slots}*{clean(share.host)}>" for share in job.outlook.reserved)
     return f"Reserved <{slots}> job slots on host(s) {hosts}"
 
 
 def scheduling(job: "Job") -> list[str]:
-    """Load thresholds that hold for the job: those of its queue, the stricter ones of its hosts."""
+    """Load thresholds that apply to the job: those of its queue, or the stricter ones of its hosts."""
     bounds = [(one.index, one.sched if one.has_sched else None, one.stop if one.has_stop else None)
               for one in job.load_bounds]  # fmt: skip
     return ["", " SCHEDULING PARAMETERS:", *threshold_lines(bounds)]
 
 
 def requirement(job: "Job") -> list[str]:
-    """What the job required and what was used to place it; ``-`` while it has not been placed."""
+    """Combined and effective resource requirement; the latter is ``-`` while the job is not placed."""
     combined = clean(job.effective_requirement or job.spec.requirement_text)
     if not combined:
         return []

@@ -1,4 +1,4 @@
-"""Values of single bsub options: text to the field of a job, or one sentence that says what was expected."""
+"""Values of single bsub options: text converted to a job's field, or one sentence that says what was expected."""
 
 import os
 
@@ -17,7 +17,7 @@ SECTIONS = ("select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity["
 
 # Set by the batch system for one job: a job submitted from inside it must not inherit them.
 JOB_PREFIXES = (b"LSB_", b"LSF_PM_")
-USERS_PREFIX = b"LSB_DEFAULT"  # the user's own choices of queue, project and group
+USERS_PREFIX = b"LSB_DEFAULT"  # the user's own defaults for queue, project and group
 JOB_NAMES = frozenset((b"LSFUSER", b"LS_JOBPID", b"LS_SUBCWD", b"LS_EXECCWD", b"LS_EXEC_T", b"TERM", b"TERMCAP"))
 # Set for the processes of one job or rank; outside a job they are the user's own.
 INNER_PREFIXES = (b"PMI_", b"PMIX_", b"OMPI_", b"LAVA_JOB_")
@@ -25,7 +25,7 @@ INNER_NAMES = frozenset((b"CUDA_VISIBLE_DEVICES", b"CUDA_MPS_PIPE_DIRECTORY", b"
 
 
 def bad(option: str, text: str, expected: str) -> CommandError:
-    """The error for a value that cannot be read."""
+    """Error for a malformed value."""
     return CommandError(f"-{option} {printable(text)}: expected {expected}.")
 
 
@@ -41,7 +41,9 @@ def run_limit_s(text: str, option: str = "W") -> int:
 
 
 def memory_mib(text: str, unit: str, option: str = "M") -> int:
-    """MiB of -M: a number in ``unit``, or one that has its own. ``!`` (hard limit) is how lava limits anyway."""
+    """MiB of -M: a number in ``unit``, or one with its own unit. ``!`` (hard limit) is accepted: lava's limits are
+    hard.
+    """
     try:
         return units.read_memory_mib(text.strip().removesuffix("!"), unit)
     except ValueError:
@@ -49,7 +51,7 @@ def memory_mib(text: str, unit: str, option: str = "M") -> int:
 
 
 def kib(text: str, option: str) -> int:
-    """Bytes of a limit that counts KiB, or has its own unit."""
+    """Bytes of a limit given in KiB or with its own unit."""
     try:
         if units.is_digits(text) and int(text) < 1 << 50:
             return int(text) << 10
@@ -67,7 +69,7 @@ def slots(text: str) -> tuple[int, int]:
 
 
 def count(option: str, text: str, most: int = 2**31 - 1) -> int:
-    """A number of at least one."""
+    """Number of at least one."""
     try:
         return units.read_count(text, 1, most)
     except ValueError:
@@ -75,7 +77,7 @@ def count(option: str, text: str, most: int = 2**31 - 1) -> int:
 
 
 def date(option: str, text: str, now: float) -> float:
-    """Seconds since the epoch of -b and -t: a time to come."""
+    """Seconds since the epoch of -b and -t: a future time."""
     try:
         moment = units.read_date(text, now)
     except (ValueError, OverflowError):
@@ -88,7 +90,7 @@ def date(option: str, text: str, now: float) -> float:
 def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:
     """(name, array ranges, limit of running elements) of -J; no ranges for a plain job.
 
-    ``name[1-10:2,15]%5`` is an array; closed brackets anywhere else belong to the name.
+    ``name[1-10:2,15]%5`` is an array; closed brackets elsewhere belong to the name.
     """
     if not text.isprintable() or not text:
         raise CommandError(BAD_NAME)
@@ -115,7 +117,7 @@ def job_name(text: str) -> tuple[str, list[messages.IndexRange], int]:
 
 
 def requirement(texts: "Sequence[str]") -> str:
-    """Several -R as one text. Beside others, a condition without ``select[...]`` gets it, so that all can be and-ed."""
+    """Several -R as one text. A bare condition among several is wrapped in ``select[...]``, to be and-ed."""
     if len(texts) == 1:
         return texts[0].strip()
     return " ".join(_with_select(text.strip()) for text in texts if text.strip())
@@ -130,7 +132,7 @@ def _with_select(text: str) -> str:
 
 
 def _section_start(text: str, section: str) -> int:
-    """Where a section begins as a word of its own, -1 if it does not."""
+    """Position where a section begins as a word of its own, or -1."""
     place = text.find(section)
     while place > 0 and (text[place - 1].isalnum() or text[place - 1] == "_"):
         place = text.find(section, place + 1)
@@ -138,10 +140,10 @@ def _section_start(text: str, section: str) -> int:
 
 
 def gpu_request(text: str) -> messages.GpuRequest:
-    """-gpu: ``-`` or ``key=value`` pairs joined by colons; the master reads all but the number, and may refuse.
+    """-gpu: ``-`` or ``key=value`` pairs joined by colons; only the number is parsed here, the rest by the master.
 
     Raises:
-        CommandError: the number is none.
+        CommandError: the number is malformed.
     """
     request = messages.GpuRequest(num=1, text=text)
     for pair in [] if text.strip() == "-" else text.split(":"):
@@ -166,10 +168,10 @@ def _gpu_pair(request: messages.GpuRequest, key: str, value: str) -> None:
 
 
 def job_environment(entries: "Sequence[bytes]", options: "Sequence[str]") -> list[bytes]:
-    """NAME=VALUE entries for the job: what the caller has, less what the batch system sets, changed as -env says.
+    """NAME=VALUE entries for the job: the caller's, without the batch system's variables, changed as -env says.
 
-    ``all``, ``none``, ``~NAME``, ``NAME`` and ``NAME=VALUE``, joined by commas; without ``all`` only what is named.
-    Several -env count as one, in their order.
+    ``all``, ``none``, ``~NAME``, ``NAME`` and ``NAME=VALUE``, joined by commas; without ``all`` only the named
+    variables. Several -env count as one, in their order.
     """
     inner = any(entry.startswith(b"LSB_JOBID=") for entry in entries)
     kept: dict[bytes, bytes] = {}
@@ -183,7 +185,7 @@ def job_environment(entries: "Sequence[bytes]", options: "Sequence[str]") -> lis
 
 
 def is_of_batch_system(name: bytes, inner: bool) -> bool:
-    """Whether a variable belongs to the caller's session or job, not to the next job. ``inner``: asked inside a job."""
+    """True if a variable is of the caller's session or job, not of the next job. ``inner``: called inside a job."""
     if name.startswith(USERS_PREFIX):
         return False
     if name.startswith(JOB_PREFIXES) or name in JOB_NAMES:

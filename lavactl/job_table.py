@@ -1,6 +1,6 @@
 """The tables of bjobs: default, -w, -W, -A, -p, -sum. Headers and widths are interface: parsers locate columns by them.
 
-Lines are built by one f-string each; a list of 10,000 jobs is the case to be fast in.
+Each line is built by one f-string, for the speed of lists of 10,000 jobs.
 """
 
 from lavactl import messages
@@ -22,7 +22,7 @@ SUMMARY_HEADER = "RUN        SSUSP       USUSP      UNKNOWN    PEND       FWD_PE
 NO_HOST = "   -    "
 HOST_INDENT = " " * 45
 
-# A job that is being staged holds its hosts: to users it runs.
+# A job that is being staged holds its hosts: users see it as running.
 STATES = {
     messages.JOB_STATE_UNSPECIFIED: "-",
     messages.PEND: "PEND",
@@ -43,7 +43,7 @@ SUMMARY_STATES = (
 
 
 def host_list(job: messages.JobRecord, short: bool) -> list[str]:
-    """Execution hosts: a name for each slot, or ``4*n001`` where LSB_SHORT_HOSTLIST asks for it."""
+    """Execution hosts: a name for each slot, or ``4*n001`` with LSB_SHORT_HOSTLIST."""
     if short:
         return [f"{share.slots}*{share.host}" if share.slots > 1 else share.host for share in job.hosts]
     return [share.host for share in job.hosts for _ in range(share.slots or 1)]
@@ -66,7 +66,7 @@ def table(jobs: "Iterable[messages.JobRecord]", short: bool) -> str:
 
 
 def wide(jobs: "Iterable[messages.JobRecord]", short: bool) -> str:
-    """Rows of -w: one line for each job, nothing cut."""
+    """Rows of -w: one line for each job, uncut."""
     lines = []
     for job in jobs:
         hosts = ":".join(host_list(job, short)) if job.hosts else NO_HOST
@@ -120,7 +120,7 @@ def arrays(jobs: "Iterable[messages.JobRecord]", uncut: bool) -> str:
 
 
 def pending(jobs: "Iterable[messages.JobRecord]", *, uncut: bool, main_reason_only: bool, named: bool) -> str:
-    """Rows of -p, each followed by why the job waits. ``named``: with the hosts' names in place of their number."""
+    """Rows of -p, each followed by the pending reasons. ``named``: with host names instead of their number."""
     lines = []
     for job in jobs:
         name = clean(job.name)
@@ -137,7 +137,7 @@ def pending(jobs: "Iterable[messages.JobRecord]", *, uncut: bool, main_reason_on
 
 
 def reason_text(reason: messages.PendingReason, named: bool = False) -> str:
-    """``Not enough job slot(s): 3 hosts;``, or with the hosts' names."""
+    """``Not enough job slot(s): 3 hosts;``, or with the host names."""
     text = clean(reason.text)
     if named and reason.host_names:
         return f"{text}: {', '.join(reason.host_names)};"

@@ -17,7 +17,7 @@ def read_refs(words: list[str]) -> list[messages.JobRef]:
 
 
 def read_ref(word: str) -> messages.JobRef:
-    """One job reference; job 0 stands for every job that the other options admit."""
+    """One job reference; job 0 means every job that the other options select."""
     number, bracket, indices = word.strip().partition("[")
     try:
         ref = messages.JobRef(job=units.read_count(number, 0, JOB_ID_MAX))

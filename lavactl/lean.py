@@ -1,4 +1,4 @@
-"""Protocol buffers without the library: just enough to send and read small messages.
+"""Protocol buffers without the library: enough to send and read small messages.
 
 Importing google.protobuf takes 35 to 45 ms, as long as everything else a command does together. A message class here
 has a table of its fields and behaves like the generated one as far as commands use it: keyword construction, attributes
@@ -23,7 +23,7 @@ _LENGTHS = {1: 8, 5: 4}
 
 
 class DecodeError(ValueError):
-    """The bytes are no message."""
+    """Bytes that are no valid message."""
 
 
 class Repeated(list):  # type: ignore[type-arg]
@@ -34,7 +34,7 @@ class Repeated(list):  # type: ignore[type-arg]
         self.kind = kind
 
     def add(self, **values: "Any") -> "Any":
-        """Append a new message and give it."""
+        """Append a new message and return it."""
         made = self.kind(**values)
         self.append(made)
         return made
@@ -43,7 +43,7 @@ class Repeated(list):  # type: ignore[type-arg]
 class Message:
     """Base of all messages.
 
-    ``FIELDS`` maps a number to (name, kind, whether repeated), ``NAMES`` a name to (kind, whether repeated).
+    ``FIELDS`` maps a number to (name, kind, is repeated), ``NAMES`` a name to (kind, is repeated).
     """
 
     FIELDS: "dict[int, tuple[str, Any, bool]]"
@@ -55,7 +55,7 @@ class Message:
             self.__dict__[name] = Repeated(kind, value) if repeated else value
 
     def __getattr__(self, name: str) -> "Any":
-        """A field that was not set: its default; lists and messages are made, so that they can be filled."""
+        """Default of a field that was not set; lists and messages are created, so that they can be filled."""
         known = type(self).NAMES.get(name)
         if known is None:
             raise AttributeError(f"{type(self).__name__} has no field {name}")
@@ -75,22 +75,22 @@ class Message:
     __hash__ = None  # type: ignore[assignment]
 
     def HasField(self, name: str) -> bool:
-        """Whether a message field was set to something."""
+        """True if a message field has any value but defaults."""
         value = self.__dict__.get(name)
         return value is not None and bool(value.SerializeToString())
 
     def CopyFrom(self, other: "Self") -> None:
-        """Become equal to another message."""
+        """Copy all fields of another message."""
         fresh = type(self).FromString(other.SerializeToString())
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
 
     def ByteSize(self) -> int:
-        """Bytes on the wire."""
+        """Size on the wire in bytes."""
         return len(self.SerializeToString())
 
     def SerializeToString(self) -> bytes:
-        """The message on the wire."""
+        """Serialised message."""
         out = bytearray()
         held = self.__dict__
         for number, (name, kind, repeated) in self.FIELDS.items():
@@ -111,10 +111,10 @@ class Message:
 
     @classmethod
     def FromString(cls, data: bytes) -> "Self":
-        """Read a message.
+        """Parse a message.
 
         Raises:
-            DecodeError: it is cut short or malformed.
+            DecodeError: it is truncated or malformed.
         """
         message = cls()
         try:
@@ -125,7 +125,9 @@ class Message:
 
 
 def table(cls: "type[Message]", text: str, *kinds: "type[Message]") -> None:
-    """Give a class its fields: ``number name kind`` each, the kind one of ``s b u d t i`` or a class; ``*`` repeats."""
+    """Define the fields of a class: ``number name kind`` each, the kind one of ``s b u d t i`` or a class; ``*``
+    repeats.
+    """
     letters: dict[str, Any] = dict(zip("sbudti", range(6), strict=True))
     letters.update({kind.__name__: kind for kind in kinds})
     cls.FIELDS = {}
@@ -160,7 +162,7 @@ def _put_varint(out: bytearray, value: int) -> None:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """(value, where it ends)."""
+    """(value, position after it)."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -196,7 +198,7 @@ def _fill(message: Message, data: bytes, at: int, end: int) -> None:
 
 
 def _take(held: "dict[str, Any]", field: "tuple[str, Any, bool]", wire: int, number: int, data: bytes) -> None:
-    """Store one field that was read: ``number`` of a varint, ``data`` of anything else."""
+    """Store one parsed field: ``number`` of a varint, ``data`` of any other wire type."""
     name, kind, repeated = field
     if repeated and wire == 2 and kind in (NUMBER, BOOL, SIGNED):
         values = held.setdefault(name, Repeated(kind))

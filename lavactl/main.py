@@ -1,7 +1,7 @@
-"""One program, many names: finds the command by name, runs it, and turns whatever it raises into one sentence.
+"""Entry point of all commands: finds a command by name, runs it, and prints its exception as one sentence.
 
 Invariants: a command's module is imported only when it is called; no traceback reaches a user (LAVA_DEBUG=1 shows it);
-Ctrl-C ends the process by SIGINT, so that a shell loop around it stops; a reader that went away ends it by SIGPIPE.
+Ctrl-C ends the process by SIGINT, so that a shell loop around it stops; a closed reader ends it by SIGPIPE.
 """
 
 import os
@@ -32,7 +32,7 @@ SUBCOMMANDS = (
 
 
 def run(name: str, argv: list[str], io: Io) -> int:
-    """Run a command by name (``lavactl`` takes its first word as the name) and give its exit code.
+    """Run a command by name (``lavactl`` takes its first word as the name) and return its exit code.
 
     Args:
         argv: the words after the program's name.
@@ -58,10 +58,10 @@ def _call(name: str, argv: list[str], io: Io) -> int:
 
 
 def load(name: str) -> "Callable[[list[str], Io], int]":
-    """The ``main`` of a command's module.
+    """``main`` of a command's module.
 
     Raises:
-        CommandError: there is no such command.
+        CommandError: the command does not exist.
     """
     if name not in COMMANDS and name not in SUBCOMMANDS:
         raise CommandError(f"{printable(name)}: no such command.")
@@ -71,7 +71,7 @@ def load(name: str) -> "Callable[[list[str], Io], int]":
 
 
 def _subcommand(argv: list[str], io: Io) -> tuple[str, list[str]]:
-    """The command named by lavactl's first word and the words left for it; an empty name when all is said."""
+    """(command named by lavactl's first word, words left for it); the name is empty if -h or -V was answered."""
     if not argv:
         raise UsageError("lavactl: no command is specified.", usage())
     name, rest = argv[0], argv[1:]
@@ -91,7 +91,7 @@ def _subcommand(argv: list[str], io: Io) -> tuple[str, list[str]]:
 
 
 def usage() -> str:
-    """How lavactl is called."""
+    """Usage text of lavactl."""
     names = " | ".join(SUBCOMMANDS + COMMANDS)
     return f"Usage: lavactl [-h] [-V] COMMAND [arguments]\nCOMMAND: {names}\n"
 
@@ -118,7 +118,7 @@ def _report(name: str, error: Exception, io: Io) -> int:
 
 
 def enter(name: str) -> None:
-    """The whole life of a process that runs one command. Does not return."""
+    """Run one command as the whole life of the process. Does not return."""
     io = Io()
     code = run(name, sys.argv[1:], io)
     if code in (INTERRUPTED, OUTPUT_CLOSED):

@@ -1,4 +1,4 @@
-"""Commands about the master's database, which run as programs of the master: commands never import it."""
+"""Commands on the master's database, which run as programs of the master: commands never import it."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def run(name: str, argv: list[str], io: "Io") -> int:
-    """Hand everything to the master's program of that name, and its answer to the caller."""
+    """Run the master's program of that name with these arguments and print its output; its exit code."""
     program = [sys.executable, "-P", "-m", "lavad.maintenance", name, *argv]
     done = subprocess.run(program, cwd=io.cwd, env=dict(io.environ), capture_output=True, check=False)
     io.write(done.stdout)

@@ -1,4 +1,4 @@
-"""badmin showconf and showstatus: the installation's settings, and the master with what it looks after."""
+"""badmin showconf and showstatus: the installation's settings, and the status of the master."""
 
 import glob
 import os
@@ -16,7 +16,7 @@ CLOSED = "closed"
 
 
 def show_configuration(io: "Io") -> int:
-    """showconf mbd: a title, then a line ``  NAME = VALUE`` for each setting; tools take it apart at `` = ``."""
+    """showconf mbd: a title, then a line ``  NAME = VALUE`` for each setting; tools split it at `` = ``."""
     reply = io.client().parameters(installation=True)
     io.print(f"MBD configuration at {long_time(io.now())}")
     found = {one.name: one.value for one in reply.parameters}
@@ -26,7 +26,9 @@ def show_configuration(io: "Io") -> int:
 
 
 def _readable(confdir: str, io: "Io") -> dict[str, str]:
-    """Where this host has what LSF keeps in LSF_CONFDIR: in the agent's copy, if the master's files are not here."""
+    """Readable replacements for LSF_CONFDIR and LSB_CONFDIR: the agent's copy, if the master's files are not on this
+    host.
+    """
     copy = directory_of(socket_path(io.environ))
     for path in glob.glob(f"{glob.escape(copy)}/{PARAMS.format('*')}"):
         if not os.access(confdir + path.removeprefix(copy), os.R_OK):
@@ -35,7 +37,7 @@ def _readable(confdir: str, io: "Io") -> dict[str, str]:
 
 
 def show_status(io: "Io") -> int:
-    """showstatus: hosts, jobs and users in numbers, and since when the master runs."""
+    """showstatus: counts of hosts, jobs and users, and the start time of the master."""
     client = io.client()
     status = client.status()
     hosts = [host for page in client.hosts(cluster_pb2.HostsRequest(clients_too=True)) for host in page.hosts]
@@ -77,7 +79,7 @@ def _line(title: str, value: object) -> str:
 def _machines(
     hosts: "list[cluster_pb2.HostRecord]", servers: "list[cluster_pb2.HostRecord]"
 ) -> list[tuple[str, object]]:
-    """Those that are up now, of all that have joined: the most there can have been."""
+    """Hosts that are up, and all that have joined, the latter also as the maximum."""
     clients = [host for host in hosts if not host.facts.server]
     all_, up = [host.facts for host in servers], [host.facts for host in servers if is_up(host)]
     amounts = {"CPUs": "sockets", "Cores": "cores", "Slots": "slots"}
@@ -89,7 +91,7 @@ def _machines(
 
 
 def is_up(host: cluster_pb2.HostRecord) -> bool:
-    """Whether its agent is connected."""
+    """True if the host's agent is connected."""
     return not host.status.startswith("un")
 
 

@@ -1,4 +1,4 @@
-"""The messages and numbers that commands use: for the type checker the generated ones, at run time lean look-alikes.
+"""Messages and enum numbers for commands: the generated ones for the type checker, lean equivalents at run time.
 
 A command imports these in place of protos.jobs_pb2 and protos.common_pb2, and so starts without the protobuf library.
 Each table repeats fields of a .proto file, number, name and kind; a test compares them with the generated descriptors.
@@ -287,7 +287,7 @@ BULK_BYTES = 16 << 10
 
 
 def read_page(payload: bytes) -> "JobPage":
-    """A page of jobs; a large one is worth the import of the library, which reads it a hundred times as fast."""
+    """Parse a page of jobs; a large one by the protobuf library, which parses it a hundred times as fast."""
     if len(payload) < BULK_BYTES:
         return JobPage.FromString(payload)
     from protos import jobs_pb2

@@ -1,7 +1,7 @@
-"""Reads a command line as LSF's commands do: options of one dash and any length, short ones bundled (``-aJ name``).
+"""Parser of command lines in LSF's style: options of one dash and any length, short ones bundled (``-aJ name``).
 
-Invariants: an option is known or the command line is refused; a value glued to its option is taken only where the word
-cannot be a misspelt option (``-n4`` and ``-Rspan[hosts=1]`` are read, ``-outdirr`` is not).
+Invariants: an unknown option is refused; a value glued to its option is taken only where the word cannot be a misspelt
+option (``-n4`` and ``-Rspan[hosts=1]`` are read, ``-outdirr`` is not).
 """
 
 from lavactl.errors import CommandError, UsageError
@@ -17,7 +17,7 @@ VALUE = 1
 
 
 class Options:
-    """What a command line said: options in order, and the words that are none."""
+    """A parsed command line: options in order, and the words that are no options."""
 
     def __init__(self) -> None:
         self.items: list[tuple[str, str]] = []
@@ -27,7 +27,7 @@ class Options:
         return any(given == name for given, _ in self.items)
 
     def last(self, *names: str) -> str | None:
-        """Value of the last of these options, None if none was given."""
+        """Value of the last of these options; None if none was given."""
         for given, value in reversed(self.items):
             if given in names:
                 return value
@@ -39,12 +39,12 @@ class Options:
 
 
 class Grammar:
-    """The options one command knows.
+    """The options of one command.
 
     Args:
         kinds: option name without its dash to FLAG, VALUE, or a sentence: the option is LSF's, but not supported yet.
         words_end: the first word that is no option ends the options (``bsub command -x``).
-        glued: letters of options that take any glued value: the cluster refuses one that is none (``-qshort``).
+        glued: letters of options that take any glued value: the cluster refuses a wrong one (``-qshort``).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Grammar:
         self.glued = glued
 
     def parse(self, argv: list[str]) -> Options:
-        """Read a command line.
+        """Parse a command line.
 
         Raises:
             UsageError: an unknown option, or one that lacks its value.
@@ -93,7 +93,7 @@ class Grammar:
             raise CommandError(f"{self.command} -{name}: {kind}")
 
     def _glued(self, name: str, rest: list[str], options: Options) -> None:
-        """A value right after its option, or several one-letter options in one word."""
+        """Parse an option with its value glued on, or several one-letter options in one word."""
         for size in range(min(len(name) - 1, 3), 0, -1):
             if self.kinds.get(name[:size]) == VALUE and (is_plainly_value(name[size:]) or name[:size] in self.glued):
                 options.items.append((name[:size], name[size:]))
@@ -108,22 +108,22 @@ class Grammar:
         return all(self.kinds.get(letter) == FLAG for letter in name[:-1]) and name[-1] in self.kinds
 
     def wrong(self, sentence: str) -> UsageError:
-        """A usage error of this command, to be raised."""
+        """Usage error of this command, to be raised."""
         return UsageError(f"{self.command}: {printable(sentence)}", self.usage)
 
 
 def is_plainly_value(text: str) -> bool:
-    """Whether a glued word cannot be the rest of an option name."""
+    """True if a glued word cannot be the rest of an option name."""
     return not text.replace("_", "").replace("-", "").isalpha()
 
 
 def printable(text: str) -> str:
-    """Text without what would move a terminal's cursor."""
+    """Text without terminal control characters."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def answer_standard(argv: list[str], usage: str) -> str | None:
-    """The text to show when a command is only asked about itself (-h, -V), else None."""
+    """Answer to a command line with -h or -V; None for any other."""
     if not argv or argv[0] not in ("-h", "-V", "--help", "--version"):
         return None
     if argv[0] in ("-h", "--help"):
@@ -134,7 +134,7 @@ def answer_standard(argv: list[str], usage: str) -> str | None:
 
 
 def answered(argv: list[str], usage: str, io: "Io") -> bool:
-    """Answer a command line that only asks about the command: -h and -V. What was asked for can be paged."""
+    """Print the answer to -h or -V; False for any other command line. Requested help goes to standard output."""
     text = answer_standard(argv, usage)
     if text is None:
         return False

@@ -1,4 +1,4 @@
-"""The weekly planner of brsvs -p and -z: how many slots of a host are reserved, every ten minutes of the week."""
+"""The weekly planner of brsvs -p and -z: reserved slots of a host for every ten minutes of the week."""
 
 import time
 
@@ -15,7 +15,7 @@ WEEKS_MAX = 60  # of one reservation
 def plans(
     records: list[cluster_pb2.ReservationRecord], named: list[str] | None, only_used: bool, now: float
 ) -> list[str]:
-    """A plan for each of the hosts (None: all with reservations) and each week in which something is reserved there."""
+    """A plan for each host (None: all with reservations) and each week with a reservation on it."""
     hosts: dict[str, int] = {}
     for record in records:
         hosts |= {host.host: host.slots_max for host in record.hosts}
@@ -26,7 +26,7 @@ def plans(
 
 
 def weeks(records: list[cluster_pb2.ReservationRecord], host: str, now: float) -> list[float]:
-    """Sundays of the weeks of single reservations; of this one where there are recurring ones alone."""
+    """Sundays of the weeks with one-time reservations; the current week's if all reservations are recurring."""
     found: dict[float, None] = {}
     for record in records:
         if record.windows or not slots_of(record, host):
@@ -41,21 +41,21 @@ def weeks(records: list[cluster_pb2.ReservationRecord], host: str, now: float) -
 
 
 def sunday_before(moment: float) -> float:
-    """Midnight at which that week began."""
+    """Midnight at which the week of that moment began."""
     local = time.localtime(moment)
     day = local.tm_mday - (local.tm_wday + 1) % 7
     return time.mktime((local.tm_year, local.tm_mon, day, 0, 0, 0, 0, 0, -1))
 
 
 def slots_of(record: cluster_pb2.ReservationRecord, host: str) -> int:
-    """What it reserves of that host."""
+    """Slots that a reservation takes on that host."""
     return next((one.slots for one in record.hosts if one.host == host), 0)
 
 
 def plan(
     records: list[cluster_pb2.ReservationRecord], host: str, slots_max: int, sunday: float, only_used: bool
 ) -> str:
-    """One week of one host."""
+    """Plan of one host for one week."""
     last = sunday + 6.5 * DAY_S
     lines = [f"HOST: {clean(host)} (MAX = {slots_max})", f"Week: {_date(sunday)} - {_date(last)}", RULE]
     lines += ["TIME   " + "".join(f"{day:>8}" for day in DAYS), RULE]
@@ -73,7 +73,7 @@ def _pairs(record: cluster_pb2.ReservationRecord) -> list[tuple[float, float]]:
 
 
 def _reserved(spans: list[tuple[float, float, int]], at: float) -> int:
-    """In any part of the ten minutes from then on."""
+    """Slots reserved in any part of the ten minutes from ``at``."""
     return sum(slots for begin, end, slots in spans if begin < at + STEP_S and end > at)
 
 

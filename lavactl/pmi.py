@@ -1,9 +1,9 @@
-"""PMI-1 as MPICH's ranks speak it: a key-value space, barriers, and who shares a host with whom.
+"""Server side of PMI-1 as MPICH's ranks use it: key-value space, barriers, and the mapping of ranks to hosts.
 
-Pure: ``Pmi.hear`` takes what a rank wrote and gives what to answer whom. One line is one message of blank-separated
-``name=value`` words; a value given last may hold anything. Invariants: a barrier opens when every rank is in it; a rank
-that was initialised and ends without saying goodbye is a failure of the whole program; nothing a rank writes makes this
-raise.
+Pure: ``Pmi.hear`` takes a rank's bytes and returns the answers with their ranks. One line is one message of
+blank-separated ``name=value`` words; the last value may contain anything. Invariants: a barrier opens when every rank
+is in it; a rank that was initialised and ends without ``finalize`` is a failure of the whole program; no input of a
+rank raises an exception here.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ Answers = list[tuple[int, bytes]]
 
 
 def process_mapping(hosts: list[str]) -> str:
-    """Which ranks share a host, for ranks 0, 1, ... on ``hosts``: (vector,(node, nodes, ranks each),...)."""
+    """Rank-to-host mapping for ranks 0, 1, ... on ``hosts``: (vector,(node, nodes, ranks each),...)."""
     numbers: dict[str, int] = {}
     runs = []
     for host, run in groupby(hosts):
@@ -28,7 +28,7 @@ def process_mapping(hosts: list[str]) -> str:
 
 
 def rank_environments(hosts: list[str]) -> list[dict[str, str]]:
-    """What each rank finds in its environment besides its PMI descriptor."""
+    """Environment variables of each rank, besides its PMI descriptor."""
     on_host = Counter(hosts)
     before: Counter[str] = Counter()
     environments = []
@@ -59,7 +59,7 @@ class Pmi:
         self._waiting: list[int] = []
 
     def hear(self, rank: int, data: bytes) -> Answers:
-        """Bytes that a rank wrote; what to write to which rank."""
+        """Process bytes written by a rank; return the answers, each with its rank."""
         *lines, rest = (self._partial[rank] + data).split(b"\n")
         if len(rest) > _LINE_MAX:
             self.aborted = self.aborted or (rank, 1, "the rank wrote something that is not PMI")
@@ -71,7 +71,7 @@ class Pmi:
         return answers
 
     def broke_off(self, rank: int) -> bool:
-        """Whether a rank that has just ended was still part of the program."""
+        """True if a rank that has just ended had not finalized."""
         return rank in self._begun and rank not in self._finished
 
     def _message(self, rank: int, line: str) -> Answers:

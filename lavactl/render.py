@@ -1,6 +1,6 @@
 """Text for the terminal: escapes, dates, columns, wrapped paragraphs.
 
-Invariants: nothing a user put into a job can move the cursor or forge a line; dates are local time, months English.
+Invariants: no text of a user's job can move the cursor or forge a line; dates are local time, months English.
 """
 
 import time
@@ -14,7 +14,7 @@ _minutes: dict[int, str] = {}
 
 
 def clean(text: str) -> str:
-    """Text on one line, with every character that is not printable as an escape."""
+    """Text on one line, with every non-printable character escaped."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
@@ -34,7 +34,7 @@ def clean_script(text: str) -> str:
 
 
 def short_time(moment: float) -> str:
-    """``Nov 21 09:02``; remembered by the minute, since a list of jobs repeats them."""
+    """``Nov 21 09:02``; cached by the minute, since a list of jobs repeats them."""
     minute = int(moment // 60)
     text = _minutes.get(minute)
     if text is None:
@@ -48,17 +48,17 @@ def long_time(moment: float) -> str:
 
 
 def compact_time(moment: float) -> str:
-    """``11/21-09:02:11``; ``-`` for a time that has not come."""
+    """``11/21-09:02:11``; ``-`` for an unset time."""
     return time.strftime("%m/%d-%H:%M:%S", time.localtime(moment)) if moment else MISSING
 
 
 def keep_tail(text: str, width: int) -> str:
-    """Text cut to a width; the tail is what tells job names apart."""
+    """Text cut to a width; the tail is kept, since it distinguishes job names."""
     return text if len(text) <= width else "*" + text[1 - width :]
 
 
 def wrap(paragraph: str) -> str:
-    """A paragraph as the -l forms show it: broken anywhere at 80 columns, further lines indented by 21 blanks."""
+    """Paragraph of the -l forms: broken anywhere at 80 columns, further lines indented by 21 blanks."""
     lines = [paragraph[:WRAP_COLUMNS]]
     step = WRAP_COLUMNS - WRAP_INDENT
     indent = " " * WRAP_INDENT
@@ -67,12 +67,12 @@ def wrap(paragraph: str) -> str:
 
 
 def limit(value: int) -> str:
-    """A limit in a table; zero means there is none."""
+    """Limit in a table; zero means unlimited."""
     return str(value) if value else MISSING
 
 
 def json_text(command: str, noun: str, records: list[dict[str, str]]) -> str:
-    """The document that -json prints: every value is a string."""
+    """JSON document of -json: every value is a string."""
     import json
 
     document = {"COMMAND": command, noun: len(records), "RECORDS": records}

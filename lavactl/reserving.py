@@ -1,4 +1,4 @@
-"""What brsvadd and brsvmod have in common: their options as a request. Times are local, minutes the smallest part."""
+"""Options of brsvadd and brsvmod, converted to a request. Times are local, in whole minutes."""
 
 import time
 
@@ -17,10 +17,10 @@ SYNTAX = "expected [[[year:]month:]day:]hour:minute"
 
 
 def moment(option: str, text: str, after: float) -> float:
-    """The next such moment after that time.
+    """The next such date after that time.
 
     Raises:
-        CommandError: it is no time.
+        CommandError: malformed date.
     """
     try:
         return units.read_date(text, after)
@@ -29,7 +29,7 @@ def moment(option: str, text: str, after: float) -> float:
 
 
 def read_times(request: cluster_pb2.ReserveRequest, options: Options, io: "Io") -> bool:
-    """Enter -b, -e and -t; False when none was given. The minute that goes on counts as to come."""
+    """Fill in -b, -e and -t; False if none was given. The current minute counts as future."""
     begin, end, windows = options.last("b"), options.last("e"), options.last("t")
     if windows is not None and (begin is not None or end is not None):
         raise CommandError("-t: a recurring reservation has neither -b nor -e.")
@@ -38,7 +38,7 @@ def read_times(request: cluster_pb2.ReserveRequest, options: Options, io: "Io") 
     if begin is not None:
         request.begins_at = moment("-b", begin, now - 60)
     if end is not None:
-        # An hour alone is of the day that -b names; where neither names one, both are the next from now.
+        # An hour alone belongs to the day that -b names; if neither names a day, both are the next such hour from now.
         is_of_that_day = begin is not None and begin.count(":") > end.count(":")
         request.ends_at = moment("-e", end, max(now, request.begins_at) if is_of_that_day else now)
     if begin is not None and end is not None and request.ends_at <= request.begins_at:
@@ -50,10 +50,10 @@ def read_times(request: cluster_pb2.ReserveRequest, options: Options, io: "Io") 
 
 
 def read_holders(words: str, io: "Io") -> list[str]:
-    """Users, or a group.
+    """Names of users, or of a group.
 
     Raises:
-        CommandError: nobody knows such a user or group.
+        CommandError: an unknown user or group.
     """
     names = words.split()
     for name in unknown_users(names, io):
@@ -62,7 +62,7 @@ def read_holders(words: str, io: "Io") -> list[str]:
 
 
 def read_hosts(request: cluster_pb2.ReserveRequest, options: Options) -> None:
-    """Enter -n, -m and -R."""
+    """Fill in -n, -m and -R."""
     number = options.last("n")
     if number is not None:
         try:

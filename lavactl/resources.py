@@ -1,4 +1,4 @@
-"""The site's own resources in views of hosts: the tables of -s, and the columns that -l has beside LSF's indices."""
+"""Site-defined resources in host listings: the tables of -s, and the columns that -l adds to LSF's indices."""
 
 from lavactl.errors import FAILURE
 from lavactl.render import MISSING, clean
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     Instance = cluster_pb2.ResourceInstance
 
 LINE_MAX = 80
-PLACE = 52  # where the hosts of a line begin
+PLACE = 52  # column where the hosts of a line begin
 TABLE_WIDTH = 6  # columns of `own_table` side by side
 HEADER = f"{'RESOURCE':<25}{'VALUE':>20}{'LOCATION':>15}"
 RESERVED_HEADER = f"{'RESOURCE':<20}{'TOTAL':>10}{'RESERVED':>15}{'LOCATION':>15}"
 
 
 def show_values(names: list[str], io: "Io", *, dynamic: bool) -> int:
-    """``lsload -s`` (dynamic) and ``lshosts -s``: what is shared, of these names or all; the exit code."""
+    """``lsload -s`` (dynamic) and ``lshosts -s``: values of shared resources, of these names or all; the exit code."""
     none = f"No {'dynamic' if dynamic else 'static'} shared resources defined"
     return _show(names, io, HEADER, none, lambda one: one.dynamic is dynamic, value_row)
 
 
 def show_amounts(names: list[str], io: "Io") -> int:
-    """``bhosts -s``: numeric shared resources with what jobs have reserved; the exit code."""
+    """``bhosts -s``: numeric shared resources with the amounts reserved by jobs; the exit code."""
     return _show(names, io, RESERVED_HEADER, "No shared resources defined", lambda one: True, amount_row)
 
 
@@ -55,12 +55,12 @@ def _show(
 
 
 def value_row(name: str, instance: "Instance") -> str:
-    """One line of ``lsload -s`` and ``lshosts -s``; more where the hosts need them."""
+    """One line of ``lsload -s`` and ``lshosts -s``; continuation lines where the hosts need them."""
     return _with_hosts(f"{name:<25}{value_of(instance):>20}", instance.hosts)
 
 
 def amount_row(name: str, instance: "Instance") -> str:
-    """One line of ``bhosts -s``: TOTAL is what is left for jobs, as LSF has it; nothing for a string."""
+    """One line of ``bhosts -s``: TOTAL is the amount left for jobs, as in LSF; empty for a string resource."""
     if instance.value:
         return ""
     left = f"{instance.total - instance.reserved:.1f}" if instance.HasField("total") else MISSING
@@ -68,7 +68,7 @@ def amount_row(name: str, instance: "Instance") -> str:
 
 
 def value_of(instance: "Instance") -> str:
-    """A string as it is, a number with one decimal; a dash where no elim has spoken."""
+    """String as it is, number with one decimal; ``-`` if no elim has reported it."""
     if instance.value:
         return clean(instance.value)
     return f"{instance.total:.1f}" if instance.HasField("total") else MISSING
@@ -84,7 +84,7 @@ def _with_hosts(start: str, hosts: "Iterable[str]") -> str:
 
 
 def of_hosts(records: "Iterable[Record]") -> "dict[str, dict[str, Instance]]":
-    """Host -> resource -> what that host has of it."""
+    """Host -> resource -> its instance on that host."""
     found: dict[str, dict[str, Instance]] = {}
     for record in records:
         for instance in record.instances:
@@ -94,7 +94,7 @@ def of_hosts(records: "Iterable[Record]") -> "dict[str, dict[str, Instance]]":
 
 
 def own_table(mine: "dict[str, Instance]") -> list[str]:
-    """``bhosts -l``: the host's numeric resources under LSF's own indices, a few side by side."""
+    """``bhosts -l``: the host's numeric resources below LSF's own indices, in rows of ``TABLE_WIDTH``."""
     numeric = [(name, one) for name, one in mine.items() if not one.value]
     lines: list[str] = []
     for at in range(0, len(numeric), TABLE_WIDTH):
@@ -106,16 +106,16 @@ def own_table(mine: "dict[str, Instance]") -> list[str]:
 
 
 def load_names(records: "Iterable[Record]") -> list[str]:
-    """``lsload -l``: the names of the columns beside LSF's indices: what elims report."""
+    """``lsload -l``: names of the columns after LSF's indices: resources that elims report."""
     return [record.name for record in records if record.dynamic]
 
 
 def load_header(names: list[str]) -> str:
-    """Their part of the header."""
+    """Header of these columns."""
     return "".join(f"{clean(name):>{len(name) + 2}}" for name in names)
 
 
 def load_values(names: list[str], mine: "dict[str, Instance]") -> str:
-    """Their part of a host's line; a dash where the host has no such resource or no elim has spoken."""
+    """Values of these columns for one host; ``-`` if the host lacks the resource or no elim has reported it."""
     values = [(name, value_of(mine[name]) if name in mine else MISSING) for name in names]
     return "".join(f" {value:>{len(name) + 1}}" for name, value in values)

@@ -1,7 +1,7 @@
-"""How long a running job has still to go: by its run limit, or by the estimate of -We, marked as LSF does.
+"""Remaining run time of a job: by its run limit, or by its estimate (-We), marked as LSF does.
 
-``L``: the run limit; ``E``: the estimate, where it is the shorter; ``X``: the estimate is over, and the run limit is
-still to come. A job whose estimate is over and that has no limit runs to its own end.
+``L``: the run limit; ``E``: the estimate, where it is shorter; ``X``: the estimate is exceeded, the run limit is not. A
+job without a run limit whose estimate is exceeded has no predicted end.
 """
 
 from lavactl import messages
@@ -14,7 +14,7 @@ ENDED = (messages.DONE, messages.EXIT)
 
 
 def allowance(job: "Job", ran_s: float) -> tuple[int, str]:
-    """(seconds from start to end, mark) of a job that has run for so long; (0, "") where nothing bounds it."""
+    """(seconds from start to predicted end, mark) of a job that has run for ``ran_s``; (0, "") without a bound."""
     limit_s, estimate_s = job.spec.run_limit_s, job.spec.runtime_estimate_s
     if estimate_s and not (limit_s and limit_s < estimate_s):
         if ran_s < estimate_s:
@@ -33,7 +33,7 @@ def time_left(job: "Job", now: float) -> str:
 
 
 def finish_at(job: "Job", now: float) -> tuple[float, str]:
-    """When the job ended, or will (with its mark); 0: unknown."""
+    """End time of the job, or the predicted one with its mark; 0: unknown."""
     if job.end_time or not job.start_time:
         return job.end_time, ""
     seconds, mark = allowance(job, now - job.start_time)
@@ -41,7 +41,7 @@ def finish_at(job: "Job", now: float) -> tuple[float, str]:
 
 
 def complete(job: "Job", now: float) -> str:
-    """The part of the allowance that is used: ``12.50% L``."""
+    """Used part of the predicted run time: ``12.50% L``."""
     if not job.start_time:
         return ""
     ran_s = max(0.0, (job.end_time or now) - job.start_time)

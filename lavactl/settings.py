@@ -1,4 +1,4 @@
-"""Where the cluster is: lsf.conf and lava.conf, as far as a command needs them, and the agent's socket.
+"""Cluster settings that commands need: lsf.conf, lava.conf, and the path of the agent's socket.
 
 Invariants: both files are NAME=VALUE lines; of a name given twice the last counts; a missing file is an empty one.
 """
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_SOCKET = "/run/lava/agent.sock"
-# What a number means must not depend on the host: the master's word counts before a file of the host.
+# Units must not depend on the host: the master's value takes precedence over a file of the host.
 SAME_EVERYWHERE = ("LSF_UNIT_FOR_LIMITS",)
 
 
 def read_conf(path: str) -> dict[str, str]:
-    """NAME=VALUE lines of a file; quotes around a value are dropped; a file that cannot be read is empty."""
+    """NAME=VALUE lines of a file; quotes around a value are dropped; an unreadable file is empty."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
@@ -32,7 +32,7 @@ def read_conf(path: str) -> dict[str, str]:
 
 
 def read_lsf_conf(environ: "Mapping[str, str]") -> dict[str, str]:
-    """lsf.conf of the directory that LSF_ENVDIR, else LSF_CONFDIR, else LAVA_ENVDIR names, else of /etc."""
+    """lsf.conf of the directory named by LSF_ENVDIR, else LSF_CONFDIR, else LAVA_ENVDIR, else of /etc."""
     for variable in ("LSF_ENVDIR", "LSF_CONFDIR", "LAVA_ENVDIR"):
         if environ.get(variable):
             return read_conf(f"{environ[variable]}/lsf.conf")
@@ -40,13 +40,13 @@ def read_lsf_conf(environ: "Mapping[str, str]") -> dict[str, str]:
 
 
 def read_master_conf(environ: "Mapping[str, str]") -> "dict[str, str] | None":
-    """The master's lsf.conf, as the agent of this host keeps it; None where there is no copy."""
+    """The master's lsf.conf from the copy of this host's agent; None without a copy."""
     path = f"{directory_of(socket_path(environ))}/{CONF}"
     return read_conf(path) if os.path.exists(path) else None
 
 
 def setting(environ: "Mapping[str, str]", name: str) -> str | None:
-    """A parameter of the lsf.conf that the environment names, else of the master's."""
+    """Parameter of the lsf.conf that the environment names, otherwise of the master's."""
     masters = read_master_conf(environ)
     if masters is not None and name in SAME_EVERYWHERE:
         return masters.get(name)
@@ -54,7 +54,7 @@ def setting(environ: "Mapping[str, str]", name: str) -> str | None:
 
 
 def socket_path(environ: "Mapping[str, str]") -> str:
-    """The local agent's socket: $LAVA_SOCKET, else LAVA_SOCKET in $LAVA_ENVDIR/lava.conf, else the system's."""
+    """Path of the local agent's socket: $LAVA_SOCKET, else LAVA_SOCKET in $LAVA_ENVDIR/lava.conf, else the system's."""
     named = environ.get("LAVA_SOCKET")
     if named:
         return named

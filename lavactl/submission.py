@@ -1,6 +1,6 @@
-"""From bsub's command line and job script to the job that is submitted.
+"""Conversion of bsub's command line and job script to the job that is submitted.
 
-Invariants: every option of LSF's bsub is either honoured or refused by name; the command line wins over ``#BSUB``
+Invariants: every option of LSF's bsub is either honoured or refused by name; the command line overrides ``#BSUB``
 lines, option by option (``-o`` and ``-oo`` count as one), and the last of several wins, except that several -R are
 and-ed; a relative path starts at the job's directory, a relative -cwd at the caller's.
 """
@@ -68,7 +68,7 @@ DEFAULT_QUEUE, DEFAULT_PROJECT, DEFAULT_GROUP = "LSB_DEFAULTQUEUE", "LSB_DEFAULT
 
 
 class Submission:
-    """A job ready to be sent, and what bsub does besides. ``by_default``: no option named its queue."""
+    """A job ready to be sent, with bsub's own settings. ``by_default``: the environment named its queue."""
 
     def __init__(self, spec: messages.JobSpec, notes: list[str], wait: bool, quiet: bool, by_default: bool) -> None:
         self.spec = spec
@@ -94,7 +94,7 @@ class Choices:
         return None
 
     def value(self, name: str) -> str | None:
-        """Value of the winning option, None if it was not given."""
+        """Value of the winning option; None if it was not given."""
         found = self.last(name)
         return found[1] if found else None
 
@@ -107,10 +107,10 @@ class Choices:
 
 
 def read_submission(argv: list[str], io: "Io") -> Submission:
-    """The job that a bsub command line asks for; reads the script from standard input or a file.
+    """Job of a bsub command line; reads the script from standard input or a file.
 
     Raises:
-        CommandError: what is wrong with it.
+        CommandError: a malformed option or script.
     """
     line = GRAMMAR.parse(argv)
     command, is_script, script_text = find_command(line.words, io)
@@ -138,7 +138,7 @@ def read_submission(argv: list[str], io: "Io") -> Submission:
 
 
 def fill_from_environment(spec: messages.JobSpec, io: "Io") -> bool:
-    """Queue, project and group that the user's environment names for jobs without; whether the queue is from there."""
+    """Fill in queue, project and user group from the user's environment; True if the queue comes from there."""
     spec.project = spec.project or io.environ.get(DEFAULT_PROJECT, "")
     spec.user_group = spec.user_group or io.environ.get(DEFAULT_GROUP, "")
     if spec.queues:
@@ -148,7 +148,7 @@ def fill_from_environment(spec: messages.JobSpec, io: "Io") -> bool:
 
 
 def find_command(words: list[str], io: "Io") -> tuple[str, bool, str]:
-    """(command, whether it is a script, text that may hold directives)."""
+    """(command, True if it is a script, text that may hold directives)."""
     if not words:
         text = read_script(io)
         return text, True, text
@@ -160,7 +160,7 @@ def find_command(words: list[str], io: "Io") -> tuple[str, bool, str]:
 
 
 def read_script(io: "Io") -> str:
-    """The job script from standard input: prompted for on a terminal, read to its end otherwise."""
+    """Job script from standard input: prompted for on a terminal, otherwise read to the end of input."""
     stdin = io.stdin
     if io.is_terminal(stdin):
         data = prompt(io)
@@ -202,9 +202,9 @@ def decode_script(data: bytes) -> str:
 
 
 def script_file(words: list[str], always: bool, io: "Io") -> str:
-    """Text of the file that the command names, if bsub is to read it for directives; else empty.
+    """Text of the file that the command names, if bsub is to read it for directives; otherwise empty.
 
-    A file that can be executed is a program, and read only if LSB_BSUB_PARSE_SCRIPT=Y; so is one followed by arguments.
+    An executable file is a program, and read only if LSB_BSUB_PARSE_SCRIPT=Y; so is one followed by arguments.
     """
     path = io.path(words[0])
     if not os.path.isfile(path):
@@ -224,7 +224,7 @@ def script_file(words: list[str], always: bool, io: "Io") -> str:
 
 
 def refuse_windows_program(path: str) -> None:
-    """An executable script is started from its file: with a CR behind ``#!/bin/sh`` no kernel finds its interpreter."""
+    """Refuse an executable script whose ``#!`` line ends in CR LF: the kernel would not find its interpreter."""
     try:
         with open(path, "rb") as file:
             first = file.readline(4096) if file.read(2) == b"#!" else b""
@@ -254,14 +254,14 @@ def script_options(script: str) -> Options:
 
 
 def refuse_empty(choices: Choices) -> None:
-    """A script's variable that is not set must not turn four slots into one, or a dependency into none."""
+    """Refuse empty values: an unset variable in a script must not turn four slots into one or drop a dependency."""
     for option in NEVER_EMPTY:
         if option in choices and not all(value.strip() for value in choices.all(option)):
             raise CommandError(f"-{option}: expected a value, found an empty one.")
 
 
 def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
-    """Directories, files, environment."""
+    """Fill in directories, files and environment."""
     spec.submit_cwd = io.cwd
     spec.cwd = os.path.normpath(os.path.join(io.cwd, choices.value("cwd") or ""))
     spec.umask_plus_one = io.umask + 1
@@ -277,7 +277,7 @@ def place(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
 
 
 def output_path(start: str, name: str, suffix: str, choices: Choices) -> str:
-    """Path of an output file as it was given; in a directory the file is named by the job's id."""
+    """Path of an output file as given; in a directory the file is named by the job id."""
     if not name:
         raise CommandError("An output file has an empty name.")
     if not name.endswith("/") and not os.path.isdir(os.path.join(start, name)):
@@ -287,7 +287,7 @@ def output_path(start: str, name: str, suffix: str, choices: Choices) -> str:
 
 
 def describe(spec: messages.JobSpec, choices: Choices) -> None:
-    """Names, queue, project: what the job is called and where it belongs."""
+    """Fill in name, queue, project, dependency and related options."""
     name = choices.value("J")
     if name is not None:
         spec.name, ranges, spec.array_limit = job_options.job_name(name)
@@ -307,7 +307,7 @@ def describe(spec: messages.JobSpec, choices: Choices) -> None:
 
 
 def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
-    """Times and limits."""
+    """Fill in times and limits."""
     if (text := choices.value("W")) is not None:
         spec.run_limit_s = job_options.run_limit_s(text)
     if (text := choices.value("We")) is not None:
@@ -328,7 +328,7 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
 
 
 def request(spec: messages.JobSpec, choices: Choices) -> None:
-    """What the job asks of the scheduler."""
+    """Fill in the resource request: slots, requirement, GPUs and scheduling flags."""
     spec.hold = "H" in choices
     spec.exclusive = "x" in choices
     spec.notify_end = "K" in choices
@@ -346,7 +346,7 @@ def request(spec: messages.JobSpec, choices: Choices) -> None:
         requirements = [*requirements, span]
         spec.exclusive = True
     elif choices.value("n") is None:
-        tasks_min = tasks_max = 0  # as many as the queue gives by default
+        tasks_min = tasks_max = 0  # the queue's default
     role = spec.roles.add(tasks_min=tasks_min, tasks_max=tasks_max, slots_per_task=1)
     if requirements:
         role.requirement = job_options.requirement(requirements)
@@ -356,7 +356,7 @@ def request(spec: messages.JobSpec, choices: Choices) -> None:
 
 
 def whole_hosts(text: str, slots_text: str | None) -> tuple[int, int, str]:
-    """-nnodes as slots and a span: so many hosts with nobody else on them, -n slots spread evenly over them."""
+    """-nnodes as slots and a span: exclusive hosts, with the slots of -n spread evenly over them."""
     hosts = job_options.count("nnodes", text, 1 << 20)
     slots = job_options.slots(slots_text)[0] if slots_text is not None else hosts
     if slots < hosts:
@@ -365,7 +365,7 @@ def whole_hosts(text: str, slots_text: str | None) -> tuple[int, int, str]:
 
 
 def check_text(spec: messages.JobSpec) -> messages.JobSpec:
-    """The job, if it is complete."""
+    """The job itself, after a check that it has a command."""
     if not spec.command.strip():
         raise CommandError("No command is specified.")
     return spec

@@ -1,7 +1,7 @@
-"""One task as its caller knows it, and how far each of its streams has come.
+"""One task as its caller sees it, with the stream positions that let a broken connection be resumed.
 
-Input that the task has not taken is kept here and output is counted, so that a task whose connection broke is gone on
-with where it was left: nothing is lost and nothing comes twice.
+Input that the task has not acknowledged is kept here and output is counted, so that after a reconnection no data is
+lost and none is repeated.
 """
 
 import os
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 STDIN, STDOUT, STDERR, PMI, SIGNALS = range(5)
 INPUT_CHUNK = 64 << 10
-# Output of a stream is acknowledged when so much has come; the task's shepherd keeps eight times as much.
+# Output of a stream is acknowledged after this many bytes; the task's shepherd buffers eight times as much.
 GOT_PORTION = 64 << 10
 TOKEN_SIZE = 16
-# The agent takes so many messages ahead; one is the start itself.
+# Messages that the agent accepts ahead; one is the start itself.
 WINDOW = frames.WINDOW - 1
 
 
 class Input:
-    """What was said to a task on one stream and has not been taken."""
+    """Input of one stream that the task has not yet acknowledged."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -31,13 +31,13 @@ class Input:
         self.has_ended = False
 
     def add(self, data: bytes) -> int:
-        """The place of new data."""
+        """Append data; its position in the stream."""
         place = self.taken + len(self.waiting)
         self.waiting += data
         return place
 
     def took(self, place: int) -> None:
-        """The task has everything before this place."""
+        """Drop input before this position: the task has read it."""
         if place > self.taken:
             del self.waiting[: place - self.taken]
             self.taken = place
@@ -47,18 +47,18 @@ class Task:
     """One task."""
 
     def __init__(self, number: int, host: str, start: TaskStart) -> None:
-        self.number = number  # from 0, in the order of starting
+        self.number = number  # from 0, in start order
         self.host = host
-        self.call = 0  # on the present connection; 0: none
+        self.call = 0  # on the present connection; 0: no call
         self.started = False
         self.ended = False
-        self.code = 0  # once ended
-        self.error = ""  # why it could not be started, or was lost
-        self.status: int | None = None  # raw wait status, None when it is not known
-        self.is_kept = False  # it outlives the connection to it
+        self.code = 0  # exit code, once ended
+        self.error = ""  # reason why it could not be started, or was lost
+        self.status: int | None = None  # raw wait status; None if unknown
+        self.is_kept = False  # outlives the connection to it
         self.patience_s = 0.0
-        self.is_resuming = False  # the present connection has not yet said how far its input has come
-        self.lost_at: float | None = None  # since when its host's agent cannot be reached
+        self.is_resuming = False  # the present connection has not yet reported its input positions
+        self.lost_at: float | None = None  # start of the time in which its host's agent cannot be reached
         self.retry_at = 0.0
         self.pause_s = 0.0
         self.inputs = {STDIN: Input(), PMI: Input(), SIGNALS: Input()}
@@ -73,7 +73,7 @@ class Task:
         start.host, start.token = host, os.urandom(TOKEN_SIZE)
 
     def opening(self) -> TaskInput:
-        """The first message of a new connection: start the task, or go on with it."""
+        """First message of a new connection: start the task, or resume it."""
         self._connections += 1
         self.is_resuming = self._connections > 1
         self.owed, self.window, self.backlog = 0, WINDOW, []
@@ -87,7 +87,7 @@ class Task:
         return TaskInput(start=start)
 
     def came(self, stream: int, place: int, data: bytes) -> bytes:
-        """Of output that begins at this place, what is new."""
+        """New part of output that begins at this position."""
         if not self.is_kept:
             return data
         fresh = data[max(0, self._got[stream] - place) :]
@@ -95,7 +95,7 @@ class Task:
         return fresh
 
     def acknowledgement(self) -> TaskInput | None:
-        """What to say of the output that came, if it is much."""
+        """Acknowledgement of output, if ``GOT_PORTION`` bytes of a stream are due; otherwise None."""
         due = [stream for stream, got in self._got.items() if got - self._acknowledged[stream] >= GOT_PORTION]
         if not due:
             return None
@@ -103,7 +103,7 @@ class Task:
         return TaskInput(got_out=got[STDOUT], got_err=got[STDERR], got_pmi=got[PMI])
 
     def said(self, stream: int, data: bytes) -> "Iterator[TaskInput]":
-        """Messages for new input. Only a task that is kept, or may be, needs what it was told once more."""
+        """Messages for new input; it is kept for a resumption unless the task ends with its connection."""
         one = self.inputs[stream]
         place = one.add(data)
         if self.started and not self.is_kept and stream != STDIN:
@@ -111,14 +111,14 @@ class Task:
         return _messages(stream, place, data)
 
     def not_taken(self) -> "Iterator[TaskInput]":
-        """Messages for all input that the task may not have."""
+        """Messages for all input that the task has not acknowledged."""
         for stream, one in self.inputs.items():
             yield from _messages(stream, one.taken, bytes(one.waiting))
         if self.inputs[STDIN].has_ended:
             yield self.end_of_input()
 
     def end_of_input(self) -> TaskInput:
-        """The message that nothing follows."""
+        """Message that ends standard input."""
         one = self.inputs[STDIN]
         one.has_ended = True
         return TaskInput(end_of_input=True, offset=one.taken + len(one.waiting))

@@ -1,9 +1,9 @@
 """Tasks of a job on its hosts, run through this host's agent: their data, signals and exits in one loop.
 
-Used by blaunch and lavarun. Invariants: what tasks write is passed on in the order it came, whole lines when there are
-several tasks; a reader that is slow makes the tasks wait and never grows this process; signals overtake input that
-nobody reads; when this process ends, however it ends, the agents kill what it started. A connection that breaks, to
-this host's agent or from there to another, is made anew, and the tasks are gone on with: their shepherds keep them.
+Used by blaunch and lavarun. Invariants: output of tasks is passed on in order of arrival, by whole lines if there are
+several tasks; a slow reader blocks the tasks and never grows this process; signals overtake unread input; when this
+process ends in any way, the agents kill the tasks it started. A broken connection, to this host's agent or from there
+to another, is reopened and the tasks are resumed, since their shepherds keep them.
 """
 
 import os
@@ -30,43 +30,44 @@ if TYPE_CHECKING:
 RUN = "/lava.local/Run"
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
-# The tasks did not heed so many requests to end: leave, and let the agents kill them.
+# After this many ignored requests to end, leave and let the agents kill the tasks.
 ENDING_SIGNALS_MAX = 3
 
-# Input on its way to a task that it has not read; its host holds more before it makes us wait.
+# Bytes of input sent ahead of a task's reading; its host buffers more before it blocks us.
 INPUT_AHEAD_MAX = 512 << 10
-# Messages of the window that input leaves free, for signals and a rank's PMI answers.
+# Messages of the window kept free of input, for signals and PMI answers.
 WINDOW_RESERVE = 16
-# More unwritten output than this, and the agent is not listened to until some of it is gone.
+# With more unwritten output than this, frames of the agent are not read until some is written.
 OUTPUT_WAITING_MAX = 1 << 20
 LINE_MAX = 64 << 10
 
-# An agent that is being restarted is waited for: by a command that begins so long, by one with tasks without end.
+# Time to wait for an agent that is being restarted, before the first task; once tasks run, there is no limit.
 CONNECT_S = 20.0
-# A task that was never started is asked for again for so long, when the agent of its host breaks off.
+# Time during which the start of a task is repeated, when the agent of its host breaks off.
 START_S = 10.0
 AGAIN_FIRST_S, AGAIN_MAX_S = 0.05, 1.0
-# How an agent ends a call that would end so again.
+# Statuses for which a repeated call would fail again.
 FINAL = (
     *(frames.INVALID_ARGUMENT, frames.NOT_FOUND, frames.PERMISSION_DENIED, frames.UNIMPLEMENTED),
     frames.UNAUTHENTICATED,
 )
 
-# Of the caller's environment, what means nothing to a shell elsewhere.
+# Variables of the caller's environment that mean nothing to a shell on another host.
 _OWN_VARIABLES = (b"PWD=", b"OLDPWD=", b"SHLVL=", b"_=")
 
 
 def exit_code(status: int) -> int:
-    """What a shell would call this raw wait status."""
+    """Exit code as a shell derives it from this raw wait status."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
 
 class Tasks:
-    """Starts tasks and stays with them. ``on_end`` and ``on_pmi`` are told what happens and may signal tasks.
+    """Starts tasks and passes on their data until they end. ``on_end`` and ``on_pmi`` are callbacks that may signal
+    tasks.
 
     Args:
-        by_line: there are several tasks, so that their output is mixed by whole lines.
+        by_line: several tasks run, so their output is merged by whole lines.
     """
 
     def __init__(self, io: "Io", connection: Connection, job: "JobKey", *, by_line: bool) -> None:
@@ -74,23 +75,23 @@ class Tasks:
         self.tasks: list[Task] = []
         self.on_end: Callable[[Task], None] = lambda task: None
         self.on_pmi: Callable[[Task, bytes], None] = lambda task, data: None
-        self.deadline: float | None = None  # by io.monotonic: leave then, whatever still runs
+        self.deadline: float | None = None  # by io.monotonic: leave then, even if tasks still run
         self._io = io
         self._connection: Connection | None = connection
         self._path = connection.path
         self._by_line = by_line
         self._by_call: dict[int, Task] = {}
-        self._apart: set[Task] = set()  # without a call: to be asked for again
+        self._apart: set[Task] = set()  # without a call: to be requested again
         self._retry_at = 0.0
         self._pause_s = AGAIN_FIRST_S
         self._outlets = {STDOUT: Outlet(io.stdout), STDERR: Outlet(io.stderr)}
         self._input_task: Task | None = None
         self._input = -1
         self._ending_signals = 0
-        self._left = 0  # signal number we left by
+        self._left = 0  # signal number by which we left
 
     def start(self, host: str, start: TaskStart) -> Task:
-        """Ask for a task on a host; ``start`` says what, the job is filled in."""
+        """Start a task on a host; ``start`` describes it, the job is filled in."""
         start.key.job, start.key.index, start.key.attempt = self.job.job, self.job.index, self.job.attempt
         task = Task(len(self.tasks), host, start)
         self.tasks.append(task)
@@ -98,10 +99,10 @@ class Tasks:
         return task
 
     def feed(self, task: Task) -> None:
-        """This task gets our standard input."""
+        """Connect our standard input to this task."""
         try:
             descriptor = descriptor_of(self._io.stdin)
-        except CommandError:  # it is closed
+        except CommandError:  # standard input is closed
             descriptor = None
         if descriptor is None:
             self._tell(task, [task.end_of_input()])
@@ -109,7 +110,7 @@ class Tasks:
             self._input_task, self._input = task, descriptor
 
     def answer(self, task: Task, data: bytes) -> None:
-        """Send something to a rank's PMI descriptor."""
+        """Send data to a rank's PMI descriptor."""
         self._tell(task, task.said(PMI, data))
 
     def signal(self, number: int) -> None:
@@ -118,15 +119,15 @@ class Tasks:
             self._tell(task, task.said(SIGNALS, bytes([number])))
 
     def note(self, text: str) -> None:
-        """One line on standard error, in turn with what the tasks write there."""
+        """Write one line to standard error, in order with the tasks' output there."""
         self._outlets[STDERR].put(encode(text + "\n"))
 
     def run(self) -> int:
-        """Until every task has ended and its output is written; the signal that made us leave before, or 0.
+        """Run until every task has ended and its output is written; the signal that made us leave early, or 0.
 
         Raises:
-            LostError: this host's agent has gone, and tasks that do not outlive it. OutputClosedError, CommandError:
-            the output cannot be written.
+            LostError: this host's agent has gone, with tasks that do not outlive it.
+            OutputClosedError, CommandError: the output cannot be written.
         """
         with Signals() as signals:
             while (self._by_call or self._apart) and not self._left:
@@ -186,7 +187,7 @@ class Tasks:
             self._lose(error)
 
     def _write_ready(self, poll: "select.poll", timeout_ms: int | None) -> set[int]:
-        """Wait for what is registered and for outlets that have something; write; the descriptors that are ready."""
+        """Poll the registered descriptors and outlets with output, and write; the set of ready descriptors."""
         for outlet in self._outlets.values():
             if outlet:
                 poll.register(outlet.descriptor, select.POLLOUT)
@@ -210,7 +211,7 @@ class Tasks:
         except BlockingIOError:
             return
         except OSError:
-            data = b""  # a terminal that went away has no more to say
+            data = b""  # a terminal that hung up: end of input
         if data:
             self._tell(task, task.said(STDIN, data))
         else:
@@ -227,7 +228,7 @@ class Tasks:
     # -- connections
 
     def _open(self, task: Task) -> None:
-        """Start a task or go on with it, on the present connection if there is one."""
+        """Start or resume a task on the present connection; without one, put it off."""
         if self._connection is None:
             self._apart.add(task)
             return
@@ -240,10 +241,10 @@ class Tasks:
             self._lose(error)
 
     def _lose(self, error: LostError) -> None:
-        """This host's agent has gone: it is looked for again, unless it has taken tasks along.
+        """Close the lost connection and schedule a retry, unless running tasks ended with it.
 
         Raises:
-            LostError: it has.
+            LostError: tasks ended with it.
         """
         if self._connection is not None:
             self._connection.close()
@@ -273,13 +274,13 @@ class Tasks:
                     self._open(task)
 
     def _broke_off(self, task: Task, status: int, text: str) -> bool:
-        """A call was ended without the task's end: True if the task is asked for again."""
+        """Handle a call that ended before its task; True if the task is to be requested again."""
         now = self._io.monotonic()
         if status in FINAL or status == frames.OK or (task.started and not task.is_kept):
             return False
         if task.lost_at is None:
             task.lost_at, task.pause_s = now, AGAIN_FIRST_S
-        # A host that cannot be reached at all has been tried for long by its neighbour.
+        # For an unreachable host, this host's agent has already retried for long.
         if now - task.lost_at >= (task.patience_s if task.started else START_S) or (
             not task.started and "cannot be reached" in text
         ):
@@ -289,10 +290,10 @@ class Tasks:
         self._apart.add(task)
         return True
 
-    # -- what is said
+    # -- messages
 
     def _tell(self, task: Task, messages: "Iterable[TaskInput]") -> None:
-        """Say something to a task, as soon as the window allows; later if there is no connection to it now."""
+        """Send messages to a task as the window allows; without a connection they are sent on its resumption."""
         for message in messages:
             if task.call and not task.is_resuming and not task.ended:
                 self._send(task, message)
@@ -366,14 +367,14 @@ class Tasks:
             self._tell(task, [message])
 
     def _over(self, task: Task, status: int, text: str) -> None:
-        """The call is over, and the task, too, unless only the way to it was lost."""
+        """End a call, and its task unless only the connection to it was lost."""
         del self._by_call[task.call]
         task.call = 0
         if task.status is not None or task.error or not self._broke_off(task, status, text):
             self._conclude(task, text or f"the agent ended the task without a reason (status {status})")
 
     def _conclude(self, task: Task, text: str) -> None:
-        """The task is over; its status came before, or it is not known."""
+        """End a task; its exit status has come before, or is unknown."""
         task.ended = True
         for stream in (STDOUT, STDERR):
             self._outlets[stream].put(bytes(task.lines[stream]))
@@ -399,12 +400,12 @@ class Tasks:
 
 
 def carried_environment(io: "Io") -> list[bytes]:
-    """Our environment for a task elsewhere; its host's agent leaves out what belongs to hosts."""
+    """Our environment for a task on another host; its agent drops variables that belong to one host."""
     return [entry for entry in io.raw_environ if not entry.startswith(_OWN_VARIABLES)]
 
 
 def places_of(hosts: list[str]) -> "Iterator[tuple[int, int]]":
-    """Of each task, its place among those on its host, and their number: by these its agent knows its devices."""
+    """(number among the tasks of its host, their count) for each task: the agent assigns GPUs by these."""
     on_host: dict[str, int] = {}
     for host in hosts:
         on_host[host] = on_host.get(host, 0) + 1
@@ -415,10 +416,10 @@ def places_of(hosts: list[str]) -> "Iterator[tuple[int, int]]":
 
 
 def connect(io: "Io", command: str) -> Connection:
-    """The connection to this host's agent; one that is being restarted is waited for.
+    """Connection to this host's agent; an agent that is being restarted is waited for.
 
     Raises:
-        CommandError: there is none.
+        CommandError: no agent answers.
     """
     path = socket_path(io.environ)
     give_up_at = io.monotonic() + CONNECT_S

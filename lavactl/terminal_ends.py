@@ -1,4 +1,4 @@
-"""This process's own ends while it stays with tasks: output as its readers let it be written, signals as they come."""
+"""Standard streams and signals of a process that runs tasks: non-blocking output, signals as poll events."""
 
 import os
 import signal
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import BinaryIO
 
-# What a task gets when this process gets it. STOP, TSTP and CONT reach a job's tasks through their own agents.
+# Signals passed on to the tasks. STOP, TSTP and CONT reach them through their own agents.
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-# A pipe that poll calls writable takes so much without blocking.
+# Bytes that a pipe reported writable by poll accepts without blocking.
 PIPE_WRITE = 4096
 
 
 class Outlet:
-    """Standard output or error: takes bytes at once and writes them as the reader lets it."""
+    """Standard output or error: buffers bytes at once and writes them as the reader accepts them."""
 
     def __init__(self, stream: "BinaryIO | None") -> None:
         self._stream = stream
@@ -36,18 +36,18 @@ class Outlet:
         return len(self._waiting)
 
     def put(self, data: bytes) -> None:
-        """Take bytes; those for a stream with no descriptor are written now, those for none at all are dropped."""
+        """Buffer bytes; without a descriptor they are written at once, without a stream dropped."""
         if self.descriptor >= 0:
             self._waiting += data
         elif self._stream is not None:
             self._stream.write(data)
 
     def push(self) -> None:
-        """Write one piece; the descriptor is ready.
+        """Write one piece; the descriptor must be ready.
 
         Raises:
-            OutputClosedError: the reader has gone.
-            CommandError: it cannot be written.
+            OutputClosedError: the reader has closed it.
+            CommandError: a write error.
         """
         try:
             del self._waiting[: os.write(self.descriptor, memoryview(self._waiting)[: self._chunk])]
@@ -60,7 +60,7 @@ class Outlet:
 
 
 class Signals:
-    """Turns the forwarded signals into something poll can wait for, while it is entered."""
+    """Context manager that turns the forwarded signals into a descriptor for poll."""
 
     def __enter__(self) -> "Signals":
         self.descriptor, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -76,7 +76,7 @@ class Signals:
         os.close(self._write)
 
     def taken(self) -> list[int]:
-        """Signals that came since the last time."""
+        """Signals received since the last call."""
         try:
             return [number for number in os.read(self.descriptor, 512) if number in self._before]
         except BlockingIOError:
@@ -84,16 +84,16 @@ class Signals:
 
     @staticmethod
     def _wanted(number: int) -> bool:
-        """What our starter made us ignore (nohup, a shell's background) stays ignored."""
+        """True unless the parent made us ignore the signal (nohup, a shell's background): it stays ignored."""
         return signal.getsignal(number) is not signal.SIG_IGN
 
     @staticmethod
     def _nothing(number: int, frame: "FrameType | None") -> None:
-        """Only the wake-up matters."""
+        """Empty handler: only the wake-up descriptor matters."""
 
 
 def descriptor_of(stream: "BinaryIO") -> int | None:
-    """The descriptor behind a stream; None for one that lives in memory."""
+    """Descriptor behind a stream; None for one in memory."""
     import io
 
     try:

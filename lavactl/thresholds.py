@@ -1,4 +1,4 @@
-"""The table of load thresholds that bqueues -l, bhosts -l and bjobs -l have in common."""
+"""Load threshold table of bqueues -l, bhosts -l and bjobs -l."""
 
 from lavactl.render import MISSING, clean
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from protos import cluster_pb2
 
-    # Index, loadSched, loadStop; None where there is no such bound.
+    # Index, loadSched, loadStop; None without a bound.
     Bound = tuple[str, float | None, float | None]
 
 HEADER = "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem"
@@ -19,7 +19,7 @@ _PLACES = [place for place, letter in enumerate(EMPTY) if letter == "-"]
 
 
 def bounds_of(records: "Iterable[cluster_pb2.ThresholdRecord]") -> "list[Bound]":
-    """The bounds of a queue or a host."""
+    """Thresholds of a queue or a host."""
     return [
         (one.index, one.sched if one.HasField("sched") else None, one.stop if one.HasField("stop") else None)
         for one in records
@@ -27,7 +27,7 @@ def bounds_of(records: "Iterable[cluster_pb2.ThresholdRecord]") -> "list[Bound]"
 
 
 def threshold_lines(bounds: "Iterable[Bound]") -> list[str]:
-    """Header, loadSched and loadStop; the site's own indices in a table of their own below."""
+    """Header, loadSched and loadStop; site-defined indices in a table of their own below."""
     known = {index: (sched, stop) for index, sched, stop in bounds}
     own = [name for name in known if name not in INDICES]
     lines = [HEADER, _line(" loadSched", known, 0), _line(" loadStop ", known, 1)]

@@ -1,7 +1,7 @@
 """Numbers as users type and read them: run limits, memory, dates, index lists.
 
-Invariants: readers raise ``ValueError`` and leave the wording to the caller; memory is MiB inside lava, and what is
-read is rounded up, never down to less than was asked.
+Invariants: parsers raise ``ValueError`` and leave the wording to the caller; memory is in MiB inside lava, and parsed
+values are rounded up, never below the request.
 """
 
 import time
@@ -17,7 +17,7 @@ _EXPONENT = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6, "Z": 7}
 
 
 def read_minutes(text: str) -> int:
-    """Seconds of ``[hours:]minutes``; more than nothing."""
+    """Seconds of ``[hours:]minutes``; more than zero."""
     hours, colon, minutes = text.partition(":")
     if not colon:
         hours, minutes = "0", hours
@@ -30,7 +30,7 @@ def read_minutes(text: str) -> int:
 
 
 def read_memory_mib(text: str, unit: str) -> int:
-    """MiB of ``number[K|M|G|T|P|E|Z][B]``, rounded up; ``unit`` is the letter meant where there is none."""
+    """MiB of ``number[K|M|G|T|P|E|Z][B]``, rounded up; ``unit`` is the default letter."""
     number = text.strip().upper().removesuffix("B")
     if number and number[-1] in _EXPONENT:
         number, unit = number[:-1].rstrip(), number[-1]
@@ -68,7 +68,7 @@ def read_count_range(text: str) -> tuple[int, int]:
 
 
 def read_index_list(text: str) -> list[tuple[int, int, int]]:
-    """(first, last, step) of each part of ``1-10:2,15``; overlapping parts are merged, none is empty."""
+    """(first, last, step) of each part of ``1-10:2,15``; overlapping parts are merged, no part is empty."""
     ranges = [_read_index_range(part.strip()) for part in text.split(",")]
     if overlap(ranges):
         return _merge(ranges)
@@ -88,7 +88,7 @@ def _read_index_range(part: str) -> tuple[int, int, int]:
 
 
 def overlap(ranges: list[tuple[int, int, int]]) -> bool:
-    """Whether two ranges may share an index."""
+    """True if two ranges may share an index."""
     ordered = sorted(ranges)
     return any(ordered[place][1] >= ordered[place + 1][0] for place in range(len(ordered) - 1))
 
@@ -105,7 +105,7 @@ def _merge(ranges: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
         while end + 1 < len(indices) and indices[end + 1] - indices[end] == step:
             end += 1
         if end - start == 1 and step > 1:
-            end = start  # two far elements are clearer apart
+            end = start  # two distant elements read better apart
         merged.append((indices[start], indices[end], step if end > start else 1))
         start = end + 1
     return merged
@@ -131,7 +131,7 @@ def read_date(text: str, now: float) -> float:
 def _candidate(
     today: time.struct_time, given: tuple[int | None, int | None, int | None, int, int], step: int
 ) -> float | None:
-    """The given date with what was left out taken from today, ``step`` units of the smallest of that later."""
+    """The given date, completed from today and moved ``step`` times by its smallest omitted unit."""
     year, month, day, hour, minute = given
     if day is None:
         moment = time.mktime((today.tm_year, today.tm_mon, today.tm_mday + step, hour, minute, 0, 0, 0, -1))
@@ -148,12 +148,12 @@ def _candidate(
 
 
 def is_digits(text: str) -> bool:
-    """Whether text is plain ASCII digits, at least one and not absurdly many."""
+    """True for ASCII digits, at least one and at most 20."""
     return text.isascii() and text.isdigit() and len(text) <= 20
 
 
 def size(mib: float) -> str:
-    """Memory as load tables show it: 512M, 40G, 3T; five places at most."""
+    """Memory as load tables show it: 512M, 40G, 3T; at most five characters."""
     if mib < 10_000:
         return f"{mib:.0f}M"
     gib = mib / 1024
@@ -169,7 +169,7 @@ def mbytes(mib: float) -> str:
 
 
 def index_text(ranges: "Iterable[tuple[int, int, int]]") -> str:
-    """An index list as a user would type it."""
+    """Index list as a user would type it."""
     parts = []
     for first, last, step in ranges:
         part = str(first) if last <= first else f"{first}-{last}"

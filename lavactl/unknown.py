@@ -1,4 +1,4 @@
-"""Names on the command line that nobody knows: said when nothing was found by them, so that a slip is seen."""
+"""Unknown user, queue, host and job names on the command line, reported if a search found nothing."""
 
 from lavactl.options import Options, printable
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def unknown_name(options: Options, io: "Io") -> str:
-    """Which of -u, -q and -m names somebody or something that there is not, in a sentence; empty if there is none."""
+    """Sentence about an unknown user, queue or host of -u, -q or -m; empty if all are known."""
     for user in unknown_users((options.last("u") or "").split(), io):
         return f"{printable(user)}: Unknown user"
     queue, host = options.last("q"), options.last("m")
@@ -20,20 +20,20 @@ def unknown_name(options: Options, io: "Io") -> str:
 
 
 def nothing_so_named(options: Options) -> str:
-    """That -J found nothing, in a sentence that says where it looked; empty without -J."""
+    """Sentence that no job has the name of -J, with the place searched; empty without -J."""
     name = options.last("J")
     return f"Job <{printable(name)}> is not found{where(options)}" if name else ""
 
 
 def where(options: Options) -> str:
-    """The queue and the host that -q and -m confine a search to, as the end of a sentence; empty without them."""
+    """End of a sentence with the queue and the host of -q and -m; empty without them."""
     queue, host = options.last("q"), options.last("m")
     text = f" in queue <{printable(queue)}>" if queue else ""
     return text + (f" on host/group <{printable(host)}>" if host else "")
 
 
 def unknown_users(names: list[str], io: "Io") -> list[str]:
-    """Those of the names that are no account of this host, and neither a user nor a group that the cluster knows."""
+    """Names that are neither an account of this host nor a user or group of the cluster."""
     names = [name.removeprefix("^") for name in names]
     strangers = [name for name in names if name != "all" and io.home_of(name) is None]
     if not strangers:
@@ -44,14 +44,14 @@ def unknown_users(names: list[str], io: "Io") -> list[str]:
 
 
 def unknown_queue(name: str, io: "Io") -> bool:
-    """Whether no queue has this name."""
+    """True if no queue has this name."""
     from protos import cluster_pb2
 
     return bool(io.client().queues(cluster_pb2.QueuesRequest(names=[name])).missing)
 
 
 def unknown_host(names: str, io: "Io") -> str:
-    """The first of these names that no host and no group of hosts has, or empty."""
+    """First of these names that is neither a host nor a host group, or empty."""
     from protos import cluster_pb2
 
     wanted = [name for name in names.split() if name != "all"]

@@ -1,4 +1,4 @@
-"""lavactl adopt: have master and hosts agree anew after a restore."""
+"""lavactl adopt: reconcile master and hosts after a restore."""
 
 from lavactl import maintenance
 

@@ -1,4 +1,4 @@
-"""badmin: what administrators do to the batch system: its configuration, its hosts, its queues."""
+"""badmin: administration of the batch system: configuration, hosts and queues."""
 
 from lavactl.errors import FAILURE, UsageError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
@@ -98,7 +98,7 @@ def _control(name: str, argv: list[str], io: "Io") -> int:
 SUBCOMMANDS: "dict[str, Callable[[str, list[str], Io], int]]" = {
     "ckconfig": _configuration,
     "reconfig": _configuration,
-    "mbdrestart": _configuration,  # the master need not end to take on new files
+    "mbdrestart": _configuration,  # the master reads new files without a restart
     "showconf": _show,
     "showstatus": _show,
     **dict.fromkeys((*HOST_ACTIONS, *REMOVAL, *QUEUE_ACTIONS), _control),

@@ -1,4 +1,4 @@
-"""bbot: let a waiting job start after others of the same priority."""
+"""bbot: move a pending job behind the others of the same priority."""
 
 from lavactl.commands.btop import move
 

@@ -1,4 +1,4 @@
-"""bhist: what happened to jobs, and how long they spent in each state; reaches back as far as the store does."""
+"""bhist: history of jobs and the time spent in each state, as far back as the store reaches."""
 
 from lavactl import messages
 from lavactl.control import NOTHING as NO_JOB
@@ -58,7 +58,9 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def job_filter(options: Options) -> messages.JobFilter:
-    """Those named, whatever their state and owner; else the caller's, unfinished unless options say more."""
+    """Filter for the named jobs in any state and of any owner; otherwise for the caller's, unfinished unless options
+    differ.
+    """
     refs = read_refs(options.words)
     chosen = {state for letter, states in SELECTIONS.items() if letter in options for state in states}
     return messages.JobFilter(
@@ -74,7 +76,7 @@ def job_filter(options: Options) -> messages.JobFilter:
 
 
 def nothing(options: Options, io: "Io") -> int:
-    """Nothing was found."""
+    """Report that no job matched; the exit code."""
     io.error("No matching job found" if options.words or options.items else NO_JOB)
     return FAILURE
 
@@ -97,7 +99,7 @@ def show_row(job: "jobs_pb2.JobHistory", io: "Io", options: Options, *, first: b
 
 
 def show_long(job: "jobs_pb2.JobHistory", io: "Io", *, first: bool) -> None:
-    """One job's story and its summary."""
+    """History and summary of one job."""
     record = job.record
     home = io.home_of(job.user) or ""
     told = f"{long_time(record.submit_time)}: {submitted(record, False, record.exec_home or home, to_queue=True)};"

@@ -1,4 +1,4 @@
-"""bhosts: the hosts that run jobs, and how full they are. Jobs are counted in slots, as LSF does."""
+"""bhosts: the server hosts and their slot usage. Jobs are counted in slots, as in LSF."""
 
 from lavactl import resources
 from lavactl.errors import FAILURE
@@ -38,7 +38,7 @@ LONG_HEADER = "STATUS           CPUF  JL/U    MAX  NJOBS    RUN  SSUSP  USUSP   
 GPU_HEADER = (
     "HOST_NAME              GPU_ID                MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV    VENDOR"
 )
-# Field of -o: recommended width and reader. max and ng are always numbers: torchx needs them so.
+# Field of -o: recommended width and reader. max and ng are always numbers, as torchx requires.
 FIELDS: "dict[str, tuple[int, Callable[[cluster_pb2.HostRecord], str]]]" = {
     "host_name": (20, lambda host: host.facts.name),
     "status": (15, lambda host: host.status),
@@ -92,13 +92,13 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def show_problems(io: "Io") -> None:
-    """Why every host is away, where it is the master that keeps them out or cannot work."""
+    """Report problems of the master that keep all hosts unavailable."""
     for problem in io.client().status().problems:
         io.error(clean(problem))
 
 
 def chosen_form(options: Options, io: "Io") -> str | None:
-    """The -o format, or LSB_BHOSTS_FORMAT where no other form was asked for."""
+    """The -o format; without another form, LSB_BHOSTS_FORMAT."""
     form = options.last("o")
     if form is None and not any(name in options for name in ("w", "l", "gpu")):
         form = io.setting("LSB_BHOSTS_FORMAT") or None
@@ -122,7 +122,7 @@ def show_table(hosts: list[cluster_pb2.HostRecord], options: Options, io: "Io") 
 
 
 def row(host: cluster_pb2.HostRecord) -> str:
-    """One line of the default table, which does not say why a host is closed."""
+    """One line of the default table, which omits the reason for a closed host."""
     status = host.status.partition("_")[0] if host.status.startswith("closed") else host.status
     return f"{host.facts.name[:18]:<18} {status:<11} {counts(host)}\n"
 
@@ -141,7 +141,7 @@ def counts(host: cluster_pb2.HostRecord) -> str:
 
 
 def gpu_rows(host: cluster_pb2.HostRecord) -> str:
-    """A line for each device."""
+    """A line for each GPU."""
     lines = []
     name = host.facts.name
     for gpu in gpus_of(host):
@@ -170,7 +170,7 @@ def show_fields(hosts: list[cluster_pb2.HostRecord], text: str, options: Options
 
 
 def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceInstance]) -> str:
-    """One host in full. ``own``: what it has of the site's resources."""
+    """Full description of one host. ``own``: its site-defined resources."""
     lines = [
         f"HOST  {host.facts.name}",
         LONG_HEADER,
@@ -191,6 +191,6 @@ def long_text(host: cluster_pb2.HostRecord, own: dict[str, cluster_pb2.ResourceI
 
 
 def reserved(host: cluster_pb2.HostRecord) -> str:
-    """What jobs have reserved: memory only."""
+    """Amounts reserved by jobs: memory only."""
     load = cluster_pb2.Load(mem_mib=host.memory_reserved_mib)
     return load_columns(load, with_io=True)

@@ -1,4 +1,4 @@
-"""bjdepinfo: whom a job waits for, or who waits for it."""
+"""bjdepinfo: dependencies of a job: its parents or its children."""
 
 from lavactl import messages, units
 from lavactl.errors import FAILURE, CommandError
@@ -47,7 +47,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def read_depth(text: str | None) -> int:
-    """How many steps to go; 1 where nothing is said."""
+    """Number of dependency levels to follow, from -r; by default 1."""
     if text is None:
         return 1
     try:
@@ -57,14 +57,14 @@ def read_depth(text: str | None) -> int:
 
 
 def condition_line(ref: messages.JobRef, reply: messages.DependenciesReply) -> str:
-    """-l: the job's own condition."""
+    """-l: the job's own dependency condition."""
     if not reply.condition:
         return f"Job <{ref_text(ref)}> has no dependency condition that is not satisfied."
     return f"The dependency condition of job <{ref_text(ref)}> is not satisfied: {clean(reply.condition)}"
 
 
 def table(reply: messages.DependenciesReply, title: str) -> str:
-    """A line for each relative."""
+    """A line for each parent or child job."""
     rows = [("JOBID", title, f"{title}_STATUS", f"{title}_NAME", "LEVEL")]
     rows += [
         (str(one.job), key_text(one.relative, one.index), one.status or "-", clean(one.name) or "-", str(one.level))

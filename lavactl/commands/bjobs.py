@@ -1,7 +1,7 @@
 """bjobs: list jobs.
 
-Exit code: 0, also when nothing was found; 255 when ids, or a name without wildcards, were given and none was found.
-LSB_BJOBS_CONSISTENT_EXIT_CODE=Y makes it 255 whenever nothing, or not every id, was found. 99 for an unknown -o field.
+Exit code: 0, also when no job was found; 255 when ids, or a name without wildcards, were given and none was found.
+LSB_BJOBS_CONSISTENT_EXIT_CODE=Y makes it 255 whenever no job, or not every id, was found. 99 for an unknown -o field.
 """
 
 from lavactl import job_table, messages
@@ -58,7 +58,7 @@ FORMS = ("l", "UF", "o", "A", "sum", "W")
 
 
 class Listing:
-    """What one bjobs has asked for and seen."""
+    """Query of one bjobs command, with the counts of jobs found and the ids not found."""
 
     def __init__(self, options: Options, io: "Io") -> None:
         self.options = options
@@ -71,7 +71,7 @@ class Listing:
     def pages(
         self, *, details: bool = False, reasons: bool = False, arrays: bool = False, basic_too: bool = False
     ) -> "Iterator[list[Job]]":
-        """Job records, page by page; counts them and remembers the ids that were not found.
+        """Job records, page by page; counts them and collects the ids that were not found.
 
         Args:
             basic_too: also jobs of which the caller may see no details, without these.
@@ -95,13 +95,13 @@ class Listing:
 
     @property
     def is_brief(self) -> bool:
-        """Whether only the main reason of a job that waits is wanted."""
+        """True if only the main pending reason is to be shown."""
         if "p1" in self.options or "p0" in self.options:
             return "p1" in self.options
         return (self.io.setting("LSB_BJOBS_PENDREASON_LEVEL") or "0") == "1"
 
     def filter(self, user: str) -> messages.JobFilter:
-        """Which jobs: those named by id whatever their state and owner, unless options say otherwise."""
+        """Job filter: jobs named by id in any state and of any owner, unless options restrict them."""
         options = self.options
         named = any(ref.job for ref in self.refs)
         chosen = {state for letter, states in SELECTIONS.items() if self.selects(letter) for state in states}
@@ -117,19 +117,19 @@ class Listing:
         )
 
     def is_by_id_alone(self) -> bool:
-        """Whether ids were given and nothing that narrows them."""
+        """True if ids were given without options that narrow them."""
         narrowing = ("u", "q", "m", "J", "P", "p", "p0", "p1", "r", "s", "d")
         return any(ref.job for ref in self.refs) and not any(name in self.options for name in narrowing)
 
     def selects(self, letter: str) -> bool:
-        """Whether one of -p -r -s -d was given."""
+        """True if this one of -p -r -s -d was given."""
         if letter == "p":
             return any(name in self.options for name in ("p", "p0", "p1"))
         return letter in self.options
 
 
 def asked_users(text: str) -> list[str]:
-    """The users of -u, one for each question; those that are left out (``^root ^ann``) are one question."""
+    """Users of -u, one for each request; excluded users (``^root ^ann``) make one request together."""
     words = text.split()
     return [text] if any(word.startswith("^") for word in words) else words or [""]
 
@@ -150,7 +150,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def check(options: Options) -> None:
-    """Refuse forms that exclude each other."""
+    """Refuse mutually exclusive forms."""
     forms = [name for name in FORMS if name in options and not (name == "l" and "p" in options)]
     if len(forms) > 1 and set(forms) != {"l", "UF"}:
         raise GRAMMAR.wrong(f"-{forms[0]} and -{forms[1]} cannot be used together")
@@ -161,7 +161,7 @@ def check(options: Options) -> None:
 
 
 def show(listing: Listing) -> None:
-    """Print the jobs in the form that the options name."""
+    """Print the jobs in the form selected by the options."""
     options, io = listing.options, listing.io
     form = options.last("o")
     if form is None and not any(name in options for name in (*FORMS, "w", "p", "p0", "p1")):
@@ -181,12 +181,12 @@ def show(listing: Listing) -> None:
 
 
 def short_hosts(io: "Io") -> bool:
-    """Whether hosts are shown as ``4*n001``."""
+    """True if hosts are shown as ``4*n001``."""
     return (io.setting("LSB_SHORT_HOSTLIST") or "0") not in ("0", "n", "N")
 
 
 def write_rows(listing: Listing, header: str, texts: "Iterator[str]") -> None:
-    """Rows under their header, which appears only when there is a row."""
+    """Print rows under their header, which appears only if there is a row."""
     waiting = "" if "noheader" in listing.options else header + "\n"
     for text in texts:
         listing.io.print(waiting + text, end="")
@@ -204,7 +204,7 @@ def show_table(listing: Listing) -> None:
 
 
 def show_arrays(listing: Listing) -> None:
-    """-A; the master answers with arrays only."""
+    """-A; the master returns arrays only."""
     uncut = "w" in listing.options
 
     def rows() -> "Iterator[str]":
@@ -215,7 +215,7 @@ def show_arrays(listing: Listing) -> None:
 
 
 def show_pending(listing: Listing) -> None:
-    """-p: jobs that wait, and why; with -l the hosts by name."""
+    """-p: pending jobs and their reasons; with -l the hosts by name."""
     uncut = "w" in listing.options
     named = "l" in listing.options
 
@@ -229,7 +229,7 @@ def show_pending(listing: Listing) -> None:
 
 
 def name_hosts(page: "list[Job]", io: "Io") -> None:
-    """Replace the reasons of waiting jobs by those with host names."""
+    """Replace the reasons of pending jobs by those with host names."""
     refs = []
     for job in page:
         ref = messages.JobRef(job=job.job)
@@ -291,7 +291,7 @@ def show_fields(listing: Listing, text: str) -> None:
 
 
 def conclude(listing: Listing) -> int:
-    """Say what was not found; the exit code."""
+    """Report ids and names not found; the exit code."""
     io, options = listing.io, listing.options
     if not listing.found and not listing.missing and listing.is_by_id_alone():
         listing.missing = [ref for ref in listing.refs if ref.job]  # an element, or array, that does not exist
@@ -305,7 +305,7 @@ def conclude(listing: Listing) -> int:
             return FAILURE
         io.error(nothing_found(listing))
         name = options.last("J")
-        if name and "*" not in name:  # for a pattern to match nothing is no failure
+        if name and "*" not in name:  # a pattern without a match is no failure
             return FAILURE
     if (io.setting("LSB_BJOBS_CONSISTENT_EXIT_CODE") or "N").upper() == "Y":
         return FAILURE if listing.missing or not listing.found else 0
@@ -313,12 +313,12 @@ def conclude(listing: Listing) -> int:
 
 
 def not_found(ref: messages.JobRef, *, array: bool = False) -> str:
-    """The line for an id that nobody knows."""
+    """Line for an unknown job id."""
     return f"Job {'array ' if array else ''}<{ref_text(ref)}> is not found"
 
 
 def nothing_found(listing: Listing) -> str:
-    """That there is no such job."""
+    """Line for a query without a match."""
     options = listing.options
     if said := nothing_so_named(options):
         return said

@@ -1,4 +1,4 @@
-"""bkill: end or signal jobs."""
+"""bkill: terminate or signal jobs."""
 
 from lavactl import messages
 from lavactl.control import carry_out
@@ -43,7 +43,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def action_for(number: int) -> int:
-    """Stopping and continuing change the job's state, so they are more than a signal."""
+    """Action for a signal number: stop and continue change the job's state, so they are more than a signal."""
     from signal import SIGCONT, SIGSTOP, SIGTSTP
 
     if number in (SIGSTOP, SIGTSTP):
@@ -55,7 +55,7 @@ def signal_number(name: str) -> int:
     """Number of ``9``, ``KILL`` or ``SIGKILL``.
 
     Raises:
-        CommandError: there is no such signal.
+        CommandError: unknown signal.
     """
     from signal import NSIG, Signals
 

@@ -1,7 +1,7 @@
-"""blaunch: run a command on hosts of the job it is called from, as rsh would, without rsh.
+"""blaunch: run a command on hosts of the surrounding job, as rsh would, without rsh.
 
 MPI launchers call it as their remote shell. Invariants: the words of the command are joined with blanks and read by a
-shell on the far side, as rsh does; options of rsh and ssh that mean nothing here are read over; the exit code is the
+shell on the remote host, as rsh does; options of rsh and ssh without a meaning here are skipped; the exit code is the
 command's own, with several tasks that of the first that failed.
 """
 
@@ -27,19 +27,19 @@ Usage: blaunch [-n] [-u host_file | -z "host ..." | host] [-use-login-shell | -n
 Runs the command on the named hosts of this job; without a host, once for each slot.
 """
 
-# Options of rsh and ssh that take a value, and those that take none: all are read over.
+# Options of rsh and ssh that take a value, and those that take none: all are skipped.
 _VALUE_LETTERS = "bcDEeFIiJLlmOopQRSWw"
 _FLAG_LETTERS = "146AaCfGgKkMNqsTtvXxYy"
 
 
 class Request:
-    """What the command line asks for."""
+    """The parsed command line."""
 
     def __init__(self) -> None:
         self.no_input = False
         self.login_shell = False
         self.no_shell = False
-        self.hosts: list[str] | None = None  # by -z or -u
+        self.hosts: list[str] | None = None  # from -z or -u
         self.words: list[str] = []
 
 
@@ -58,10 +58,10 @@ def main(argv: "list[str]", io: "Io") -> int:
 
 
 def parse(argv: list[str], io: "Io") -> Request:
-    """Read the command line; options end at the first word that is none, but rsh's may follow the host as well.
+    """Parse the command line; options end at the first other word, but rsh's may follow the host as well.
 
     Raises:
-        UsageError: an option that nobody knows, or lacks its value.
+        UsageError: an unknown option, or one that lacks its value.
     """
     request = Request()
     rest = list(argv)
@@ -91,7 +91,7 @@ def _take_options(request: Request, rest: list[str], io: "Io") -> None:
 
 
 def _read_over(word: str, rest: list[str]) -> None:
-    """An option of rsh or ssh: flags may be bundled, a value may be glued to its letter."""
+    """Skip an option of rsh or ssh: flags may be bundled, a value may be glued to its letter."""
     for place, letter in enumerate(word[1:], 1):
         if letter in _VALUE_LETTERS:
             if place == len(word) - 1:
@@ -122,7 +122,7 @@ def read_host_file(name: str, io: "Io") -> list[str]:
 
 
 def choose_hosts(request: Request, job: "JobKey", io: "Io") -> list[str]:
-    """Where the tasks run, one entry for each; a host named as the first word is taken off the command.
+    """Host of each task; a host named as the first word is removed from the command.
 
     Raises:
         CommandError: a host is not of this job.
@@ -141,7 +141,7 @@ def choose_hosts(request: Request, job: "JobKey", io: "Io") -> list[str]:
 
 
 def match_host(name: str, job: "JobKey") -> str | None:
-    """The job's host that is meant, with or without its domain."""
+    """The job's host of this name, with or without its domain."""
     wanted = name.lower().rstrip(".")
     for host in job.hosts:
         if host.lower() == wanted:
@@ -162,12 +162,12 @@ def _is_name(word: str) -> bool:
 
 
 def _only_names_a_host(word: str, path: str) -> bool:
-    """Whether the first of several words can be meant as nothing but a host."""
+    """True if the first of several words looks like a host name and is no program on PATH."""
     return _is_name(word) and not any(os.access(f"{directory}/{word}", os.X_OK) for directory in path.split(":"))
 
 
 def launch(request: Request, job: "JobKey", hosts: list[str], io: "Io") -> int:
-    """Start the tasks, pass on what they say, wait for them; the exit code."""
+    """Start the tasks, pass on their output, wait for their end; the exit code."""
     with_input = 0 if not request.no_input else -1
     tasks = Tasks(io, connect(io, "blaunch"), job, by_line=len(hosts) > 1)
     failed: list[Task] = []
@@ -196,7 +196,7 @@ def launch(request: Request, job: "JobKey", hosts: list[str], io: "Io") -> int:
 
 
 def task_start(request: Request, number: int, several: bool, io: "Io", environment: list[bytes]) -> TaskStart:
-    """What one task is. The first gets the standard input, the others none."""
+    """Description of one task. The first reads standard input, the others read none."""
     start = TaskStart(cwd=encode(io.cwd), task=number + 1 if several else 0)
     start.umask_plus_one = io.umask + 1
     start.no_input = request.no_input or number > 0
@@ -214,5 +214,5 @@ def task_start(request: Request, number: int, several: bool, io: "Io", environme
 
 
 def has_functions(environment: list[bytes]) -> bool:
-    """True if functions of bash are exported (`module`, conda's), which another shell takes out of the environment."""
+    """True if bash functions are exported (`module`, conda's), which another shell removes from the environment."""
     return os.path.exists("/bin/bash") and any(entry.startswith(b"BASH_FUNC_") for entry in environment)

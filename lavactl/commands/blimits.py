@@ -1,4 +1,4 @@
-"""blimits: limits of lsb.resources: how they are configured, and how much of each is used."""
+"""blimits: resource limits of lsb.resources: configuration and usage."""
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
@@ -55,12 +55,12 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def show_configured(limits: "Iterable[cluster_pb2.LimitRecord]", io: "Io") -> None:
-    """-c: limits as they could be written."""
+    """-c: limits as sections of lsb.resources."""
     io.print("\n\n".join(configured_text(limit) for limit in limits) or "No resource limit is configured.")
 
 
 def chosen(reply: cluster_pb2.LimitsReply, options: Options) -> list[cluster_pb2.LimitRecord]:
-    """The limits that were named, or all; of these the ones that hold for the consumers that were named."""
+    """Limits with the given names, or all, restricted to those that apply to the given consumers."""
     names = [*options.words, *(options.last("n") or "").split()]
     known = {limit.name for limit in reply.limits}
     for name in names:
@@ -79,13 +79,13 @@ def chosen(reply: cluster_pb2.LimitsReply, options: Options) -> list[cluster_pb2
 
 
 def holds_for(name: str, consumers: str) -> bool:
-    """Is the name among these, such as ``ann bob`` or ``all ~zoe``? Where none are told apart, all are meant."""
+    """True if the name is among these consumers, such as ``ann bob`` or ``all ~zoe``; an empty list means everyone."""
     words = consumers.split()
     return not words or name in words or ("all" in words and f"~{name}" not in words)
 
 
 def usage_lines(limit: cluster_pb2.LimitRecord, options: Options) -> list[str]:
-    """A line for each set of consumers that uses something, as far as the ones that were named are among them."""
+    """A line for each set of consumers with usage, restricted to the given consumers."""
     lines = []
     uncut = "w" in options
     asked = [(field, name) for option, field, _ in CONSUMERS if (name := options.last(option)) is not None]
@@ -106,6 +106,6 @@ def _fit(text: str, width: int, uncut: bool) -> str:
 
 
 def configured_text(limit: cluster_pb2.LimitRecord) -> str:
-    """A Limit section as it could be written."""
+    """A limit as a section of lsb.resources."""
     values = [f"{name:<19} = {clean(value)}" for name, value in sorted(limit.configured.items())]
     return "\n".join(["Begin Limit", f"{'NAME':<19} = {clean(limit.name)}", *values, "End Limit"])

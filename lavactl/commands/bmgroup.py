@@ -1,4 +1,4 @@
-"""bmgroup: groups of hosts, compute units, and their members."""
+"""bmgroup: host groups, compute units, and their members."""
 
 from lavactl.groups import show_groups
 from lavactl.options import FLAG, Grammar, answered

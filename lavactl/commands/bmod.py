@@ -1,4 +1,4 @@
-"""bmod: change what jobs were submitted with. Options are those of bsub; with an n at its end one is taken back."""
+"""bmod: change submission parameters of jobs. Options are those of bsub; with an n appended an option is reset."""
 
 from lavactl import job_options, messages, submission
 from lavactl.control import readable_refs, tell
@@ -20,7 +20,7 @@ Usage: bmod [bsub options | -optionn] [-Z "command"] job_id ...
   -U reservation  -r | -rn  -i file  -o file | -oo file  -e file | -eo file  -cwd dir  -outdir dir  -L shell
   -c -F -D -S -C limit
 """
-# Which parameters of a job an option is about; parts of its only role are named one by one.
+# Job parameters changed by each option; parts of its only role are named individually.
 FIELDS = {
     "q": ("queues",), "n": ("roles.tasks",), "R": ("roles.requirement", "requirement_text"), "gpu": ("roles.gpu",),
     "m": ("hosts",), "x": ("exclusive",), "W": ("run_limit_s",), "We": ("runtime_estimate_s",),
@@ -71,7 +71,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def absolute(options: Options, ref: messages.JobRef, io: "Io") -> Options:
-    """The options with -We in place of -We+ and -Wep, which count from how long the job has run."""
+    """Options with -We instead of -We+ and -Wep, which are relative to the run time so far."""
     made = Options()
     for name, value in options.items:
         if name in RELATIVE:
@@ -81,10 +81,10 @@ def absolute(options: Options, ref: messages.JobRef, io: "Io") -> Options:
 
 
 def ran_s(ref: messages.JobRef, io: "Io") -> float:
-    """How long a job has run.
+    """Seconds that a job has run.
 
     Raises:
-        CommandError: it does not run, or is an array.
+        CommandError: the job does not run, or is an array.
     """
     request = messages.ListJobsRequest(filter=messages.JobFilter(refs=[ref], user="all"))
     found = [job for page in io.client().list_jobs(request) for job in page.jobs]
@@ -94,7 +94,7 @@ def ran_s(ref: messages.JobRef, io: "Io") -> float:
 
 
 def estimate_s(option: str, text: str, ran_s: float) -> float:
-    """The whole run time of a job that has run for so long, by what is left (-We+) or done (-Wep)."""
+    """Total run time of a job that has run for ``ran_s``, estimated by the time left (-We+) or the part done (-Wep)."""
     if option == "We+":
         return ran_s + job_options.run_limit_s(text, option)
     percent = text.removesuffix("%")
@@ -104,7 +104,7 @@ def estimate_s(option: str, text: str, ran_s: float) -> float:
 
 
 def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
-    """The new values, and which parameters have one; a parameter without a value is taken back."""
+    """New values, and the names of the changed parameters; a named parameter without a value is reset."""
     kept = Options()
     fields: dict[str, None] = {}
     for name, value in options.items:
@@ -132,7 +132,7 @@ def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
 
 
 def element_limit(options: Options) -> int | None:
-    """The number of ``-J "%n"``, which is taken out of the options; None if that was not given."""
+    """Number of ``-J "%n"``, removed from the options; None without it."""
     for place, (name, value) in enumerate(options.items):
         if name == "J" and value.startswith("%"):
             del options.items[place]

@@ -37,7 +37,7 @@ def main(argv: list[str], io: "Io") -> int:
         turn_s = int(known["MBD_SLEEP_TIME"]) if known.get("MBD_SLEEP_TIME", "").isdigit() else 0
         accept = int(known["JOB_ACCEPT_INTERVAL"]) if known.get("JOB_ACCEPT_INTERVAL", "").isdigit() else 0
         io.print(f"Default Queues:  {known.get('DEFAULT_QUEUE', '')}")
-        io.print("Default Host Specification:")  # limits are never scaled by the factors of a host
+        io.print("Default Host Specification:")  # limits are never scaled by the CPU factors of a host
         io.print(f"Job Dispatch Interval:  {turn_s} seconds")
         io.print(f"Job Checking Interval:  {known.get('SBD_SLEEP_TIME') or 0} seconds")
         io.print(f"Job Accepting Interval:  {accept * turn_s} seconds")

@@ -1,4 +1,4 @@
-"""bpeek: what a running job has written so far; with -f also what it goes on to write."""
+"""bpeek: output of a running job so far; with -f also further output."""
 
 from lavactl import messages
 from lavactl.errors import FAILURE, CommandError
@@ -36,7 +36,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def show(request: messages.PeekRequest, io: "Io") -> int:
-    """Pass the output on as it comes. What stderr holds apart follows under its own title."""
+    """Print output as it arrives. Standard error kept in a file of its own follows under its own title."""
     shown = None
     for chunk in io.client().peek(request):
         if chunk.error:

@@ -1,4 +1,4 @@
-"""bqueues: the queues, their limits and how full they are. Jobs are counted in slots, as LSF does."""
+"""bqueues: queues with their limits and slot usage. Jobs are counted in slots, as in LSF."""
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, VALUE, Grammar, answered, printable
@@ -34,7 +34,7 @@ SHARE_HEADER = "USER/GROUP      SHARES    PRIORITY   STARTED  RESERVED    CPU_TI
 SEPARATOR = "-" * 78
 LIMITS = ("CPULIMIT", "RUNLIMIT", "PROCLIMIT", "MEMLIMIT", "FILELIMIT", "DATALIMIT", "STACKLIMIT", "CORELIMIT",
           "SWAPLIMIT", "PROCESSLIMIT")  # fmt: skip
-# Shown on lines of their own, in this order; the rest of a queue's parameters follow.
+# Printed on lines of their own, in this order; the rest of a queue's parameters follow.
 FIRST = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "REQUEUE_EXIT_VALUES", "RES_REQ")
 SHOWN_ABOVE = frozenset(("NICE", "PRIORITY", "DESCRIPTION", "QUEUE_NAME", "UJOB_LIMIT", "PJOB_LIMIT", "HJOB_LIMIT",
                          "QJOB_LIMIT", "POLICIES", "RUN_WINDOW", "DISPATCH_WINDOW", "SLOT_RESERVE",
@@ -114,7 +114,7 @@ def show_fields(queues: list[cluster_pb2.QueueRecord], text: str, options: "Opti
 
 
 def status_of(queue: cluster_pb2.QueueRecord, why: bool = False) -> str:
-    """Open:Active and so on; ``why`` also says what made it inactive."""
+    """Open:Active and so on; ``why`` appends the cause of an inactive queue."""
     state = "Active" if queue.active and not queue.status else "Inact"
     if why and state == "Inact":
         state = queue.status or "Inact_Adm"
@@ -133,7 +133,7 @@ def row(queue: cluster_pb2.QueueRecord, uncut: bool) -> str:
 
 
 def bound(queue: cluster_pb2.QueueRecord, name: str) -> str:
-    """A limit, or a dash where there is none."""
+    """A limit, or a dash without one."""
     return f"{getattr(queue, name):g}" if queue.HasField(name) else MISSING
 
 
@@ -144,7 +144,7 @@ def limits(queue: cluster_pb2.QueueRecord) -> str:
 
 
 def long_text(queue: cluster_pb2.QueueRecord, whole_tree: bool = False) -> str:
-    """One queue in full; ``whole_tree``: with every account of its share tree, not only those at the top."""
+    """Full description of one queue; ``whole_tree``: with every account of its fairshare tree, not only the top."""
     known = dict(queue.parameters)
     lines = ["", f"QUEUE: {queue.name}"]
     description = clean(queue.description)
@@ -166,7 +166,7 @@ def long_text(queue: cluster_pb2.QueueRecord, whole_tree: bool = False) -> str:
 
 
 def last_lines(queue: cluster_pb2.QueueRecord, known: dict[str, str]) -> list[str]:
-    """Who, where, and everything that has no place of its own."""
+    """Users, hosts, and all parameters not shown above."""
     known.setdefault("USERS", "all")
     known.setdefault("HOSTS", "all")
     names = [name for name in FIRST if known.get(name)]
@@ -182,7 +182,7 @@ def last_lines(queue: cluster_pb2.QueueRecord, known: dict[str, str]) -> list[st
 
 
 def share_lines(queue: cluster_pb2.QueueRecord, whole_tree: bool) -> list[str]:
-    """Shares as configured, and how each account stands now."""
+    """Configured shares, and the present priority and usage of each account."""
     lines = []
     if queue.shares:
         lines.append("USER_SHARES:  " + " ".join(f"[{clean(one.name)}, {one.shares}]" for one in queue.shares))
@@ -201,7 +201,7 @@ def share_lines(queue: cluster_pb2.QueueRecord, whole_tree: bool) -> list[str]:
 
 
 def long_row(queue: cluster_pb2.QueueRecord, known: dict[str, str]) -> str:
-    """The line of numbers of -l."""
+    """Line of numbers of -l."""
     nice = known.get("NICE", "0")
     return (
         f"{queue.priority:>3}  {nice:>3}  {status_of(queue, why=True):<14} {limits(queue)} {queue.njobs:>5} "

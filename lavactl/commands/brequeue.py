@@ -1,4 +1,4 @@
-"""brequeue: let jobs run again, under their ids and in their places; those that run are ended first."""
+"""brequeue: requeue jobs under their ids and in their queue positions; running ones are ended first."""
 
 from lavactl import messages
 from lavactl.control import carry_out

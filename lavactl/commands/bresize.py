@@ -1,4 +1,4 @@
-"""bresize: give back hosts and slots of a running resizable job, or say how far it is to grow."""
+"""bresize: release hosts and slots of a running resizable job, or request its growth."""
 
 from lavactl import messages
 from lavactl.errors import FAILURE
@@ -22,7 +22,7 @@ not taken back by itself: bresize request lets the job grow again.
 """
 GRAMMAR = Grammar("bresize", USAGE, {"c": FLAG, "rnc": VALUE, "rncn": FLAG})
 SLOTS_MAX = 2**31 - 1
-NO_COMMAND = ":"  # what -rncn has run: nothing
+NO_COMMAND = ":"  # -rncn: a notification command that does nothing
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -32,7 +32,7 @@ def main(argv: list[str], io: "Io") -> int:
     action, *rest = argv or [""]
     readers = {"release": _release, "request": _request, "cancel": _cancel}
     if action.startswith("-"):
-        GRAMMAR.parse(argv)  # says what is wrong with it
+        GRAMMAR.parse(argv)  # reports the error
     if action not in readers:
         word = f"{printable(action)}: " if action else ""
         raise GRAMMAR.wrong(f"{word}release, request or cancel is expected")

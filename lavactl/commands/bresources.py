@@ -1,4 +1,4 @@
-"""bresources: limits of lsb.resources as they are configured, and with -g capacity pools: what each has, and uses."""
+"""bresources: configured limits of lsb.resources; with -g the guaranteed resource pools and their usage."""
 
 from lavactl.commands.blimits import show_configured
 from lavactl.errors import FAILURE
@@ -46,7 +46,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def show_pools(options: Options, io: "Io") -> int:
-    """-g: the pools that were named, or all."""
+    """-g: the named pools, or all."""
     pools = io.client().pools().pools
     missing = [name for name in options.words if name not in {pool.name for pool in pools}]
     chosen = [pool for pool in pools if not options.words or pool.name in options.words]
@@ -76,7 +76,7 @@ def rows(pool: cluster_pb2.PoolRecord) -> list[str]:
 
 
 def long_text(pool: cluster_pb2.PoolRecord) -> str:
-    """-l: whose it is and where, and what it is promised."""
+    """-l: users, hosts, guarantees and usage of one pool."""
     lines = [
         f"GUARANTEED RESOURCE POOL: {clean(pool.name)}",
         "",
@@ -99,5 +99,5 @@ def long_text(pool: cluster_pb2.PoolRecord) -> str:
 
 
 def amount(resource: str, number: float) -> str:
-    """So much of a resource: memory as load tables show it."""
+    """Amount of a resource; memory in the format of load tables."""
     return size(number) if resource == "mem" else f"{number:g}"

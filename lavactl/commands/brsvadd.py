@@ -1,4 +1,4 @@
-"""brsvadd: set slots apart for some users, or for nobody, in a time to come."""
+"""brsvadd: create an advance reservation for users, or a system reservation."""
 
 from lavactl import reserving
 from lavactl.options import FLAG, VALUE, Grammar, answered

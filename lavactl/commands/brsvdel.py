@@ -1,4 +1,4 @@
-"""brsvdel: give up advance reservations."""
+"""brsvdel: delete advance reservations."""
 
 from lavactl.errors import FAILURE, CommandError
 from lavactl.options import FLAG, Grammar, answered

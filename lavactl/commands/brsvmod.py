@@ -1,4 +1,4 @@
-"""brsvmod: change an advance reservation: its times, users, hosts and slots, or days on which it does not hold."""
+"""brsvmod: change an advance reservation: its times, users, hosts and slots, or days on which it is disabled."""
 
 from lavactl import reserving
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
@@ -65,7 +65,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def changed(request: cluster_pb2.ReserveRequest, options: Options, io: "Io") -> list[str]:
-    """Enter what is to be another; the fields of the request that say so."""
+    """Fill in the changed values; the names of the changed fields."""
     fields = []
     if reserving.read_times(request, options, io):
         fields.append("times")

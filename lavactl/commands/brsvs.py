@@ -1,4 +1,4 @@
-"""brsvs: advance reservations; with -l what belongs to them, with -p and -z week by week what is reserved of hosts."""
+"""brsvs: advance reservations; with -l in full, with -p and -z as weekly plans of reserved slots."""
 
 import time
 
@@ -50,7 +50,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def table(records: list[cluster_pb2.ReservationRecord], uncut: bool) -> str:
-    """A line for each host of each reservation; what they share is in the first."""
+    """A line for each host of each reservation; the first also holds the columns common to all."""
     rows = [HEADER, *(row for record in records for row in rows_of(record, uncut))]
     widths = [max(least, max(len(row[at]) for row in rows)) for at, least in enumerate(WIDTHS)]
     return "\n".join(" ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -58,7 +58,7 @@ def table(records: list[cluster_pb2.ReservationRecord], uncut: bool) -> str:
 
 
 def rows_of(record: cluster_pb2.ReservationRecord, uncut: bool) -> list[tuple[str, ...]]:
-    """Used and reserved slots, in all and of each host."""
+    """Used and reserved slots, in total and on each host."""
     name = clean(record.name)
     used, slots = sum(host.used for host in record.hosts), sum(host.slots for host in record.hosts)
     users = " ".join(map(clean, record.holders)) or "system"
@@ -69,7 +69,7 @@ def rows_of(record: cluster_pb2.ReservationRecord, uncut: bool) -> list[tuple[st
 
 
 def window_text(record: cluster_pb2.ReservationRecord) -> str:
-    """``11/12/6/0-11/12/8/0``; a recurring one as it was written, with an asterisk."""
+    """``11/12/6/0-11/12/8/0``; the configured windows of a recurring reservation, with an asterisk."""
     if record.windows:
         return f"{clean(record.windows)} *"
     return f"{date_text(record.begins_at)}-{date_text(record.ends_at)}"
@@ -82,7 +82,7 @@ def date_text(moment: float) -> str:
 
 
 def long_text(record: cluster_pb2.ReservationRecord) -> str:
-    """The table with what else is known."""
+    """Full description of one reservation, with its table."""
     lines = [table([record], True), f"Reservation Status: {'Active' if record.is_active else 'Inactive'}"]
     if record.description:
         lines.append(f"Description: {clean(record.description)}")

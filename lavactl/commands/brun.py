@@ -1,4 +1,4 @@
-"""brun: administrators start a waiting job now, on hosts they name, whatever limits and order say."""
+"""brun: force a pending job to start now, on hosts that an administrator names, regardless of limits and order."""
 
 from lavactl import messages, units
 from lavactl.control import tell

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ENDED_PENDING = 126
 RETRY_S = 60.0
-RETRIES = 12  # of a submission refused only for now, unless LSB_NTRIES says otherwise
+RETRIES = 12  # of a submission refused only for now, unless LSB_NTRIES is set
 
 
 def main(argv: list[str], io: "Io") -> int:
@@ -67,7 +67,7 @@ def submit(submission: Submission, io: "Io") -> messages.SubmitResult:
 
 
 def announce(submission: Submission, result: messages.SubmitResult, io: "Io") -> None:
-    """The line that every wrapper parses, and the notices about times."""
+    """Print the line that wrappers parse, and the notices about times."""
     if submission.quiet:
         return
     default = "default " if result.default_queue or submission.by_default else ""
@@ -96,14 +96,14 @@ def wait_for(job: int, quiet: bool, io: "Io") -> int:
         has_run = change.index in started
         is_over = change.state in (messages.DONE, messages.EXIT)
         if change.hosts and not has_run and (is_over or change.state in (messages.RUN, messages.STAGING)):
-            if not started:  # of an array: where its first element starts
+            if not started:  # of an array: the host of its first element
                 say(f"Starting on {change.hosts[0]}")
             started.add(change.index)
         if is_over and change.index not in codes:
             ran = change.index in started or change.state == messages.DONE
             codes[change.index] = final_code(change, ran)
         elif not is_over:
-            codes.pop(change.index, None)  # it runs again
+            codes.pop(change.index, None)  # it was requeued
     if not codes:
         raise CommandError(f"The master stopped telling about Job <{job}> before its end.")
     has_any_run = bool(started) or ENDED_PENDING not in codes.values()
@@ -112,7 +112,7 @@ def wait_for(job: int, quiet: bool, io: "Io") -> int:
 
 
 def final_code(change: messages.JobChange, ran: bool) -> int:
-    """The exit code that stands for one ended job."""
+    """Exit code for one ended job."""
     if change.state == messages.DONE:
         return 0
     if not ran:

@@ -1,4 +1,4 @@
-"""bswitch: move jobs to another queue; those that run go on where they are."""
+"""bswitch: move jobs to another queue; running ones stay on their hosts."""
 
 from lavactl import messages
 from lavactl.control import chosen_jobs, tell

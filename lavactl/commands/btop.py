@@ -1,4 +1,4 @@
-"""btop: let a waiting job start before others of the same priority."""
+"""btop: move a pending job before the others of the same priority."""
 
 from lavactl import messages, units
 from lavactl.errors import FAILURE, CommandError
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def usage(command: str) -> str:
-    """How the command is called."""
+    """Usage text of the command."""
     return f"Usage: {command} job_id [position]\n       {command} -h | -V\n"
 
 
@@ -22,7 +22,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def move(argv: list[str], io: "Io", command: str, sign: int, end: str) -> int:
-    """Move a job; ``sign`` 1: places count from the top, -1: from the bottom."""
+    """Move a job; ``sign`` 1: positions count from the top, -1: from the bottom."""
     grammar = Grammar(command, usage(command), {"u": "not supported: name the jobs one by one."})
     if answered(argv, grammar.usage, io):
         return 0
@@ -41,7 +41,7 @@ def move(argv: list[str], io: "Io", command: str, sign: int, end: str) -> int:
 
 
 def position(words: list[str]) -> int:
-    """The place asked for, 1 if none was."""
+    """Requested position; by default 1."""
     if len(words) < 2:
         return 1
     try:

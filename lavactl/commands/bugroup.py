@@ -1,4 +1,4 @@
-"""bugroup: groups of users and their members."""
+"""bugroup: user groups and their members."""
 
 from lavactl.groups import show_groups
 from lavactl.options import FLAG, Grammar, answered

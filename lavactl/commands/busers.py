@@ -1,4 +1,4 @@
-"""busers: what users and groups have running and waiting, and how much they may have. Counted in slots."""
+"""busers: running and pending jobs of users and groups, and their limits, counted in slots."""
 
 from lavactl.errors import FAILURE
 from lavactl.options import FLAG, Grammar, answered, printable
@@ -37,7 +37,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def row(user: cluster_pb2.UserRecord, is_wide: bool) -> str:
-    """One line of the table; a group has a slash behind its name."""
+    """One line of the table; a group has a slash appended to its name."""
     name = clean(user.name) + "/" * user.is_group
     per_processor = f"{user.per_processor:g}" if user.HasField("per_processor") else MISSING
     most = str(user.max) if user.HasField("max") else MISSING

@@ -1,4 +1,4 @@
-"""lavactl certificates: the certificates that hosts of a cluster directory got, listed or revoked."""
+"""lavactl certificates: list or revoke the host certificates of a cluster directory."""
 
 from lavactl.columns import minute, table
 from lavactl.errors import FAILURE, CommandError, UsageError

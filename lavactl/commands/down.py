@@ -1,4 +1,4 @@
-"""lavactl down: end a personal cluster and everything it made outside its directory; its state stays unless purged."""
+"""lavactl down: end a personal cluster and remove all it made outside its directory; its state stays unless purged."""
 
 from lavactl.errors import UsageError
 from lavactl.io import Io

@@ -1,4 +1,4 @@
-"""lavactl env: `export` lines after which every command of this shell talks to a personal cluster."""
+"""lavactl env: print `export` lines that direct every command of this shell to a personal cluster."""
 
 from lavactl.errors import CommandError, UsageError
 from lavactl.io import Io

@@ -1,4 +1,4 @@
-"""lavactl init: the directory of a cluster on real hosts: private authority, keys, lava.conf, join ticket."""
+"""lavactl init: create the directory of a cluster on real hosts: private authority, keys, lava.conf, join ticket."""
 
 import os
 from pathlib import Path
@@ -38,7 +38,7 @@ USES_MAX = 100_000
 
 
 def main(argv: list[str], io: Io) -> int:
-    """Make the directory, or a new ticket in it."""
+    """Create the directory, or a new ticket in it."""
     answer = answer_standard(argv, USAGE)
     if answer is not None:
         io.print(answer)
@@ -100,5 +100,5 @@ def _new_cluster(target: Path, options: Options, days: int, io: Io) -> int:
 
 
 def _administrator(io: Io) -> str:
-    """Whoever runs this; a service user, who cannot log in, leaves it to root."""
+    """Administrator to enter: the caller, or root if the caller is a service account that cannot log in."""
     return "root" if cannot_log_in(os.geteuid()) else io.user_name()

@@ -1,9 +1,9 @@
-"""lavarun: start a program's ranks over the hosts of the job it is called from, each by its host's own agent.
+"""lavarun: start a program's ranks on the hosts of the surrounding job, each by its host's own agent.
 
 Programs of the MPICH family find each other by PMI-1, which this process serves over the agents' own channels, so that
-no port is opened; other programs run as they are and find PMI_RANK and PMI_SIZE in their environment. Invariants: ranks
-follow the order of the allocation, filling host after host; the failure of one rank ends all; the exit code is that of
-the first rank that failed.
+no port is opened; other programs find PMI_RANK and PMI_SIZE in their environment. Invariants: ranks follow the order of
+the allocation, filling host after host; the failure of one rank ends all; the exit code is that of the first rank that
+failed.
 """
 
 from lavactl.connection import LostError
@@ -29,7 +29,7 @@ Runs the program once for each slot of this job, or on the first so many slots.
 GRAMMAR = Grammar("lavarun", USAGE, {"n": VALUE, "np": VALUE}, words_end=True)
 
 TERM = 15
-# Between asking the other ranks to end and leaving them to their agents, which kill them.
+# Grace period between the signal to end and leaving, after which the agents kill the ranks.
 ENDING_S = 5.0
 
 
@@ -51,10 +51,10 @@ def main(argv: "list[str]", io: "Io") -> int:
 
 
 def place(wanted: str | None, job: "JobKey") -> list[str]:
-    """The host of each rank.
+    """Host of each rank.
 
     Raises:
-        CommandError: the number makes no sense, or there are fewer slots.
+        CommandError: a malformed number, or more ranks than slots.
     """
     if wanted is None:
         return job.slots
@@ -66,7 +66,7 @@ def place(wanted: str | None, job: "JobKey") -> list[str]:
 
 
 class Program:
-    """One parallel program: its ranks, and what becomes of them."""
+    """One parallel program: its ranks, their PMI server and its exit code."""
 
     def __init__(self, words: list[str], job: "JobKey", hosts: list[str], io: "Io") -> None:
         self._words = [encode(word) for word in words]
@@ -79,7 +79,7 @@ class Program:
         self._code: int | None = None  # of the failure that ended the program
 
     def run(self) -> int:
-        """Start the ranks and stay with them; the exit code."""
+        """Start the ranks and wait for their end; the exit code."""
         carried = carried_environment(self._io)
         places = list(places_of(self._hosts))
         for rank, own in enumerate(rank_environments(self._hosts)):
@@ -116,7 +116,7 @@ class Program:
             self._fail(1, f"{name} ended without finalizing MPI")
 
     def _fail(self, code: int, text: str) -> None:
-        """The first failure is told and decides; the others follow from it."""
+        """Report the first failure and end the other ranks; later failures follow from it and are ignored."""
         if self._code is not None:
             return
         self._code = code

@@ -1,4 +1,4 @@
-"""lavactl link: lava's commands in a directory of the search path, without hiding programs of others."""
+"""lavactl link: link lava's commands into a directory of the search path, without hiding other programs."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ DAEMONS = ("lavad", "lava-agent", "lavactl")
 
 
 def main(argv: list[str], io: Io) -> int:
-    """Make the links that are missing; repeating it changes nothing."""
+    """Make the missing links; idempotent."""
     answer = answer_standard(argv, USAGE)
     if answer is not None:
         io.print(answer)
@@ -44,7 +44,7 @@ def main(argv: list[str], io: Io) -> int:
 
 
 def names() -> tuple[str, ...]:
-    """Everything that a user or a service calls by name."""
+    """Programs that users or services call by name."""
     from lavactl.main import COMMANDS
 
     return (*DAEMONS, *COMMANDS)
@@ -55,7 +55,7 @@ def _instead(name: str) -> str:
 
 
 def _other_program(name: str, target: Path, own: Path, search: str) -> str:
-    """A program of this name that is none of lava's; empty for none."""
+    """Path of a program of this name that is not lava's; empty for none."""
     here = target / name
     if os.path.lexists(here) and not _is_ours(here, own):
         return str(here)
@@ -65,7 +65,7 @@ def _other_program(name: str, target: Path, own: Path, search: str) -> str:
 
 
 def _is_ours(path: Path, own: Path) -> bool:
-    """A link into this installation, or into one that is there no more."""
+    """True for a link into this installation, or a dangling one."""
     return path.is_symlink() and (os.path.realpath(path) == os.path.realpath(own / path.name) or not path.exists())
 
 

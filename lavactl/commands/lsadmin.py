@@ -1,4 +1,4 @@
-"""lsadmin: checking the configuration and letting it take effect, as badmin does: there is one set of daemons."""
+"""lsadmin: configuration check and reconfiguration, as with badmin: lava has one set of daemons."""
 
 from lavactl.errors import UsageError
 from lavactl.options import FLAG, Grammar, answered, printable

@@ -1,4 +1,4 @@
-"""lshosts: what the hosts are: type, model, processors, memory, resources."""
+"""lshosts: static attributes of hosts: type, model, processors, memory, resources."""
 
 from lavactl import resources
 from lavactl.errors import FAILURE
@@ -69,7 +69,7 @@ def row(host: "Host", wide: bool) -> str:
 
 
 def long_text(host: "Host") -> str:
-    """One host in full."""
+    """Full description of one host."""
     facts = host.facts
     model = clean(facts.model).replace(" ", "_") or "-"
     return (
@@ -82,7 +82,7 @@ def long_text(host: "Host") -> str:
 
 
 def gpu_rows(host: "Host") -> str:
-    """A line for each device."""
+    """A line for each GPU."""
     lines = []
     name = host.facts.name
     for gpu in gpus_of(host):

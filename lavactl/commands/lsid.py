@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 USAGE = "Usage: lsid [-h] [-V]\n"
 GRAMMAR = Grammar("lsid", USAGE, {})
-# Three lines and an empty one, as many as LSF's: some clients count them.
+# Three lines and an empty one, as in LSF: some clients count them.
 HEADER = """\
 lava {}, batch scheduler with the commands of LSF
 Free software under the Apache License, version 2.0

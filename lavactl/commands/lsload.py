@@ -1,4 +1,4 @@
-"""lsload: the load of every host."""
+"""lsload: load indices of hosts."""
 
 from lavactl import resources
 from lavactl.errors import FAILURE
@@ -58,7 +58,7 @@ def main(argv: list[str], io: "Io") -> int:
 
 
 def show_table(hosts: "list[Host]", io: "Io", *, is_wide: bool, is_long: bool) -> None:
-    """Default, -w with whole names, -l with io and what elims report as well."""
+    """Default, -w with whole names, -l also with io and the indices that elims report."""
     records = io.client().resources().resources if is_long else ()
     names, own = resources.load_names(records), resources.of_hosts(records)
     width = max(15, *(len(host.facts.name) for host in hosts)) if is_wide or is_long else 15
@@ -79,7 +79,7 @@ def row(host: "Host", width: int, with_io: bool) -> str:
 
 
 def gpu_row(host: "Host") -> str:
-    """One line of -gpu: the host's devices taken together."""
+    """One line of -gpu: totals over the host's GPUs."""
     name = host.facts.name
     if is_down(host):
         return f"{name:<15} {'unavail':>6}\n"
@@ -92,7 +92,7 @@ def gpu_row(host: "Host") -> str:
 
 
 def gpu_load_rows(host: "Host") -> str:
-    """Lines of -gpuload: one for each device."""
+    """Lines of -gpuload: one for each GPU."""
     lines = []
     name = host.facts.name
     for gpu in [] if is_down(host) else gpus_of(host):

@@ -1,4 +1,4 @@
-"""lavactl restore: put a backup in the place of the database."""
+"""lavactl restore: replace the database by a backup."""
 
 from lavactl import maintenance
 

@@ -1,4 +1,4 @@
-"""lavactl simulate: replays a trace through the master's scheduler in virtual time; no cluster is needed.
+"""lavactl simulate: replay a trace through the master's scheduler in virtual time, without a cluster.
 
 The simulator is part of the master and runs as a program of its own: commands never import the master.
 """
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def main(argv: list[str], io: "Io") -> int:
-    """Hand everything to the simulator, and its answer to the caller."""
-    # -P: what lies in the caller's directory is a trace, not a Python module.
-    # close_fds: a trace may be an open file, which is what a shell makes of <(zcat trace.gz).
+    """Run the simulator with these arguments and print its output; the exit code."""
+    # -P: files in the caller's directory are traces, not Python modules. close_fds: a trace may be an open file, as a
+    # shell makes of <(zcat trace.gz).
     program = [sys.executable, "-P", "-m", "lavad.simulator", *argv]
     done = subprocess.run(program, cwd=io.cwd, env=dict(io.environ), capture_output=True, check=False, close_fds=False)
     io.write(done.stdout)

@@ -1,7 +1,7 @@
-"""lavactl sshrun: a launcher that starts its parts by ssh, run inside a job so that they are started by blaunch.
+"""lavactl sshrun: run inside a job a launcher that starts its processes by ssh, so that blaunch starts them instead.
 
-The launcher finds a program ``ssh`` first on its PATH, which is blaunch of this job. LSB_JOBID is hidden from it, but
-not from ``ssh``: by it Horovod takes a cluster for one of IBM's, and looks for programs that are not there.
+The launcher finds a program ``ssh`` first on its PATH, which is blaunch of this job. LSB_JOBID is hidden from the
+launcher, but not from ``ssh``: Horovod would take the cluster for IBM's and look for programs that do not exist.
 """
 
 import os
@@ -44,7 +44,7 @@ def main(argv: list[str], io: Io) -> int:
 
 
 def write_ssh(path: Path, job: str) -> None:
-    """A program that is called as ssh and acts as blaunch of that job."""
+    """Write a program that is called as ssh and runs blaunch of that job."""
     blaunch = Path(sys.argv[0]).resolve().with_name("blaunch")
     program = str(blaunch) if blaunch.exists() else str(Path(sys.executable).with_name("blaunch"))
     path.write_text(f'#!/bin/sh\n{HIDDEN}={_quoted(job)} exec {_quoted(program)} "$@"\n', encoding="utf-8")
@@ -66,7 +66,7 @@ def _run(argv: list[str], directory: Path, io: Io) -> int:
         process = subprocess.Popen([program, *argv[1:]], env=environment)
     except OSError as error:
         raise CommandError(f"lavactl sshrun: {printable(program)}: {error.strerror}.", 126) from error
-    # A signal to the job reaches the command, too, and it is the command that says how to end.
+    # A signal to the job reaches the command, too, and the command decides how to end.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     code = process.wait()

@@ -1,4 +1,4 @@
-"""lavactl tickets: the join tickets of a cluster directory, listed or revoked."""
+"""lavactl tickets: list or revoke the join tickets of a cluster directory."""
 
 from pathlib import Path
 

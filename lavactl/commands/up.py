@@ -1,4 +1,4 @@
-"""lavactl up: a personal cluster on this machine; makes it, or starts whatever of it does not run."""
+"""lavactl up: create a personal cluster on this machine, or start the missing parts of an existing one."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ HOSTS_READY_S_PER_HOST = 1.5
 
 
 def main(argv: list[str], io: Io) -> int:
-    """Bring the cluster up and say what it is."""
+    """Start the cluster and print its description."""
     answer = answer_standard(argv, USAGE)
     if answer is not None:
         io.print(answer)
@@ -77,7 +77,7 @@ def _wishes(options: Options, io: Io) -> making.Wishes:
 
 @contextmanager
 def _made(directory: Path) -> Iterator[None]:
-    """The directory, made if need be, and removed again should it come to hold no cluster."""
+    """Create the directory if missing, and remove it again if it was new and no cluster was made in it."""
     is_new = not directory.exists()
     try:
         files.make_directory(directory, 0o755)
@@ -104,7 +104,7 @@ def _say_what_is_ignored(options: Options, cluster: record.Cluster, io: Io) -> N
 
 
 def _start(directory: Path, cluster: record.Cluster) -> record.Cluster:
-    """Bring it up; a cluster of which nothing ran before is taken down again when that fails."""
+    """Start the cluster; after a failure take it down again if it was entirely down before."""
     ran_before = not set(daemons.all_names(cluster)) <= set(daemons.missing(cluster, record.Table(directory)))
     try:
         cluster = life.bring_up(directory, cluster)

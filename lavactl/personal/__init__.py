@@ -1,1 +1,1 @@
-"""A personal cluster: several hosts on one machine, made of namespaces, for one person or one test."""
+"""A personal cluster: several hosts on one machine, made of namespaces, for one user or one test."""

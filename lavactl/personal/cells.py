@@ -1,9 +1,8 @@
-"""Control groups around the agents of one cluster, so that clusters side by side never share one.
+"""Control groups for the agents of one cluster, so that two clusters on one machine never share one.
 
-An agent makes the groups of its jobs below the group it was started in. In a cell of its own it cannot meet another
-agent of the same host name, nor move a user's shell about; and whatever still runs in a cell when the cluster goes down
-is the cluster's, with no doubt, also if it left the host's namespaces. Where no groups can be made there are no cells,
-and agents do without.
+An agent makes the groups of its jobs below its own group. In a group of its own it cannot collide with another agent of
+the same host name, nor move the processes of a user's shell; and every process in the group when the cluster goes down
+belongs to the cluster, even if it left the host's namespaces. Where no groups can be made, agents run without them.
 """
 
 import contextlib
@@ -18,9 +17,9 @@ V2_CONTROLLERS = ("memory", "pids", "cpu", "cpuset", "io")
 
 
 def roots(cluster_id: str) -> list[Path]:
-    """Where the cluster's groups are or would be: below this process's own with version 1, at the top with version 2.
+    """Root groups of the cluster, made or not: below this process's own for version 1, at the top for version 2.
 
-    A group of version 2 that has members of its own cannot hand controllers down, except at the top.
+    A version 2 group that has processes of its own cannot delegate controllers, except at the top.
     """
     own = dict(_memberships(Path("/proc/self/cgroup").read_text(encoding="utf-8")))
     mounted = _mounts(Path("/proc/self/mounts").read_text(encoding="utf-8"))
@@ -51,7 +50,7 @@ def _mounts(text: str) -> dict[str, Path]:
 
 
 def make(cluster_id: str, host: str) -> list[str]:
-    """The groups that a host's agent is to be started in; none where they cannot be made."""
+    """Make the groups for a host's agent; empty where they cannot be made."""
     made = []
     try:
         for root in roots(cluster_id):
@@ -66,30 +65,30 @@ def make(cluster_id: str, host: str) -> list[str]:
 
 
 def _hand_down(group: Path) -> None:
-    """Let the groups below have what this one has."""
+    """Delegate this group's controllers to its children."""
     available = (group / "cgroup.controllers").read_text(encoding="ascii").split()
     for controller in set(available) & set(V2_CONTROLLERS):
         (group / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
 
 
 def clear(cluster_id: str) -> None:
-    """End whatever is left in the cluster's groups and remove them."""
+    """Kill every process in the cluster's groups and remove the groups."""
     present = [root for root in roots(cluster_id) if root.is_dir()]
     if present:
         sweep(lambda: _members(present))
     for root in present:
         for directory, _, _ in os.walk(root, topdown=False):
-            with contextlib.suppress(OSError):  # what is in use stays, and shows
+            with contextlib.suppress(OSError):  # a group in use stays, and is visible
                 os.rmdir(directory)
 
 
 def members(cluster_id: str) -> set[int]:
-    """Everyone in the cluster's groups."""
+    """Processes in the cluster's groups."""
     return _members([root for root in roots(cluster_id) if root.is_dir()])
 
 
 def clear_host(cluster_id: str, host: str) -> None:
-    """End whatever is left in the groups of one host; the groups stay."""
+    """Kill every process in the groups of one host; the groups stay."""
     present = [root / host for root in roots(cluster_id) if (root / host).is_dir()]
     if present:
         sweep(lambda: _members(present))

@@ -1,7 +1,6 @@
-"""Asking the master, by the login agent's socket, which hosts it has: a cluster is up when all of them are ok.
+"""Wait for the hosts of a cluster, by polling the master over the login agent's socket: it is up when all are ok.
 
-The master has no word for "all are here now" that one could wait for, so it is asked again and again, for a bounded
-time.
+The master has no event for "all hosts are here", so it is polled, for a bounded time.
 """
 
 import time
@@ -20,10 +19,10 @@ PAUSE_S = 0.05
 def wait_for_hosts(
     socket: Path, hosts: tuple[str, ...], logs: Path, patience_s: float, check_daemons: Callable[[], None]
 ) -> None:
-    """Return when the master calls all these hosts ok; CommandError, naming one that is not, when the time is over.
+    """Return when the master reports all these hosts as ok; CommandError, naming one that is not, on timeout.
 
-    `check_daemons` raises as soon as there is nothing more to wait for. A host that an administrator closed, or that is
-    full, is there as well: only silence counts against it.
+    `check_daemons` raises when waiting is pointless. A host that is closed by an administrator, or full, counts as ok:
+    only silence counts against it.
     """
     deadline = time.monotonic() + patience_s
     absent, reason = list(hosts), "the master has not seen it"
@@ -42,7 +41,7 @@ def wait_for_hosts(
 
 
 def ask(socket: Path) -> dict[str, str]:
-    """Host name to status, as the master sees it now; OSError, LostError or CallError when it cannot be asked."""
+    """Host name to status from the master; OSError, LostError or CallError if the call fails."""
     connection = Connection(str(socket))
     try:
         request = cluster_pb2.HostsRequest(clients_too=True)

@@ -1,7 +1,7 @@
-"""The daemons of a personal cluster: the master, one agent a host, and the login agent for this machine's users.
+"""Daemons of a personal cluster: the master, one agent a host, and the login agent for this machine's users.
 
-They are the same programs with the same options as on real hosts. Whoever asks for several starts them together, since
-each spends its first second importing.
+They are the same programs with the same options as on real hosts. Several daemons are started at once, since each
+spends its first second importing.
 """
 
 import os
@@ -20,31 +20,31 @@ from protos.tls import TrustError, join_address
 
 MASTER = "lavad"
 READY_S = 60.0
-# A master writes its last batch, an agent closes its journal: milliseconds, and longer only on a crowded machine.
+# A master writes its last batch, an agent closes its journal: milliseconds, longer only on an overloaded machine.
 END_PATIENCE_S = 10.0
 
-# Where a user's own driver libraries and programs are; tests also make daemons die at a chosen point, or be without
-# control groups.
+# Paths of a user's own driver libraries and programs, and switches of tests: death at a chosen point, no control
+# groups.
 PASSED_ON = ("LAVA_FAIL", "LAVA_NO_CGROUPS", "LAVA_MPS_CONTROL", "LD_LIBRARY_PATH")
 
 
 def agent_key(host: str) -> str:
-    """The name of a host's agent in the table of processes."""
+    """Name of a host's agent in the process table."""
     return f"agent {host}"
 
 
 def all_names(cluster: Cluster) -> list[str]:
-    """Every daemon the cluster should have."""
+    """Names of all daemons of the cluster."""
     return [MASTER, *(agent_key(host) for host in (cluster.login, *cluster.hosts))]
 
 
 def missing(cluster: Cluster, table: Table) -> list[str]:
-    """Those that do not run."""
+    """Names of daemons that do not run."""
     return [name for name in all_names(cluster) if not is_alive(table.get(name))]
 
 
 def removed(directory: Path, cluster: Cluster) -> frozenset[str]:
-    """Hosts that an administrator took out of the cluster for good, by ``badmin hremove``."""
+    """Hosts that an administrator removed from the cluster permanently, by ``badmin hremove``."""
     try:
         register = Register(directory)
     except TrustError as error:
@@ -58,7 +58,7 @@ def removed(directory: Path, cluster: Cluster) -> frozenset[str]:
 
 
 def log_path(directory: Path, name: str) -> Path:
-    """Where a daemon logs."""
+    """Path of a daemon's log."""
     return directory / "log" / f"{name.replace(' ', '-')}.log"
 
 
@@ -73,12 +73,12 @@ def state_path(directory: Path, host: str) -> Path:
 
 
 def ticket_path(directory: Path, host: str) -> Path:
-    """The ticket with which a host's agent joins."""
+    """Path of the join ticket of a host's agent."""
     return directory / f"ticket.{host}"
 
 
 def start_all(directory: Path, cluster: Cluster, table: Table, names: list[str]) -> None:
-    """Start these daemons and wait until each says that it is ready."""
+    """Start these daemons and wait until each reports readiness."""
     awaited = [listen(name, _notify_path(cluster, name), log_path(directory, name)) for name in names]
     try:
         for one in awaited:
@@ -134,7 +134,7 @@ def _agent_argv(directory: Path, cluster: Cluster, host: str) -> list[str]:
 
 
 def check_running(directory: Path, cluster: Cluster) -> None:
-    """CommandError, with the end of its log, when a daemon of the cluster has ended."""
+    """CommandError, with the end of its log, if a daemon of the cluster has ended."""
     gone = {agent_key(host) for host in removed(directory, cluster)}
     for name in missing(cluster, Table(directory)):
         if name in gone:
@@ -143,7 +143,7 @@ def check_running(directory: Path, cluster: Cluster) -> None:
 
 
 def stop(directory: Path, table: Table, names: list[str]) -> None:
-    """End these daemons, by their own way out if they take it in time. Jobs go on."""
+    """End these daemons by SIGTERM, after a timeout by SIGKILL. Jobs keep running."""
     found: list[Process] = [process for name in names if (process := table.get(name)) is not None]
     end(found, END_PATIENCE_S)
     for name in names:
@@ -152,7 +152,7 @@ def stop(directory: Path, table: Table, names: list[str]) -> None:
 
 
 def end_jobs(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) -> None:
-    """End the jobs, and all that keeps them, on hosts whose agents do not run: shepherds outlive agents by design."""
+    """End jobs and their shepherds, which outlive agents by design, on hosts whose agents do not run."""
     starting = []
     for host in hosts:
         if state_path(directory, host).is_dir():

@@ -1,7 +1,7 @@
 """The cluster directory: authority, master's identity, lava.conf and join ticket, made once and never overwritten.
 
-What others may read is readable whatever the user's umask; what they may not is mode 0600 from the first instant. The
-directory is complete or the command says what is missing: lava.conf is written last.
+Public files are readable whatever the user's umask; private ones have mode 0600 from the first instant. The directory
+is complete or the command reports what is missing: lava.conf is written last.
 """
 
 import os
@@ -23,7 +23,7 @@ WILDCARDS = ("0.0.0.0", "::")
 TICKET_DAYS = 30
 _DAY_S = 86400
 _DATABASES = ("sqlite", "postgresql", "postgres")
-# Whatever of these is there already belongs to a cluster, and overwriting a key would lock its hosts out.
+# Any of these files marks an existing cluster, and overwriting a key would lock its hosts out.
 LSF_CONF = "lsf.conf"
 _LSF_CONF_TEXT = """\
 # Settings that LSF's clients look up themselves, so units mean the same to them and to lava.
@@ -46,7 +46,7 @@ _COMMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a new cluster is to be; addresses are HOST:PORT, `database` empty for SQLite in the directory."""
+    """Parameters of a new cluster; addresses are HOST:PORT, `database` empty for SQLite in the directory."""
 
     cluster: str
     master: str
@@ -54,14 +54,14 @@ class Settings:
     enrol_listen: str
     administrators: str
     database: str = ""
-    state: str = ""  # empty: where the SQLite file is, else in the directory
+    state: str = ""  # empty: beside the SQLite file, else in the directory
     more: dict[str, str] = field(default_factory=dict)
 
 
 def settings_for(
     cluster: str, listen: str, administrators: str, database: str | None, state: str | None = None
 ) -> Settings:
-    """The settings of a real cluster from the options of `lavactl init`; CommandError for those that make no sense."""
+    """Settings of a real cluster from the options of `lavactl init`; CommandError for invalid ones."""
     check_cluster_name(cluster)
     check_database(database)
     try:
@@ -83,13 +83,13 @@ def settings_for(
 
 
 def _own_name() -> str:
-    """The name by which other machines know this one, as far as it knows itself."""
+    """Name of this machine for other machines, as far as it knows it."""
     full = socket.getfqdn()
     return socket.gethostname() if full.partition(".")[0] == "localhost" else full
 
 
 def check_cluster_name(name: str) -> None:
-    """CommandError unless the name can be shown and stored anywhere."""
+    """CommandError unless the name is valid for display and storage."""
     if not conffile.CLUSTER_NAME.fullmatch(name):
         raise CommandError(
             f"{name!r} cannot name a cluster: expected up to 39 letters, digits, dots, dashes and underscores."
@@ -97,7 +97,7 @@ def check_cluster_name(name: str) -> None:
 
 
 def check_database(url: str | None) -> None:
-    """CommandError for a URL of a kind that lava does not know; None stands for the default."""
+    """CommandError for a URL of an unknown database kind; None means the default."""
     if url is None:
         return
     try:
@@ -109,13 +109,13 @@ def check_database(url: str | None) -> None:
 
 
 def has_password(url: str) -> bool:
-    """Whether the URL holds a secret, in its authority or as a parameter."""
+    """True if the URL contains a secret, in its authority or as a parameter."""
     parts = urlsplit(url)
     return ("@" in parts.netloc and ":" in parts.netloc.rpartition("@")[0]) or "password" in parts.query.lower()
 
 
 def create(directory: Path, settings: Settings, ticket_days: float = TICKET_DAYS) -> None:
-    """Make the cluster directory; CommandError when it is one already or cannot be written."""
+    """Create the cluster directory; CommandError if it is one already or cannot be written."""
     present = [name for name in OWN_FILES if os.path.lexists(directory / name)]
     if present:
         raise CommandError(f"{directory} holds a cluster already ({present[0]}); nothing was changed.")
@@ -162,13 +162,13 @@ def _values(directory: Path, settings: Settings) -> dict[str, str]:
 
 
 def _sqlite_directory(url: str) -> Path | None:
-    """Where a SQLite file is that was named by its full path: what else the master keeps goes there, too."""
+    """Directory of a SQLite file named by its full path, which also becomes the master's state directory."""
     path = url.partition("sqlite:///")[2].partition("?")[0]
     return Path(path).parent if path.startswith("/") else None
 
 
 def _for_own_agent() -> dict[str, tickets.Entry]:
-    """The ticket with which an agent on the master's own host joins: no ticket for any host admits that one."""
+    """Join ticket for an agent on the master's own host, which a ticket for any host does not admit."""
     try:
         host = check_host_name(socket.gethostname())
     except TrustError:
@@ -177,7 +177,7 @@ def _for_own_agent() -> dict[str, tickets.Entry]:
 
 
 def make_directory(path: Path, mode: int) -> None:
-    """A directory of exactly this mode, whatever the umask; one that exists keeps its own."""
+    """Make a directory of exactly this mode, whatever the umask; an existing one keeps its own."""
     if not path.is_dir():
         path.mkdir(parents=True)
         follow_owner(path)
@@ -185,7 +185,7 @@ def make_directory(path: Path, mode: int) -> None:
 
 
 def write_public(path: Path, text: str) -> None:
-    """A file that everyone may read, put in place in one step."""
+    """Write a world-readable file atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8")
@@ -197,7 +197,7 @@ def write_public(path: Path, text: str) -> None:
 
 
 def read_settings(directory: Path) -> dict[str, str]:
-    """lava.conf of a cluster directory; CommandError with file and line when it cannot be used."""
+    """lava.conf of a cluster directory; CommandError with file and line if it is invalid."""
     try:
         return conffile.read(directory / conffile.FILE_NAME)
     except conffile.ConfError as error:
@@ -205,7 +205,7 @@ def read_settings(directory: Path) -> dict[str, str]:
 
 
 def change_settings(directory: Path, changes: dict[str, str]) -> None:
-    """Change lines of lava.conf, leaving what its owner wrote around them."""
+    """Change lines of lava.conf and keep all other lines."""
     path = directory / conffile.FILE_NAME
     try:
         write_public(path, conffile.replaced(path.read_text(encoding="utf-8"), changes))
@@ -214,10 +214,10 @@ def change_settings(directory: Path, changes: dict[str, str]) -> None:
 
 
 def new_ticket(directory: Path, days: float = TICKET_DAYS, entry: tickets.Entry | None = None) -> Path:
-    """Write a ticket with a new secret in place of the old one, which stays valid until its own end; gives its path.
+    """Write a ticket with a new secret in place of the old one, which stays valid until it expires; returns its path.
 
     Args:
-        entry: whom it admits, the only host in a file of its own; None: one host, whichever comes first.
+        entry: the only host to admit, in a file of its own; None: one host, whichever joins first.
     """
     wanted = entry or tickets.Entry(0.0)
     try:
@@ -231,7 +231,7 @@ def new_ticket(directory: Path, days: float = TICKET_DAYS, entry: tickets.Entry 
 def new_tickets(
     directory: Path, entries: Mapping[str, tickets.Entry], days: float, values: Mapping[str, str] | None = None
 ) -> None:
-    """Write tickets by the names of their files, and add all of them to the master's list at once."""
+    """Write tickets to files of these names, and add all to the master's list at once."""
     made = {name: _ticket(directory, values or read_settings(directory), days * _DAY_S) for name in entries}
     listed = {ticket.secret: entries[name]._replace(expires=ticket.expires) for name, ticket in made.items()}
     tickets.admit_all(directory / "tickets", listed)

@@ -1,10 +1,9 @@
-"""The program through which every process of a personal cluster starts: it makes or enters namespaces, then becomes it.
+"""Start program of every process of a personal cluster: makes or enters namespaces, then execs the process.
 
-Called as `python -m lavactl.personal.door SPEC`, SPEC being the JSON of a `Passage`. What it becomes is a clean daemon:
-own session, default signals, umask 022, directory /, the given environment and nothing else, output appended to a log.
-If anything fails on the way, one sentence goes to `error_fd` and the exit code is 127; that descriptor closes by itself
-when the process is there, so its reader needs no timer. Only the standard library is imported: a cluster of many hosts
-starts many of these.
+Called as `python -m lavactl.personal.door SPEC`, SPEC being the JSON of a `Passage`. The process starts as a clean
+daemon: own session, default signals, umask 022, directory /, only the given environment, output appended to a log. A
+failure writes one sentence to `error_fd` and exits with 127; exec closes that descriptor, so its reader needs no timer.
+Only the standard library is imported: a cluster of many hosts starts many of these.
 """
 
 import ctypes
@@ -28,12 +27,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class DoorError(Exception):
-    """A step on the way failed; the message is one sentence."""
+    """Failure of one step; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What to become, and in which namespaces; kinds of namespaces are user, net, uts, mnt."""
+    """Specification of a process to start, with its namespaces; their kinds are user, net, uts, mnt."""
 
     argv: list[str]
     environment: dict[str, str]
@@ -43,13 +42,13 @@ class Passage:
     hostname: str = ""
     binds: list[tuple[str, str]] = field(default_factory=list)
     own_shared_memory: bool = False
-    steps: list[tuple[list[str], str]] = field(default_factory=list)  # commands run inside first: argv, standard input
-    groups: list[str] = field(default_factory=list)  # control groups to live in
+    steps: list[tuple[list[str], str]] = field(default_factory=list)  # run inside first: argv, standard input
+    groups: list[str] = field(default_factory=list)  # control groups to join
     log: str = ""
     error_fd: int = -1
 
     def text(self) -> str:
-        """The form in which it is handed to the program."""
+        """JSON form, the argument of the program."""
         return json.dumps(asdict(self))
 
 
@@ -59,7 +58,7 @@ def _check(result: int, what: str) -> None:
 
 
 def enter_namespaces(pid: int, kinds: list[str]) -> None:
-    """Join namespaces of a living process. The user namespace comes first: it gives the right to enter the others."""
+    """Join namespaces of a running process. The user namespace comes first: it grants the right to join the others."""
     descriptors = []
     for kind in sorted(kinds, key=lambda kind: kind != "user"):
         try:
@@ -72,7 +71,7 @@ def enter_namespaces(pid: int, kinds: list[str]) -> None:
 
 
 def make_namespaces(kinds: list[str]) -> None:
-    """Leave for new namespaces; in a new user namespace the user keeps the own ids."""
+    """Unshare into new namespaces; a new user namespace maps the user's own ids."""
     uid, gid = os.geteuid(), os.getegid()
     if "user" in kinds:
         _check(_libc.unshare(CLONE_FLAGS["user"]), "cannot make a user namespace")
@@ -85,7 +84,7 @@ def make_namespaces(kinds: list[str]) -> None:
     rest = [kind for kind in kinds if kind != "user"]
     _check(_libc.unshare(sum(CLONE_FLAGS[kind] for kind in rest)), f"cannot make the namespaces {', '.join(rest)}")
     if "mnt" in kinds:
-        # Slave: what the machine mounts later appears on the hosts too; nothing mounted here leaks out.
+        # Slave: later mounts of the machine appear on the hosts too; mounts made here do not propagate back.
         _mount("none", "/", None, MS_REC | MS_SLAVE, None)
 
 
@@ -96,7 +95,7 @@ def _mount(source: str, target: str, kind: str | None, flags: int, data: str | N
 
 
 def dress(passage: Passage) -> None:
-    """Give the new namespaces their own name, files and shared memory."""
+    """Set host name, bind mounts and shared memory of the new namespaces."""
     if passage.hostname:
         try:
             socket.sethostname(passage.hostname)
@@ -109,7 +108,7 @@ def dress(passage: Passage) -> None:
 
 
 def raise_capabilities() -> None:
-    """Let programs run from here keep what a namespace gave: without this, exec takes it from anyone but root."""
+    """Keep the namespace's capabilities across exec, which drops them for all users but root."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     data = (ctypes.c_uint32 * 6)()
     _check(_libc.capget(header, data), "cannot read the capabilities")
@@ -122,7 +121,7 @@ def raise_capabilities() -> None:
 
 
 def drop_capabilities() -> None:
-    """Undo `raise_capabilities`: jobs must be as powerless inside as outside."""
+    """Undo `raise_capabilities`: jobs must be as unprivileged inside as outside."""
     _check(_libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "cannot drop the capabilities")
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     data = (ctypes.c_uint32 * 6)()
@@ -151,7 +150,7 @@ def _join_group(group: str) -> None:
 
 
 def _open_log(path: str) -> int:
-    """The log for appending: a regular file of the caller's own, which only the caller may read."""
+    """Open the log for appending: a regular file of the caller's own, which only the caller may read."""
     log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     found = os.fstat(log)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
@@ -164,7 +163,7 @@ def _become_a_daemon(log: str) -> None:
     os.setsid()
     os.umask(0o022)
     for number in signal.valid_signals():
-        # Not all of them can be set (KILL, and those the C library keeps); those have no other disposition anyway.
+        # Not all can be set (KILL, and those the C library reserves); those have the default disposition anyway.
         if number not in (signal.SIGKILL, signal.SIGSTOP) and signal.getsignal(number) is not None:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -175,7 +174,7 @@ def _become_a_daemon(log: str) -> None:
 
 
 def pass_through(passage: Passage) -> None:
-    """Do it all. Returns only by an exception."""
+    """Carry out the specification and exec. Returns only by an exception."""
     _become_a_daemon(passage.log)
     for group in passage.groups:
         _join_group(group)
@@ -196,7 +195,7 @@ def pass_through(passage: Passage) -> None:
 
 
 def main() -> None:
-    """Entry point: one argument, the JSON of a passage."""
+    """Entry point: one argument, the JSON of a `Passage`."""
     passage = Passage(**json.loads(sys.argv[1]))
     if passage.error_fd >= 0:
         os.set_inheritable(passage.error_fd, False)

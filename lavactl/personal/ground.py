@@ -1,9 +1,8 @@
-"""Where a cluster's processes live: namespaces, the network between them, the files that make a host a host.
+"""Namespaces of a cluster's hosts: processes that hold them, the network between them, the files of each host.
 
-The ground is what the bridge stands on: the machine itself for root, one user namespace for anyone else. Each host is a
-network, UTS and mount namespace held by a process that sleeps. It shares the machine's whole file system; only
-/dev/shm, /etc/hosts, /etc/hostname and /etc/resolv.conf are its own. The last is empty: a name server out of reach
-would make look-ups hang.
+The bridge lives in the machine itself for root, in one user namespace for other users. Each host is a network, UTS and
+mount namespace held by a process that sleeps. It shares the machine's whole file system; only /dev/shm, /etc/hosts,
+/etc/hostname and /etc/resolv.conf are its own. The last is empty: an unreachable name server would make look-ups hang.
 """
 
 import os
@@ -24,7 +23,7 @@ _ETC_FILES = ("hosts", "hostname", "resolv.conf")
 
 
 def probe() -> Mode:
-    """What kind of hosts this user can have on this machine, found by trying it in namespaces that vanish at once."""
+    """Kind of hosts this user can have on this machine, found by trying it in namespaces that vanish at once."""
     mode = Mode.ROOT if os.geteuid() == 0 else Mode.USER
     trial = Passage(
         argv=["/bin/true"],
@@ -42,12 +41,12 @@ def probe() -> Mode:
 
 
 def host_key(host: str) -> str:
-    """The name of a host's sleeper in the table of processes."""
+    """Name in the process table of the process that holds a host's namespaces."""
     return f"host {host}"
 
 
 def entrance(cluster: Cluster, table: Table, host: str) -> tuple[int, list[str]]:
-    """For a passage: whose namespaces a host's agent lives in, and which of them; (0, []) for the machine itself."""
+    """Process that holds the namespaces of a host's agent, and their kinds; (0, []) for the machine itself."""
     if cluster.mode is Mode.LOOPBACK:
         return 0, []
     confined = ["user"] if cluster.mode is Mode.USER else []
@@ -57,7 +56,7 @@ def entrance(cluster: Cluster, table: Table, host: str) -> tuple[int, list[str]]
 
 
 def entrance_if_open(cluster: Cluster, table: Table, host: str) -> tuple[int, list[str]]:
-    """The same for a host that may be down: where its namespaces are gone, the machine has to do."""
+    """The same for a host that may be down: (0, []) if its namespaces are gone."""
     holder = table.get(GROUND if host == cluster.login else host_key(host))
     return entrance(cluster, table, host) if is_alive(holder) else (0, [])
 
@@ -70,7 +69,7 @@ def _pid(table: Table, name: str) -> int:
 
 
 def write_etc(directory: Path, cluster: Cluster) -> None:
-    """The files that each host sees under /etc; whatever stands there now is replaced."""
+    """Write the files that each host sees under /etc, replacing old ones."""
     names = {cluster.login: cluster.master_address, **{host: cluster.address(host) for host in cluster.hosts}}
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost", *(f"{names[name]} {name}" for name in names)]
     make_directory(directory / "etc", 0o755)
@@ -82,14 +81,14 @@ def write_etc(directory: Path, cluster: Cluster) -> None:
 
 
 def _binds(directory: Path, host: str) -> list[tuple[str, str]]:
-    """Only files that the machine has can be covered; without resolv.conf there is no name server to hang on."""
+    """Bind mounts for /etc. A file that the machine lacks cannot be covered; without resolv.conf no look-up hangs."""
     return [
         (str(directory / "etc" / host / file), f"/etc/{file}") for file in _ETC_FILES if os.path.exists(f"/etc/{file}")
     ]
 
 
 def _state_bind(directory: Path, cluster: Cluster, host: str) -> list[tuple[str, str]]:
-    """Where the way to the directory is closed to other users, their jobs find the agent's files by an open one."""
+    """Bind mount of the agent's files on a path open to all users, if the cluster directory is closed to them."""
     real, seen = directory / "hosts" / host, Path(cluster.state_base, host)
     if real == seen:
         return []
@@ -99,7 +98,7 @@ def _state_bind(directory: Path, cluster: Cluster, host: str) -> list[tuple[str,
 
 
 def make_ground(directory: Path, cluster: Cluster, table: Table) -> None:
-    """The bridge, and for anyone but root the namespace it lives in."""
+    """Make the bridge and, unless root, the namespace it lives in."""
     lines = network.bridge_lines(cluster.id, cluster.subnet)
     if cluster.mode is Mode.ROOT:
         network.batch(lines)
@@ -117,7 +116,7 @@ def make_ground(directory: Path, cluster: Cluster, table: Table) -> None:
 
 
 def make_hosts(directory: Path, cluster: Cluster, table: Table, hosts: list[str]) -> None:
-    """Namespaces for these hosts, all at once, and their wires plugged in."""
+    """Make the namespaces of these hosts, all at once, and connect them to the bridge."""
     if cluster.mode is Mode.LOOPBACK or not hosts:
         return
     starting = []
@@ -160,9 +159,9 @@ def _ip_step(lines: list[str]) -> tuple[list[str], str]:
 
 
 def settle(table: Table, name: str, starting: Starting) -> None:
-    """Remember a process the moment it exists: should this command be killed now, `down` must still find it."""
+    """Record a process as soon as it exists: if this command is killed now, `down` must still find it."""
     process = identify(starting.process.pid)
-    if process is not None:  # else it failed already, and `confirm` says why
+    if process is not None:  # otherwise it failed already, and `confirm` reports the reason
         table.put(name, process)
 
 
@@ -181,7 +180,7 @@ def _ip_on_ground(cluster: Cluster, table: Table, lines: list[str]) -> None:
 
 
 def residents(anchors: list[Process], kinds: tuple[str, ...] = ("net", "user")) -> list[int]:
-    """All that live in these kinds of namespaces of living processes, without the anchors themselves."""
+    """Processes in these kinds of namespaces of the anchor processes, without the anchors themselves."""
     networks = _namespaces_of(anchors, "net") if "net" in kinds else set()
     users = _namespaces_of(anchors, "user") if "user" in kinds else set()
     held = {anchor.pid for anchor in anchors}
@@ -191,17 +190,17 @@ def residents(anchors: list[Process], kinds: tuple[str, ...] = ("net", "user")) 
 
 
 def clear(anchors: list[Process], kinds: tuple[str, ...] = ("net", "user")) -> None:
-    """End all that lives in these kinds of namespaces of living processes, and then those; `net` alone means one host.
+    """Kill all processes in these kinds of namespaces of the anchors, then the anchors; `net` alone means one host.
 
-    Only a living process proves that a namespace is this cluster's: the kernel gives its number to another once it is
-    gone. So the anchors end last.
+    Only a living process proves that a namespace is this cluster's: the kernel reuses its number once it is gone. So
+    the anchors end last.
     """
     sweep(lambda: residents(anchors, kinds))
     end(anchors, 0)
 
 
 def _namespaces_of(anchors: list[Process], kind: str) -> set[int]:
-    """Their namespaces of this kind, this command's own left out: never sweep the machine."""
+    """Namespaces of this kind of the anchors, without this command's own: the machine must never be swept."""
     found = {namespace(anchor.pid, kind) for anchor in anchors if is_alive(anchor)}
     return {one for one in found if one is not None} - {namespace(os.getpid(), kind)}
 

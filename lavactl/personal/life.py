@@ -1,8 +1,7 @@
-"""The life of a personal cluster: started where it is not running, stopped without a trace outside its directory.
+"""Start and stop of a personal cluster; a stopped cluster leaves nothing outside its directory.
 
-`up` may be repeated at any time and starts exactly what is missing; size and state stay. `down` ends everything that
-was ever started for the cluster, found by pid and start time or by living in its namespaces. Nothing restarts by
-itself.
+`up` is idempotent and starts exactly the missing parts; size and state stay. `down` ends every process that was ever
+started for the cluster, found by pid and start time or by its namespaces. Nothing restarts by itself.
 """
 
 import os
@@ -22,17 +21,17 @@ from lavactl.personal.toolbox import LAVACTL, link_commands
 from protos.tickets import Entry, read_ticket
 from protos.tls import TrustError
 
-# A ticket is only read when a host joins; it is renewed when less than this is left of it.
+# A ticket is only read when a host joins; it is renewed when less than this time is left.
 TICKET_LEFT_S = 86400.0
-# How long init may take to collect what has ended.
+# Time allowed for init to reap ended processes.
 COLLECTED_S = 5.0
 
 
 def bring_up(directory: Path, cluster: Cluster) -> Cluster:
-    """Start what does not run; gives the cluster with the addresses it has now."""
+    """Start the missing parts; returns the cluster with its present addresses."""
     table = Table(directory)
     if not _ground_stands(cluster, table):
-        # Whatever is left of it is cut off from what will be made now.
+        # Remaining processes are cut off from the network that is made now.
         take_down(directory, cluster)
         table = Table(directory)
         cluster = _make_ground(directory, cluster, table)
@@ -60,7 +59,7 @@ def _ground_stands(cluster: Cluster, table: Table) -> bool:
 
 
 def _make_ground(directory: Path, cluster: Cluster, table: Table) -> Cluster:
-    """Nothing of the cluster runs, so its addresses may change, and do when others have taken them since."""
+    """Make the network of a cluster that is entirely down; its addresses change if others have taken them since."""
     if cluster.mode is Mode.ROOT:
         cluster = _with_free_subnet(cluster)
     ground.write_etc(directory, cluster)
@@ -85,7 +84,7 @@ def _with_free_subnet(cluster: Cluster) -> Cluster:
 
 
 def _rebuild_hosts(directory: Path, cluster: Cluster, table: Table) -> None:
-    """Hosts whose sleeper is gone: if they ever had one they have crashed, and what is left of them ends first."""
+    """Make the namespaces of hosts whose holder process is gone; left-over processes of crashed ones end first."""
     missing = [host for host in _housed(cluster) if not is_alive(table.get(ground.host_key(host)))]
     crashed = [host for host in missing if table.get(ground.host_key(host))]
     if crashed:
@@ -109,30 +108,30 @@ def _make_run_dir(directory: Path, cluster: Cluster) -> None:
     run = Path(cluster.run_dir)
     try:
         run.mkdir(exist_ok=True)
-        # In a directory that all may write to, the name may have been taken by someone else first.
+        # In a directory writable by all, another user may have taken the name first.
         if run.is_symlink() or run.stat().st_uid != os.geteuid():
             raise CommandError(f"{run} belongs to someone else; remove it and try again.")
         run.chmod(0o755)
         link_commands(cluster.commands)
-        (cluster.commands / "lavactl").unlink(missing_ok=True)  # of a version that had it there
+        (cluster.commands / "lavactl").unlink(missing_ok=True)  # an older version put it there
         link_commands(own_commands(directory), LAVACTL)
     except OSError as error:
         raise CommandError(f"{run} cannot be made: {error.strerror}.") from error
 
 
 def _freshen_tickets(directory: Path, cluster: Cluster) -> None:
-    """Make tickets anew where one is missing, damaged or near its end."""
+    """Make tickets anew if one is missing, damaged or about to expire."""
     soon = time.time() + TICKET_LEFT_S
     try:
         if all(read_ticket(daemons.ticket_path(directory, host)).expires > soon for host in _everyone(cluster)):
             return
     except TrustError:
-        pass  # missing or damaged: new ones mend that
+        pass  # missing or damaged: replaced below
     _make_tickets(directory, cluster)
 
 
 def _make_tickets(directory: Path, cluster: Cluster) -> None:
-    """One for each host, good for its name alone; it replaces a certificate that was lost with the host's state."""
+    """Make a ticket for each host, valid for its name only; it replaces a certificate lost with the host's state."""
     entries = {
         daemons.ticket_path(directory, host).name: Entry(0.0, host, replaces=True) for host in _everyone(cluster)
     }
@@ -146,19 +145,19 @@ def _everyone(cluster: Cluster) -> tuple[str, ...]:
 def take_down(directory: Path, cluster: Cluster) -> str:
     """End every process of the cluster and remove what it left outside its directory. State stays.
 
-    Gives a sentence for the user when jobs had to be ended without a record of how; else nothing.
+    Returns a sentence for the user if jobs had to be ended without a record; otherwise an empty string.
     """
     table = Table(directory)
     everyone = [cluster.login, *cluster.hosts]
     present = _present(directory, cluster, table)
-    # The master first, so that it does not fill the slots of the jobs that end next.
+    # The master first, so that it does not refill the slots of the jobs that end next.
     daemons.stop(directory, table, [daemons.MASTER])
     daemons.stop(directory, table, [daemons.agent_key(host) for host in everyone])
     note = ""
     try:
         daemons.end_jobs(directory, cluster, table, everyone)
     except CommandError as error:
-        # With namespaces or control groups all that is left can be found and ended; without them it cannot.
+        # With namespaces or control groups every remaining process can be found and ended; without them it cannot.
         if cluster.mode is Mode.LOOPBACK:
             raise
         note = str(error)
@@ -169,7 +168,7 @@ def take_down(directory: Path, cluster: Cluster) -> str:
 
 
 def _present(directory: Path, cluster: Cluster, table: Table) -> list[Process]:
-    """Every process of the cluster now, as far as anything tells."""
+    """Every process of the cluster that can be found now."""
     known = [process for name in table.names() if (process := table.get(name)) and is_alive(process)]
     others = {*cells.members(cluster.id), *ground.residents(_sleepers(cluster, table))}
     if cluster.mode is Mode.LOOPBACK:
@@ -178,7 +177,7 @@ def _present(directory: Path, cluster: Cluster, table: Table) -> list[Process]:
 
 
 def _launched(directory: Path) -> set[int]:
-    """Launchers and shepherds of the cluster, by their command line: all there is to go by without namespaces."""
+    """Launchers and shepherds of the cluster, by their command line: the only trace without namespaces."""
     return mentioning(b"launcher.py") & mentioning(f"{directory}/hosts/".encode())
 
 
@@ -188,7 +187,7 @@ def _sleepers(cluster: Cluster, table: Table) -> list[Process]:
 
 
 def _clear(directory: Path, cluster: Cluster, table: Table) -> None:
-    """Whatever is left, by what it lives in: control groups, namespaces; then the network and the run directory."""
+    """Kill remaining processes by control group and namespace; then remove the network and the run directory."""
     cells.clear(cluster.id)
     ground.clear(_sleepers(cluster, table))
     if cluster.mode is Mode.LOOPBACK:

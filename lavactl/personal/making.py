@@ -1,6 +1,6 @@
-"""Making a personal cluster: everything that is decided once, written down, and kept for its life.
+"""Creation of a personal cluster: everything that is decided once, written down, and kept for its life.
 
-Nothing runs yet when this is done; `life` brings it up.
+No process runs yet when this is done; `life` starts them.
 """
 
 import os
@@ -20,14 +20,14 @@ from lavactl.personal.toolbox import closed_to_others
 from protos.conffile import CLUSTER_NAME
 from protos.tls import TrustError, check_host_name, join_address
 
-SOCKET_PATH_MAX = 100  # the kernel's 108, less some room
-# Single labels without a dot: no name server answers for them, and the hosts' own /etc/hosts does.
+SOCKET_PATH_MAX = 100  # the kernel's 108, less a margin
+# Single labels without a dot: no name server resolves them, and the hosts' own /etc/hosts does.
 HOST_PREFIXES = ("lava", "host")
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a new cluster is to be."""
+    """Parameters of a new cluster."""
 
     hosts: int
     slots: int
@@ -37,7 +37,7 @@ class Wishes:
 
 
 def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
-    """A new cluster in an empty or missing directory; nothing runs yet."""
+    """Make a new cluster in an empty or missing directory; no process runs yet."""
     mode = ground.probe()
     _check_database_is_near(wishes.database, mode)
     identity = secrets.token_hex(3)
@@ -79,7 +79,7 @@ def make(directory: Path, wishes: Wishes, user: str) -> Cluster:
 
 
 def _name_of_cluster(wishes: Wishes, user: str) -> str:
-    """That of the site whose files it gets, else the user's."""
+    """Name of the site whose files are copied, otherwise the user's."""
     named = wishes.lsf_files.cluster if wishes.lsf_files is not None else ""
     if CLUSTER_NAME.fullmatch(named):
         return named
@@ -99,7 +99,7 @@ def _login_name() -> str:
 
 
 def _check_database_is_near(url: str | None, mode: Mode) -> None:
-    """Without root the master lives in a network of its own, from where this machine's loopback cannot be reached."""
+    """Refuse a database on loopback without root: the master's own network cannot reach this machine's loopback."""
     if (
         url is not None
         and mode is Mode.USER
@@ -115,7 +115,7 @@ def _check_database_is_near(url: str | None, mode: Mode) -> None:
 
 
 def _run_dir(directory: Path, identity: str, name_length: int) -> str:
-    """Where sockets and commands are: open to all users for root's cluster, with a path short enough for a socket."""
+    """Directory of sockets and commands: open to all users for root's cluster, and short enough for a socket path."""
     if os.geteuid() == 0:
         return f"/run/lava-{identity}"
     near = directory / "run"
@@ -125,14 +125,14 @@ def _run_dir(directory: Path, identity: str, name_length: int) -> str:
 
 
 def _state_base(directory: Path, mode: Mode, run_dir: str) -> str:
-    """Jobs of any user read files in their agent's state directory; root's home would not let them through."""
+    """Parent of the agents' state directories as jobs see it: another one if the directory is closed to other users."""
     if mode is Mode.ROOT and closed_to_others(directory):
         return f"{run_dir}/state"
     return str(directory / "hosts")
 
 
 def addresses(cluster: Cluster) -> dict[str, str]:
-    """The settings that follow from the cluster's addresses."""
+    """Settings derived from the cluster's addresses."""
     address = join_address(cluster.master_address, cluster.master_port)
     return {
         "master": address,

@@ -1,8 +1,8 @@
-"""The network of a personal cluster: one bridge, a /24 of its own, one wire to each host.
+"""The network of a personal cluster: one bridge, a /24 of its own, one veth pair to each host.
 
-Nothing that exists is touched: the subnet is one that no route or address of the machine overlaps, interface names are
-derived from the cluster's random id and kept under the kernel's 15 characters. The bridge holds the master's address,
-the last of the subnet; host n has the n-th.
+Existing interfaces and routes are untouched: the subnet overlaps no route or address of the machine, interface names
+are derived from the cluster's random id and kept under the kernel's 15 characters. The bridge holds the master's
+address, the last of the subnet; host n has the n-th.
 """
 
 import errno
@@ -21,7 +21,7 @@ from lavactl.personal.starting import SYSTEM_PATH
 HOSTS_MAX = 250
 MASTER_NUMBER = 254
 IP_TIMEOUT_S = 30
-# Searched in this order: private networks, and the one set apart for benchmarks, which no site should route.
+# Searched in this order: private networks, and the one reserved for benchmarks, which no site should route.
 _POOLS = tuple(ipaddress.IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "198.18.0.0/15"))
 _TRIES = 200
 PORT_BASE = 6920
@@ -39,22 +39,22 @@ def ip_program() -> str:
 
 
 def bridge_name(cluster_id: str) -> str:
-    """The interface the hosts are wired to."""
+    """Name of the bridge interface."""
     return f"lava{cluster_id}"
 
 
 def wire_name(cluster_id: str, number: int) -> str:
-    """The machine's end of the wire to host `number`; the host's own end is eth0."""
+    """Name of the machine's end of the veth pair to host `number`; the host's own end is eth0."""
     return f"lv{cluster_id}h{number}"
 
 
 def address_of(subnet: str, number: int) -> str:
-    """The address of host `number`, or of the master."""
+    """Address of host `number`, or of the master."""
     return str(ipaddress.IPv4Network(subnet)[number])
 
 
 def choose_subnet(taken: Iterable[Network], rng: random.Random) -> str:
-    """A /24 that overlaps nothing in `taken`; CommandError when there is none."""
+    """A /24 that overlaps nothing in `taken`; CommandError if there is none."""
     occupied = list(taken)
     for pool in _POOLS:
         for _ in range(_TRIES):
@@ -72,7 +72,7 @@ def loopback_subnet(rng: random.Random) -> str:
 
 
 def taken_networks() -> list[Network]:
-    """What this machine has addresses in or routes to, the default route aside."""
+    """IPv4 networks that this machine has addresses in or routes to, except the default route."""
     texts = [route.get("dst", "default") for route in _ip_json("route", "show", "table", "all")]
     for link in _ip_json("address", "show"):
         texts += [f"{entry['local']}/{entry['prefixlen']}" for entry in link.get("addr_info", ()) if "local" in entry]
@@ -119,7 +119,7 @@ def bridge_lines(cluster_id: str, subnet: str) -> list[str]:
 
 
 def wire_lines(cluster_id: str, subnet: str, number: int, far_pid: int) -> list[str]:
-    """Commands run on a host: its wire, the other end put beside process `far_pid`, its address and routes."""
+    """Commands run on a host: its veth pair, with the other end moved to process `far_pid`, its address and routes."""
     return [
         "link set lo up",
         f"link add eth0 type veth peer name {wire_name(cluster_id, number)} netns {far_pid}",
@@ -130,19 +130,19 @@ def wire_lines(cluster_id: str, subnet: str, number: int, far_pid: int) -> list[
 
 
 def plug_lines(cluster_id: str, numbers: Iterable[int]) -> list[str]:
-    """Commands run beside the bridge: plug the hosts' wires in."""
+    """Commands run beside the bridge: attach the hosts' interfaces."""
     return [f"link set {wire_name(cluster_id, number)} master {bridge_name(cluster_id)} up" for number in numbers]
 
 
 def existing_links(cluster_id: str) -> list[str]:
-    """Interfaces of this cluster in this network namespace, wires first."""
+    """Interfaces of this cluster in this network namespace, host interfaces first."""
     names = [name for _, name in socket.if_nameindex()]
     wires = [name for name in names if name.startswith(f"lv{cluster_id}h")]
     return wires + [name for name in names if name == bridge_name(cluster_id)]
 
 
 def remove_links(names: Iterable[str]) -> None:
-    """Delete interfaces; one that went by itself in the meantime is no error."""
+    """Delete interfaces; one that has vanished in the meantime is no error."""
     for name in names:
         try:
             _run_ip(["link", "delete", name])
@@ -152,7 +152,7 @@ def remove_links(names: Iterable[str]) -> None:
 
 
 def free_port(address: str, start: int) -> int:
-    """The first port from `start` on that nobody uses on this address, wildcard listeners included."""
+    """The first port from `start` on that is unused on this address, wildcard listeners included."""
     for port in range(start, start + PORTS_TRIED):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""What `up`, `env`, `down` and `init` have in common: options of two dashes, and where a cluster is without --dir."""
+"""Shared options of `up`, `env`, `down` and `init`: two-dash options, and the cluster directory without --dir."""
 
 import os
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from lavactl.io import Io
 from lavactl.options import FLAG, VALUE, Grammar, Options
 from lavactl.personal.record import RECORD
 
-# Such a character in the path would mean something else in lava.conf or in a database URL.
+# Characters in the path that have a special meaning in lava.conf or in a database URL.
 _UNFIT = set('"?#%\\')
 
 
 def parse(argv: list[str], usage: str, command: str, kinds: Mapping[str, int]) -> Options:
-    """The options given, `--name value` and `--name=value` alike; UsageError for others."""
+    """Options given as `--name value` or `--name=value`; UsageError for others."""
     words: list[str] = []
     for word in argv:
         name, equals, value = word.partition("=")
@@ -33,7 +33,7 @@ def value(options: Options, name: str) -> str | None:
 
 
 def number(options: Options, name: str, smallest: int, largest: int) -> int | None:
-    """The number given for --NAME; CommandError when it is none or out of bounds."""
+    """Number given for --NAME; CommandError if it is malformed or out of bounds."""
     text = value(options, name)
     if text is None:
         return None
@@ -48,7 +48,7 @@ def cluster_directory(options: Options, io: Io) -> Path:
     if given is not None:
         return directory(given, io)
     home = io.environ.get("XDG_DATA_HOME", "")
-    if not home.startswith("/"):  # the specification says that relative paths are ignored
+    if not home.startswith("/"):  # the XDG specification ignores relative paths
         home = os.path.join(io.environ.get("HOME") or os.path.expanduser("~"), ".local", "share")
     return directory(os.path.join(home, "lava", "personal"), io)
 
@@ -57,7 +57,7 @@ def shell_directory(options: Options, io: Io) -> Path:
     """--dir, else the personal cluster that this shell uses (``lavactl env``), else the fixed folder.
 
     Raises:
-        CommandError: the shell's cluster is gone; another one is not meant instead.
+        CommandError: the shell's cluster is gone; no other one is substituted.
     """
     used = _of_shell(options, io)
     if used is None:
@@ -76,13 +76,13 @@ def own_directory(options: Options, io: Io) -> Path:
 
 
 def _of_shell(options: Options, io: Io) -> Path | None:
-    """The configuration directory that the environment names, unless --dir is given."""
+    """Configuration directory that the environment names, unless --dir is given."""
     named = io.environ.get("LAVA_ENVDIR", "")
     return directory(named, io) if named.startswith("/") and value(options, "dir") is None else None
 
 
 def directory(path: str, io: Io) -> Path:
-    """A cluster directory as an absolute path; CommandError for one that could not be written in lava's files."""
+    """Cluster directory as an absolute path; CommandError if lava's files cannot represent it."""
     absolute = os.path.normpath(io.path(path))
     if not path or not absolute.isprintable() or _UNFIT & set(absolute):
         raise CommandError(f"{path!r} cannot be a cluster directory: choose a path without quotes, backslashes, ? # %.")

@@ -1,7 +1,7 @@
-"""Which processes belong to a cluster, and how to end exactly those.
+"""Identification of a cluster's processes, and how to end exactly those.
 
-A process is known by its pid together with its start time and the machine's boot: a pid alone may have passed to a
-stranger. A signal goes through a pidfd that was checked after it was opened, so it cannot hit one either.
+A process is identified by its pid with its start time and the machine's boot id: a pid alone may have been reused. A
+signal is sent through a pidfd that was checked after it was opened, so it cannot hit a reused pid either.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _NS_GET_PARENT = 0xB702
-# A job that forks faster than it dies needs a few; one that cannot be killed at all must not hold us for ever.
+# A job that forks faster than it dies needs a few; one that cannot be killed at all must not block us for ever.
 SWEEP_ROUNDS = 50
 COLLECTED_PAUSE_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """`start_ticks` is the kernel's start time of the process in clock ticks after boot."""
+    """A process; `start_ticks` is its kernel start time in clock ticks after boot."""
 
     pid: int
     start_ticks: int
@@ -32,18 +32,18 @@ class Process:
 
 @functools.cache
 def boot_id() -> str:
-    """What tells one boot of this machine from another."""
+    """Identity of the present boot of this machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def identify(pid: int) -> Process | None:
-    """The process with this pid now; None when there is none, or only its exit status is left."""
+    """Process that has this pid now; None if there is none, or only its exit status is left."""
     fields = _stat(pid)
     return Process(pid, int(fields[19]), boot_id()) if fields and fields[0] not in "ZX" else None
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the command name, which may itself hold blanks and brackets."""
+    """Fields of /proc/PID/stat after the command name, which may itself contain blanks and brackets."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -51,12 +51,12 @@ def _stat(pid: int) -> list[str]:
 
 
 def is_alive(process: Process | None) -> bool:
-    """Whether that very process still runs."""
+    """True if that very process still runs."""
     return process is not None and identify(process.pid) == process
 
 
 def _open(process: Process) -> int | None:
-    """A pidfd of that very process."""
+    """pidfd of that very process."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -68,13 +68,13 @@ def _open(process: Process) -> int | None:
 
 
 def end(processes: Iterable[Process], patience_s: float) -> None:
-    """SIGTERM to all, SIGKILL to those still there after `patience_s`; returns when all are gone."""
+    """Send SIGTERM to all, SIGKILL to those left after `patience_s`; returns when all are gone."""
     opened = [(process.pid, descriptor) for process in processes if (descriptor := _open(process)) is not None]
     try:
         _send(opened, signal.SIGTERM)
         left = _gone_by(opened, time.monotonic() + patience_s)
         _send(left, signal.SIGKILL)
-        # Nothing survives SIGKILL except in the middle of a system call that cannot be left; the bound is for those.
+        # Only a process in an uninterruptible system call survives SIGKILL; the bound is for those.
         _gone_by(left, time.monotonic() + 10)
     finally:
         for _, descriptor in opened:
@@ -86,14 +86,14 @@ def _send(opened: Iterable[tuple[int, int]], number: signal.Signals) -> None:
         try:
             signal.pidfd_send_signal(descriptor, number)
             if number is signal.SIGTERM:
-                # One that is stopped would not act on it.
+                # A stopped process would not act on it.
                 signal.pidfd_send_signal(descriptor, signal.SIGCONT)
         except ProcessLookupError:
             continue
 
 
 def _gone_by(opened: list[tuple[int, int]], deadline: float) -> list[tuple[int, int]]:
-    """Wait for exits; those still there at the deadline."""
+    """Wait for exits; the processes left at the deadline."""
     left = {descriptor: pid for pid, descriptor in opened}
     poller = select.poll()
     for descriptor in left:
@@ -114,10 +114,10 @@ def _reap(pid: int) -> None:
 
 
 def sweep(find: Callable[[], Iterable[int]]) -> None:
-    """SIGKILL all that `find()` gives until it gives none; a round catches what the last one's victims forked.
+    """SIGKILL all processes that `find()` returns until it returns none; a round catches what the last one's victims
+    forked.
 
-    Newest first and each as soon as it is known: the head of a chain of forks has the highest number, and only who is
-    faster than it can end it.
+    Newest first and each as soon as it is found: the head of a chain of forks has the highest pid, and must be outrun.
     """
     for _ in range(SWEEP_ROUNDS):
         if not _kill_all(find):
@@ -125,21 +125,21 @@ def sweep(find: Callable[[], Iterable[int]]) -> None:
 
 
 def _kill_all(find: Callable[[], Iterable[int]]) -> bool:
-    """Kill until a look finds nothing new, then wait for the dead; False when there was nothing to kill."""
+    """Kill until `find` returns no new process, then wait for their exits; False if there was none to kill."""
     hit: dict[int, Process] = {}
     while True:
         new = [process for pid in sorted(find(), reverse=True) if pid not in hit and (process := _kill_at_once(pid))]
         if not new:
             break
         hit.update((process.pid, process) for process in new)
-    deadline = time.monotonic() + 5  # one in the middle of a system call that cannot be left must not hold us
+    deadline = time.monotonic() + 5  # a process in an uninterruptible system call must not block us
     while any(is_alive(process) for process in hit.values()) and time.monotonic() < deadline:
         time.sleep(COLLECTED_PAUSE_S)
     return bool(hit)
 
 
 def _kill_at_once(pid: int) -> Process | None:
-    """The process that was hit; None when it was over already."""
+    """The killed process; None if it had ended already."""
     process = identify(pid)
     descriptor = _open(process) if process is not None else None
     if descriptor is None:
@@ -152,9 +152,9 @@ def _kill_at_once(pid: int) -> Process | None:
 
 
 def wait_until_collected(processes: Iterable[Process], patience_s: float) -> None:
-    """Wait until init has collected the exit status of ended processes, so that no trace of them is left in /proc.
+    """Wait until init has reaped the ended processes, so that none is left in /proc.
 
-    There is no event to wait for, and init may take a second; it is not our doing, so giving up is no failure.
+    There is no event to wait for, and init may take a second; since reaping is init's job, a timeout is no failure.
     """
     deadline = time.monotonic() + patience_s
     for process in processes:
@@ -169,7 +169,7 @@ def _start_ticks(pid: int) -> int:
 
 
 def all_pids() -> Iterator[int]:
-    """Every process this one can see, itself left out."""
+    """All visible processes, except this one."""
     own = os.getpid()
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != own:
@@ -180,7 +180,7 @@ def mentioning(text: bytes) -> set[int]:
     """Processes with this text in their command line."""
     found = set()
     for pid in all_pids():
-        # Gone in the meantime, or not this user's to look at.
+        # Ended in the meantime, or not readable for this user.
         with contextlib.suppress(OSError):
             if text in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.add(pid)
@@ -188,7 +188,7 @@ def mentioning(text: bytes) -> set[int]:
 
 
 def namespace(pid: int, kind: str) -> int | None:
-    """The identity of a process's namespace; None when the process has gone or is closed to this user."""
+    """Identity of a process's namespace; None if the process has ended or is not accessible to this user."""
     try:
         return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -196,7 +196,7 @@ def namespace(pid: int, kind: str) -> int | None:
 
 
 def is_within(pid: int, user_namespace: int) -> bool:
-    """Whether a process lives in this user namespace or in one made inside it."""
+    """True if a process lives in this user namespace or in a descendant of it."""
     try:
         descriptor = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -206,7 +206,7 @@ def is_within(pid: int, user_namespace: int) -> bool:
             parent = fcntl.ioctl(descriptor, _NS_GET_PARENT)
             os.close(descriptor)
             descriptor = parent
-    except PermissionError:  # the parent is outside what this process can see: the search is over
+    except PermissionError:  # the parent is outside this process's view: end of search
         return False
     finally:
         os.close(descriptor)

@@ -1,7 +1,7 @@
-"""Waiting until daemons say that they are ready (sd_notify), or end instead.
+"""Wait until daemons report readiness (sd_notify), or end instead.
 
-Each daemon gets a socket of its own, so a word can be told apart without trusting what it says. Nothing is polled: the
-wait is for words, for exits and for one deadline.
+Each daemon gets a socket of its own, so that a message identifies its sender without trusting its content. Nothing is
+polled periodically: the wait is for messages, for exits and for one deadline.
 """
 
 import os
@@ -17,13 +17,13 @@ from lavactl.personal.starting import Starting
 
 _MESSAGE_BYTES = 4096
 _LAST_LINES_BYTES = 2000
-_SPOKEN = re.compile(r"(?:lavad|lava-agent): ")  # what a daemon says to whoever started it, on one line or several
+_SPOKEN = re.compile(r"(?:lavad|lava-agent): ")  # a daemon's message to its starter, on one or more lines
 _ROUTINE = re.compile(r"\blevel=(DEBUG|INFO|WARNING)\b")
 
 
 @dataclass(slots=True)
 class Awaited:
-    """A daemon on its way: where it will speak, and where it logs."""
+    """A starting daemon: its notify socket and its log."""
 
     name: str
     socket: socket.socket
@@ -32,13 +32,13 @@ class Awaited:
     starting: Starting | None = None
 
     def close(self) -> None:
-        """Stop listening; a daemon that still speaks is not heard, and does not mind."""
+        """Stop listening; later messages of the daemon are lost, which does it no harm."""
         self.socket.close()
         self.path.unlink(missing_ok=True)
 
 
 def listen(name: str, path: Path, log: Path) -> Awaited:
-    """A notify socket at `path`, to be given to the daemon as $NOTIFY_SOCKET."""
+    """Make a notify socket at `path`, to be given to the daemon as $NOTIFY_SOCKET."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     try:
@@ -51,7 +51,7 @@ def listen(name: str, path: Path, log: Path) -> Awaited:
 
 
 def wait_all(awaited: list[Awaited], patience_s: float) -> None:
-    """Return when all are ready; CommandError, naming a log, when one ends or the time is over."""
+    """Return when all are ready; CommandError, naming a log, if one ends or on timeout."""
     deadline = time.monotonic() + patience_s
     poller = select.poll()
     words: dict[int, Awaited] = {}
@@ -87,7 +87,7 @@ def _one_round(poller: select.poll, words: dict[int, Awaited], exits: dict[int, 
 
 
 def last_words(log: Path) -> str:
-    """The end of a sentence about a daemon: its last line of log or its last words, and where the rest is."""
+    """End of a sentence about a daemon: its last log line or its final message, and the path of the log."""
     try:
         with open(log, "rb") as stream:
             stream.seek(0, os.SEEK_END)
@@ -96,7 +96,7 @@ def last_words(log: Path) -> str:
     except OSError:
         lines = []
     said = [line.strip() for line in lines if line.strip()]
-    # An error is worth more than the good-byes after it.
+    # An error matters more than the routine lines after it.
     errors = [line for line in said if not _ROUTINE.search(line)]
     if not said:
         return f"; see {log}."

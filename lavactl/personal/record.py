@@ -1,7 +1,7 @@
-"""What is known of a personal cluster between commands: its size in `personal.json`, its processes in `processes.json`.
+"""Files of a personal cluster: its size and addresses in `personal.json`, its processes in `processes.json`.
 
 The first file is written when the cluster is made and only its addresses ever change. The second names every process
-started for the cluster the moment it exists, so that a command killed half-way leaves nothing that `down` cannot find.
+started for the cluster as soon as it exists, so that `down` finds all of them after a command was killed half-way.
 """
 
 import fcntl
@@ -26,16 +26,16 @@ PEER_PORT = 6922
 
 
 class Mode(Enum):
-    """What the hosts are made of."""
+    """Kind of isolation of the hosts."""
 
     ROOT = "root"  # namespaces, made by root: every user of the machine may use the cluster
-    USER = "user"  # namespaces inside a user namespace: its starter's alone
-    LOOPBACK = "loopback"  # addresses in 127/8 and nothing else
+    USER = "user"  # namespaces inside a user namespace: for its starter only
+    LOOPBACK = "loopback"  # addresses in 127/8, no namespaces
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A personal cluster as it was made; host n of `hosts` has the n-th address of `subnet`, counted from 1."""
+    """A personal cluster as created; host n of `hosts` has the n-th address of `subnet`, counted from 1."""
 
     id: str
     mode: Mode
@@ -64,17 +64,17 @@ class Cluster:
 
     @property
     def commands(self) -> Path:
-        """The directory of bsub and its family, first on a user's PATH."""
+        """Directory of bsub and the other commands, first on a user's PATH."""
         return Path(self.run_dir, "bin")
 
 
 def own_commands(directory: Path) -> Path:
-    """The directory with lavactl, last on a user's PATH: it stays while the cluster is down."""
+    """Directory of lavactl, last on a user's PATH: it stays while the cluster is down."""
     return directory / "bin"
 
 
 def load(directory: Path) -> Cluster | None:
-    """The cluster in this directory; None when there is none, CommandError when its record is damaged."""
+    """Cluster in this directory; None if there is none, CommandError if its record is damaged."""
     try:
         found: dict[str, Any] = json.loads((directory / RECORD).read_text(encoding="utf-8"))
         return Cluster(**{**found, "mode": Mode(found["mode"]), "hosts": tuple(found["hosts"])})
@@ -85,13 +85,13 @@ def load(directory: Path) -> Cluster | None:
 
 
 def save(directory: Path, cluster: Cluster) -> None:
-    """Store it."""
+    """Write the record."""
     values = asdict(cluster) | {"mode": cluster.mode.value, "hosts": list(cluster.hosts)}
     write_public(directory / RECORD, json.dumps(values, indent=1) + "\n")
 
 
 def existing(directory: Path) -> Cluster:
-    """The cluster in this directory, which must be this user's; CommandError otherwise."""
+    """Cluster in this directory, which must be this user's; CommandError otherwise."""
     cluster = load(directory)
     if cluster is None:
         raise CommandError(f"There is no personal cluster in {directory}; make one with lavactl up --dir {directory}")
@@ -104,7 +104,7 @@ def existing(directory: Path) -> Cluster:
 
 
 class Table:
-    """The processes of a cluster by name: `ground`, `host NAME`, `lavad`, `agent NAME`."""
+    """Process table of a cluster, by name: `ground`, `host NAME`, `lavad`, `agent NAME`."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / PROCESSES
@@ -122,21 +122,21 @@ class Table:
         return {name: process for name, process in entries.items() if process.boot_id == boot}
 
     def get(self, name: str) -> Process | None:
-        """The process last started under this name, alive or not."""
+        """Process last started under this name, alive or not."""
         return self._entries.get(name)
 
     def names(self) -> list[str]:
-        """All names, in the order in which they were started."""
+        """All names, in start order."""
         return list(self._entries)
 
     def put(self, name: str, process: Process) -> None:
-        """Remember a process, durably enough for `down` after this command was killed."""
+        """Record a process durably, for a `down` after this command was killed."""
         self._entries.pop(name, None)
         self._entries[name] = process
         self._write()
 
     def forget(self, *names: str) -> None:
-        """Drop names that are no more."""
+        """Drop names of ended processes."""
         for name in names:
             self._entries.pop(name, None)
         self._write()
@@ -148,7 +148,7 @@ class Table:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """One `up` or `down` of a cluster at a time; CommandError at once when another is at work."""
+    """Lock that admits one `up` or `down` of a cluster at a time; CommandError at once if it is taken."""
     try:
         descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""A site's own LSF files, copied for a personal cluster: found as LSF finds them, read once, never touched.
+"""A site's own LSF files, copied for a personal cluster: found as LSF finds them, read once, never changed.
 
-``lsf.conf`` may send on to other directories, and files may include others: whatever is read is copied, and what named
-another place is changed in the copy, so that the trial neither reads nor writes anything of the site's afterwards.
-Files of the directory that was asked for go before those that its ``lsf.conf`` names: it may be a copy made elsewhere.
+``lsf.conf`` may name other directories, and files may include others: every file that is read is copied, and paths in
+the copies are replaced, so that the trial neither reads nor writes the site's files afterwards. Files of the given
+directory take precedence over those that its ``lsf.conf`` names: it may be a copy made elsewhere.
 """
 
 import re
@@ -14,7 +14,7 @@ from lavactl.errors import CommandError
 from lavactl.personal.directory import LSF_CONF, make_directory, write_public
 from lavactl.settings import read_conf
 
-INCLUDED = "included"  # the folder of a cluster directory that holds what the files include
+INCLUDED = "included"  # the folder of a cluster directory for included files
 _PLACES = ("LSF_CONFDIR", "LSB_CONFDIR")
 _PLACE = re.compile(rf"\s*({'|'.join(_PLACES)})\s*=")
 _INCLUDE = re.compile(r"(\s*#\s*include\s+)\"?([^\"\n]+?)\"?\s*$", re.IGNORECASE)
@@ -24,19 +24,20 @@ _INCLUDED_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class SiteFiles:
-    """The files to copy by the name they get; ``notes`` are for who asked."""
+    """Files to copy, by the name of the copy; ``notes`` are for the caller."""
 
     source: Path
     files: dict[str, Path]
     notes: list[str] = field(default_factory=list)
-    cluster: str = ""  # the name that the site's files give it; empty: none
+    cluster: str = ""  # the cluster name in the site's files; empty: none
 
 
 def find(source: Path) -> SiteFiles:
-    """LSF's files of a directory, of ``lsbatch/NAME/configdir`` below it and of where its ``lsf.conf`` sends.
+    """LSF's files of a directory, of ``lsbatch/NAME/configdir`` below it and of the directories that its ``lsf.conf``
+    names.
 
     Raises:
-        CommandError: there are none.
+        CommandError: no such files.
     """
     files: dict[str, Path] = {}
     notes: list[str] = []
@@ -57,7 +58,7 @@ def find(source: Path) -> SiteFiles:
 
 
 def _take(files: dict[str, Path], folders: list[Path], *patterns: str) -> None:
-    """Files of these names; of a name that several folders have, the first folder's."""
+    """Add files of these names; of the same name in several folders, the first folder's."""
     for folder in folders:
         for pattern in patterns:
             for path in sorted(folder.glob(pattern)):
@@ -66,7 +67,7 @@ def _take(files: dict[str, Path], folders: list[Path], *patterns: str) -> None:
 
 
 def _named(source: Path, name: str, value: str, notes: list[str]) -> Path | None:
-    """The directory that ``lsf.conf`` names for files, if it is there."""
+    """Directory that ``lsf.conf`` names for files, if it exists."""
     if not value:
         return None
     folder = source / value
@@ -77,7 +78,7 @@ def _named(source: Path, name: str, value: str, notes: list[str]) -> Path | None
 
 
 def _cluster_name(files: dict[str, Path]) -> str:
-    """The cluster whose lsb files count: the first that lsf.shared lists and lsf.cluster.NAME is there for."""
+    """Cluster whose lsb files apply: the first in lsf.shared that has an lsf.cluster.NAME."""
     present = sorted(name.removeprefix("lsf.cluster.") for name in files if name.startswith("lsf.cluster."))
     listed = []
     if "lsf.shared" in files:
@@ -95,7 +96,7 @@ def _text(path: Path) -> str:
 
 
 def copy(site: SiteFiles, directory: Path) -> dict[Path, Path]:
-    """Write the copies into a cluster's directory; which file each is a copy of."""
+    """Write the copies into a cluster's directory; copy -> original."""
     copies = _Copies(directory)
     try:
         for name, path in site.files.items():
@@ -108,7 +109,7 @@ def copy(site: SiteFiles, directory: Path) -> dict[Path, Path]:
 
 
 def _without_places(text: str) -> str:
-    """lsf.conf without what would send to the site's own directories."""
+    """lsf.conf without settings that name the site's own directories."""
     return "".join(
         f"# In this copy the files are beside this one: {line}" if _PLACE.match(line) else line
         for line in text.splitlines(keepends=True)
@@ -116,21 +117,21 @@ def _without_places(text: str) -> str:
 
 
 class _Copies:
-    """Included files, each copied once; lines stay where they are, so that complaints name the same ones."""
+    """Included files, each copied once; line numbers are kept, so that complaints name the same lines."""
 
     def __init__(self, directory: Path) -> None:
         self._folder = directory / INCLUDED
-        self.made: dict[Path, Path] = {}  # by the file that was copied
+        self.made: dict[Path, Path] = {}  # original -> copy
 
     def with_own_includes(self, path: Path) -> str:
-        """A file's text in which every include names a copy."""
+        """Text of a file in which every include names a copy."""
         return "".join(self._lines(path))
 
     def _lines(self, path: Path) -> Iterator[str]:
         for line in _text(path).splitlines(keepends=True):
             found = _INCLUDE.match(line)
             wanted = path.parent / found[2] if found else path
-            # One that is not there stays as it is: the master's complaint names it.
+            # A missing file keeps its name: the master's complaint shows it.
             yield f'{found[1]}"{self._copy(wanted)}"\n' if found and wanted.is_file() else line
 
     def _copy(self, path: Path) -> Path:

@@ -1,7 +1,8 @@
-"""Starting processes through the door, from the side of the command.
+"""Start of processes through `door`, from the side of the command.
 
-A process is there when its door closed the error pipe without a word; then its pid is final. Daemons get an environment
-made here from nothing, so that what a user's shell holds (LD_PRELOAD, PYTHONPATH, proxies) never reaches them.
+A process has started when `door` closed the error pipe without a message; then its pid is final. Daemons get an
+environment built here from scratch, so that variables of a user's shell (LD_PRELOAD, PYTHONPATH, proxies) never reach
+them.
 """
 
 import os
@@ -16,14 +17,13 @@ from lavactl.errors import CommandError
 from lavactl.personal.door import Passage
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# The directory that holds lavactl, agents, lavad and protos: the daemons run from the same installation as this
-# command.
+# The directory of lavactl, agents, lavad and protos: the daemons run from the same installation as this command.
 INSTALLATION = Path(__file__).resolve().parents[2]
 
 
 @dataclass(slots=True)
 class Starting:
-    """A process on its way through the door; `what` names it in complaints."""
+    """A process being started by `door`; `what` names it in error messages."""
 
     what: str
     process: "subprocess.Popen[bytes]"
@@ -31,7 +31,7 @@ class Starting:
 
 
 def start(what: str, passage: Passage) -> Starting:
-    """Send a process off; `confirm` says whether it arrived."""
+    """Start a process; `confirm` reports the result."""
     reader, writer = os.pipe()
     try:
         process = subprocess.Popen(
@@ -52,7 +52,7 @@ def start(what: str, passage: Passage) -> Starting:
 
 
 def confirm(starting: Starting) -> int:
-    """The pid of the process, once it has become what it should; CommandError with the door's reason otherwise."""
+    """Wait until the process has been exec'ed; its pid, or CommandError with the reason."""
     with os.fdopen(starting.error_fd, "rb") as stream:
         reason = stream.read().decode("utf-8", "replace")
     if reason:
@@ -62,7 +62,7 @@ def confirm(starting: Starting) -> int:
 
 
 def run_inside(what: str, passage: Passage) -> None:
-    """Run a short command through the door and wait for it; CommandError when it fails."""
+    """Run a short command through `door` and wait for it; CommandError if it fails."""
     starting = start(what, passage)
     confirm(starting)
     code = starting.process.wait()
@@ -71,7 +71,7 @@ def run_inside(what: str, passage: Passage) -> None:
 
 
 def clean_environment() -> dict[str, str]:
-    """What a daemon of this user starts with."""
+    """Environment of this user's daemons."""
     account = _account()
     environment = {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", "PYTHONSAFEPATH": "1", **account}
     if "TZ" in os.environ:
@@ -90,5 +90,5 @@ def _account() -> dict[str, str]:
 
 
 def program(module: str, *arguments: str) -> list[str]:
-    """The command line of one of lava's daemons, by absolute path."""
+    """Command line of one of lava's daemons, by absolute path."""
     return [sys.executable, "-m", module, *arguments]

@@ -1,10 +1,10 @@
-"""A directory with lava's commands and nothing else, to go first on a user's PATH, and one with lavactl, to go last.
+"""A directory with only lava's commands, first on a user's PATH, and one with lavactl, last on it.
 
-The first one is gone while the cluster is down, and a shell remembers where it has found a command: so lavactl, with
-which the cluster is brought up again, is found elsewhere.
+The first one is removed while the cluster is down, and a shell caches the path of a command: so lavactl, which starts
+the cluster again, is in another directory.
 
-The directory they are installed in will not do: it also holds a Python, and maybe an MPI, that would take the place of
-the user's own.
+The directory of the installation is unsuitable: it also holds a Python, and maybe an MPI, that would hide the user's
+own.
 """
 
 import os
@@ -21,7 +21,7 @@ LAVACTL = ("lavactl",)
 
 
 def link_commands(directory: Path, names: Iterable[str] = COMMANDS) -> None:
-    """Fill the directory with links to this installation's commands; CommandError when they are not installed."""
+    """Link this installation's commands into the directory; CommandError if they are not installed."""
     source = Path(sysconfig.get_path("scripts"))
     missing = [name for name in names if not (source / name).exists()]
     if missing:
@@ -36,7 +36,7 @@ def link_commands(directory: Path, names: Iterable[str] = COMMANDS) -> None:
 
 
 def closed_to_others(*paths: Path) -> Path | None:
-    """The first directory or file on the way to one of these (links followed) that other users may not enter or run."""
+    """First directory or file on the path to one of these (links followed) that other users may not enter or run."""
     for path in paths:
         real = path.resolve()
         for step in (*reversed(real.parents), real):
@@ -46,5 +46,5 @@ def closed_to_others(*paths: Path) -> Path | None:
 
 
 def shell_word(text: str) -> str:
-    """The text as one word of a POSIX shell."""
+    """Text as one word of a POSIX shell."""
     return shlex.quote(text)

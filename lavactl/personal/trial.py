@@ -1,4 +1,4 @@
-"""Would a master take a site's files? Asked before a cluster is made of them: a mistake leaves nothing behind."""
+"""Check of a site's files by a master before a cluster is made of them: an error leaves nothing behind."""
 
 import subprocess
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from lavactl.personal.site_files import SiteFiles
 from lavactl.personal.starting import clean_environment, program
 from protos import conffile
 
-_NOWHERE = "127.0.0.1:1"  # nobody listens there: the files are only read
+_NOWHERE = "127.0.0.1:1"  # unused address: the files are only read
 _WARNING = " (warning)"
 _PATIENCE_S = 120.0  # groups of users may come from a slow directory service
 
 
 def check(site: SiteFiles) -> None:
-    """Have the master read copies of the files.
+    """Check the files by having the master read copies of them.
 
     Raises:
         CommandError: every error, a line each, with the place in the site's own files.

@@ -1,6 +1,6 @@
-"""Directories that nobody but root and the caller may change: what a cluster's directory and the way to it must be.
+"""Ownership check of a cluster's directory: only root and the caller may change it or a directory above it.
 
-Whoever may change the directory of a cluster names its administrators and the programs that its daemons run.
+Write access to the directory of a cluster includes the choice of its administrators and of its daemons' programs.
 """
 
 import grp
@@ -15,10 +15,10 @@ _NO_LOGIN = ("nologin", "false", "sync")
 
 
 def check_directory(path: Path, *, of_service: bool = False) -> None:
-    """CommandError when another user may change the directory, or exchange it for one of his own.
+    """CommandError if another user may change the directory, or exchange it for another one.
 
     Args:
-        path: absolute; what of it does not exist yet is not judged.
+        path: absolute; missing parts are not checked.
         of_service: the directory itself may belong to an account that cannot log in: the master runs as that, and root
             administers it.
     """
@@ -31,7 +31,7 @@ def check_directory(path: Path, *, of_service: bool = False) -> None:
 
 
 def _way(path: Path) -> list[tuple[Path, bool]]:
-    """Every file on the way, as it was named and with links followed; whether it is the directory itself."""
+    """Every existing file on the path, as named and with links followed; True for the directory itself."""
     real = path.resolve()
     steps = dict.fromkeys((*reversed(path.parents), path, *reversed(real.parents), real))
     return [(step, step == real) for step in steps if os.path.lexists(step)]
@@ -56,7 +56,7 @@ def _why_not(step: Path, is_goal: bool) -> str:
 
 
 def _is_own_group(gid: int) -> bool:
-    """Whether nobody but root and this user is in the group, as where each user has a group of his own."""
+    """True if only root and this user are in the group, as where each user has a private group."""
     try:
         account, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:
@@ -66,7 +66,7 @@ def _is_own_group(gid: int) -> bool:
 
 
 def cannot_log_in(uid: int) -> bool:
-    """True for a service account: one whose shell is none."""
+    """True for a service account, by its shell."""
     try:
         shell = pwd.getpwuid(uid).pw_shell
     except KeyError:
