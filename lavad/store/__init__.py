@@ -1,4 +1,4 @@
-"""The store: rows in SQLite or PostgreSQL. It writes what it is handed and never decides.
+"""Store of the master: rows in SQLite or PostgreSQL. Writes the rows it is given; decides nothing.
 
-Entry: ``store.Store``. Rows are the truth (start-up reads them), events are history (bhist reads them).
+Entry: ``store.Store``. Rows are the state (read at start), events are history (read by bhist).
 """

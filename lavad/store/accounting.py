@@ -1,4 +1,4 @@
-"""What ended, as accounting has it: whoever replays the past reads it here, beside the master and without it."""
+"""Accounting records of ended jobs, for programs that replay them: read beside the master, or without one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +19,10 @@ accounting, specs, jobs, arrays = schema.accounting.c, schema.specs.c, schema.jo
 
 
 class EndedRun(NamedTuple):
-    """The last attempt of a job or array element, which started and has ended. Times are seconds since the epoch."""
+    """Last attempt of a job or array element, started and ended. Times are seconds since the epoch."""
 
     job: int
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
+    index: int  # type: ignore[assignment]  # hides tuple.index, unused here
     shared: Shared
     submitted_at: float
     started_at: float
@@ -34,7 +34,7 @@ class EndedRun(NamedTuple):
 
 @contextmanager
 def opened(text: str) -> Iterator[Connection]:
-    """A connection that only reads, to the database that a value of LAVA_DATABASE names.
+    """Open a read-only connection to the database that a value of LAVA_DATABASE names.
 
     Raises:
         StoreRefused: it can't be read, or holds no cluster.
@@ -53,7 +53,7 @@ def opened(text: str) -> Iterator[Connection]:
 
 
 def ended_runs(connection: Connection) -> Iterator[EndedRun]:
-    """Everything that ran and has ended, in the order in which it was submitted."""
+    """Yield every ended run, in the order of submission."""
     texts = SharedTexts()
     query = (
         select(
@@ -77,7 +77,7 @@ def _run(row: Any, texts: SharedTexts) -> EndedRun:
 
 
 def known_hosts(connection: Connection) -> list[HostFacts]:
-    """Every host that ever joined and runs jobs."""
+    """Return every host that ever joined and runs jobs."""
     found = [
         v.decode_facts(row.facts) for row in connection.execute(select(schema.hosts).order_by(schema.hosts.c.name))
     ]

@@ -1,7 +1,7 @@
-"""What one or more turns of the master leave to be written: whole rows by key, so that later ones replace earlier ones.
+"""Batch of rows from one or more steps of the master: whole rows by key, later ones replace earlier ones.
 
-A batch holds tuples of plain values in the column order of ``schema``; it can be marshalled as it is. A merged batch
-has the same effect as its parts written one after the other.
+A batch holds tuples of plain values in the column order of ``schema``, ready for marshal. A merged batch has the same
+effect as its parts written one after the other.
 """
 
 import marshal
@@ -9,16 +9,19 @@ import marshal
 Value = int | float | str | bytes
 Row = tuple[Value, ...]
 
-# Tables in the order in which they are written, and so the order of their rows in a packed batch.
+# Tables in the order of writing, and so the order of their rows in a packed batch.
 UPSERTS = ("specs", "jobs", "arrays", "allocations", "hosts", "queues", "standing", "shares", "accounting")
 INSERTS = ("requests", "environments", "job_events")  # the first row of a key stays
 
-FORGOTTEN = ("allocations", "standing", "hosts", "environments")  # tables from which rows are taken away
+FORGOTTEN = ("allocations", "standing", "hosts", "environments")  # tables from which rows are deleted
 
 
 class Batch:
-    """Rows to write. ``allocations`` maps an attempt to None when its row is to go, ``standing`` a kind and a name,
-    ``hosts`` a name, ``environments`` a hash; ``events`` lack their ``seq``."""
+    """Rows to write, and keys to delete.
+
+    ``allocations`` maps an attempt, ``standing`` a kind and a name, ``hosts`` a name, ``environments`` a hash to a row,
+    or to None if the row is to be deleted; ``events`` lack their ``seq``.
+    """
 
     __slots__ = (
         "accounting",
@@ -68,7 +71,7 @@ class Batch:
         )
 
     def merge(self, later: "Batch") -> None:
-        """Take over a batch that comes after this one."""
+        """Merge a later batch into this one."""
         self.specs.update(later.specs)
         self.jobs.update(later.jobs)
         self.arrays.update(later.arrays)
@@ -85,7 +88,7 @@ class Batch:
         self.next_job = max(self.next_job, later.next_job)
 
     def pack(self, number: int) -> bytes:
-        """The batch as bytes for ``unpack``, under this number."""
+        """Pack the batch under this number as bytes for ``unpack``."""
         tables = (
             list(self.specs.values()),
             list(self.jobs.values()),
@@ -115,6 +118,6 @@ Packed = tuple[int, int, tuple[list[Row], ...], tuple[list[Row], ...]]
 
 
 def unpack(data: bytes) -> Packed:
-    """Number, next job, rows of UPSERTS then of INSERTS, and the keys of the rows of FORGOTTEN that go."""
+    """Return number, next job, rows of UPSERTS then of INSERTS, and the keys to delete from the tables of FORGOTTEN."""
     packed: Packed = marshal.loads(data)
     return packed

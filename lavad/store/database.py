@@ -1,4 +1,4 @@
-"""Connections to the database: what is set on each, and what its errors mean.
+"""Database connections: their settings, and the classes of their errors.
 
 Every commit of a writing connection is on disk when it returns. A reading connection can't write.
 """
@@ -13,8 +13,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
-BUSY_TIMEOUT_MS = 2000  # a backup or an administrator's sqlite3 may hold the file that long
-CHECKPOINT_PAGES = 4000  # 16 MiB of log before a commit also pays for a checkpoint
+BUSY_TIMEOUT_MS = 2000  # a backup or an administrator's sqlite3 may lock the file that long
+CHECKPOINT_PAGES = 4000  # 16 MiB of log, after which a commit includes a checkpoint
 CONNECT_TIMEOUT_S = 10
 READ_LIMIT_MS = 60_000  # a reading query on PostgreSQL
 READERS = 2
@@ -23,27 +23,27 @@ _KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count
 
 
 class Fault(Enum):
-    """What an error of the database means for the master."""
+    """Classes of database errors, by the master's reaction."""
 
-    PASSING = "passing"  # try again: locked, disk full, connection lost
-    DAMAGE = "damage"  # corruption or a failed sync: what is on disk is not known any more
-    DEFECT = "defect"  # the database refuses a row or a statement: trying again can't help
+    PASSING = "passing"  # retry: locked, disk full, connection lost
+    DAMAGE = "damage"  # stop: corruption or a failed sync, so that the state on disk is unknown
+    DEFECT = "defect"  # stop: the database refuses a row or a statement, and a retry can't help
 
 
 def is_sqlite(url: URL) -> bool:
-    """SQLite, or else PostgreSQL."""
+    """Return True for SQLite, False for PostgreSQL."""
     return url.get_backend_name() == "sqlite"
 
 
 def writing_engine(url: URL) -> Engine:
-    """An engine whose commits are durable."""
+    """Create an engine with durable commits."""
     if is_sqlite(url):
         return _sqlite_engine(url, ("synchronous=FULL", f"wal_autocheckpoint={CHECKPOINT_PAGES}"), NullPool)
     return _postgres_engine(url, "-c synchronous_commit=on", NullPool)
 
 
 def reading_engine(url: URL) -> Engine:
-    """An engine that only reads, with a connection for each reader thread."""
+    """Create a read-only engine with a connection for each reader thread."""
     if is_sqlite(url):
         return _sqlite_engine(url, ("query_only=ON",), QueuePool)
     options = f"-c default_transaction_read_only=on -c statement_timeout={READ_LIMIT_MS}"
@@ -62,7 +62,7 @@ def _sqlite_engine(url: URL, pragmas: tuple[str, ...], pool: type[NullPool | Que
 
     @event.listens_for(engine, "connect")
     def connected(connection: sqlite3.Connection, _record: object) -> None:
-        connection.isolation_level = None  # transactions are begun below, and by nobody else
+        connection.isolation_level = None  # transactions are begun below, not by the driver
         for pragma in ("journal_mode=WAL", *pragmas) if pool is NullPool else pragmas:
             connection.execute(f"PRAGMA {pragma}")
 
@@ -97,7 +97,7 @@ _SQLITE_PASSING = frozenset(
         sqlite3.SQLITE_CANTOPEN,
     }
 )
-# The index of the log could not grow or be locked: a full disk, and nothing of the database was touched.
+# The index of the log could not grow or be locked: the disk is full, and the database itself is untouched.
 _SQLITE_PASSING_IO = frozenset(
     {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_NOMEM, sqlite3.SQLITE_IOERR_BLOCKED}
 )
@@ -107,7 +107,7 @@ _POSTGRES_PASSING = ("08", "53", "57", "40", "55", "25006")
 
 
 def fault_of(error: DBAPIError) -> Fault:
-    """What a failed statement or commit means."""
+    """Return the class of an error of a statement or commit."""
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         return _sqlite_fault(getattr(cause, "sqlite_errorcode", 0))
@@ -130,11 +130,11 @@ def _is_operational(cause: BaseException | None) -> bool:
 
 
 def sentence_of(error: DBAPIError) -> str:
-    """The database's own words about an error, on one line and without the statement."""
+    """Return the database's error message on one line, without the statement."""
     text = str(error.orig or error).strip() or type(error.orig).__name__
     return " ".join(text.split()).rstrip(".")
 
 
 def path_of(url: URL) -> Path:
-    """The file of a SQLite database."""
+    """Return the file of a SQLite database."""
     return Path(url.database or "")

@@ -1,5 +1,5 @@
-"""What can go wrong with the database, by what the reader of the message can do about it."""
+"""Errors of the database, one class for each remedy."""
 
 
 class StoreRefused(Exception):
-    """The database can't be used as it is; the message is one sentence for the administrator."""
+    """Refusal to use the database as it is; the message is one sentence for the administrator."""

@@ -1,4 +1,4 @@
-"""Where a SQLite file may lie: on a local file system, readable by its owner only, opened by one master at a time."""
+"""Checks of a SQLite file: on a local file system, readable by its owner only, opened by one master at a time."""
 
 import errno
 import fcntl
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lavad.store.errors import StoreRefused
 
-# Their locks or their shared memory are not what SQLite's write-ahead log needs.
+# SQLite's write-ahead log needs locks and shared memory that these do not provide.
 _NETWORK = frozenset(
     {
         "nfs",
@@ -30,11 +30,11 @@ _NETWORK = frozenset(
 )
 _LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
 _LOCK_RETRY_S = 0.05
-_MAGIC = b"SQLite format 3\0"  # how every SQLite database begins
+_MAGIC = b"SQLite format 3\0"  # the first bytes of every SQLite database
 
 
 def file_system_of(path: Path, mountinfo: str) -> str:
-    """Type of the file system that holds an absolute path, given the text of /proc/self/mountinfo."""
+    """Return the type of the file system that holds an absolute path, given the text of /proc/self/mountinfo."""
     best, kind = -1, ""
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
@@ -45,10 +45,10 @@ def file_system_of(path: Path, mountinfo: str) -> str:
 
 
 def refuse_network(path: Path, mountinfo: str | None = None) -> None:
-    """Make sure that the file lies on a local file system.
+    """Require a local file system.
 
     Raises:
-        StoreRefused: it does not.
+        StoreRefused: the file is on a network file system.
     """
     text = Path("/proc/self/mountinfo").read_text() if mountinfo is None else mountinfo
     kind = file_system_of(path.resolve(), text)
@@ -57,7 +57,7 @@ def refuse_network(path: Path, mountinfo: str | None = None) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Create the database file, or take other people's access to it away. What is no database is left as it is.
+    """Create the database file, or make it readable by its owner only; a file that is no database is left alone.
 
     Raises:
         StoreRefused: it can't be created or opened, or is something else.
@@ -81,7 +81,7 @@ def _open_private(path: Path, *, is_database: bool = False) -> int:
 
 
 def _check_database(descriptor: int, path: Path) -> None:
-    """Nothing is changed about a file, a device say, that LAVA_DATABASE names by mistake."""
+    """Refuse a file, such as a device, that LAVA_DATABASE names by mistake, before anything is changed."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise StoreRefused(f"{path} can't be opened: it is no regular file.")
     if os.pread(descriptor, len(_MAGIC), 0) not in (b"", _MAGIC):
@@ -89,9 +89,9 @@ def _check_database(descriptor: int, path: Path) -> None:
 
 
 def lock(path: Path, wait_s: float) -> int:
-    """A lock beside the database file that lives as long as the returned descriptor.
+    """Lock the file beside the database for as long as the returned descriptor is open.
 
-    The wait is for a predecessor's writer, which may still be busy with its last commit.
+    Wait up to ``wait_s`` for a predecessor's writer, which may still be busy with its last commit.
 
     Raises:
         StoreRefused: another master holds it.

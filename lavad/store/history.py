@@ -1,7 +1,7 @@
-"""What happened to jobs, from the store: bhist, and jobs that have left memory. Read-only, a page at a time.
+"""History of jobs from the store: bhist, and ended jobs that memory has forgotten. Read-only, a page at a time.
 
-Pages are bounded: a page looks at no more than ``limit`` jobs or elements and says where the next one begins, so an
-array of a million elements or a user of ten years costs no more at once than anybody else.
+A page looks at no more than ``limit`` jobs or elements and says where the next one begins, so an array of a million
+elements or ten years of one user's jobs cost no more at once than any other query.
 """
 
 import heapq
@@ -28,7 +28,7 @@ events, arrays = schema.job_events.c, schema.arrays.c
 
 
 class JobRange(NamedTuple):
-    """A job, or some elements of an array; ``indices`` None: all of it."""
+    """A job, or some elements of an array; ``indices`` None for all of it."""
 
     job: int
     indices: Ranges | None = None
@@ -36,8 +36,11 @@ class JobRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryFilter:
-    """Which jobs; empty means any. ``group`` are users who will do beside ``user``; ``name`` is a pattern of names,
-    ``after`` the last job and index of the page before."""
+    """Selection of jobs; an empty field selects any.
+
+    ``group`` are users selected beside ``user``; ``name`` is a pattern of names; ``after`` the last job and index of
+    the page before.
+    """
 
     now: float
     jobs: tuple[JobRange, ...] = ()
@@ -54,7 +57,7 @@ class HistoryFilter:
 
 @dataclass(frozen=True, slots=True)
 class JobHistory:
-    """One job or element: its record, its story, and the seconds in each column of LSF's summary."""
+    """History of one job or element: its record, its event lines, and the seconds in each column of LSF's summary."""
 
     job: Job
     notes: tuple[Note, ...]
@@ -63,14 +66,14 @@ class JobHistory:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """``after`` goes into the filter for the next page; None: this was the last."""
+    """One page of histories; ``after`` goes into the filter for the next page, None on the last."""
 
     jobs: tuple[JobHistory, ...]
     after: tuple[int, int] | None
 
 
 def read_page(connection: Connection, wanted: HistoryFilter) -> HistoryPage:
-    """The next page of jobs that match, in the order of their ids."""
+    """Read the next page of selected jobs, in the order of their ids."""
     rows = connection.execute(_candidates(wanted)).all()
     pattern = name_pattern(wanted.name or "*")
     rows_of_page = [row for row in rows[: wanted.limit] if pattern.admits(row.name)]
@@ -91,7 +94,7 @@ _LAST = 2**62  # after every index of a job
 
 
 def _candidates(wanted: HistoryFilter) -> Select[Any]:
-    """Submissions that may match, from where the page begins; one more than the page holds."""
+    """Select submissions that may match, from the start of the page; one more than the page holds."""
     first = wanted.after[0] + (wanted.after[1] == _LAST)
     query = select(specs.job, specs.name).where(specs.job >= first)
     equal = ((specs.queue, wanted.queue), (specs.project, wanted.project))
@@ -108,7 +111,7 @@ def _candidates(wanted: HistoryFilter) -> Select[Any]:
 
 
 def _is_of(group: Names) -> ColumnElement[bool]:
-    """The submission is one of theirs."""
+    """Match submissions of these users."""
     users = sorted(group.names)
     return specs.user_name.not_in(users) if group.is_all else specs.user_name.in_(users)
 
@@ -118,18 +121,18 @@ def _unended(table: Any) -> Select[Any]:
 
 
 def _kinds(connection: Connection, ids: Sequence[int]) -> list[tuple[int, bool]]:
-    """The jobs with whether each is an array."""
+    """Return the jobs with True for arrays."""
     found = set(connection.scalars(select(arrays.job).where(arrays.job.in_(ids))))
     return [(job, job in found) for job in ids]
 
 
 class _Page:
-    """A page under way. Plain jobs are collected and read together; an array's elements are read window by window."""
+    """One page in progress: plain jobs are collected and read together, an array's elements window by window."""
 
     def __init__(self, connection: Connection, wanted: HistoryFilter, elements: Ranges | None) -> None:
         self._connection = connection
         self._wanted = wanted
-        self._elements = elements  # those of arrays that are meant; None: all
+        self._elements = elements  # selected elements of arrays; None for all
         self._texts = SharedTexts()
         self._stories: list[JobHistory] = []
         self._looked_at = 0
@@ -141,7 +144,7 @@ class _Page:
         return self._looked_at + len(self.plain) >= self._wanted.limit
 
     def finish(self) -> HistoryPage:
-        """The page, in the order of the ids."""
+        """Return the page, in the order of the ids."""
         rows = self._connection.execute(select_jobs().where(jobs.job.in_(self.plain), jobs.idx == 0)).all()
         moments = _moments(self._connection, self.plain)
         for row in rows:
@@ -152,7 +155,7 @@ class _Page:
         return HistoryPage(tuple(stories), self.after)
 
     def add_array(self, job_id: int) -> None:
-        """The array's next elements, as many as there is room for."""
+        """Add the array's next elements, up to the page's limit."""
         row = self._connection.execute(select_arrays().where(arrays.job == job_id)).one()
         array = array_of(row, self._texts)
         first = self._wanted.after[1] + 1 if self._wanted.after[0] == job_id else 1
@@ -203,7 +206,7 @@ def _was_on(moment: Moment, host: str) -> bool:
 
 class _Told(NamedTuple):
     seq: int
-    about: int  # index; 0: about a plain job, or a whole array
+    about: int  # index; 0 for a plain job or a whole array
     moment: Moment
 
 
@@ -212,7 +215,7 @@ def _seq(told: _Told) -> int:
 
 
 def _moments(connection: Connection, ids: Collection[int], first: int = 0, last: int = 0) -> dict[int, list[_Told]]:
-    """Events of these jobs in order; of arrays those of the whole and of a window of elements."""
+    """Read the events of these jobs in order; of arrays those of the whole array and of a window of elements."""
     about = or_(events.idx == 0, events.idx.between(first, last))
     query = select(schema.job_events).where(events.job.in_(ids), about).order_by(events.job, events.seq)
     found: dict[int, list[_Told]] = {}
@@ -228,7 +231,7 @@ def _moments(connection: Connection, ids: Collection[int], first: int = 0, last:
 
 
 def _indices(connection: Connection, array: ArrayRecord, wanted: HistoryFilter, first: int) -> Iterator[int]:
-    """The elements to look at, ascending from ``first``."""
+    """Yield the elements that may match, ascending from ``first``."""
     named = [part.indices for part in wanted.jobs if part.job == array.id]
     if named and None not in named:
         chosen = sorted({index for indices in named if indices for index in indices.intersection(array.indices)})
@@ -243,13 +246,13 @@ def _indices(connection: Connection, array: ArrayRecord, wanted: HistoryFilter, 
 
 
 def _is_named(array: ArrayRecord, wanted: HistoryFilter, index: int) -> bool:
-    """Has the array such an element, and is it among those named by id, where any are?"""
+    """Return True if the array has the element and the filter names it or no element."""
     named = [part.indices for part in wanted.jobs if part.job == array.id]
     return index in array.indices and (not named or any(some is None or index in some for some in named))
 
 
 def _from(indices: Ranges, first: int) -> Iterator[int]:
-    """The set's indices from ``first`` on, without walking over those before."""
+    """Yield the set's indices from ``first`` on, without iterating over those before."""
     for part in indices.parts():
         if part[-1] >= first:
             skipped = max(0, -(-(first - part.start) // part.step))
@@ -265,7 +268,7 @@ def _distinct(ascending: Iterator[int]) -> Iterator[int]:
 
 
 def _element_without_row(array: ArrayRecord, index: int, moments: Sequence[Moment]) -> Job:
-    """An element that was never dispatched: it waits, or was killed while it waited."""
+    """Build an element that was never dispatched: it is pending, or was killed while pending."""
     state = JobState.PEND if index in array.pending else JobState.PSUSP
     end = None
     if index in array.killed:
@@ -286,7 +289,7 @@ def _end_of_killed(moments: Sequence[Moment]) -> JobEnd:
 def finished_jobs(
     connection: Connection, wanted: Sequence[JobRange], after: tuple[int, int] = (0, 0), limit: int = PAGE
 ) -> list[Job]:
-    """Ended jobs and elements by id, ascending, at most ``limit`` from behind ``after``."""
+    """Return ended jobs and elements by id, ascending, at most ``limit`` after ``after``."""
     if not wanted:
         return []
     asked = HistoryFilter(0.0, tuple(wanted), states=FINAL, after=after, limit=limit)

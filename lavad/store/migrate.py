@@ -1,4 +1,4 @@
-"""Bring the database to this program's schema and take the next term: a master does this before it reads anything."""
+"""Schema upgrade and the next term: done by a master before it reads anything."""
 
 import uuid
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a master learns when it opens the store. ``batch`` is the last one that was ever committed."""
+    """State of an opened database; ``batch`` is the last one ever committed."""
 
     cluster_id: str
     term: int
@@ -25,15 +25,15 @@ class Opened:
 
 
 def upgrade(connection: Connection) -> None:
-    """Run the migrations that are missing, in the open transaction.
+    """Run the missing migrations in the open transaction.
 
     Raises:
-        StoreRefused: the database was made by a newer program.
+        StoreRefused: a newer program made the database.
     """
     present = revision(connection)
     if present == migrations.HEAD:
         return
-    from alembic import command  # costs a quarter of a second, and is seldom needed
+    from alembic import command  # takes a quarter of a second, and is seldom needed
     from alembic.util import CommandError
 
     try:
@@ -43,7 +43,7 @@ def upgrade(connection: Connection) -> None:
 
 
 def alembic_config(connection: Connection) -> "Config":
-    """What Alembic's commands need to work in the open transaction of a connection."""
+    """Configure Alembic's commands to use the open transaction of a connection."""
     from alembic.config import Config
 
     config = Config(attributes={"connection": connection})
@@ -53,14 +53,14 @@ def alembic_config(connection: Connection) -> "Config":
 
 
 def revision(connection: Connection) -> str:
-    """The revision the database is at; empty for a new one."""
+    """Return the revision of the database; empty for a new one."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
 
 
 def take_term(connection: Connection) -> Opened:
-    """Raise the term by one, in the open transaction. Every writer of an older term is shut out from the commit on."""
+    """Raise the term by one in the open transaction; its commit shuts out every writer of an older term."""
     table = schema.cluster
     if connection.execute(select(table.c.id)).first() is None:
         connection.execute(table.insert().values(id=1, cluster_id=uuid.uuid4().hex, term=0, batch=0, next_job=1))

@@ -1,4 +1,4 @@
-"""Reading beside the writer: a few threads with connections of their own and short transactions, off the event loop."""
+"""Reads beside the writer: a few threads with connections of their own and short transactions, off the event loop."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -13,18 +13,18 @@ from lavad.core.reasons import NotNow
 from lavad.store import database, schema
 
 T = TypeVar("T")
-IN_ONE_QUERY = 500  # keys named in one statement
+IN_ONE_QUERY = 500  # keys in one statement
 
 
 class Reader:
-    """Runs queries on reader threads."""
+    """Pool of reader threads."""
 
     def __init__(self, url: URL) -> None:
         self._engine = database.reading_engine(url)
         self._threads = ThreadPoolExecutor(database.READERS, thread_name_prefix="store-reader")
 
     def read(self, query: Callable[[Connection], T]) -> T:
-        """Run a query here and now, in a transaction of its own. Only before the event loop is in use."""
+        """Run a query in the calling thread, in a transaction of its own; only before the event loop runs."""
         with self._engine.begin() as connection:
             return query(connection)
 
@@ -46,7 +46,7 @@ class Reader:
 
 
 def read_specs(connection: Connection, jobs: Collection[int]) -> dict[int, bytes]:
-    """The submitted specs of these jobs, as far as they exist."""
+    """Return the submitted specs of those jobs that exist."""
     table, found, wanted = schema.specs.c, {}, sorted(jobs)
     for start in range(0, len(wanted), IN_ONE_QUERY):
         part = wanted[start : start + IN_ONE_QUERY]
@@ -57,19 +57,19 @@ def read_specs(connection: Connection, jobs: Collection[int]) -> dict[int, bytes
 
 
 def read_request(connection: Connection, request_id: bytes, user: str) -> list[int]:
-    """The jobs that a user's submit with this id made."""
+    """Return the jobs made by a user's submission with this request id."""
     table = schema.requests.c
     query = select(table.job).where(table.request_id == request_id, table.user_name == user)
     return list(connection.scalars(query))
 
 
 def read_environment(connection: Connection, key: bytes) -> bytes | None:
-    """A shared environment by its hash, or None."""
+    """Return a shared environment by its hash, or None."""
     table = schema.environments.c
     return connection.scalar(select(table.content).where(table.hash == key))
 
 
 def read_environment_keys(connection: Connection, after: bytes, limit: int) -> list[bytes]:
-    """Hashes of environments in ascending order, from behind ``after``."""
+    """Return hashes of environments in ascending order, after ``after``."""
     key = schema.environments.c.hash
     return list(connection.scalars(select(key).where(key > after).order_by(key).limit(limit)))

@@ -1,6 +1,6 @@
-"""Rows to cluster, at start: all that lives, and what ended lately enough to be shown.
+"""Restore of the cluster from rows at start: all live jobs, and recently ended ones that are still shown.
 
-``restore(save(cluster))`` equals the cluster in job and attempt state; load, plans and sessions are found out anew.
+``restore(save(cluster))`` equals the cluster in job and attempt state; load, plans and sessions are not stored.
 """
 
 import json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Adopt = Callable[["Cluster", str, str], None]
 _NAMED_AT_ONCE = 500  # jobs in one query
-_FETCH = 10_000  # rows taken from the database at a time
+_FETCH = 10_000  # rows fetched at a time
 _END_COLUMNS = ("ended_at", "status", "reason", "cpu_s", "memory_mib_max", "started_at", "pid", "hosts",
                 "user_s", "system_s", "memory_mib_mean", "places")  # fmt: skip
 
@@ -31,13 +31,13 @@ jobs, specs, arrays = schema.jobs.c, schema.specs.c, schema.arrays.c
 
 
 class SharedTexts:
-    """Decodes what submissions have in common, each distinct text once."""
+    """Decoder of the shared fields of submissions, each distinct text once."""
 
     def __init__(self) -> None:
         self._decoded: dict[str, Shared] = {}
 
     def decode(self, text: str) -> Shared:
-        """The value of a ``specs.shared`` column."""
+        """Decode a ``specs.shared`` column."""
         shared = self._decoded.get(text)
         if shared is None:
             shared = self._decoded[text] = v.decode_shared(text)
@@ -45,14 +45,14 @@ class SharedTexts:
 
 
 def select_jobs() -> Select[Any]:
-    """Job rows with what ``job_of`` needs of their submission."""
+    """Select job rows with the submission columns that ``job_of`` needs."""
     return select(schema.jobs, specs.shared, specs.words).join_from(
         schema.jobs, schema.specs, schema.jobs.c.job == schema.specs.c.job
     )
 
 
 def job_of(row: Row[Any], texts: SharedTexts) -> Job:
-    """The job of a row of ``select_jobs``, without its attempt."""
+    """Build the job of a row of ``select_jobs``, without its attempt."""
     job = Job(row.job, row.idx, texts.decode(row.shared), row.words, row.submitted_at, JobState(row.state))
     job.attempts, job.priority, job.position = row.attempts, row.priority, row.position
     job.aged_from = row.aged_from
@@ -64,14 +64,14 @@ def job_of(row: Row[Any], texts: SharedTexts) -> Job:
 
 
 def select_arrays() -> Select[Any]:
-    """Array rows with what ``array_of`` needs of their submission."""
+    """Select array rows with the submission columns that ``array_of`` needs."""
     return select(schema.arrays, specs.shared, specs.words).join_from(
         schema.arrays, schema.specs, schema.arrays.c.job == schema.specs.c.job
     )
 
 
 def array_of(row: Row[Any], texts: SharedTexts) -> ArrayRecord:
-    """The array of a row of ``select_arrays``, without its elements."""
+    """Build the array of a row of ``select_arrays``, without its elements."""
     indices = Ranges.parse(row.indices)
     array = ArrayRecord(row.job, texts.decode(row.shared), row.words, row.submitted_at, indices, row.run_limit, False)
     array.pending, array.held = Ranges.parse(row.pending), Ranges.parse(row.held)
@@ -83,7 +83,7 @@ def array_of(row: Row[Any], texts: SharedTexts) -> ArrayRecord:
 
 
 def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
-    """Fill an empty cluster from the database, in one reading transaction."""
+    """Fill an empty cluster from the database, in one read transaction."""
     since = now - cluster.policy.clean_period_s
     texts = SharedTexts()
     for row in connection.execute(select(schema.queues)):
@@ -131,7 +131,7 @@ def _adopt_reservation_number(cluster: "Cluster", name: str, content: str) -> No
 
 
 def read_adoptions(connection: Connection) -> list[tuple[int, str]]:
-    """Rows that say when an administrator had master and hosts agree anew."""
+    """Return the rows of past adoptions: term and content."""
     rows = connection.execute(select(schema.standing).where(schema.standing.c.kind == v.ADOPTED))
     return [(int(row.name), row.content) for row in rows]
 
@@ -154,7 +154,7 @@ def _stream(connection: Connection, query: Select[Any]) -> Iterable[Row[Any]]:
 
 
 def _arrays(connection: Connection, since: float, texts: SharedTexts) -> dict[int, ArrayRecord]:
-    """Arrays that live or ended lately, with the final states of their elements."""
+    """Read live and recently ended arrays, with the final states of their elements."""
     is_wanted = or_(arrays.ended_at == 0, arrays.ended_at >= since)
     return _wanted_arrays(connection, is_wanted, texts)
 
@@ -171,7 +171,7 @@ def _wanted_arrays(
     query = select(*columns).join_from(schema.jobs, schema.arrays, jobs.job == arrays.job)
     for row in _stream(connection, query.where(ended)):
         array = found[row.job]
-        if row.idx in array.killed:  # it may be requeued, and then counts its attempts on
+        if row.idx in array.killed:  # it may be requeued, and its attempts then count on
             array.attempts[row.idx] = row.attempts
         else:
             array.note_end(row.idx, JobState(row.state), exit_code(row.status))
@@ -179,7 +179,7 @@ def _wanted_arrays(
 
 
 def _remember_parents(connection: Connection, cluster: "Cluster", texts: SharedTexts) -> None:
-    """Jobs that ended long ago and that others still wait for."""
+    """Restore the ends of jobs that ended long ago and that pending jobs depend on."""
     missing = missing_parents(cluster)
     for at in range(0, len(missing), _NAMED_AT_ONCE):
         some = missing[at : at + _NAMED_AT_ONCE]
@@ -190,7 +190,7 @@ def _remember_parents(connection: Connection, cluster: "Cluster", texts: SharedT
 
 
 def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], texts: SharedTexts) -> list[Job]:
-    """Elements go to their arrays; the plain jobs are returned."""
+    """Add elements to their arrays; return the plain jobs."""
     plain = []
     for row in _stream(connection, select_jobs().where(jobs.ended_at == 0)):
         if not row.idx:
@@ -199,7 +199,7 @@ def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], tex
         array = found[row.job]
         if row.idx in array.pending or row.idx in array.held:
             array.attempts[row.idx] = row.attempts
-            if row.postponed:  # one that was requeued after its end has no reason
+            if row.postponed:  # a job requeued after its end has no reason
                 array.postponed[row.idx] = row.postponed
         else:
             array.live[row.idx] = job_of(row, texts)

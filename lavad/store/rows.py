@@ -1,7 +1,7 @@
-"""Core values to rows: what a turn of the master changed, as whole rows of the present state.
+"""Rows from core values: the changes of one step of the master, as whole rows of the present state.
 
-The one place that knows both sides' fields on the way out; ``values.py`` has the encodings and the way back. Pure, and
-in the path of every job, so made for speed.
+The only module that knows the fields of both sides on the way out; ``values.py`` has the encodings and the decoders.
+Pure, and on the path of every job, so written for speed.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
 _PEND, _PSUSP, _EXIT = int(JobState.PEND), int(JobState.PSUSP), int(JobState.EXIT)
-_LATER = (JobState.STAGING, JobState.UNKWN)  # where what suspends a job, or lets it go on, takes effect later
+_LATER = (JobState.STAGING, JobState.UNKWN)  # their suspension or resumption takes effect later
 _NO_END: Row = (0.0, 0, "", 0.0, 0, 0.0, 0, "", 0.0, 0.0, 0.0, "")
 
 
 class RowMaker:
-    """Turns the events of a turn into a batch, after the cluster has applied them.
+    """Builder of the batch for a step's events, after the cluster has applied them.
 
-    It remembers the live attempts, because an attempt that ends may have left the cluster before its rows are made.
+    It keeps the live attempts, because an attempt that ends may have left the cluster before its rows are made.
     """
 
     def __init__(self) -> None:
@@ -35,12 +35,12 @@ class RowMaker:
         self._claims: set[tuple[int, int]] = set()
 
     def adopt(self, cluster: "Cluster") -> None:
-        """Begin with the attempts of a restored cluster."""
+        """Start with the attempts of a restored cluster."""
         self._attempts = Paged(cluster.attempts.items())
         self._claims = set(cluster.claims)
 
     def rows_for(self, events: Iterable[e.Event], cluster: "Cluster") -> Batch:
-        """The rows that make these events, already applied to the cluster, durable."""
+        """Build the rows that make these events, already applied to the cluster, durable."""
         turn = _Turn(cluster, self._attempts, self._claims)
         for event in events:
             handler = _HANDLERS.get(type(event))
@@ -50,7 +50,7 @@ class RowMaker:
 
 
 class _Turn:
-    """What the events of one turn touched; the rows are made once, at the end."""
+    """Changes of one step; the rows are made once, at the end."""
 
     __slots__ = ("arrays", "attempts", "batch", "claims", "cluster", "jobs", "known")
 
@@ -64,12 +64,12 @@ class _Turn:
         self.attempts: dict[Key, None] = {}
 
     def tell(self, at: float, key: Key, kind: str, detail: str = "") -> None:
-        """A line of the job's history."""
+        """Add an event row to the job's history."""
         job, index, attempt = key
         self.batch.events.append((job, index, attempt, at, kind, detail))
 
     def touch(self, key: Key) -> None:
-        """The job of this attempt changed."""
+        """Mark the attempt's job as changed."""
         self.jobs[key.job, key.index] = None
 
     def finish(self) -> Batch:
@@ -124,7 +124,7 @@ def _job_row(job: Job) -> Row:
 
 
 def _waiting_row(array: ArrayRecord, index: int, end: Row = _NO_END) -> Row:
-    """An element that waits again after a dispatch, or (with an end) was killed then."""
+    """Build the row of an element that is pending again after a dispatch, or (with an end) was killed while pending."""
     waiting = _PSUSP if index in array.held else _PEND
     return (
         array.id,
@@ -178,7 +178,7 @@ def _spec_row(cluster: "Cluster", new: e.NewJob) -> Row:
 
 
 def _accounting_row(cluster: "Cluster", attempt: Attempt, state: int, ended: Row) -> Row:
-    """``ended`` is (ended_at, status, reason), then the fields of a JobUsage."""
+    """Build an accounting row; ``ended`` is (ended_at, status, reason), then the fields of a JobUsage."""
     key = attempt.key
     record = cluster.jobs[key.job]
     shared = record.shared
@@ -231,7 +231,7 @@ def _job_modified(turn: _Turn, event: e.JobModified) -> None:
     if new.environment is not None:
         turn.batch.environments[new.environment[0]] = new.environment
     _touch_record(turn, new.id)
-    for attempt in turn.cluster.attempts_of(new.id):  # other limits may hold for it
+    for attempt in turn.cluster.attempts_of(new.id):  # its limits may have changed
         turn.attempts[attempt.key] = None
     kind = "switched" if event.switched_to else "modified"
     detail = v.detail(by=event.by, changes=event.changes, queue=event.switched_to)
@@ -270,7 +270,7 @@ def _waiting_changed(turn: _Turn, event: e.PendingEnded | e.PendingHeld | e.Pend
 def _dispatched_before(
     turn: _Turn, array: ArrayRecord, index: int, event: e.PendingEnded | e.PendingHeld | e.PendingFreed
 ) -> None:
-    """Waiting elements are only in their array's sets, but one that was dispatched before has a row as well."""
+    """Update the row of a pending element that was dispatched before; the others are only in the array's sets."""
     if not isinstance(event, e.PendingEnded):
         turn.jobs[array.id, index] = None
     elif index in array.killed:
@@ -297,7 +297,7 @@ def _job_revived(turn: _Turn, event: e.JobRevived) -> None:
     if isinstance(record, ArrayRecord):
         elements = {"indices": event.indices.text()}
         for index in event.indices:
-            if index in record.attempts:  # the others were killed before they ever had a row
+            if index in record.attempts:  # the others were killed without ever having a row
                 turn.jobs[event.job, index] = None
     turn.tell(event.at, Key(event.job, 0, 0), "revived", v.detail(by=event.by, hold=event.hold, **elements))
 
@@ -324,7 +324,7 @@ def _dispatched(turn: _Turn, event: e.AttemptDispatched) -> None:
 
 
 def _change_attempt(turn: _Turn, key: Key) -> None:
-    """Job, attempt and (where elements move between its sets) array have changed."""
+    """Mark job, attempt and, since elements move between its sets, the array as changed."""
     turn.jobs[key.job, key.index] = None
     turn.attempts[key] = None
     if key.index:
@@ -336,7 +336,7 @@ def _attempt_only(turn: _Turn, event: e.HostStaged | e.AttemptLaunched) -> None:
 
 
 def _released(turn: _Turn, event: e.HostReleased) -> None:
-    """A host that tells what was used there after the job has ended completes the record of that."""
+    """Update the job's row if a host reports its usage after the job has ended."""
     key = event.key
     turn.attempts[key] = None
     attempt = turn.known.get(key) if event.usage is not None else None
@@ -418,7 +418,7 @@ def _forget_claim(turn: _Turn, job: int, index: int) -> None:
 
 
 def _change_signalled(turn: _Turn, key: Key) -> None:
-    """The state and the signal that would be sent again have changed."""
+    """Mark job and attempt as changed: the state, and the signal to repeat."""
     turn.touch(key)
     turn.attempts[key] = None
 
@@ -518,7 +518,7 @@ def _job_detached(turn: _Turn, event: e.JobDetached) -> None:
     turn.tell(event.at, Key(event.job, 0, 0), "detached", v.detail(reservation=event.reservation, by=event.by))
 
 
-# Silence, hearing, forgetting and new rules are not here: they are found out anew after a restart.
+# Silence, hearing, forgetting and new policies have no rows: they are found out anew after a restart.
 _HANDLERS: dict[type, Callable[[_Turn, Any], None]] = {
     e.JobSubmitted: _job_submitted,
     e.JobModified: _job_modified,

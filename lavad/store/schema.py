@@ -1,8 +1,9 @@
-"""The tables, once, for both databases. A change here needs a migration beside it; a test compares the two.
+"""Tables, declared once for both databases. A change here needs a migration beside it; a test compares the two.
 
 Ids are 64 bits wide, times are seconds since the epoch as floats, an index of 0 means "not an array", and 0 in a time
-column means "not yet". What is looked for is a column; what is only handed back is JSON or bytes. Rows of a job that
-change often (``jobs``) are apart from what its submit brought (``specs``), so that a state change writes few bytes.
+column means "not yet". Values in queries are columns; values that are only read back are JSON or bytes. The rows of a
+job that change often (``jobs``) are apart from those of its submission (``specs``), so that a state change writes few
+bytes.
 """
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
@@ -32,11 +33,11 @@ def _part_of_key(name: str) -> Column[int]:
 
 
 def _table(name: str, *columns: Column[int] | Column[float] | Column[str] | Column[bytes] | Index) -> Table:
-    """A table that SQLite keeps in the order of its key: one tree, not two."""
+    """Create a table that SQLite keeps in the order of its key: one tree instead of two."""
     return Table(name, metadata, *columns, sqlite_with_rowid=False)
 
 
-# One row, id 1: who may write, and how far it came. ``batch`` is the number of the last batch that was committed.
+# One row, id 1: the term that may write, and the number of the last committed batch.
 cluster = Table(
     "cluster",
     metadata,
@@ -47,7 +48,7 @@ cluster = Table(
     _number("next_job"),
 )
 
-# What a submit brought: one row for a job or an array. ``spec`` stays last: readers of the rest never touch its pages.
+# Submissions: one row for a job or an array. ``spec`` stays last: readers of other columns never touch its pages.
 specs = Table(
     "specs",
     metadata,
@@ -63,7 +64,7 @@ specs = Table(
     Index("specs_of_user", "user_name", "job"),
 )
 
-# Which job a submit made, so that a retry of it gets the same answer.
+# The job made by each request id, so that a retried submission gets the same answer.
 requests = _table(
     "requests",
     Column("request_id", LargeBinary, primary_key=True),
@@ -71,7 +72,7 @@ requests = _table(
     _number("job"),
 )
 
-# The present state: one row for a plain job, and for each element that was ever dispatched.
+# Present state: one row for a plain job, and for each element that was ever dispatched.
 jobs = _table(
     "jobs",
     _part_of_key("job"),
@@ -100,7 +101,7 @@ jobs = _table(
     Index("jobs_by_end", "ended_at"),
 )
 
-# An array as sets of indices. Elements that are in none of pending, held and killed have a row in ``jobs``.
+# Arrays as sets of indices. Elements in none of pending, held and killed have a row in ``jobs``.
 arrays = _table(
     "arrays",
     _part_of_key("job"),
@@ -120,7 +121,7 @@ arrays = _table(
     Index("arrays_by_end", "ended_at"),
 )
 
-# History: what bhist tells. ``seq`` grows with the batch number, so a repeated batch finds its own rows.
+# History for bhist. ``seq`` grows with the batch number, so a repeated batch finds its own rows.
 job_events = _table(
     "job_events",
     _part_of_key("job"),
@@ -132,7 +133,7 @@ job_events = _table(
     _words("detail"),
 )
 
-# Attempts of which some host has not yet said that nothing is left.
+# Attempts that some host has not released yet.
 allocations = _table(
     "allocations",
     _part_of_key("job"),
@@ -150,7 +151,7 @@ allocations = _table(
     _words("detail"),
 )
 
-# One row for each attempt that ended; ``state`` is what the job became: DONE, EXIT, or waiting again.
+# One row for each ended attempt; ``state`` is the job's state after it: DONE, EXIT, or pending again.
 accounting = _table(
     "accounting",
     _part_of_key("job"),
@@ -176,7 +177,7 @@ accounting = _table(
     Index("accounting_by_end", "ended_at"),
 )
 
-# Hosts that ever joined, with the administrator's word about them.
+# Hosts that ever joined, with their administrative state.
 hosts = _table(
     "hosts",
     Column("name", Text, primary_key=True),
@@ -185,7 +186,7 @@ hosts = _table(
     _words("comment"),
 )
 
-# What administrators made of queues. A queue may be gone from the files and come back.
+# Administrative states of queues. A queue may be removed from the files and come back.
 queues = _table(
     "queues",
     Column("name", Text, primary_key=True),
@@ -196,7 +197,7 @@ queues = _table(
     _words("comment"),
 )
 
-# What jobs of each share account used, after decay, as of a moment; times of slots and devices.
+# Decayed usage of each share account as of a time; times of slots and devices.
 shares = _table(
     "shares",
     Column("account", Text, primary_key=True),
@@ -206,7 +207,7 @@ shares = _table(
     _seconds("as_of"),
 )
 
-# What stands besides jobs and hosts, by kind and name: claims on room. The content is JSON.
+# Claims on resources besides jobs and hosts, by kind and name. The content is JSON.
 standing = _table(
     "standing",
     Column("kind", Text, primary_key=True),
@@ -214,7 +215,7 @@ standing = _table(
     _words("content"),
 )
 
-# Environments that many jobs have in common, by their hash.
+# Environments shared by many jobs, by their hash.
 environments = Table(
     "environments",
     metadata,

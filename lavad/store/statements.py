@@ -1,7 +1,7 @@
-"""The writer's statements, compiled once: rows go to the driver as they came, without a look at each value.
+"""Statements of the writer, compiled once: rows go to the driver as they are, without a look at each value.
 
 SQLite takes a row at a time, which is its fastest way. PostgreSQL takes all rows of a table in one statement, as one
-array a column: a row at a time would be a message each.
+array for each column: a row at a time would be a message each.
 """
 
 import sqlite3
@@ -24,7 +24,7 @@ _ORDER = [
 
 
 class Statements:
-    """What the writer executes, for one kind of database."""
+    """Statements of the writer for one kind of database."""
 
     def __init__(self, dialect: Dialect) -> None:
         make = _sqlite_write if dialect.name == "sqlite" else _postgres_write
@@ -33,7 +33,8 @@ class Statements:
         self._claim = _claim(dialect).compile(dialect=dialect)
 
     def claim(self, connection: Connection, term: int, number: int, next_job: int) -> bool:
-        """Enter a batch's number in the term's row; False when the row is another term's or not at the batch before."""
+        """Enter a batch's number in the term's row; return False if the row has another term or not the preceding
+        batch."""
         values = {"mine": term, "before": number - 1, "number": number, "first_free": next_job}
         names = self._claim.positiontup  # the order of the values where the driver knows no names
         given = values if names is None else tuple(values[name] for name in names)
@@ -64,7 +65,7 @@ def _text(dialect: Dialect, statement: ClauseElement) -> str:
 
 
 def _on_conflict(table: Table, statement: Any, replace: bool) -> Any:
-    """The insert with what happens when the key is there: the row is replaced, or stays."""
+    """Return the insert with its conflict clause: an existing row is replaced, or stays."""
     key = [column.name for column in table.primary_key.columns]
     if not replace:
         return statement.on_conflict_do_nothing(index_elements=key)
@@ -73,7 +74,7 @@ def _on_conflict(table: Table, statement: Any, replace: bool) -> Any:
 
 
 def _executemany(text: str) -> Write:
-    """Straight to the driver: for a few rows SQLAlchemy's own part of the work would be the larger one."""
+    """Run a statement on the driver directly: for a few rows SQLAlchemy's own part would take longer."""
 
     def write(connection: Connection, rows: Sequence[Row]) -> None:
         try:
@@ -97,7 +98,7 @@ def _postgres_write(dialect: Dialect, table: Table, replace: bool) -> Write:
 
 
 def _unnested(table: Table, names: Sequence[str]) -> Any:
-    """The rows as a table: one array for each of these columns."""
+    """Select the rows as a table made of one array for each column."""
     arrays = [cast(bindparam(name), postgresql.ARRAY(table.columns[name].type)) for name in names]
     return func.unnest(*arrays).table_valued(*names).render_derived()
 
@@ -109,7 +110,7 @@ def _columnwise(dialect: Dialect, table: Table, names: Sequence[str], statement:
     def write(connection: Connection, rows: Sequence[Row]) -> None:
         columns: dict[str, list[Any]] = {}
         for name, kind, column in zip(names, kinds, zip(*rows, strict=True), strict=True):
-            columns[name] = list(map(kind, column)) if kind else list(column)  # an array is of one type
+            columns[name] = list(map(kind, column)) if kind else list(column)  # all values of an array have one type
         connection.exec_driver_sql(text, columns)
 
     return write

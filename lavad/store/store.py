@@ -1,4 +1,4 @@
-"""The store as the rest of the master sees it: one object to save to, to restore from and to ask."""
+"""Store as the rest of the master sees it: one object to save to, to restore from and to query."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -28,7 +28,7 @@ K = TypeVar("K")
 
 
 class Store:
-    """Open with ``Store.open``; then ``restore`` once, before anything is appended."""
+    """Access to the database. Open with ``Store.open``; then ``restore`` once, before anything is appended."""
 
     def __init__(
         self, text: str, on_lost: Callable[[str], None], lock_wait_s: float, mark_path: Path | None = None
@@ -50,11 +50,11 @@ class Store:
         lock_wait_s: float = LOCK_WAIT_S,
         mark_path: Path | None = None,
     ) -> "Store":
-        """Lock the database, bring its schema up to date, take the next term.
+        """Lock the database, upgrade its schema, take the next term.
 
         ``text`` is the value of LAVA_DATABASE. ``on_lost`` is called once, with a sentence, when nothing can be made
-        durable any more: the master must stop then. Another master's lock is waited for that long. ``mark_path`` is
-        the file that is kept beside the database to tell later how far it had come.
+        durable any more: the master must stop then. ``lock_wait_s`` is the longest wait for another master's lock.
+        ``mark_path`` is the file kept beside the database that tells later which commit it had reached.
 
         Raises:
             StoreRefused: it can't be used, or another master has it.
@@ -66,26 +66,26 @@ class Store:
         return store
 
     async def close(self) -> None:
-        """Commit what was appended and end the writer process."""
+        """Commit appended rows and end the writer process."""
         await self._writer.close()
         if self._reader is not None:
             self._reader.close()
 
-    # -- what it found ---------------------------------------------------------------------------------------------
+    # -- state at opening ------------------------------------------------------------------------------------------
 
     @property
     def term(self) -> int:
-        """This master's leadership number."""
+        """Leadership number (term) of this master."""
         return self._term
 
     @property
     def mark(self) -> Mark:
-        """How far the database has come, but for the number of the next job."""
+        """Commit mark of the database, without the next job."""
         return Mark(self._opened.cluster_id, self._term, self._writer.committed)
 
     @property
     def witness(self) -> Mark | None:
-        """What the mark file said at the start, where it says more than the database."""
+        """Mark of the mark file at start, if it is ahead of the database."""
         return self._opened.witness if self._opened.is_behind else None
 
     async def raise_mark(self, mark: Mark) -> None:
@@ -99,17 +99,17 @@ class Store:
 
     @property
     def cluster_id(self) -> str:
-        """A random name, the same for as long as the database exists."""
+        """Random id, the same for as long as the database exists."""
         return self._opened.cluster_id
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the administrator should know about the database's settings, a sentence each."""
+        """Warnings for the administrator about the database's settings, a sentence each."""
         return self._opened.warnings
 
     @property
     def address(self) -> str:
-        """The database's URL without a password."""
+        """URL of the database without the password."""
         return url.shown(self._url)
 
     @property
@@ -135,7 +135,7 @@ class Store:
         self._rows.adopt(cluster)
 
     def adoptions(self) -> list[tuple[int, str]]:
-        """Times when an administrator had master and hosts agree anew: the term, and what the row says.
+        """Return the past adoptions of the database by an administrator: term and content of the row.
 
         Raises:
             StoreRefused: the database can't be read.
@@ -149,21 +149,21 @@ class Store:
 
     @property
     def is_stuck(self) -> bool:
-        """Nothing can be committed at the moment: answer new commands "not now"."""
+        """True if nothing can be committed at the moment: new commands are answered "not now"."""
         return self._writer.is_stuck
 
     @property
     def stuck_reason(self) -> str:
-        """Why, in one sentence; empty when it is not stuck."""
+        """Reason in one sentence; empty if commits succeed."""
         return self._writer.stuck_reason
 
     @property
     def retry_s(self) -> int:
-        """When to try again what was refused because nothing can be committed: soon, and later the longer it lasts."""
+        """Seconds after which a command refused while commits fail may be retried: soon, later the longer it lasts."""
         return int(min(max(1.0, self._writer.stuck_for_s), RETRY_MAX_S))
 
     def tell_stuck(self, told: Callable[[], None]) -> None:
-        """Have this called when commits begin to fail, and when they succeed again."""
+        """Register a callback for the first failed commit and for the first that succeeds again."""
         self._writer.on_stuck = told
 
     @property
@@ -172,7 +172,7 @@ class Store:
         return self._writer.process.pid
 
     def rows_for(self, events: Iterable[Event], cluster: "Cluster") -> Batch:
-        """The rows of a step's events. Call it right after the step, so that the cluster is as the events left it."""
+        """Build the rows of a step's events; called right after the step, with the cluster as the events left it."""
         return self._rows.rows_for(events, cluster)
 
     def append(self, batch: Batch, durable: Callable[[], None]) -> None:
@@ -188,7 +188,7 @@ class Store:
         self._writer.append(batch, durable)
 
     def forget_environments(self, keys: Iterable[bytes]) -> None:
-        """Remove these environments; one that is handed over later is kept."""
+        """Delete these environments; one that is handed over later is kept."""
         batch = Batch()
         for key in keys:
             self._environments.drop(key)
@@ -196,13 +196,13 @@ class Store:
         self._writer.append(batch, lambda: None)
 
     async def flush(self) -> None:
-        """Until everything appended so far is durable, or the writer is lost."""
+        """Wait until everything appended so far is durable, or the writer is lost."""
         await self._writer.flush()
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     async def spec(self, job: int) -> bytes:
-        """The spec a job was submitted with.
+        """Return the spec of a job.
 
         Raises:
             KeyError: there is no such job.
@@ -211,7 +211,7 @@ class Store:
         return (await self.specs([job]))[job]
 
     async def specs(self, jobs: Collection[int]) -> dict[int, bytes]:
-        """The specs of several jobs, as far as they exist.
+        """Return the specs of those jobs that exist.
 
         Raises:
             NotNow: the database can't be read at the moment.
@@ -221,13 +221,13 @@ class Store:
         if missing:
             read = await self._reading.run(lambda connection: reader.read_specs(connection, missing))
             for job, spec in read.items():
-                newer = self._specs.get(job)  # it may have been changed while it was read
+                newer = self._specs.get(job)  # it may have been changed during the read
                 found[job] = spec if newer is None else newer
                 self._specs.put(job, found[job])
         return found
 
     async def environment(self, key: bytes) -> bytes:
-        """A shared environment by its hash.
+        """Return a shared environment by its hash.
 
         Raises:
             KeyError: there is none.
@@ -242,7 +242,7 @@ class Store:
         return content
 
     async def environment_keys(self, after: bytes, limit: int) -> list[bytes]:
-        """Hashes of stored environments in ascending order, from behind ``after``.
+        """Return hashes of stored environments in ascending order, after ``after``.
 
         Raises:
             NotNow: the database can't be read at the moment.
@@ -250,7 +250,7 @@ class Store:
         return await self._reading.run(lambda connection: reader.read_environment_keys(connection, after, limit))
 
     async def find_request(self, request_id: bytes, user: str) -> list[int]:
-        """The jobs that this user's submit with this id made: none, or the one.
+        """Return the jobs made by this user's submission with this request id: none or one.
 
         Raises:
             NotNow: the database can't be read at the moment.
@@ -260,7 +260,7 @@ class Store:
     async def finished_jobs(
         self, wanted: Sequence[JobRange], after: tuple[int, int] = (0, 0), limit: int = history.PAGE
     ) -> list[Job]:
-        """Jobs and elements by id that have ended, also those that left memory, ascending from behind ``after``.
+        """Return ended jobs and elements by id, forgotten ones too, ascending after ``after``.
 
         Raises:
             NotNow: the database can't be read at the moment.
@@ -268,7 +268,7 @@ class Store:
         return await self._reading.run(lambda connection: history.finished_jobs(connection, wanted, after, limit))
 
     async def history(self, wanted: HistoryFilter) -> HistoryPage:
-        """One page of what happened to the jobs that match.
+        """Return one page of the histories of the selected jobs.
 
         Raises:
             NotNow: the database can't be read at the moment.
@@ -277,7 +277,7 @@ class Store:
 
 
 class _Recent(Generic[K]):
-    """The contents used last, by key, up to so many bytes."""
+    """Least-recently-used cache of contents by key, bounded in bytes."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max

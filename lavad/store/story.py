@@ -1,4 +1,4 @@
-"""A job's events as people read them: lines in LSF's words, and the seconds spent in each state. Pure."""
+"""Event lines of a job in LSF's words, and the seconds spent in each state. Pure."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from lavad.core.records import JobEnd
 
 S = JobState
 
-# The columns of LSF's summary, and which states count in each.
+# The columns of LSF's summary, and the states counted in each.
 COLUMNS = {
     S.PEND: "PEND",
     S.PSUSP: "PSUSP",
@@ -27,7 +27,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A row of ``job_events``; ``indices`` are the elements an event of a whole array is about, None for all."""
+    """A row of ``job_events``; ``indices`` are the elements that an event of a whole array is about, None for all."""
 
     at: float
     kind: str
@@ -37,7 +37,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line of a job's story, and the state from here on."""
+    """One line of a job's history, and the state from then on."""
 
     at: float
     text: str
@@ -45,7 +45,7 @@ class Note:
 
 
 def state_after(moment: Moment, before: JobState, earlier: JobState) -> JobState:
-    """The state that this event led to. ``earlier`` is the one before the host was lost."""
+    """Return the state after this event. ``earlier`` is the one before the host was lost."""
     detail = moment.detail
     match moment.kind:
         case "started" if before is S.UNKWN:  # another host of the job is silent
@@ -74,7 +74,7 @@ _LEADS_TO = {
 
 
 def with_start(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
-    """The events with the start that a short job's end told of: there is no event of its own for that."""
+    """Return the events with a start added for a short job: only its end reports the start time."""
     told = list(moments)
     if end is None or not end.started_at or not told or told[-1].kind != "finished":
         return told
@@ -88,7 +88,7 @@ def with_start(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
 
 
 def with_figures(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
-    """The events with what the job used in all: some of its hosts may have told theirs after the end."""
+    """Return the events with the job's total usage in the last one: hosts may report theirs after the end."""
     if end is None or not moments or moments[-1].kind != "finished":
         return list(moments)
     last = moments[-1]
@@ -97,7 +97,7 @@ def with_figures(moments: Sequence[Moment], end: JobEnd | None) -> list[Moment]:
 
 
 def walk(moments: Iterable[Moment]) -> list[tuple[Moment, JobState]]:
-    """Each event with the state it led to."""
+    """Return each event with the state after it."""
     state, earlier, steps = S.PEND, S.RUN, []
     for moment in moments:
         if moment.kind == "lost":
@@ -110,7 +110,7 @@ def walk(moments: Iterable[Moment]) -> list[tuple[Moment, JobState]]:
 
 
 def seconds_by_state(steps: Sequence[tuple[Moment, JobState]], until: float) -> dict[str, float]:
-    """Seconds in each of LSF's columns, up to ``until`` for a job that has not ended."""
+    """Return the seconds in each of LSF's columns, up to ``until`` for a job that has not ended."""
     seconds = dict.fromkeys(COLUMNS.values(), 0.0)
     ends = [moment.at for moment, _ in steps[1:]] + [until]
     for (moment, state), end in zip(steps, ends, strict=True):
@@ -121,7 +121,7 @@ def seconds_by_state(steps: Sequence[tuple[Moment, JobState]], until: float) -> 
 
 
 def notes(steps: Iterable[tuple[Moment, JobState]], shared: Shared, words: bytes) -> tuple[Note, ...]:
-    """The lines of the story."""
+    """Return the lines of the history."""
     written = []
     for moment, state in steps:
         lines = _submitted(shared, words) if moment.kind == "submitted" else _LINES[moment.kind](moment.detail)
@@ -144,7 +144,7 @@ def _submitted(shared: Shared, words: bytes) -> list[str]:
     return [", ".join(parts)]
 
 
-_TOLD = ("backfilled", "preempting", "reclaiming", "in room", "in slots")  # whose turn it was not, or who paid for it
+_TOLD = ("backfilled", "preempting", "reclaiming", "in room", "in slots")  # shown: other jobs passed over or paid
 
 
 def _dispatched(detail: dict[str, Any]) -> list[str]:
@@ -226,7 +226,7 @@ def _moved(detail: dict[str, Any]) -> list[str]:
 
 
 def _hosts_named(detail: dict[str, Any]) -> str:
-    """Hosts of an allocation with their slots, as LSF counts them in a list: ``<2*h1> <h2>``."""
+    """Format an allocation as LSF lists hosts with their slots: ``<2*h1> <h2>``."""
     return " ".join(f"<{share[1]}*{share[0]}>" if share[1] > 1 else f"<{share[0]}>" for share in detail["hosts"])
 
 

@@ -1,4 +1,4 @@
-"""Which database a site means: the text of LAVA_DATABASE as a URL, and what may be shown of it."""
+"""Database URL: LAVA_DATABASE parsed, and its form for display."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _POSTGRES = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
 
 
 def parse(text: str) -> URL:
-    """A path, ``sqlite:///...`` or ``postgresql://...`` as a URL with the driver we use.
+    """Convert a path, ``sqlite:///...`` or ``postgresql://...`` to a URL with the driver in use.
 
     Raises:
         StoreRefused: another database, a relative path, or no URL at all.
@@ -36,5 +36,5 @@ def _sqlite(path: str) -> URL:
 
 
 def shown(url: URL) -> str:
-    """The URL without its password, for logs and messages."""
+    """Return the URL without its password, for logs and messages."""
     return url.render_as_string(hide_password=True)

@@ -1,7 +1,7 @@
-"""How core values look in rows, and the way back: ``rows`` writes with this, ``restore`` and ``history`` read.
+"""Encodings of core values in rows, and their decoders: ``rows`` writes with them, ``restore`` and ``history`` read.
 
-JSON is plain ASCII, so that no odd byte in a user's word can make a database refuse a row; text columns are cleaned for
-the same reason. Decoding ignores fields it does not know and fills in missing ones, so rows outlive versions.
+JSON is plain ASCII, so that no odd byte in a user's text can make a database refuse a row; text columns are cleaned for
+the same reason. Decoding ignores unknown fields and fills in missing ones, so rows outlive versions.
 """
 
 import json
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row as SqlRow
 
 _LARGEST = 2**63 - 1
-# The fields that a row keeps; what the rules make of a request is made anew from the rules.
+# The stored fields; those that the policy derives from a request are derived again.
 _BY_RULES = frozenset({"queue_hosts", "avoids"})
 _STORED = {
     kind: tuple(field.name for field in fields(kind) if field.init and field.name not in _BY_RULES)
@@ -43,42 +43,42 @@ _STORED = {
 }
 _CACHED = 10_000  # distinct submissions whose text is kept; more than any site has at once
 _shared_texts: dict[Shared, str] = {}
-_hosts_texts: dict[Allocation, str] = {}  # of single hosts: elements of an array have it in common
+_hosts_texts: dict[Allocation, str] = {}  # of single hosts: elements of an array share it
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 __all__ = ["quote"]
 
 
 def clean(text: str) -> str:
-    """The text as any database takes it: no NUL, no lone surrogate."""
+    """Clean a text for any database: no NUL, no lone surrogate."""
     if text.isprintable():
         return text
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
 def finite(seconds: float) -> float:
-    """The number, or 0 where it is none."""
+    """Return the number, or 0 if it is not finite."""
     return seconds if -1e300 < seconds < 1e300 else 0.0
 
 
 def bounded(number: int) -> int:
-    """The number, at most what 64 bits hold."""
+    """Return the number, at most what 64 bits hold."""
     return number if number <= _LARGEST else _LARGEST
 
 
 def detail(**values: str | int | bool) -> str:
-    """Details of an event as JSON; empty words are left out."""
+    """Encode the details of an event as JSON; empty values are left out."""
     return _encode({name: value for name, value in values.items() if value != ""})
 
 
 def decode_detail(text: str) -> dict[str, Any]:
-    """What ``detail`` wrote."""
+    """Decode the JSON of ``detail``."""
     values: dict[str, Any] = json.loads(text) if text else {}
     return values
 
 
 def name_of(words: bytes) -> str:
-    """The job's name: the first of its packed words."""
+    """Return the job's name: the first of its packed texts."""
     return clean(words.partition(b"\0")[0].decode(errors="replace"))
 
 
@@ -86,7 +86,7 @@ def name_of(words: bytes) -> str:
 
 
 def hosts_text(allocation: Allocation) -> str:
-    """An allocation as JSON: [[host, slots, memory, [gpus], [tasks by role], {the rest, if there is any}], ...]."""
+    """Encode an allocation as JSON: [[host, slots, memory, [gpus], [tasks by role], {other fields, if any}], ...]."""
     if len(allocation) != 1:
         return "[" + ",".join([_share_text(share) for share in allocation]) + "]"
     text = _hosts_texts.get(allocation)
@@ -116,7 +116,7 @@ def _rest_text(share: HostShare) -> str:
 
 
 def decode_hosts(text: str) -> Allocation:
-    """The allocation that ``hosts_text`` wrote; empty for an empty text."""
+    """Decode the JSON of ``hosts_text``; an empty text is an empty allocation."""
     return _allocation(json.loads(text) if text else [])
 
 
@@ -139,7 +139,7 @@ def _share(
 
 
 def allocation_row(attempt: Attempt) -> Row:
-    """An attempt that some host has not yet released."""
+    """Build the row of an attempt that some host has not yet released."""
     return (
         *attempt.key,
         attempt.version,
@@ -174,7 +174,7 @@ _FIGURES = ("cpu_s", "memory_mib_max", "memory_mib_mean", "user_s", "system_s", 
 
 
 def _usage_text(attempt: Attempt) -> str:
-    """Figures of an attempt that must outlive this master: of each host, and of those that it has left."""
+    """Encode the usage of an attempt that must survive a restart: of each host, and of hosts it has left."""
     hosts = {host: [getattr(usage, name) for name in _FIGURES] for host, usage in attempt.usage.items()}
     return _encode({"hosts": hosts, "departed": list(attempt.departed)})
 
@@ -202,12 +202,12 @@ _SELDOM = (
 
 
 def _seldom(attempt: Attempt) -> dict[str, Any]:
-    """What only attempts have that were suspended, forced, got other limits, or are to run again."""
+    """Return the rarely set fields: of attempts that are suspended, forced, to be requeued, or have changed limits."""
     return {name: value for name in _SELDOM if (value := getattr(attempt, name))}
 
 
 def decode_attempt(row: "SqlRow[Any]") -> Attempt:
-    """The attempt of a row of ``allocations``."""
+    """Build the attempt of a row of ``allocations``."""
     words = json.loads(row.detail)
     key = Key(row.job, row.idx, row.attempt)
     attempt = Attempt(key, decode_hosts(row.hosts), row.dispatched_at, bool(row.launched), words["start"])
@@ -230,7 +230,7 @@ _SIZES = ("growth", "leaving", "added")
 
 
 def _resizing_text(change: Resizing) -> str:
-    """How an attempt's allocation is changing."""
+    """Encode a resize in progress."""
     rest = {name: value for name, value in _as_dict(change).items() if name not in _SIZES}
     shares = ",".join([f'"{name}":{hosts_text(getattr(change, name))}' for name in _SIZES])
     return f"{_encode(rest)[:-1]},{shares}}}"
@@ -243,18 +243,18 @@ def _resizing(values: dict[str, Any]) -> Resizing:
     return Resizing(**known)
 
 
-# -- what stands besides jobs and hosts --------------------------------------------------------------------------------
+# -- claims, adoptions, advance reservations ---------------------------------------------------------------------------
 
 CLAIM = "claim"
 
 
 def claim_name(job: int, index: int) -> tuple[str, str]:
-    """Kind and name of a claim's row."""
+    """Return kind and name of a claim's row."""
     return CLAIM, f"{job}[{index}]"
 
 
 def claim_row(claim: Claim) -> Row:
-    """Room that is being cleared for a waiting job."""
+    """Build the row of a claim: resources being freed for a pending job."""
     victims = [list(key) for key in claim.victims]
     content = (
         f'{{"job":{claim.job},"index":{claim.index},"hosts":{hosts_text(claim.allocation)},'
@@ -265,7 +265,7 @@ def claim_row(claim: Claim) -> Row:
 
 
 def decode_claim(content: str) -> Claim:
-    """What ``claim_row`` wrote."""
+    """Decode the content of ``claim_row``."""
     values = json.loads(content)
     victims = tuple(Key(*key) for key in values["victims"])
     allocation = _allocation(values["hosts"])
@@ -277,7 +277,7 @@ ADOPTED = "adopted"
 
 
 def adopted_row(term: int, content: Mapping[str, Any]) -> Row:
-    """That an administrator had master and hosts agree anew, in this term: which numbers were lost, and since when."""
+    """Build the row of an adoption by an administrator in this term: which numbers were lost, and since when."""
     return (ADOPTED, str(term), _encode(content))
 
 
@@ -286,7 +286,7 @@ RESERVATION_NUMBER = "reservation number"
 
 
 def reservation_row(one: AdvanceReservation) -> Row:
-    """Slots that are set apart."""
+    """Build the row of an advance reservation."""
     values = {field.name: getattr(one, field.name) for field in fields(one)}
     times = {field.name: getattr(one.times, field.name) for field in fields(one.times)}
     times["windows"] = [(window.start, window.end) for window in one.times.windows]
@@ -294,7 +294,7 @@ def reservation_row(one: AdvanceReservation) -> Row:
 
 
 def decode_reservation(content: str) -> AdvanceReservation:
-    """What ``reservation_row`` wrote."""
+    """Decode the content of ``reservation_row``."""
     values = json.loads(content)
     times = values["times"]
     times["windows"] = tuple(Window(start, end) for start, end in times["windows"])
@@ -310,7 +310,7 @@ def _names_text(names: frozenset[str]) -> str:
 
 
 def end_values(end: JobEnd) -> Row:
-    """How a job ended, as the columns from ``ended_at`` on."""
+    """Build the columns of a job's end, from ``ended_at`` on."""
     return (
         end.at,
         end.status,
@@ -328,7 +328,7 @@ def end_values(end: JobEnd) -> Row:
 
 
 def decode_end(columns: Sequence[Any]) -> JobEnd | None:
-    """The way back of ``end_values``; None for a job that has not ended."""
+    """Decode the columns of ``end_values``; None for a job that has not ended."""
     at, status, reason, cpu_s, memory_mib_max, started_at, pid, hosts, user_s, system_s, mean, places = columns
     if not at:
         return None
@@ -338,7 +338,7 @@ def decode_end(columns: Sequence[Any]) -> JobEnd | None:
 
 
 def terms_text(terms: Terms, unmet: Ranges | None = None) -> str:
-    """What keeps a waiting job from being started, as JSON; of an array with the elements whose condition is unmet."""
+    """Encode the start conditions of a pending job as JSON; of an array with the elements whose dependency is unmet."""
     values: dict[str, str | float | tuple[str, ...]] = {
         "if": text_of(terms.condition) if terms.condition is not None else "",
         "unmet": unmet.text() if unmet is not None else "",
@@ -352,7 +352,7 @@ def terms_text(terms: Terms, unmet: Ranges | None = None) -> str:
 
 
 def decode_terms(text: str) -> tuple[Terms | None, Ranges]:
-    """What ``terms_text`` wrote."""
+    """Decode the JSON of ``terms_text``."""
     if not text:
         return None, Ranges()
     values = json.loads(text)
@@ -363,11 +363,11 @@ def decode_terms(text: str) -> tuple[Terms | None, Ranges]:
     return terms, Ranges.parse(values.get("unmet", ""))
 
 
-# -- what a submit brought ---------------------------------------------------------------------------------------------
+# -- submissions -------------------------------------------------------------------------------------------------------
 
 
 def shared_text(shared: Shared) -> str:
-    """What many jobs of one submitter have in common, as JSON."""
+    """Encode the fields that many jobs of one submitter share, as JSON."""
     text = _shared_texts.get(shared)
     if text is None:
         if len(_shared_texts) >= _CACHED:
@@ -389,7 +389,7 @@ def _as_dict(value: Any) -> Any:
 
 
 def decode_shared(text: str) -> Shared:
-    """What ``shared_text`` wrote."""
+    """Decode the JSON of ``shared_text``."""
     values = json.loads(text)
     request = values["request"]
     roles = tuple(_role(role) for role in request["roles"])
@@ -419,12 +419,12 @@ def _known(kind: type[Shared | Request | RoleRequest | HostFacts | Resizing], va
 
 
 def host_row(host: Host) -> Row:
-    """A host with the administrator's word about it."""
+    """Build the row of a host with its administrative state."""
     return (host.facts.name, _encode(_as_dict(host.offered)), clean(host.closed_by), clean(host.comment))
 
 
 def decode_facts(text: str) -> HostFacts:
-    """What an agent once said of its host."""
+    """Decode the last facts reported for a host."""
     values = _known(HostFacts, json.loads(text))
     devices = tuple(Device(*one) for one in values.get("devices", ()))
     names = {name: frozenset(values.get(name, ())) for name in ("resources", "exclusive_resources")}

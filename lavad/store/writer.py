@@ -1,9 +1,9 @@
-"""The owner's side of the one writer: group commit without a timer.
+"""Master's side of the writer process: group commit without a timer.
 
-While a commit is under way, what comes meanwhile piles up, merged by key; when it is done the pile becomes the next
-batch, and only then are the callbacks of the finished one called, in the order of ``append``. What is handed over is
-durable when its callback runs, and not before. Everything runs on the owner's event loop and never blocks it. A first
-batch waits for the end of the loop's turn, so that what a command leads to shares its commit.
+While a commit is in progress, new rows accumulate, merged by key; when it is done they become the next batch, and only
+then are the callbacks of the finished one called, in the order of ``append``. Rows are durable when their callback
+runs, and not before. Everything runs on the master's event loop and never blocks it. A first batch waits for the end of
+the loop's iteration, so that the consequences of a command share its commit.
 """
 
 import asyncio
@@ -34,19 +34,19 @@ Durable = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What the writer process found when it opened the database."""
+    """State of the database when the writer process opened it."""
 
     cluster_id: str
     term: int
     batch: int
     next_job: int
     warnings: tuple[str, ...]
-    witness: Mark | None = None  # what the mark file said
-    is_behind: bool = False  # and the database is behind that
+    witness: Mark | None = None  # mark of the mark file
+    is_behind: bool = False  # True if the database is behind the witness
 
 
 class Writer(asyncio.Protocol):
-    """Hands batches to the writer process.
+    """Connection to the writer process, which it hands batches.
 
     ``on_lost`` is called once, with a sentence, when nothing can be committed any more.
     """
@@ -56,11 +56,11 @@ class Writer(asyncio.Protocol):
     ) -> None:
         self._settings = (url, lock_wait_s, mark_path)
         self._on_lost = on_lost
-        self.on_stuck: Callable[[], None] = lambda: None  # told when commits begin to fail, and when they go on
+        self.on_stuck: Callable[[], None] = lambda: None  # called when commits begin to fail or succeed again
         self._unframer = frames.Unframer()
         self._piled = Batch()
         self._piled_callbacks: list[Durable] = []
-        self._flying: list[Durable] | None = None  # callbacks of the batch under way
+        self._flying: list[Durable] | None = None  # callbacks of the batch in progress
         self._about_to_send = False
         self._sent_at = 0.0
         self._number = 0
@@ -68,13 +68,13 @@ class Writer(asyncio.Protocol):
         self._closing = False
         self._lost = ""
 
-    # -- begin and end ---------------------------------------------------------------------------------------------
+    # -- start and end ---------------------------------------------------------------------------------------------
 
     async def start(self) -> Ready:
         """Start the process and let it open the database.
 
         Raises:
-            StoreRefused: it can't; the message is for the administrator.
+            StoreRefused: it can't be opened; the message is for the administrator.
         """
         loop = asyncio.get_running_loop()
         self._loop = loop
@@ -96,7 +96,7 @@ class Writer(asyncio.Protocol):
         return ready
 
     async def flush(self) -> None:
-        """Until everything appended so far is durable. Returns early when the writer is lost."""
+        """Wait until everything appended so far is durable; return early if the writer is lost."""
         if (self._flying is None and not self._about_to_send) or self._lost:
             return
         done = self._loop.create_future()
@@ -104,7 +104,7 @@ class Writer(asyncio.Protocol):
         await asyncio.wait({done, self._ended}, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
-        """Commit what was appended, as far as that goes within a bounded time, and end the process."""
+        """Commit appended rows as far as a bounded time allows, and end the process."""
         try:
             await asyncio.wait_for(self.flush(), CLOSE_TIMEOUT_S)
         except TimeoutError:
@@ -148,23 +148,23 @@ class Writer(asyncio.Protocol):
 
     @property
     def committed(self) -> int:
-        """Number of the last batch that is durable."""
+        """Number of the last durable batch."""
         return self._number - (self._flying is not None)
 
     @property
     def is_stuck(self) -> bool:
-        """Batches can't be committed at the moment, so new commands should be answered "not now"."""
+        """True if batches can't be committed at the moment, so that new commands are answered "not now"."""
         return bool(self._stuck or self._lost) or self._stalled
 
     @property
     def stuck_reason(self) -> str:
-        """Why, in one sentence; empty when it is not stuck."""
+        """Reason in one sentence; empty if commits succeed."""
         stalled = "The database has not answered for a while." if self._stalled else ""
         return self._lost or self._stuck or stalled
 
     @property
     def stuck_for_s(self) -> float:
-        """For how long the batch under way has been tried."""
+        """Seconds since the batch in progress was sent."""
         return monotonic() - self._sent_at if self._flying is not None else 0.0
 
     @property
@@ -174,8 +174,8 @@ class Writer(asyncio.Protocol):
     def append(self, batch: Batch, durable: Durable) -> None:
         """Hand over rows; ``durable`` is called on the loop when they and all before them are on disk."""
         if self._lost:
-            return  # what was not committed is never spoken
-        if not batch and not self._piled:  # nothing to write, so only what comes before counts
+            return  # effects of uncommitted rows are never sent
+        if not batch and not self._piled:  # nothing to write: only earlier rows matter
             if self._flying is None:
                 self._loop.call_soon(durable)
             else:
@@ -195,10 +195,10 @@ class Writer(asyncio.Protocol):
         self._sent_at = monotonic()
         self._transport.write(frames.frame(batch.pack(self._number)))
 
-    # -- the process's words -----------------------------------------------------------------------------------------
+    # -- messages from the process ---------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Nothing to do: ``start`` keeps the transport."""
+        """Ignore the event: ``start`` keeps the transport."""
 
     def data_received(self, data: bytes) -> None:
         for payload in self._unframer.feed(data):
@@ -237,11 +237,11 @@ class Writer(asyncio.Protocol):
         if was_stuck:
             self.on_stuck()
         if self._piled_callbacks:
-            self._send()  # the next commit begins before the owner works on this one
+            self._send()  # the next commit begins before the master works on this one
         for durable in callbacks:
             try:
                 durable()
-            except Exception as error:  # one broken callback must not hold back the others' replies
+            except Exception as error:  # one failing callback must not delay the others' replies
                 self._loop.call_exception_handler({"message": "store callback failed", "exception": error})
 
     def _on_stuck(self, sentence: str) -> None:
@@ -269,7 +269,7 @@ _WORDS: dict[str, Callable[..., None]] = {
 
 
 def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
-    """The writer process, in its own session: a terminal's interrupt must not reach it before the master has ended."""
+    """Start the writer process in a session of its own: a terminal's interrupt must not end it before the master."""
     root, environment = str(Path(lavad.__file__).parents[1]), dict(os.environ)
     if root not in site.getsitepackages():  # a checkout: the child would not find it by itself
         environment["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

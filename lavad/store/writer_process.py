@@ -1,9 +1,9 @@
-"""The writer process: opens the database as its one writer, then commits batch after batch until the master is gone.
+"""Writer process: opens the database as its only writer, then commits batch after batch until the master is gone.
 
 Started as a program by ``writer.Writer``, with its end of a socket pair; the end of that stream ends it, after the
-commit under way. A batch whose commit fails for a passing reason is tried again, however long it takes; the outcome of
-a commit that was cut off is read from the batch number in the database. Damage, a lost term and a refused row end it
-with a sentence.
+commit in progress. A batch whose commit fails for a passing reason is retried without limit; the outcome of a commit
+that was cut off is read from the batch number in the database. Damage, a lost term and a refused row end it with a
+sentence.
 """
 
 import gc
@@ -29,25 +29,25 @@ from lavad.store.database import Fault
 from lavad.store.errors import StoreRefused
 from lavad.store.statements import Statements
 
-RETRY_S = (0.1, 2.0)  # first and longest pause between tries
+RETRY_S = (0.1, 2.0)  # first and longest pause between retries
 ADVISORY_LOCK = int.from_bytes(b"lavad", "big")
 _POLL_LOCK_S = 0.1
 
 
 class TermLost(Exception):
-    """Another master has taken over; the message says so in one sentence."""
+    """Takeover by another master; the message says so in one sentence."""
 
 
 class LockHeld(Exception):
-    """The lock on the database is not free yet; the message says why."""
+    """Lock on the database not yet free; the message says why."""
 
 
 class MasterGone(Exception):
-    """Nobody waits for this batch any more."""
+    """End of the master, so that the batch needs no reply."""
 
 
 class Database:
-    """The one writing connection. It is opened anew after any failure, so that no half-done transaction stays."""
+    """The single writing connection, reopened after any failure, so that no half-done transaction stays."""
 
     def __init__(self, where: URL, mark_path: str = "") -> None:
         self._url = where
@@ -62,9 +62,9 @@ class Database:
         self.term = 0
 
     def open(self, lock_wait_s: float) -> migrate.Opened:
-        """Lock the database, bring its schema up to date and take the next term.
+        """Lock the database, upgrade its schema and take the next term.
 
-        The wait is for a predecessor's writer, which may still be busy with its last commit.
+        Wait up to ``lock_wait_s`` for a predecessor's writer, which may still be busy with its last commit.
 
         Raises:
             StoreRefused: it is another master's, or can't be used.
@@ -85,7 +85,7 @@ class Database:
         return opened
 
     def _compare_with_witness(self) -> None:
-        """Ask the mark file whether the database has come this far before. One that knows more is left as it is."""
+        """Compare the database with the mark file, and update the file unless it is ahead of the database."""
         if not self._mark_path:
             return
         self.witness = commitmark.read(Path(self._mark_path))
@@ -100,16 +100,16 @@ class Database:
             if self._mark_file is None:
                 self._mark_file = MarkFile(Path(self._mark_path))
             self._mark_file.write(self._mark)
-        except OSError as error:  # the commits count, and agents remember, too
+        except OSError as error:  # the database is authoritative, and agents keep the mark, too
             sys.stderr.write(f"lavad: {self._mark_path} can't be written: {error.strerror}.\n")
             self._mark_path = ""
 
     def raise_mark(self, term: int, number: int, next_job: int) -> None:
-        """Take a higher term, commit number and next job, in one transaction.
+        """Set a higher term, commit number and next job, in one transaction.
 
         Raises:
             TermLost: the database belongs to another master now.
-            DBAPIError: it was not done, or that is not known.
+            DBAPIError: it failed, or its outcome is unknown.
         """
         connection = self._connection or self._reconnect()
         row = schema.cluster
@@ -125,7 +125,7 @@ class Database:
             self._write_mark()
 
     def warnings(self) -> list[str]:
-        """What an administrator should know about the database's settings."""
+        """Return warnings for the administrator about the database's settings."""
         if database.is_sqlite(self._url) or self._connection is None:
             return []
         with self._connection.begin():
@@ -144,12 +144,12 @@ class Database:
         return database.is_sqlite(self._url) or lock_connection(connection, wait_s)
 
     def commit(self, packed: batch.Packed) -> None:
-        """Write one batch in one transaction; returns when it is durable, also when it already was.
+        """Write one batch in one transaction; return when it is durable, also if it already was.
 
         Raises:
             TermLost: the database belongs to another master now.
-            LockHeld: somebody else holds the lock, but the term is still ours.
-            DBAPIError: the transaction failed, or its outcome is not known.
+            LockHeld: another connection holds the lock, but the term is unchanged.
+            DBAPIError: the transaction failed, or its outcome is unknown.
         """
         number, next_job, tables, gone = packed
         connection = self._connection or self._reconnect()
@@ -164,15 +164,15 @@ class Database:
             raise TermLost(_taken_over(row.term, self.term))
 
     def note_commit(self) -> None:
-        """Before a commit is spoken of: put it into the mark file, unless that knows more than the database."""
+        """Write the mark file before the commit is acknowledged, unless the file is ahead of the database."""
         if self._mark_path and not self.is_behind:
             self._write_mark()
 
     def _reconnect(self) -> Connection:
-        """A new connection with the lock, after the one before failed.
+        """Open a new connection with the lock, after the one before failed.
 
-        A server notices late that a connection has broken: who holds the lock may be our own past. Only a higher term
-        says that it is another master.
+        A server notices late that a connection has broken: the lock may still be held by our own. Only a higher term
+        proves another master.
         """
         connection = self._engine.connect()
         if self._is_locked_by(connection, 0.0):
@@ -186,7 +186,7 @@ class Database:
         raise LockHeld("the server has not yet noticed that the connection before is gone")
 
     def drop(self) -> None:
-        """Close the connection whatever state it is in."""
+        """Close the connection in any state."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.invalidate()
@@ -198,7 +198,7 @@ def _taken_over(term: int | None, mine: int) -> str:
 
 
 def lock_connection(connection: Connection, wait_s: float) -> bool:
-    """Take the lock that says who may write; it lasts as long as the connection."""
+    """Take the advisory lock of the writer; it lasts as long as the connection."""
     for _ in range(int(wait_s / _POLL_LOCK_S) + 1):
         with connection.begin():
             if connection.scalar(select_from(func.pg_try_advisory_lock(ADVISORY_LOCK))):
@@ -209,14 +209,14 @@ def lock_connection(connection: Connection, wait_s: float) -> bool:
 
 
 class Service:
-    """Serves the master over its socket."""
+    """Server of the master's requests over the socket."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
         self._unframer = frames.Unframer()
 
     def run(self) -> None:
-        """Until the master is gone or no batch can be committed any more."""
+        """Serve until the master is gone or no batch can be committed any more."""
         payloads = self._payloads()
         settings = next(payloads, None)
         if settings is None:
@@ -247,8 +247,8 @@ class Service:
             return False
         except Exception as error:
             self._say(frames.REFUSED, f"The database can't be opened: {type(error).__name__}: {error}.")
-            raise  # a defect of ours: where it happened belongs into the log
-        gc.freeze()  # what was imported lives as long as the process: no collection need look at it
+            raise  # a defect: the traceback belongs into the log
+        gc.freeze()  # imported objects live as long as the process: collections can skip them
         witness = None if store.witness is None else tuple(store.witness)
         numbers = (opened.term, opened.batch, opened.next_job)
         self._say(frames.READY, opened.cluster_id, *numbers, words, witness, store.is_behind)
@@ -266,7 +266,7 @@ class Service:
             self._say(frames.RAISED, "")
 
     def _serve(self, store: Database, packed: batch.Packed) -> bool:
-        """Commit one batch, however many tries it takes; False when it never will be."""
+        """Commit one batch with any number of retries; return False if it can never be committed."""
         pause_s, longest_s = RETRY_S
         while True:
             try:
@@ -282,7 +282,7 @@ class Service:
                     return False
             except Exception as error:
                 self._say(frames.LOST, f"The database refused a row: {type(error).__name__}: {error}.")
-                raise  # a defect of ours: where it happened belongs into the log
+                raise  # a defect: the traceback belongs into the log
             else:
                 store.note_commit()
                 self._say(frames.DONE, packed[0])
@@ -291,7 +291,7 @@ class Service:
             pause_s = min(2 * pause_s, longest_s)
 
     def _explain(self, error: DBAPIError) -> bool:
-        """Tell the master what went wrong; may the batch be tried again?"""
+        """Report the error to the master; return True if the batch may be retried."""
         fault, words = database.fault_of(error), database.sentence_of(error)
         if fault is Fault.PASSING:
             self._say(frames.STUCK, f"The database can't commit now: {words}.")
@@ -301,7 +301,7 @@ class Service:
         return False
 
     def _pause(self, seconds: float) -> None:
-        """Wait before the next try; the master sends nothing meanwhile, so what can be read is its end."""
+        """Wait before the next retry; the master sends nothing meanwhile, so readable data means its end."""
         readable, _, _ = select.select([self._link], [], [], seconds)
         if readable and not self._link.recv(1, socket.MSG_PEEK):
             raise MasterGone
@@ -318,7 +318,7 @@ def main(descriptor: int) -> None:
         try:
             Service(link).run()
         except (MasterGone, ConnectionError):
-            os._exit(0)  # a lost connection to the database could hold up an orderly end
+            os._exit(0)  # a lost connection to the database could block an orderly end
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection and in the transaction of the caller."""
+"""Alembic environment: the migrations, on the connection and in the transaction of the caller."""
 
 from alembic import context
 

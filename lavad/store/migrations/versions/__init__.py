@@ -1,1 +1,1 @@
-"""One module a step of the schema, in order."""
+"""Steps of the schema in order, one module each."""

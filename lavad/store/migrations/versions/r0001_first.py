@@ -1,4 +1,4 @@
-"""The first schema."""
+"""Schema step 1: the first schema."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -36,7 +36,7 @@ def _bytes(*names: str) -> list[sa.Column[bytes]]:
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     _jobs()
     _past()
     _rest()
@@ -141,7 +141,7 @@ def _rest() -> None:
 
 
 def downgrade() -> None:
-    """Back to an empty database."""
+    """Downgrade to an empty database."""
     for table in (
         "cluster",
         "environments",

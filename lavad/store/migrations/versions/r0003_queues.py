@@ -1,4 +1,4 @@
-"""What administrators made of queues: opened, closed, activated, inactivated."""
+"""Schema step 3: queue states set by administrators (open, closed, active, inactive)."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         "queues",
         sa.Column("name", sa.Text(), primary_key=True),
@@ -24,5 +24,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to the revision before."""
+    """Downgrade to the revision before."""
     op.drop_table("queues")

@@ -1,4 +1,4 @@
-"""What keeps a waiting job from being started: dependency condition and begin time."""
+"""Schema step 4: start conditions of a pending job, namely dependency and begin time."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,13 +12,13 @@ _TABLES = ("jobs", "arrays")
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     for table in _TABLES:
         op.add_column(table, sa.Column("waits", sa.Text(), nullable=False, server_default=""))
 
 
 def downgrade() -> None:
-    """Back to the revision before."""
+    """Downgrade to the revision before."""
     for table in _TABLES:
         with op.batch_alter_table(table) as batch:
             batch.drop_column("waits")

@@ -1,4 +1,4 @@
-"""What stands besides jobs and hosts: room that is kept for somebody."""
+"""Schema step 5: claims on resources besides jobs and hosts."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.create_table(
         "standing",
         sa.Column("kind", sa.Text(), primary_key=True),
@@ -21,5 +21,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to the revision before."""
+    """Downgrade to the revision before."""
     op.drop_table("standing")

@@ -1,4 +1,4 @@
-"""Reservations stand among other claims on room; the table that was meant for them was never used."""
+"""Schema step 6: drop the reservations table, never used, since reservations are rows of ``standing``."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,12 +10,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     op.drop_table("reservations")
 
 
 def downgrade() -> None:
-    """Back to the revision before."""
+    """Downgrade to the revision before."""
     op.create_table(
         "reservations",
         sa.Column("name", sa.Text(), primary_key=True),

@@ -1,4 +1,4 @@
-"""What a job has used in more detail, on all its hosts, and where it ran."""
+"""Schema step 7: detailed resource usage of a job on all its hosts, and its execution directories."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,7 +12,7 @@ _FIGURES = ("user_s", "system_s", "memory_mib_mean")
 
 
 def upgrade() -> None:
-    """To this revision."""
+    """Upgrade to this revision."""
     for name in _FIGURES:
         for table in ("jobs", "accounting"):
             op.add_column(table, sa.Column(name, sa.Float(53), nullable=False, server_default="0"))
@@ -20,7 +20,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to the revision before."""
+    """Downgrade to the revision before."""
     with op.batch_alter_table("jobs") as batch:
         for name in (*_FIGURES, "places"):
             batch.drop_column(name)
