@@ -27,10 +27,10 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptDispatched, NewJob
 from lavad.core.model import HostFacts, Key, Request, RoleRequest, Shared, pack_text
+from lavad.core.model.policy import Policy, Queue
 from lavad.core.orders import orders_for
-from lavad.core.policy import Policy, Queue
-from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.scheduling.worklist import Agenda
 from lavad.core.step import Outcome, step
 from lavad.pacer import Tempo
 from lavad.store.rows import RowMaker

@@ -20,7 +20,7 @@ from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, HostShare, Key, Request, RoleRequest, Shared, pack_text
-from lavad.core.policy import Policy
+from lavad.core.model.policy import Policy
 from lavad.store.batch import Batch
 from lavad.store.store import Store
 

@@ -12,8 +12,8 @@ from lavad.clock import Clock
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Command
 from lavad.core.events import Event
+from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import Order
-from lavad.core.reasons import NotNow, Refused
 from lavad.core.step import Outcome, step
 from protos.failpoints import reach
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 
 from lavad.core.cluster import Cluster
-from lavad.core.reasons import NotNow
+from lavad.core.model.reasons import NotNow
 from lavad.specs import SpecShelf
 from lavad.store.store import Store
 from protos.jobs_pb2 import JobSpec

@@ -16,7 +16,13 @@ from typing import Any
 
 from lavad.commitmark import Mark
 from lavad.core.cluster import Cluster
+from lavad.core.language.requirements.affinity import Affinity
+from lavad.core.language.requirements.gpu import Gpus
+from lavad.core.language.requirements.parsed import all_roles, wants_of
+from lavad.core.language.requirements.rusage import PARTS
 from lavad.core.model import Allocation, HostShare, Key, Request, RoleRequest, Shared
+from lavad.core.model.policy import Queue
+from lavad.core.model.reasons import NotNow
 from lavad.core.orders import (
     UNKNOWN,
     ForgetOrder,
@@ -28,13 +34,7 @@ from lavad.core.orders import (
     SignalOrder,
     StageOrder,
 )
-from lavad.core.policy import Queue
-from lavad.core.reasons import NotNow
-from lavad.core.requirements.affinity import Affinity
-from lavad.core.requirements.gpu import Gpus
-from lavad.core.requirements.rusage import PARTS
-from lavad.core.scheduling import processors
-from lavad.core.scheduling.wants import all_roles, wants_of
+from lavad.core.scheduling.placement import cpus as processors
 from lavad.seals import Seals
 from lavad.specs import CAUSE_BITS, SpecShelf, as_admitted, blob_of, control_of
 from protos import agents_pb2 as pb

@@ -9,8 +9,8 @@ import time
 
 from lavad.core.commands import ApplyPlan
 from lavad.core.plan import Plan
-from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.scheduling.worklist import Agenda
 from lavad.engine import Engine
 
 log = logging.getLogger(__name__)

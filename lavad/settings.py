@@ -4,7 +4,7 @@ import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lavad.core.policy import Policy
+from lavad.core.model.policy import Policy
 from protos import conffile
 
 # Whole numbers that go to every agent.

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import NamedTuple
 
 from lavad.core.model import BY_USER, LOAD, PREEMPTION, WINDOW, Shared
-from lavad.core.policy import Queue
+from lavad.core.model.policy import Queue
 from protos.agents_pb2 import JobControl, JobSpecBlob
 from protos.jobs_pb2 import JobSpec
 

@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
-from lavad.core.decide.moves import Moved
-from lavad.core.decide.submission import Submitted
+from lavad.core.decide.jobs.reorder import Moved
+from lavad.core.decide.jobs.submit import Submitted
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, JobState, Key, Launch, Request, RoleRequest, Shared, pack_text
+from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times
+from lavad.core.model.policy import Policy
+from lavad.core.model.ranges import Ranges
 from lavad.core.orders import Order
-from lavad.core.policy import Policy
-from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Job
-from lavad.core.reservations import AdvanceReservation, Kind, Times
-from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
+from lavad.core.scheduling.worklist import Agenda
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.step import Outcome, step
 
 ROOT = c.Caller("root", 0, is_administrator=True)

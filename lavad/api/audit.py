@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 
 from lavad.audit import TRAIL, ranges
-from lavad.core.reasons import NotNow, Refused
+from lavad.core.model.reasons import NotNow, Refused
 from protos import cluster_pb2, jobs_pb2
 from protos.tls import TrustError, peer_role
 from protos.wire import CALLER_USER

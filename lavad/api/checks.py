@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from lavad.core.model import JobState
-from lavad.core.ranges import Ranges
-from lavad.core.reasons import Refused
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
 TEXT_MAX = 4094

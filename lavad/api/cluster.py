@@ -12,10 +12,10 @@ from lavad.api.host_records import host_record
 from lavad.api.queue_records import queue_record
 from lavad.api.slices import Slices
 from lavad.api.status import status_reply
-from lavad.core.indexes.hosts import natural
-from lavad.core.policy import Queue
-from lavad.core.reasons import Refused
-from lavad.core.records import Host
+from lavad.core.model.policy import Queue
+from lavad.core.model.reasons import Refused
+from lavad.core.state.hosts.table import natural
+from lavad.core.state.records import Host
 from lavad.engine import Engine
 from lavad.health import Health
 from lavad.settings import Settings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lavad.api.installation import Installation
 from lavad.config.load import Loaded, find_directory, load
 from lavad.core.commands import Reconfigure
-from lavad.core.reasons import Refused
+from lavad.core.model.reasons import Refused
 from lavad.engine import Engine
 from lavad.settings import Settings
 from protos import cluster_pb2 as pb

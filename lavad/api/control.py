@@ -6,8 +6,8 @@ from collections.abc import Callable
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide import removal
-from lavad.core.indexes.hosts import natural
-from lavad.core.reasons import Refused
+from lavad.core.model.reasons import Refused
+from lavad.core.state.hosts.table import natural
 from lavad.engine import Engine
 from protos import cluster_pb2 as pb
 from protos.tls import TrustError

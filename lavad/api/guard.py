@@ -15,7 +15,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from lavad.api.trust import Trust
-from lavad.core.reasons import NotNow, Refused
+from lavad.core.model.reasons import NotNow, Refused
 from protos.tls import TrustError
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from lavad.api.queue_records import threshold_record
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, JobState, Key
-from lavad.core.records import Host
+from lavad.core.state.records import Host
 from protos import cluster_pb2 as pb
 
 S = JobState

@@ -14,8 +14,8 @@ from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
 from lavad.api.stored import Stored
 from lavad.core.commands import Caller
-from lavad.core.scheduling.agenda import Agenda
-from lavad.core.scheduling.explain import Reasons
+from lavad.core.queries.pending_reasons import Reasons
+from lavad.core.scheduling.worklist import Agenda
 from lavad.engine import Engine
 from lavad.specs import as_admitted
 from protos import common_pb2

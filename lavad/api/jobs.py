@@ -16,12 +16,12 @@ from lavad.api.stored import Stored
 from lavad.api.watch import Watchers
 from lavad.audit import TRAIL
 from lavad.core import commands as c
-from lavad.core.decide.ownership import check_owner, is_owner
-from lavad.core.decide.submission import Submitted
+from lavad.core.decide.decision import check_owner, is_owner
+from lavad.core.decide.jobs.submit import Submitted
 from lavad.core.model import HOLDING, JobState
-from lavad.core.reasons import NotNow, Refused
-from lavad.core.records import ArrayRecord, Job
-from lavad.core.scheduling.agenda import Agenda
+from lavad.core.model.reasons import NotNow, Refused
+from lavad.core.scheduling.worklist import Agenda
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.engine import Engine
 from lavad.links import AgentLinks
 from lavad.settings import Settings

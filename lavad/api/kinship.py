@@ -3,12 +3,12 @@
 from lavad.api import translate
 from lavad.api.listing import display_name
 from lavad.api.privacy import Sight
-from lavad.core import kinship
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
-from lavad.core.dependency import text_of
+from lavad.core.language.dependency import text_of
 from lavad.core.model import FINAL, JobState
-from lavad.core.records import ArrayRecord, Job
+from lavad.core.queries import dependency_links
+from lavad.core.state.records import ArrayRecord, Job
 from protos import common_pb2
 from protos import jobs_pb2 as pb
 
@@ -23,7 +23,7 @@ def dependencies_reply(cluster: Cluster, request: pb.DependenciesRequest, caller
         return pb.DependenciesReply(error="No matching job found")
     condition = cluster.dependants.conditions.get(job)
     reply = pb.DependenciesReply(condition="" if condition is None else text_of(condition))
-    for link in kinship.links(cluster, job, request.children, min(request.depth or 1, DEPTH_MAX)):
+    for link in dependency_links.links(cluster, job, request.children, min(request.depth or 1, DEPTH_MAX)):
         one = reply.links.add(job=link.job, relative=link.relative, index=link.index, level=link.level)
         record = cluster.jobs.get(link.relative)
         if record is not None and sight.has_details(record.shared):

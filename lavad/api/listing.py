@@ -12,14 +12,14 @@ from lavad.api.slices import Slices
 from lavad.config.names import NOBODY, minus, union
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Caller
-from lavad.core.job_names import name_pattern
+from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, WAITING, Allocation, JobState
-from lavad.core.policy import Names, Threshold
-from lavad.core.ranges import Ranges
-from lavad.core.reasons import PendingReason
-from lavad.core.records import ArrayRecord, Attempt, Job
-from lavad.core.scheduling.explain import Reasons, explain_ending
-from lavad.core.usage import NO_ONE, HostUsage, JobUsage, of_attempt
+from lavad.core.model.policy import Names, Threshold
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import PendingReason
+from lavad.core.queries.pending_reasons import Reasons, explain_ending
+from lavad.core.state.records import ArrayRecord, Attempt, Job
+from lavad.core.state.usage import NO_ONE, HostUsage, JobUsage, of_attempt
 from protos import common_pb2, jobs_pb2, names
 
 PAGE_JOBS = 500

@@ -5,7 +5,7 @@ from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from lavad.api.translate import gpu_text
-from lavad.core.reasons import Refused
+from lavad.core.model.reasons import Refused
 from protos import common_pb2
 from protos import jobs_pb2 as pb
 

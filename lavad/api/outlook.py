@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import WAITING, JobState
-from lavad.core.records import ArrayRecord, Job
-from lavad.core.scheduling.forecast import forecast
-from lavad.core.scheduling.held import held_back
-from lavad.core.scheduling.ordering import Ranking
-from lavad.core.scheduling.remedies import remedies
-from lavad.core.scheduling.reservation import Book
+from lavad.core.queries.backfill_reasons import held_back
+from lavad.core.queries.start_estimate import forecast
+from lavad.core.queries.suggestions import remedies
+from lavad.core.scheduling.backfill.reservations import Book
+from lavad.core.scheduling.queueing.ordering import Ranking
+from lavad.core.state.records import ArrayRecord, Job
 from protos import jobs_pb2
 
 TURN_S = 0.003

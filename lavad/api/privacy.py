@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lavad.core.commands import Caller
 from lavad.core.model import Shared
-from lavad.core.policy import Policy
+from lavad.core.model.policy import Policy
 
 
 class _Rights(NamedTuple):

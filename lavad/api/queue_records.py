@@ -2,8 +2,8 @@
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
-from lavad.core.policy import Fairshare, JobOrder, Queue, Threshold
-from lavad.core.scheduling.share_tree import share_tree
+from lavad.core.model.policy import Fairshare, JobOrder, Queue, Threshold
+from lavad.core.queries.fairshare_tree import share_tree
 from protos import cluster_pb2 as pb
 
 S = JobState

@@ -13,9 +13,9 @@ from lavad.api import translate
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
+from lavad.core.language.requirements.rusage import PARTS
 from lavad.core.model import HostShare, Key, ResourceShare
-from lavad.core.reasons import Refused
-from lavad.core.requirements.rusage import PARTS
+from lavad.core.model.reasons import Refused
 from lavad.seals import Seals
 from lavad.specs import SpecShelf
 from protos import agents_pb2 as pb

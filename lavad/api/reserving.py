@@ -8,11 +8,10 @@ from lavad.api import checks
 from lavad.config.values import Wrong, windows
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.decide.reservations import records_of
-from lavad.core.occurrences import stretches
-from lavad.core.reasons import Refused
-from lavad.core.records import ArrayRecord
-from lavad.core.reservations import AdvanceReservation, Kind, Times
+from lavad.core.decide.advance_reservations import records_of
+from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times, stretches
+from lavad.core.model.reasons import Refused
+from lavad.core.state.records import ArrayRecord
 from lavad.engine import Engine
 from protos import cluster_pb2 as pb
 

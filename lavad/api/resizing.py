@@ -2,7 +2,7 @@
 
 from lavad.api import checks, translate
 from lavad.core import commands as c
-from lavad.core.reasons import Refused
+from lavad.core.model.reasons import Refused
 from protos import jobs_pb2 as pb
 
 WORDS_MAX = 64 << 10  # characters of a host list

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.hosts import natural
-from lavad.core.indexes.site import PARTS, Amounts
-from lavad.core.policy import Resource, ResourceKind
+from lavad.core.model.policy import Resource, ResourceKind
+from lavad.core.state.hosts.site_resources import PARTS, Amounts
+from lavad.core.state.hosts.table import natural
 from protos import cluster_pb2 as pb
 
 

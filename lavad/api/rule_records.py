@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from lavad.config.params import PARAMETERS
 from lavad.config.site import Honoured
 from lavad.core.cluster import Cluster
-from lavad.core.limit_usage import LimitUsage, limit_usage
-from lavad.core.limits import LimitKind
-from lavad.core.policy import ALL, Fairshare, Limit, Names, Policy, Pool
-from lavad.core.pool_usage import pool_usage
+from lavad.core.model.policy import ALL, Fairshare, Limit, Names, Policy, Pool
+from lavad.core.queries.limit_usage import LimitUsage, limit_usage
+from lavad.core.queries.pool_usage import pool_usage
+from lavad.core.state.limits import LimitKind
 from protos import cluster_pb2 as pb
 
 _PLAIN = Fairshare(())

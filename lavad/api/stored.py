@@ -9,7 +9,7 @@ from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
 from lavad.core.commands import Caller
 from lavad.core.model import JobState
-from lavad.core.policy import Names, Policy
+from lavad.core.model.policy import Names, Policy
 from lavad.store.history import NOBODY, HistoryFilter, HistoryPage, JobHistory, JobRange
 from lavad.store.store import Store
 from lavad.store.story import Note

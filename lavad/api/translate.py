@@ -4,13 +4,14 @@ from dataclasses import replace
 from typing import cast
 
 from lavad.api import checks
-from lavad.core import requesting, requeue
 from lavad.core.commands import Asked, Caller, Target
+from lavad.core.decide.jobs import request as requesting
 from lavad.core.events import NewJob
-from lavad.core.indexes.hosts import HostTable
+from lavad.core.language import exit_values
 from lavad.core.model import Device, HostFacts, JobState, Launch, Request, RoleAsked, Shared, pack_text
-from lavad.core.policy import Policy
-from lavad.core.reasons import Refused
+from lavad.core.model.policy import Policy
+from lavad.core.model.reasons import Refused
+from lavad.core.state.hosts.table import HostTable
 from lavad.specs import Packed
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
@@ -90,7 +91,7 @@ def _check_spec(spec: jobs_pb2.JobSpec) -> None:
     if spec.begin_time and spec.terminate_time and spec.terminate_time <= spec.begin_time:
         raise Refused("Start time is later than termination time")
     if spec.requeue_exit_values:
-        requeue.parse(spec.requeue_exit_values)
+        exit_values.parse(spec.requeue_exit_values)
     if spec.pre_exec or spec.post_exec:
         raise Refused("-E, -Ep: pre- and post-execution commands are not honoured by this version")
 

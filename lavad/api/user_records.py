@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from lavad.api.slices import Slices
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.hosts import natural
 from lavad.core.model import JobState
-from lavad.core.policy import GroupRow, Names, Policy, UserRule
+from lavad.core.model.policy import GroupRow, Names, Policy, UserRule
+from lavad.core.state.hosts.table import natural
 from protos import cluster_pb2 as pb
 
 S = JobState

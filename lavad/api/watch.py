@@ -14,7 +14,7 @@ from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event
 from lavad.core.model import FINAL, JobState, Key
-from lavad.core.reasons import Refused
+from lavad.core.model.reasons import Refused
 from protos import jobs_pb2
 
 UNREAD_MAX = 1000

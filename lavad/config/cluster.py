@@ -8,7 +8,7 @@ from lavad.config import values as v
 from lavad.config.grammar import Document
 from lavad.config.site import Fate, Fields, Honoured, Ignored, Site, Table, check_sections, required, sets
 from lavad.config.values import Wrong
-from lavad.core.policy import HostRule, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.policy import HostRule, Resource, ResourceInstance, ResourceKind
 
 _RESOURCE_NAME = re.compile(r"[A-Za-z_]\w{0,38}\Z")
 _BUILT_IN = frozenset((*queues.INDICES, *queues.ALIASES, "ncpus", "ndisks", "maxmem", "maxswp", "maxtmp", "cpuf",

@@ -8,7 +8,7 @@ from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
-from lavad.core.policy import ComputeUnit, GroupRow, HostRule, Names, Threshold
+from lavad.core.model.policy import ComputeUnit, GroupRow, HostRule, Names, Threshold
 
 
 def _slots(text: str) -> int | None:

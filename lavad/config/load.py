@@ -17,7 +17,7 @@ from lavad.config import cluster, conf, hosts, params, queues, resources, users
 from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, read
 from lavad.config.site import Entry, Fields, Site
-from lavad.core.policy import Policy, Queue
+from lavad.core.model.policy import Policy, Queue
 
 MADE = "For jobs without -q."  # what the default queue is described by that no file configures
 LSB_FILES = ("lsb.params", "lsb.users", "lsb.hosts", "lsb.queues", "lsb.resources")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lavad.config.grammar import Cell
 from lavad.config.site import Site
 from lavad.config.values import Wrong
-from lavad.core.policy import ALL, Names
+from lavad.core.model.policy import ALL, Names
 
 NOBODY = Names(False)
 RESERVED = frozenset({"all", "default", "others", "none", "lost_and_found", "allremote"})

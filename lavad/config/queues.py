@@ -10,11 +10,12 @@ from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
-from lavad.core import requeue, requirement
-from lavad.core.policy import Fairshare, JobDefaults, JobOrder, Names, Queue, ResourceKind
-from lavad.core.reasons import Refused
-from lavad.core.requirement import Requirement
-from lavad.core.requirements.vocabulary import Vocabulary
+from lavad.core.language import exit_values
+from lavad.core.language.requirements import parser
+from lavad.core.language.requirements.parser import Requirement
+from lavad.core.language.requirements.vocabulary import Vocabulary
+from lavad.core.model.policy import Fairshare, JobDefaults, JobOrder, Names, Queue, ResourceKind
+from lavad.core.model.reasons import Refused
 
 _PREEMPTION = re.compile(r"(PREEMPTIVE|PREEMPTABLE)\s*(?:\[\s*\[?([^\]\[]*)\]?\s*\])?\s*", re.IGNORECASE)
 _RESERVE = re.compile(r"MAX_RESERVE_TIME\s*\[\s*(\d{1,9})\s*\]\s*$", re.IGNORECASE)
@@ -30,7 +31,7 @@ def _requirement(text: str, site: Site) -> Fields:
 
 def _parsed(text: str, site: Site) -> Requirement:
     try:
-        return requirement.parse(text, Vocabulary(site.resources))
+        return parser.parse(text, Vocabulary(site.resources))
     except Refused as error:
         raise Wrong(str(error)) from None
 
@@ -118,7 +119,7 @@ def _reserve(memory: bool) -> Honoured:
 
 def _exit_values(text: str) -> str:
     try:
-        requeue.parse(text)
+        exit_values.parse(text)
     except Refused as error:
         raise Wrong(str(error)) from None
     return text.strip()

@@ -8,7 +8,7 @@ from lavad.config import values as v
 from lavad.config.grammar import Document, Row, Section
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, cell_of, check_sections, missed, required, sets
 from lavad.config.values import Wrong
-from lavad.core.policy import ALL, Limit, Names, Pool, ReservationRule
+from lavad.core.model.policy import ALL, Limit, Names, Pool, ReservationRule
 
 _PAIR = re.compile(r"\s*\[\s*([^\[\],\s]+)\s*,\s*([^\[\],\s]+)\s*\]")
 _AMOUNT = re.compile(r"(slots|mem|gpus)\s*=\s*(\S+)\Z", re.IGNORECASE)

@@ -5,7 +5,7 @@ import re
 from lavad.config import names
 from lavad.config.site import Site
 from lavad.config.values import LARGEST, Wrong
-from lavad.core.policy import ALL, Names, Share
+from lavad.core.model.policy import ALL, Names, Share
 
 _PAIR = re.compile(r"\s*\[\s*([^\[\],\s]+?)(@?)\s*,\s*(\d{1,10})\s*\]")
 _QUEUE_FORM = re.compile(r"USER_SHARES\s*\[(.*)\]\s*$", re.IGNORECASE | re.DOTALL)

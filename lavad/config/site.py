@@ -14,7 +14,7 @@ from typing import Any
 from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, Row, Section
 from lavad.config.values import Wrong
-from lavad.core.policy import HostRule, Names, Resource, Share
+from lavad.core.model.policy import HostRule, Names, Resource, Share
 
 Fields = dict[str, Any]
 NEAR = 0.75  # how alike a name must be to be what was meant: one letter of four

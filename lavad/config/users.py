@@ -7,7 +7,7 @@ from lavad.config import values as v
 from lavad.config.grammar import Cell, Document, Row
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
-from lavad.core.policy import ALL, GroupRow, Names, Share, UserRule
+from lavad.core.model.policy import ALL, GroupRow, Names, Share, UserRule
 
 
 def _administrators(text: str, site: Site) -> Fields:

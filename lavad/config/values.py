@@ -7,9 +7,9 @@ import re
 import signal
 from fractions import Fraction
 
-from lavad.core.policy import Threshold, Window
-from lavad.core.reasons import Refused
-from lavad.core.requirements import gpu
+from lavad.core.language.requirements import gpu
+from lavad.core.model.policy import Threshold, Window
+from lavad.core.model.reasons import Refused
 
 LARGEST = 2_147_483_647
 WEEK_MIN = 7 * 24 * 60

@@ -7,33 +7,31 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from lavad.core import apply, apply_claims, apply_starts, booking, charges, listed, resizing, terms
-from lavad.core.allocations import slots_of
-from lavad.core.configured import as_configured
-from lavad.core.easing import Easing
+from lavad.core.apply import allocate, batch_dispatch, charge, claims, enqueue, resize, start_conditions
+from lavad.core.apply import jobs as apply
 from lavad.core.events import Event
-from lavad.core.exit_rates import ExitRates
-from lavad.core.indexes.dependants import Dependants
-from lavad.core.indexes.hosts import HostTable
-from lavad.core.indexes.names import Names
-from lavad.core.indexes.paged import Paged
-from lavad.core.indexes.pending import PendingIndex
-from lavad.core.indexes.runners import Runners
-from lavad.core.limits import Limits
-from lavad.core.load import LoadRules
 from lavad.core.model import FINAL, HOLDING, LOAD, HostFacts, JobState, Key, QueueWindow, Request, Shared
-from lavad.core.policy import Policy, Queue
-from lavad.core.pools import Pools
-from lavad.core.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState
-from lavad.core.reservations import AdvanceReservation
-from lavad.core.reserved import Reserved
-from lavad.core.rights import Rights
-from lavad.core.shares import Account, Shares
-from lavad.core.tally import Tally
-from lavad.core.unentered import Unentered
-from lavad.core.usage import HostUsage, taken
-from lavad.core.waiting import Waiting
-from lavad.core.windows import Calendar
+from lavad.core.model.advance_reservation import AdvanceReservation
+from lavad.core.model.allocation import slots_of
+from lavad.core.model.host_config import as_configured
+from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.windows import Calendar
+from lavad.core.state.advance_reservations import Reserved
+from lavad.core.state.counters import Tally, Waiting
+from lavad.core.state.dependencies import Dependants
+from lavad.core.state.fairshare import Account, Shares
+from lavad.core.state.hosts.exit_rates import ExitRates
+from lavad.core.state.hosts.load_thresholds import LoadRules
+from lavad.core.state.hosts.table import HostTable
+from lavad.core.state.hosts.timed_rusage import Easing
+from lavad.core.state.job_names import Names
+from lavad.core.state.limits import Limits
+from lavad.core.state.paged import Paged
+from lavad.core.state.pending import PendingIndex
+from lavad.core.state.pools import Pools
+from lavad.core.state.preemptable import Rights, Runners
+from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState, Unentered
+from lavad.core.state.usage import HostUsage, taken
 
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
 
@@ -65,7 +63,7 @@ class Cluster:
         self.queue_states: dict[str, QueueState] = {}
         self.limits = Limits(policy, self.table)
         self.shares = Shares(policy)
-        self.charges: Paged[charges.Charge] = Paged()  # what attempts count for, as long as their jobs hold them
+        self.charges: Paged[charge.Charge] = Paged()  # what attempts count for, as long as their jobs hold them
         self.charged: dict[str, Account] = {}  # share accounts by path whose used time has changed, until it is stored
         self.rights = Rights(policy)
         self.runners = Runners(self.rights.victims)
@@ -104,10 +102,10 @@ class Cluster:
 
     def apply_all(self, events: Sequence[Event]) -> None:
         """Let facts take effect one after the other. Many dispatches together cost less than each by itself."""
-        starts = apply_starts.all_starts(self, events) if len(events) >= apply_starts.MANY else None
+        starts = batch_dispatch.all_starts(self, events) if len(events) >= batch_dispatch.MANY else None
         if starts is not None:
             self._applied += len(starts)
-            apply_starts.dispatch_all(self, starts)
+            batch_dispatch.dispatch_all(self, starts)
             return
         self._applied += len(events)
         for event in events:
@@ -143,7 +141,7 @@ class Cluster:
                 self.table.move_resources(host.row, share.resources, 1)
         self.easing.let_go_again(self.table)
         self.take_queue_states()
-        charges.recount(self)
+        charge.recount(self)
         self.tally.take_waiting(Waiting(policy))
         self.rights = Rights(policy)
         if self.rights.victims != self.runners.queues:
@@ -156,7 +154,7 @@ class Cluster:
         self.pools = Pools(policy)
         for attempt in self.attempts.values():
             held = [share for share in attempt.booked if share.host in attempt.unreleased]
-            booking.enter_in_pool(self, attempt, held)
+            allocate.enter_in_pool(self, attempt, held)
         self.sort_pending(had_growth != self.policy.priority_growth)
 
     def sort_pending(self, is_reordered: bool = False) -> None:
@@ -166,7 +164,7 @@ class Cluster:
             for bucket in self.pending.buckets.values():
                 for entry in bucket:
                     record = self.jobs[entry.job]
-                    pending.add(record.shared, listed.entry(self, record), isinstance(record, ArrayRecord))
+                    pending.add(record.shared, enqueue.entry(self, record), isinstance(record, ArrayRecord))
             self.pending = pending
 
     def _pending_index(self) -> PendingIndex:
@@ -205,7 +203,7 @@ class Cluster:
 
     def adopt_job(self, job: Job) -> None:
         """A plain job as its row has it. Its attempt, if it has one, comes by ``adopt_attempt``."""
-        job.shared = terms.adapted(self, self.intern(job.shared), job.terms)
+        job.shared = start_conditions.adapted(self, self.intern(job.shared), job.terms)
         self.jobs[job.id] = job
         self._note_reservation(job)
         self.next_job = max(self.next_job, job.id + 1)
@@ -213,9 +211,9 @@ class Cluster:
         if job.state in FINAL:
             self.finished[job.id, 0] = job
             return
-        terms.adopt(self, job)
+        start_conditions.adopt(self, job)
         if job.may_start:
-            self.pending.add(job.shared, listed.entry(self, job), False)
+            self.pending.add(job.shared, enqueue.entry(self, job), False)
 
     def order_jobs(self) -> None:
         """All were adopted, in whatever order: lists go by their numbers, as if nothing had been restarted."""
@@ -225,7 +223,7 @@ class Cluster:
 
     def adopt_array(self, array: ArrayRecord) -> None:
         """An array as its rows have it: pending and held sets, ended elements, live elements in ``live``."""
-        array.shared = terms.adapted(self, self.intern(array.shared), array.terms)
+        array.shared = start_conditions.adapted(self, self.intern(array.shared), array.terms)
         self.jobs[array.id] = array
         self._note_reservation(array)
         self.next_job = max(self.next_job, array.id + 1)
@@ -239,8 +237,8 @@ class Cluster:
         if array.is_over:
             self.ended_arrays[array.id] = array.over_at
         else:
-            terms.adopt(self, array)
-        listed.list_array(self, array)
+            start_conditions.adopt(self, array)
+        enqueue.list_array(self, array)
 
     def adopt_ended_element(self, array: ArrayRecord, job: Job) -> None:
         """An ended element that is still recent enough to be shown."""
@@ -264,14 +262,14 @@ class Cluster:
             self.lenders[attempt.key] = attempt
         if job is not None and not attempt.over:
             self.runners.note(job)
-            resizing.note_resizable(self, job)
+            resize.note_resizable(self, job)
         for share in attempt.booked:
             if share.host in attempt.unreleased:
                 if share.host not in self.hosts:
                     self.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))
-                booking.take(self, attempt, (share,))
+                allocate.take(self, attempt, (share,))
         if not attempt.over and job is not None:
-            charges.charge(self, attempt, job.shared)
+            charge.charge(self, attempt, job.shared)
 
     def _note_reservation(self, record: Job | ArrayRecord) -> None:
         name = record.shared.request.reservation
@@ -285,7 +283,7 @@ class Cluster:
 
     def adopt_claim(self, claim: Claim) -> None:
         """Room that was being cleared for a job. Its hosts are known: attempts have been adopted."""
-        apply_claims.book_claim(self, claim)
+        claims.book_claim(self, claim)
 
     def begin(self, now: float) -> None:
         """Restored: from now on hosts that stay away count as silent after the usual time, and terms are looked at."""
@@ -316,7 +314,7 @@ class Cluster:
         attempt.usage = taken(before, said)
         if self.charges:
             more_s = sum(one.cpu_s for one in attempt.usage.values()) - sum(one.cpu_s for one in before.values())
-            charges.note_cpu(self, attempt, more_s)
+            charge.note_cpu(self, attempt, more_s)
 
     def observe_load(self, name: str, load: Sequence[float]) -> None:
         """Newest load indices of a host. Where jobs may have to stop for it, or go on, the next tick looks at it."""
@@ -362,7 +360,7 @@ class Cluster:
 
     def adopt_remembered(self, record: Job | ArrayRecord) -> None:
         """A job that was forgotten long ago, for those who wait for what became of it."""
-        record.shared = terms.adapted(self, record.shared, record.terms)
+        record.shared = start_conditions.adapted(self, record.shared, record.terms)
         self.remembered[record.id] = record
 
     def holder(self, key: Key) -> Job | None:

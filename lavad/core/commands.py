@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from lavad.core.events import NewJob
 from lavad.core.model import Allocation, HostFacts, JobState, Key, RoleAsked
+from lavad.core.model.advance_reservation import AdvanceReservation, Times
+from lavad.core.model.policy import Policy
+from lavad.core.model.ranges import Ranges
 from lavad.core.plan import Plan
-from lavad.core.policy import Policy
-from lavad.core.ranges import Ranges
-from lavad.core.reservations import AdvanceReservation, Times
-from lavad.core.usage import HostUsage
+from lavad.core.state.usage import HostUsage
 
 
 @dataclass(frozen=True, slots=True)

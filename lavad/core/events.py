@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, Shared
-from lavad.core.policy import Policy
-from lavad.core.ranges import Ranges
-from lavad.core.reservations import AdvanceReservation
-from lavad.core.usage import HostUsage
+from lavad.core.model.advance_reservation import AdvanceReservation
+from lavad.core.model.policy import Policy
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.usage import HostUsage
 
 
 class NewJob(NamedTuple):

@@ -7,15 +7,15 @@ from collections import Counter
 
 import numpy as np
 
-from lavad.core.allocations import tasks_of
+from lavad.core.apply.resize import is_resizable
 from lavad.core.cluster import Cluster
-from lavad.core.headroom import Headroom
-from lavad.core.indexes.sharing import Sharing, joined
-from lavad.core.limits import Limits
+from lavad.core.language.requirements.rusage import PARTS
 from lavad.core.model import FINAL, HOLDING, JobState, Key
-from lavad.core.records import ArrayRecord, Job
-from lavad.core.requirements.rusage import PARTS
-from lavad.core.resizing import is_resizable
+from lavad.core.model.allocation import tasks_of
+from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.state.hosts.shared_gpus import Sharing, joined
+from lavad.core.state.limits import Limits
+from lavad.core.state.records import ArrayRecord, Job
 
 
 def check(cluster: Cluster) -> None:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lavad.core import events as e
-from lavad.core.allocations import grown
 from lavad.core.model import Allocation, JobState, Key, Launch, limits_of, serial_of
+from lavad.core.model.allocation import grown
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
-    from lavad.core.records import Attempt
+    from lavad.core.state.records import Attempt
 
 LEFT = "the job gave this host up"
 UNKNOWN = "the master has no such attempt"

@@ -7,9 +7,9 @@ process only after its events are durable.
 
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Command
-from lavad.core.conditions import follow_ups
 from lavad.core.decide import AFTERWARDS, DECIDERS
 from lavad.core.decide.decision import Decision
+from lavad.core.decide.jobs.dependencies import follow_ups
 from lavad.core.events import Event
 from lavad.core.orders import orders_for
 

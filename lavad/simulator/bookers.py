@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lavad.core import commands as c
 from lavad.core.events import NewJob
 from lavad.core.model import Request, RoleRequest, Shared, pack_text
-from lavad.core.reservations import AdvanceReservation, Kind, Times
+from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times
 from lavad.simulator.fleet import Behaviour
 from lavad.simulator.world import World
 

@@ -8,7 +8,7 @@ import heapq
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.booking import give_back_all
+from lavad.core.apply.allocate import give_back_all
 from lavad.core.model import Key
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import step

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lavad.core.model import FINAL, JobState, Key
-from lavad.core.reasons import EXIT_STATUS_KILLED, EXIT_STATUS_LOST
-from lavad.core.records import JobEnd
+from lavad.core.model.reasons import EXIT_STATUS_KILLED, EXIT_STATUS_LOST
+from lavad.core.state.records import JobEnd
 
 PARTIAL_S_MAX = 30.0  # how long part of a job's tasks may be left alone, counted while their hosts can be reached
 

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from lavad.core.language.requirements import order, rusage, select
+from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model import HostFacts, Request, RoleRequest, Shared
-from lavad.core.policy import Policy
-from lavad.core.reasons import Refused
-from lavad.core.requirements import order, rusage, select
-from lavad.core.requirements.vocabulary import Vocabulary
+from lavad.core.model.policy import Policy
+from lavad.core.model.reasons import Refused
 from lavad.simulator.workload import Submission
 
 AND = "&&"

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from lavad.config.load import has_made_default
 from lavad.core.model import HostFacts
-from lavad.core.policy import JobOrder, Policy
+from lavad.core.model.policy import JobOrder, Policy
 from lavad.simulator import plain
 from lavad.simulator.brief import BriefReplay
 from lavad.simulator.output import WholeFile

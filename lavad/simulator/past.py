@@ -13,7 +13,7 @@ from itertools import groupby, islice
 from lavad.core.commands import Caller, SubmitJob
 from lavad.core.events import NewJob
 from lavad.core.model import HostFacts, Shared
-from lavad.core.ranges import Ranges
+from lavad.core.model.ranges import Ranges
 from lavad.simulator.report import Ran
 from lavad.simulator.workload import Submission
 from lavad.store import accounting

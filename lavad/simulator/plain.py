@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lavad.core.policy import Policy, Queue
+from lavad.core.model.policy import Policy, Queue
 
 EVERYBODY = 2**62  # reservations: more than any queue is long
 NEVER_S = 1e18

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lavad.core.model import HostFacts, Shared
-from lavad.core.policy import Policy
+from lavad.core.model.policy import Policy
 from lavad.simulator.brief import BriefReplay
 from lavad.simulator.replay import STUCK_NAMED_MAX, Replay, StuckError
 from lavad.simulator.report import Ran

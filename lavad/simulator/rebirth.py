@@ -4,8 +4,8 @@ What is dropped here (sessions, silence, load, usage, plans) a real master has t
 """
 
 from lavad.core.cluster import Cluster
-from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.records import ArrayRecord, Attempt, Job
 
 ATTEMPT_FIELDS = (
     "version",

@@ -13,18 +13,18 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.hosts import LOAD_INDICES
-from lavad.core.limits import UNLIMITED
 from lavad.core.model import FINAL, Allocation, HostFacts, Key
+from lavad.core.model.allocation import slots_of
+from lavad.core.model.policy import Policy
+from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
-from lavad.core.policy import Policy
-from lavad.core.reasons import NotNow, Refused
-from lavad.core.records import ArrayRecord, Job
-from lavad.core.scheduling.agenda import Agenda
+from lavad.core.queries.pending_reasons import explain
 from lavad.core.scheduling.cycle import slice_pass
-from lavad.core.scheduling.explain import explain
+from lavad.core.scheduling.worklist import Agenda
+from lavad.core.state.hosts.table import LOAD_INDICES
+from lavad.core.state.limits import UNLIMITED
+from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.step import step
 from lavad.garbage import seldom_collected
 from lavad.simulator.report import Ran

@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 from lavad.core import commands as c
-from lavad.core.policy import HostRule, JobOrder, Policy
+from lavad.core.model.policy import HostRule, JobOrder, Policy
 from lavad.simulator.world import World
 
 ROOT = c.Caller("root", 0, True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lavad.config.load import Loaded, find_directory, load
-from lavad.core.policy import JobOrder, Policy
+from lavad.core.model.policy import JobOrder, Policy
 from lavad.settings import Settings, read_settings
 from lavad.simulator import plain
 from protos.conffile import FILE_NAME, ConfError

@@ -11,10 +11,10 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.model import SUSPENDED, JobState, Launch, Request, RoleRequest, Shared, pack_text
-from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord
-from lavad.core.scheduling.placement import place
-from lavad.core.scheduling.room import Room
+from lavad.core.model.ranges import Ranges
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.placement.place import place
+from lavad.core.state.records import ArrayRecord
 from lavad.simulator.bookers import Bookers
 from lavad.simulator.checkers import Violation, check
 from lavad.simulator.fleet import Behaviour, SimulatedHost

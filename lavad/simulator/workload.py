@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lavad.core.commands import Caller, SubmitJob
 from lavad.core.events import NewJob
 from lavad.core.model import HostFacts, Request, RoleRequest, Shared
-from lavad.core.policy import Policy
+from lavad.core.model.policy import Policy
 from lavad.simulator.swf import TraceJob
 
 HOSTS_MAX = 100_000

@@ -20,17 +20,17 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.pending import Bucket
 from lavad.core.model import FINAL, HostFacts, JobState, Key
+from lavad.core.model.policy import Names, Policy, Pool
+from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import Order
 from lavad.core.plan import Plan, Start
-from lavad.core.policy import Names, Policy, Pool
-from lavad.core.reasons import NotNow, Refused
-from lavad.core.records import ArrayRecord, JobEnd
-from lavad.core.scheduling.agenda import Agenda
+from lavad.core.scheduling.capacity.free_resources import Room
 from lavad.core.scheduling.cycle import slice_pass
-from lavad.core.scheduling.placement import place
-from lavad.core.scheduling.room import Room
+from lavad.core.scheduling.placement.place import place
+from lavad.core.scheduling.worklist import Agenda
+from lavad.core.state.pending import Bucket
+from lavad.core.state.records import ArrayRecord, JobEnd
 from lavad.core.step import Outcome, step
 from lavad.simulator.checkers import Alone, Ended, History
 from lavad.simulator.fleet import Behaviour, SimulatedHost

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, or_, select, union
 
-from lavad.core.job_names import name_pattern
+from lavad.core.language.job_names import name_pattern
 from lavad.core.model import FINAL, JobState
-from lavad.core.policy import Names
-from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Job, JobEnd
+from lavad.core.model.policy import Names
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.records import ArrayRecord, Job, JobEnd
 from lavad.store import schema, story
 from lavad.store import values as v
 from lavad.store.restore import SharedTexts, array_of, job_of, jobs, select_arrays, select_jobs, specs

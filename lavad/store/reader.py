@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
-from lavad.core.reasons import NotNow
+from lavad.core.model.reasons import NotNow
 from lavad.store import database, schema
 
 T = TypeVar("T")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
 from lavad.core.cluster import FINISHED_KEPT
-from lavad.core.conditions import missing_parents
+from lavad.core.decide.jobs.dependencies import missing_parents
 from lavad.core.model import FINAL, JobState, Shared
-from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Job, QueueState, exit_code
-from lavad.core.shares import Used
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.fairshare import Used
+from lavad.core.state.records import ArrayRecord, Job, QueueState, exit_code
 from lavad.store import schema
 from lavad.store import values as v
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from lavad.core import events as e
-from lavad.core.charges import touched_accounts
-from lavad.core.indexes.paged import Paged
+from lavad.core.apply.charge import touched_accounts
 from lavad.core.model import JobState, Key
-from lavad.core.records import ArrayRecord, Attempt, Job, JobEnd
-from lavad.core.usage import of_attempt
+from lavad.core.state.paged import Paged
+from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd
+from lavad.core.state.usage import of_attempt
 from lavad.store import values as v
 from lavad.store.batch import Batch, Row
 

@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from lavad.commitmark import Mark
 from lavad.core.events import Event
-from lavad.core.records import Job
+from lavad.core.state.records import Job
 from lavad.store import database, history, reader, restore, url
 from lavad.store.batch import Batch
 from lavad.store.errors import StoreRefused

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lavad.core.model import JobState, Shared, unpack_text
-from lavad.core.ranges import Ranges
-from lavad.core.records import JobEnd
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.records import JobEnd
 
 S = JobState
 

@@ -10,7 +10,7 @@ from dataclasses import fields
 from json.encoder import encode_basestring_ascii as quote
 from typing import TYPE_CHECKING, Any
 
-from lavad.core.dependency import parse, text_of
+from lavad.core.language.dependency import parse, text_of
 from lavad.core.model import (
     Allocation,
     Alternative,
@@ -24,11 +24,11 @@ from lavad.core.model import (
     RoleRequest,
     Shared,
 )
-from lavad.core.policy import Window
-from lavad.core.ranges import Ranges
-from lavad.core.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, Terms
-from lavad.core.reservations import AdvanceReservation, Kind, Times
-from lavad.core.usage import NO_ONE, Departed, HostUsage
+from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times
+from lavad.core.model.policy import Window
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, Terms
+from lavad.core.state.usage import NO_ONE, Departed, HostUsage
 from lavad.store.batch import Row
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 from lavad.api.modifying import FILLED_IN, FOR_GOOD, Versions, in_words, take_over
-from lavad.core.reasons import Refused
+from lavad.core.model.reasons import Refused
 from protos import jobs_pb2 as pb
 from protos.common_pb2 import GpuRequest, IndexRange, Role
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lavad.api import checks
-from lavad.core.reasons import Refused
+from lavad.core.model.reasons import Refused
 from protos import jobs_pb2
 from protos.cluster_pb2 import Gpu, HostFacts
 from protos.common_pb2 import GpuRequest, IndexRange, JobRef, Role

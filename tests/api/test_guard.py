@@ -9,7 +9,7 @@ import grpc.aio
 import pytest
 
 from lavad.api import guard
-from lavad.core.reasons import NotNow, Refused
+from lavad.core.model.reasons import NotNow, Refused
 from protos import cluster_pb2, cluster_pb2_grpc
 
 ERRORS = {"refused": Refused("not so"), "not now": NotNow("later"), "defect": ZeroDivisionError("secret")}

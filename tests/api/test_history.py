@@ -7,7 +7,7 @@ import pytest
 
 from lavad.api.stored import Stored
 from lavad.core.commands import Caller
-from lavad.core.policy import Names, Policy
+from lavad.core.model.policy import Names, Policy
 from lavad.store.history import HistoryFilter, HistoryPage
 from protos import common_pb2, jobs_pb2
 

@@ -13,9 +13,9 @@ from lavad.api import slices
 from lavad.api.job_lists import JobLists
 from lavad.api.privacy import LEVELS, Sight
 from lavad.core import commands as c
-from lavad.core.policy import Names, Policy
-from lavad.core.records import ArrayRecord
-from lavad.core.scheduling.explain import Reasons, explain
+from lavad.core.model.policy import Names, Policy
+from lavad.core.queries.pending_reasons import Reasons, explain
+from lavad.core.state.records import ArrayRecord
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_job
 

@@ -6,9 +6,9 @@ import pytest
 
 from lavad.api import listing
 from lavad.core.model import HostShare
-from lavad.core.policy import HostRule, Names, Policy, Queue, Threshold
-from lavad.core.ranges import Ranges
-from lavad.core.records import Job, JobEnd
+from lavad.core.model.policy import HostRule, Names, Policy, Queue, Threshold
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.records import Job, JobEnd
 from protos import common_pb2
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job

@@ -9,8 +9,8 @@ from lavad.api.jobs import JobService
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import pack_text
-from lavad.core.policy import Policy
-from lavad.core.scheduling.agenda import Agenda
+from lavad.core.model.policy import Policy
+from lavad.core.scheduling.worklist import Agenda
 from lavad.core.step import step
 from lavad.settings import Settings
 from protos import frames

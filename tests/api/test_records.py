@@ -9,7 +9,7 @@ from lavad.api.resource_records import resources_reply
 from lavad.api.rule_records import limits_reply, parameters_reply
 from lavad.api.user_records import groups_reply, users_reply
 from lavad.core.model import JobState
-from lavad.core.policy import ALL, Fairshare, Names, Policy, Queue, Share
+from lavad.core.model.policy import ALL, Fairshare, Names, Policy, Queue, Share
 from protos import cluster_pb2 as pb
 from tests.builders import Story, a_cluster, a_host, a_job
 from tests.config.files import SITE, loaded

@@ -10,8 +10,8 @@ from lavad.api.jobs import JobService
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, JobModified, JobSubmitted
-from lavad.core.policy import Policy
-from lavad.core.reasons import Refused
+from lavad.core.model.policy import Policy
+from lavad.core.model.reasons import Refused
 from lavad.engine import Engine
 from lavad.links import AgentLinks
 from lavad.specs import Packed, SpecShelf

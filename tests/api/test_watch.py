@@ -11,8 +11,8 @@ from lavad.api.jobs import JobService
 from lavad.api.privacy import Sight
 from lavad.api.watch import Watch, Watchers
 from lavad.core.model import JobState
-from lavad.core.policy import Policy
-from lavad.core.reasons import Refused
+from lavad.core.model.policy import Policy
+from lavad.core.model.reasons import Refused
 from protos import common_pb2, jobs_pb2
 from tests.builders import ANN, BOB, Story, a_cluster, a_job
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from lavad.config.accounts import Accounts
 from lavad.config.load import Loaded, load
 from lavad.config.values import Wrong
-from lavad.core.policy import Policy
+from lavad.core.model.policy import Policy
 
 SITE = Path(__file__).resolve().parent / "site"
 

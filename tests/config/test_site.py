@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.policy import ALL, HostRule, JobOrder, Names, Policy, Threshold, UserRule, Window
+from lavad.core.model.policy import ALL, HostRule, JobOrder, Names, Policy, Threshold, UserRule, Window
 from tests.config.files import SITE, loaded, policy_of, said, write
 
 FLOW = frozenset({"ada", "bea", "cai"})

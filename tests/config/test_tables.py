@@ -12,7 +12,7 @@ import pytest
 from lavad.config import cluster, conf, hosts, params, queues, resources, users
 from lavad.config.site import Honoured, Site, Table
 from lavad.config.values import Wrong
-from lavad.core.policy import ALL, JobOrder, Names, Resource, ResourceKind, Share, Window
+from lavad.core.model.policy import ALL, JobOrder, Names, Resource, ResourceKind, Share, Window
 from tests.config.files import MadeUp, loaded
 
 ANN = Names(False, frozenset({"ann"}))

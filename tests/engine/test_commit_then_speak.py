@@ -10,8 +10,8 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event
 from lavad.core.model import Key
-from lavad.core.policy import Policy
-from lavad.core.reasons import Refused
+from lavad.core.model.policy import Policy
+from lavad.core.model.reasons import Refused
 from lavad.engine import Engine
 from tests.builders import ANN, a_host, a_job
 

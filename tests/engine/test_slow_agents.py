@@ -7,8 +7,8 @@ from typing import Any, cast
 from lavad.api.agents import AgentService
 from lavad.core.cluster import Cluster
 from lavad.core.model import Key
+from lavad.core.model.policy import Policy
 from lavad.core.orders import ForgetOrder
-from lavad.core.policy import Policy
 from lavad.links import WAITING_MAX, WAITING_PER_SLOT_MAX, AgentLinks
 
 SLOTS = 4

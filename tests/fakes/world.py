@@ -11,12 +11,12 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, HostShare, JobState, Key, Request, RoleRequest, Shared, pack_text
+from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times
+from lavad.core.model.policy import Policy, Window
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.plan import Grow, Plan, Start
-from lavad.core.policy import Policy, Window
-from lavad.core.ranges import Ranges
-from lavad.core.reasons import NotNow, Refused
-from lavad.core.records import ArrayRecord, Attempt, Job
-from lavad.core.reservations import AdvanceReservation, Kind, Times
+from lavad.core.state.records import ArrayRecord, Attempt, Job
 from lavad.core.step import step
 
 ROOT = c.Caller("root", 0, True)

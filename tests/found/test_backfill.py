@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lavad.core.model import JobState
-from lavad.core.policy import Policy
-from lavad.core.scheduling.forecast import forecast
-from lavad.core.scheduling.ordering import Ranking
+from lavad.core.model.policy import Policy
+from lavad.core.queries.start_estimate import forecast
+from lavad.core.scheduling.queueing.ordering import Ranking
 from tests.builders import Story, a_host, a_job, in_one_go
 
 MINUTE = 60

@@ -1,8 +1,8 @@
 """Whose share a job counts for."""
 
 from lavad.api.listing import record_message
-from lavad.core.policy import Fairshare, Names, Policy, Queue, Share
-from lavad.core.shares import Tree
+from lavad.core.model.policy import Fairshare, Names, Policy, Queue, Share
+from lavad.core.state.fairshare import Tree
 from tests.builders import ANN, Story, a_host, a_job
 
 ANN_ALONE = Names(False, frozenset({"ann"}))

@@ -11,9 +11,9 @@ import pytest
 
 from agents.shepherd.lease import Lease, own_clock
 from lavad.core import commands as c
-from lavad.core.leases import DRIFT, MARGIN_S
 from lavad.core.model import JobState
-from lavad.core.policy import Policy
+from lavad.core.model.policy import Policy
+from lavad.core.state.leases import DRIFT, MARGIN_S
 from lavad.settings import read_settings
 from lavad.store.values import allocation_row, decode_attempt
 from protos import conffile, endings

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lavad.core.policy import Limit, Names, Policy
-from lavad.core.scheduling.explain import explain
+from lavad.core.model.policy import Limit, Names, Policy
+from lavad.core.queries.pending_reasons import explain
 from tests.builders import Story, a_host, a_job
 from tests.transcripts import rules, site
 

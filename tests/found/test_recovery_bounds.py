@@ -18,7 +18,7 @@ from lavad.commitmark import Mark
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts, HostShare, JobState, Key
-from lavad.core.policy import Policy
+from lavad.core.model.policy import Policy
 from lavad.links import AgentLinks
 from lavad.seals import Seals
 from lavad.specs import Packed, blob_of

@@ -16,8 +16,8 @@ from lavad.commitmark import Mark
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.model import JobState
-from lavad.core.reasons import Refused
-from lavad.core.scheduling.explain import explain
+from lavad.core.model.reasons import Refused
+from lavad.core.queries.pending_reasons import explain
 from lavad.host_log import HostLog
 from lavad.store.batch import Batch
 from tests.acceptance.personal import Cluster, a_cluster, wait_for

@@ -8,7 +8,7 @@ import pytest
 from agents.session import Session
 from lavad.api.agents import AgentService
 from lavad.core.cluster import Cluster
-from lavad.core.policy import Policy
+from lavad.core.model.policy import Policy
 from protos.agents_pb2 import LimitReached, Report, Reports, Started, Welcome
 
 

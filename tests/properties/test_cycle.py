@@ -9,19 +9,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lavad.core import apply_starts, invariants
 from lavad.core import commands as c
+from lavad.core import invariants
+from lavad.core.apply import batch_dispatch
 from lavad.core.cluster import Cluster
 from lavad.core.decide.plans import apply_plan
-from lavad.core.indexes.hosts import LOAD_INDICES
 from lavad.core.model import Launch
+from lavad.core.model.policy import Policy, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.reasons import Refused
 from lavad.core.plan import Start
-from lavad.core.policy import Policy, Resource, ResourceInstance, ResourceKind
-from lavad.core.reasons import Refused
-from lavad.core.scheduling import blocked, columns
-from lavad.core.scheduling.agenda import Agenda
 from lavad.core.scheduling.cycle import slice_pass
-from lavad.core.scheduling.straight import StraightStarts
+from lavad.core.scheduling.fast.single_task import StraightStarts
+from lavad.core.scheduling.queueing import blocked
+from lavad.core.scheduling.queueing import blocked_columns as columns
+from lavad.core.scheduling.worklist import Agenda
+from lavad.core.state.hosts.table import LOAD_INDICES
 from tests.builders import ANN, BOB, ROOT, WITH_PRIORITIES, Story, a_host, a_job
 from tests.properties import rules
 from tests.properties.test_fold import state_of
@@ -243,10 +245,10 @@ def test_the_short_ways_lead_where_the_long_ones_do(seed: int, steps: int, with_
         player.play()
         twin = copy.deepcopy(player.story)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(apply_starts, "MANY", 2)
+            patched.setattr(batch_dispatch, "MANY", 2)
             short = whole_pass(player.story, player.story.agenda, steps)
             patched.setattr(StraightStarts, "may_run", False)
-            patched.setattr(apply_starts, "MANY", 10**9)
+            patched.setattr(batch_dispatch, "MANY", 10**9)
             assert short == whole_pass(twin, twin.agenda, 100_000)
         assert all_of(player.story.cluster) == all_of(twin.cluster)
 

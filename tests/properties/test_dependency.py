@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.conditions import holding, verdict
-from lavad.core.dependency import Both, Clause, Either, Expression, Kind, Not, Ref, parse, text_of
+from lavad.core.decide.jobs.dependencies import holding, verdict
 from lavad.core.events import AttemptDispatched, DependencyMet
+from lavad.core.language.dependency import Both, Clause, Either, Expression, Kind, Not, Ref, parse, text_of
 from lavad.core.model import FINAL, JobState
-from lavad.core.ranges import Ranges
-from lavad.core.reasons import Refused
-from lavad.core.records import ArrayRecord, exit_code
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import Refused
+from lavad.core.state.records import ArrayRecord, exit_code
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job
 
 S = JobState

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
-from lavad.core.indexes.ends import ExpectedEnd
 from lavad.core.model import Key
-from lavad.core.policy import Policy, Queue
-from lavad.core.records import Job
-from lavad.core.scheduling import easy
-from lavad.core.scheduling.profile import PoolProfile
-from lavad.core.scheduling.shadow import Shadow
+from lavad.core.model.policy import Policy, Queue
+from lavad.core.scheduling.backfill.profile import PoolProfile
+from lavad.core.scheduling.fast import easy
+from lavad.core.scheduling.fast.easy import Shadow
+from lavad.core.state.expected_ends import ExpectedEnd
+from lavad.core.state.records import Job
 from tests.builders import ROOT, Story, a_host, a_job
 from tests.properties.test_cycle import CALLERS, Player, all_of, whole_pass
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lavad.core.cluster import Cluster
-from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.state.records import ArrayRecord, Attempt, Job
 from lavad.simulator.rebirth import reborn
 from lavad.simulator.rulers import Rulers
 from lavad.simulator.scenario import TROUBLE_S, Trouble, Users

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lavad.core.indexes.hosts import HostTable
+from lavad.core.language.requirements.parser import select_mask
 from lavad.core.model import Allocation, HostFacts, HostShare, Request, RoleRequest
-from lavad.core.requirement import select_mask
-from lavad.core.scheduling import room as rooms
-from lavad.core.scheduling.placement import place
-from lavad.core.scheduling.room import Room
+from lavad.core.scheduling.capacity import free_resources as rooms
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.placement.place import place
+from lavad.core.state.hosts.table import HostTable
 from tests.builders import a_host, a_role
 
 pytestmark = pytest.mark.usefixtures("short_blocks")

@@ -6,14 +6,14 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core.indexes.hosts import HostTable
-from lavad.core.indexes.sharing import Sharing
+from lavad.core.language.requirements.gpu import parse as parse_gpu
 from lavad.core.model import Allocation, Device, HostFacts, Request, RoleRequest
-from lavad.core.policy import Policy, Resource, ResourceInstance, ResourceKind
-from lavad.core.requirements.gpu import parse as parse_gpu
-from lavad.core.scheduling import devices
-from lavad.core.scheduling.placement import place
-from lavad.core.scheduling.room import Free, Room
+from lavad.core.model.policy import Policy, Resource, ResourceInstance, ResourceKind
+from lavad.core.scheduling.capacity.free_resources import Free, Room
+from lavad.core.scheduling.placement import gpus
+from lavad.core.scheduling.placement.place import place
+from lavad.core.state.hosts.shared_gpus import Sharing
+from lavad.core.state.hosts.table import HostTable
 
 LICENCES, SCRATCH = 3, 4
 POLICY = Policy(
@@ -140,7 +140,7 @@ def test_linked_devices_and_shared_memory(wires: list[list[bool]], free: int, co
     peers = [sum(1 << b for b in range(6) if a != b and wires[min(a, b)][max(a, b)]) for a in range(6)]
     facts = HostFacts("n1", 8, gpus=6, devices=tuple(Device("A100", 40, at // 3, peers[at]) for at in range(6)))
     room = Free(8, 0, free, 0, 0)
-    chosen = devices.choose(facts, room, parse_gpu(f"num={count}:glink=yes"), count)
+    chosen = gpus.choose(facts, room, parse_gpu(f"num={count}:glink=yes"), count)
     sets = [
         some
         for some in product((0, 1), repeat=6)
@@ -151,7 +151,7 @@ def test_linked_devices_and_shared_memory(wires: list[list[bool]], free: int, co
     assert (chosen is not None) == bool(sets)
     assert chosen is None or tuple(int(at in chosen) for at in range(6)) in sets
     room.gpu_shared = {at: Sharing(left[at], 1) for at in range(6) if not free >> at & 1}
-    shared = devices.choose(facts, room, parse_gpu("num=1:gmem=20M"), 1)
+    shared = gpus.choose(facts, room, parse_gpu("num=1:gmem=20M"), 1)
     able = [at for at in range(6) if free >> at & 1 or left[at] >= 20]
     assert (shared is not None) == bool(able)
     assert shared is None or shared[0] in able

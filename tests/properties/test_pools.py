@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lavad.core import commands as c
 from lavad.core.events import AttemptResized, JobDoomed
 from lavad.core.model import Allocation, JobState, Key
-from lavad.core.policy import Names, Policy, Pool
-from lavad.core.standing import shares_of
+from lavad.core.model.policy import Names, Policy, Pool
+from lavad.core.scheduling.preemption.lent_resources import shares_of
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
 from tests.properties.test_preemption import clear_away, elastic, one_thing_happens
 

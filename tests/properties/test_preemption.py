@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.model import FINAL, JobState
-from lavad.core.policy import Policy, Queue
-from lavad.core.scheduling.placement import place
-from lavad.core.scheduling.preemption import clear
-from lavad.core.scheduling.room import Room
-from lavad.core.scheduling.takeover import candidates
-from lavad.core.scheduling.victims import Victim
+from lavad.core.model.policy import Policy, Queue
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.placement.place import place
+from lavad.core.scheduling.preemption.preempt import candidates
+from lavad.core.scheduling.preemption.victim_search import clear
+from lavad.core.scheduling.preemption.victims import Victim
 from tests.builders import ROOT, Story, a_host, a_job
 
 HIGH, LOW, IDLE = "high", "low", "idle"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lavad.core import commands as c
 from lavad.core.model import HostFacts, JobState
-from lavad.core.policy import Policy, Queue, Resource, ResourceInstance, ResourceKind
+from lavad.core.model.policy import Policy, Queue, Resource, ResourceInstance, ResourceKind
 from tests.builders import ROOT, Story, a_host, a_job
 
 MINUTE = 60

@@ -11,11 +11,11 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import invariants
 from lavad.core.model import Key
-from lavad.core.policy import Window
-from lavad.core.reasons import Refused
-from lavad.core.records import Attempt
-from lavad.core.reservations import AdvanceReservation
-from lavad.core.scheduling.reserved import Withheld
+from lavad.core.model.advance_reservation import AdvanceReservation
+from lavad.core.model.policy import Window
+from lavad.core.model.reasons import Refused
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.state.records import Attempt
 from tests.builders import BOB, Story, a_cluster, a_host, a_job
 
 HOUR = 3600

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.core.allocations import is_divisible, part_of, shrunk, tasks_of
 from lavad.core.model import Allocation, JobState, Key
-from lavad.core.policy import Policy
+from lavad.core.model.allocation import is_divisible, part_of, shrunk, tasks_of
+from lavad.core.model.policy import Policy
+from lavad.core.scheduling.capacity.free_resources import Room
 from lavad.core.scheduling.elastic import spare
-from lavad.core.scheduling.placement import place
-from lavad.core.scheduling.preemption import Clearing, clear
-from lavad.core.scheduling.room import Room
-from lavad.core.scheduling.takeover import candidates, to_be_shrunk
-from lavad.core.scheduling.victims import Victim, Way
+from lavad.core.scheduling.placement.place import place
+from lavad.core.scheduling.preemption.preempt import candidates, to_be_shrunk
+from lavad.core.scheduling.preemption.victim_search import Clearing, clear
+from lavad.core.scheduling.preemption.victims import Victim, Way
 from tests.builders import Story, a_host, a_job
 from tests.properties.test_preemption import HIGH, IDLE, LOW, QUEUES, start
 

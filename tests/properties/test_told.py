@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lavad.core import commands as c
-from lavad.core import reasons as r
 from lavad.core.model import JobState
-from lavad.core.records import Job
-from lavad.core.scheduling.explain import explain
-from lavad.core.scheduling.held import HeldBack, held_back
+from lavad.core.model import reasons as r
+from lavad.core.queries.backfill_reasons import HeldBack, held_back
+from lavad.core.queries.pending_reasons import explain
+from lavad.core.state.records import Job
 from tests.builders import ROOT, Story, a_job
 from tests.properties.test_cycle import whole_pass
 from tests.properties.test_easy import EasyPlayer, PlaceOfItsOwn

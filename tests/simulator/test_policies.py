@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.policy import Policy, Queue
+from lavad.core.model.policy import Policy, Queue
 from lavad.simulator import rules
 from lavad.simulator.replay import Replay, StuckError
 from lavad.simulator.report import Ran

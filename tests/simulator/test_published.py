@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lavad.core.policy import JobOrder
+from lavad.core.model.policy import JobOrder
 from lavad.simulator import plain, rules
 from lavad.simulator.brief import BriefReplay
 from lavad.simulator.report import figures

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lavad.core.cluster import Cluster
-from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.state.records import ArrayRecord, Attempt, Job
 
 
 def fingerprint(cluster: Cluster) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from sqlalchemy import Connection
 
 from lavad.core import commands as c
 from lavad.core.model import HostShare, JobState, Key
+from lavad.core.model.policy import Names
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import NotNow
 from lavad.core.plan import Plan, Start
-from lavad.core.policy import Names
-from lavad.core.ranges import Ranges
-from lavad.core.reasons import NotNow
-from lavad.core.records import JobEnd
+from lavad.core.state.records import JobEnd
 from lavad.store import history, reader, story
 from lavad.store.history import HistoryFilter, HistoryPage, JobHistory, JobRange
 from lavad.store.story import Moment

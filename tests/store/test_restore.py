@@ -8,7 +8,7 @@ import pytest
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.model import FINAL, JobState, Request, RoleRequest, Shared
-from lavad.core.policy import Names, QueueHosts
+from lavad.core.model.policy import Names, QueueHosts
 from lavad.store import values
 from tests.fakes.world import new_job
 from tests.store.fingerprint import fingerprint

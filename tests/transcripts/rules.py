@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from lavad.core.policy import ALL, HostRule, Names, Policy, Pool, Queue, Threshold
+from lavad.core.model.policy import ALL, HostRule, Names, Policy, Pool, Queue, Threshold
 from tests.transcripts import sharing
 
 NUMBERS = (

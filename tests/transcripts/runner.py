@@ -13,14 +13,14 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core.decide.jobs.request import request_of, rules_for
+from lavad.core.language.requirements.rusage import PARTS
 from lavad.core.model import HostShare, JobState, Key, Launch, RoleAsked
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, ResizeOrder, SignalOrder, StageOrder
-from lavad.core.ranges import Ranges
-from lavad.core.reasons import NotNow, Refused
-from lavad.core.records import ArrayRecord
-from lavad.core.requesting import request_of, rules_for
-from lavad.core.requirements.rusage import PARTS
-from lavad.core.scheduling.explain import explain
+from lavad.core.queries.pending_reasons import explain
+from lavad.core.state.records import ArrayRecord
 from lavad.core.step import Outcome
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
 from tests.transcripts import rules, site

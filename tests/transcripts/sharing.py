@@ -11,7 +11,7 @@ The users are ann, bob and cel; ann and bob are the group art, cel is bio.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lavad.core.policy import Fairshare, HostRule, JobOrder, Limit, Names, Queue, Share, UserRule
+from lavad.core.model.policy import Fairshare, HostRule, JobOrder, Limit, Names, Queue, Share, UserRule
 
 NUMBERS = ("pending_jobs", "pending_slots")
 GROUPS = {"art": Names(False, frozenset({"ann", "bob"})), "bio": Names(False, frozenset({"cel"}))}

@@ -6,33 +6,18 @@ from typing import Any
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.decide import (
-    clockwork,
-    control,
-    forcing,
-    hosts,
-    leases,
-    moves,
-    plans,
-    recovery,
-    removal,
-    reports,
-    requeueing,
-    reservations,
-    resizes,
-    rules,
-    submission,
-    ticks,
-)
+from lavad.core.decide import advance_reservations, hosts, leases, plans, reconfigure, recovery, removal, reports
+from lavad.core.decide.clock import tick, windows
 from lavad.core.decide.decision import Decision
+from lavad.core.decide.jobs import control, force_run, reorder, requeue, resize, submit
 from lavad.core.events import Event
 
 DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
-    c.SubmitJob: submission.submit,
-    c.ModifyJob: submission.modify,
-    c.MoveJob: moves.move,
-    c.RequeueJob: requeueing.requeue,
-    c.ForceJob: forcing.force,
+    c.SubmitJob: submit.submit,
+    c.ModifyJob: submit.modify,
+    c.MoveJob: reorder.move,
+    c.RequeueJob: requeue.requeue,
+    c.ForceJob: force_run.force,
     c.KillJob: control.kill,
     c.SignalJob: control.signal,
     c.StopJob: control.stop,
@@ -46,25 +31,25 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportStarted: reports.started,
     c.ReportFinished: reports.finished,
     c.ReportReleased: reports.released,
-    c.ReportResized: resizes.resized,
+    c.ReportResized: resize.resized,
     c.ReportLimit: reports.limit_reached,
-    c.ShrinkJob: resizes.shrink_job,
-    c.WishSize: resizes.wish_size,
+    c.ShrinkJob: resize.shrink_job,
+    c.WishSize: resize.wish_size,
     c.ApplyPlan: plans.apply_plan,
     c.CloseHost: hosts.close,
     c.OpenHost: hosts.reopen,
     c.RemoveHost: removal.remove,
-    c.Reconfigure: rules.reconfigure,
-    c.RuleQueue: rules.rule_queue,
-    c.AddReservation: reservations.add,
-    c.ChangeReservation: reservations.change,
-    c.RemoveReservation: reservations.remove,
-    c.Tick: ticks.tick,
+    c.Reconfigure: reconfigure.reconfigure,
+    c.RuleQueue: reconfigure.rule_queue,
+    c.AddReservation: advance_reservations.add,
+    c.ChangeReservation: advance_reservations.change,
+    c.RemoveReservation: advance_reservations.remove,
+    c.Tick: tick.tick,
     c.EndLeases: leases.end_leases,
 }
 
 # What else a command brings about: each decides in the state that those before it have left, and refuses nothing.
 AFTERWARDS: dict[type, tuple[Callable[[Cluster, float], Iterable[Event]], ...]] = {
-    c.Tick: ticks.LATER,
-    c.Reconfigure: (clockwork.window_events,),  # nothing starts where the new rules have a closed window
+    c.Tick: tick.LATER,
+    c.Reconfigure: (windows.window_events,),  # nothing starts where the new rules have a closed window
 }

@@ -1,10 +1,13 @@
-"""What a decision consists of."""
+"""The result of a decision, and the check that its caller owns the job or is an administrator."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from lavad.core.commands import Caller
 from lavad.core.events import Event
+from lavad.core.model.reasons import Refused
 from lavad.core.orders import Order
+from lavad.core.state.records import ArrayRecord, Job
 
 
 @dataclass(slots=True)
@@ -14,3 +17,25 @@ class Decision:
     events: list[Event] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
     reply: Any = None
+
+
+def is_owner(record: Job | ArrayRecord, caller: Caller) -> bool:
+    """The same user: by uid, which the kernel vouched for."""
+    return record.shared.uid == caller.uid
+
+
+def check_owner(record: Job | ArrayRecord, caller: Caller) -> None:
+    """Refuse callers who neither own the job nor administer the cluster.
+
+    Raises:
+        Refused: permission denied.
+    """
+    if not is_owner(record, caller) and not caller.is_administrator:
+        raise Refused(denial(caller))
+
+
+def denial(caller: Caller) -> str:
+    """Why the caller may not, in a way that an administrator who sits at the wrong host understands."""
+    if caller.would_administer:
+        return f"User permission denied: {caller.host} is not a host that administrators are heeded from"
+    return "User permission denied"

@@ -9,14 +9,15 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
-from lavad.core.configured import as_configured
-from lavad.core.decide import reports, resizes
-from lavad.core.decide.clockwork import host_window_events
+from lavad.core.decide import reports
+from lavad.core.decide.clock.windows import host_window_events
 from lavad.core.decide.contact import is_in_contact, silent_hosts
-from lavad.core.decide.decision import Decision
-from lavad.core.decide.ownership import denial
+from lavad.core.decide.decision import Decision, denial
+from lavad.core.decide.jobs import resize
 from lavad.core.decide.recovery import is_left
 from lavad.core.model import JobState, Key
+from lavad.core.model.host_config import as_configured
+from lavad.core.model.reasons import Refused
 from lavad.core.orders import (
     LEFT,
     UNKNOWN,
@@ -32,8 +33,7 @@ from lavad.core.orders import (
     signal_again,
     stage_orders,
 )
-from lavad.core.reasons import Refused
-from lavad.core.records import Attempt, Host, Job
+from lavad.core.state.records import Attempt, Host, Job
 
 S = JobState
 
@@ -43,7 +43,7 @@ _REPORTS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.ReportStarted: reports.started,
     c.ReportFinished: reports.finished,
     c.ReportReleased: reports.released,
-    c.ReportResized: resizes.resized,
+    c.ReportResized: resize.resized,
     c.ReportLimit: reports.limit_reached,
 }
 
@@ -162,7 +162,7 @@ def _compare_size(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
         return Decision()
     if 0 < one.version < attempt.resizing.version:
         return Decision(orders=[resize_order(attempt, name)])
-    return Decision() if one.resized is None else resizes.resized(cluster, one.resized, now)
+    return Decision() if one.resized is None else resize.resized(cluster, one.resized, now)
 
 
 def _never_begun(cluster: Cluster, name: str, attempt: Attempt, now: float) -> Decision:
@@ -180,7 +180,7 @@ def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
         return [ReleaseOrder(name, attempt.key, "the attempt is over")]
     if attempt.lead not in attempt.unreleased:  # the job waits for what is left of the attempt to end
         return [ReleaseOrder(name, attempt.key, attempt.doomed)]
-    if resizes.is_leaving(attempt, name):
+    if resize.is_leaving(attempt, name):
         return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []
     again: list[Order] = list(signal_again(attempt, name))
     if attempt.doomed:
@@ -194,7 +194,7 @@ def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) 
     job = cluster.holder(attempt.key)
     if job is None:
         return Decision([e.HostReleased(now, attempt.key, name)])
-    if resizes.is_growing_to(attempt, name) and name not in attempt.staged:
+    if resize.is_growing_to(attempt, name) and name not in attempt.staged:
         return Decision(orders=list(growth_orders(attempt, frozenset({name}))))
     never_heard = name not in attempt.staged and not attempt.started_at
     if never_heard and not attempt.kill_reason and not attempt.doomed:
@@ -244,8 +244,8 @@ def _silent_attempt(
     key = attempt.key
     if not attempt.launched:
         return give_up_staging(cluster, attempt, [name], now)
-    if resizes.is_growing_to(attempt, name):
-        return resizes.silent(cluster, attempt, name, now)
+    if resize.is_growing_to(attempt, name):
+        return resize.silent(cluster, attempt, name, now)
     if attempt.leaves_silent and attempt.unreleased <= silent | {*silent_hosts(cluster, attempt)}:
         return [reports.requeued(attempt, now, attempt.doomed)]
     lost = [share.host for share in attempt.allocation if share.host in silent & attempt.unreleased]
@@ -259,7 +259,7 @@ def _silent_attempt(
 def _without_silent(cluster: Cluster, attempt: Attempt, lost: list[str], now: float) -> list[e.Event]:
     """An elastic job goes on with its other hosts, if it can: it was made for that."""
     why = f"{', '.join(lost)} of the job's hosts {'are' if len(lost) > 1 else 'is'} lost"
-    return resizes.go_on_without(cluster, attempt, lost, why, now)
+    return resize.go_on_without(cluster, attempt, lost, why, now)
 
 
 def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now: float) -> list[e.Event]:

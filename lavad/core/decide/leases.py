@@ -5,9 +5,9 @@ from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.decide.reports import part_gone
-from lavad.core.leases import ends_at
 from lavad.core.model import Key
-from lavad.core.records import Host
+from lavad.core.state.leases import ends_at
+from lavad.core.state.records import Host
 
 
 def end_leases(cluster: Cluster, command: c.EndLeases, now: float) -> Decision:

@@ -4,18 +4,19 @@ from operator import le
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core.allocations import is_whole, slots_by_host
 from lavad.core.cluster import Cluster
-from lavad.core.decide import resizes, takeovers
+from lavad.core.decide import preemption
 from lavad.core.decide.decision import Decision
-from lavad.core.decide.takeovers import dispatch
-from lavad.core.headroom import Headroom
-from lavad.core.indexes.sharing import Sharing, joined
-from lavad.core.keeping import kept_type, unit_mates
+from lavad.core.decide.jobs import resize
+from lavad.core.decide.preemption import dispatch
 from lavad.core.model import HostShare, ResourceShare
+from lavad.core.model.allocation import is_whole, slots_by_host
 from lavad.core.plan import Plan, Start
-from lavad.core.records import ArrayRecord
-from lavad.core.scheduling.reserved import Withheld
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.state.hosts.compute_units import kept_type, unit_mates
+from lavad.core.state.hosts.shared_gpus import Sharing, joined
+from lavad.core.state.records import ArrayRecord
 
 
 class _Room:
@@ -138,17 +139,17 @@ def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
     """Do all of a plan that still holds; the reply is how much of it did not."""
     plan = command.plan
     if plan.takeover is not None:
-        return takeovers.take_over(cluster, plan.takeover, now)
+        return preemption.take_over(cluster, plan.takeover, now)
     if plan.saving is not None:
-        return takeovers.save(cluster, plan.saving, now)
+        return preemption.save(cluster, plan.saving, now)
     if plan.drops:
         return Decision([e.ClaimDropped(now, one.job, one.index, one.reason) for one in plan.drops], reply=0)
     if plan.claimed:
-        return takeovers.start_claimed(cluster, plan.claimed, now)
+        return preemption.start_claimed(cluster, plan.claimed, now)
     if plan.resumes:
-        return takeovers.resume(cluster, plan.resumes, now)
+        return preemption.resume(cluster, plan.resumes, now)
     if plan.is_resize:
-        return resizes.resize(cluster, plan, _Room(cluster), now)
+        return resize.resize(cluster, plan, _Room(cluster), now)
     return _start(cluster, plan, now)
 
 

@@ -13,8 +13,8 @@ from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide.decision import Decision
 from lavad.core.model import JobState, Key
-from lavad.core.ranges import Ranges
-from lavad.core.records import ArrayRecord, Attempt, Job
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.records import ArrayRecord, Attempt, Job
 
 BY = "lavad"
 WHY = "found on its host after the database had been replaced"

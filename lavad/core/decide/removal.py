@@ -8,11 +8,10 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
-from lavad.core.decide.decision import Decision
-from lavad.core.decide.ownership import denial
+from lavad.core.decide.decision import Decision, denial
 from lavad.core.model import Key
-from lavad.core.reasons import Refused
-from lavad.core.records import Host
+from lavad.core.model.reasons import Refused
+from lavad.core.state.records import Host
 
 NAMED_MAX = 5  # reservations in one sentence
 

@@ -7,17 +7,17 @@ has been answered before, or is answered by the forget order that goes with it.
 
 from lavad.core import commands as c
 from lavad.core import events as e
-from lavad.core import reasons as r
 from lavad.core.cluster import Cluster
-from lavad.core.decide import resizes, suspension
 from lavad.core.decide.contact import named, silent_hosts
 from lavad.core.decide.decision import Decision
-from lavad.core.decide.exitcodes import by_exit_code
+from lavad.core.decide.jobs import control, resize
+from lavad.core.decide.jobs.requeue import by_exit_code
 from lavad.core.model import JobState, Key
+from lavad.core.model import reasons as r
+from lavad.core.model.tuples import new as _new
 from lavad.core.orders import UNKNOWN, ForgetOrder, LaunchOrder, Order, ReleaseOrder, launch_hosts
-from lavad.core.records import Attempt, Job
-from lavad.core.tuples import new as _new
-from lavad.core.usage import HostUsage
+from lavad.core.state.records import Attempt, Job
+from lavad.core.state.usage import HostUsage
 
 S = JobState
 SIGKILL = 9
@@ -49,8 +49,8 @@ def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
         return _unknown(command.host, command.key)
     if attempt.over:
         return Decision(orders=[ReleaseOrder(command.host, command.key, "the attempt is over")])
-    if resizes.is_growing_to(attempt, command.host):
-        return resizes.staged(cluster, attempt, command.host, now)
+    if resize.is_growing_to(attempt, command.host):
+        return resize.staged(cluster, attempt, command.host, now)
     if attempt.launched or command.host in attempt.staged:
         return Decision(orders=_launch_again(cluster, attempt, command.host) if command.again else [])
     decision = Decision([e.HostStaged(now, command.key, command.host)])
@@ -78,8 +78,8 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
     why = f"{command.host}: {command.reason}"
     if job is None:
         return Decision([e.HostReleased(now, command.key, command.host)])
-    if resizes.is_growing_to(attempt, command.host):
-        return Decision(resizes.not_to_be(cluster, attempt, command.host, now, why))
+    if resize.is_growing_to(attempt, command.host):
+        return Decision(resize.not_to_be(cluster, attempt, command.host, now, why))
     if attempt.launched and command.host != attempt.lead:
         return part_gone(cluster, job, attempt, command.host, now, why)
     if attempt.started_at:  # a repeated order was refused as too old: the job is long under way
@@ -131,10 +131,10 @@ def part_gone(
     key, rest = attempt.key, attempt.unreleased - {host}
     if attempt.leaves_silent:
         rest -= {*silent_hosts(cluster, attempt)}
-    if resizes.is_growing_to(attempt, host):
-        return Decision(resizes.give_growth_up(attempt, now, now, why, gone=host))
+    if resize.is_growing_to(attempt, host):
+        return Decision(resize.give_growth_up(attempt, now, now, why, gone=host))
     decision = Decision([e.HostReleased(now, key, host)])
-    if resizes.is_leaving(attempt, host) and attempt.lead in rest:
+    if resize.is_leaving(attempt, host) and attempt.lead in rest:
         return decision
     if not attempt.launched:
         decision.events.append(requeued(attempt, now, why))
@@ -143,7 +143,7 @@ def part_gone(
         decision.events.append(lost(job, attempt, now, why, was_waiting))
     elif host == attempt.lead and not attempt_is_repeated(job, attempt):
         decision.events.append(lost(job, attempt, now, why))
-    elif host != attempt.lead and (smaller := resizes.go_on_without(cluster, attempt, (host,), why, now)):
+    elif host != attempt.lead and (smaller := resize.go_on_without(cluster, attempt, (host,), why, now)):
         decision.events = [*smaller, *decision.events]
     elif host == attempt.lead:
         if not attempt.doomed:
@@ -174,7 +174,7 @@ def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
         return Decision()
     at = _moment(attempt, command.at, now)
     start = e.JobStarted(at, command.key, command.pid, command.exec_home, command.exec_cwd)
-    return Decision([start, *suspension.noted(job, attempt, now)])
+    return Decision([start, *control.noted(job, attempt, now)])
 
 
 def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decision:
@@ -258,7 +258,7 @@ def _part_ended(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportF
         return Decision(orders=_release_rest(attempt, "", why))
     if is_expected or attempt.doomed or attempt.kill_reason:
         return Decision()
-    smaller = resizes.go_on_without(cluster, attempt, (command.host,), why, now)
+    smaller = resize.go_on_without(cluster, attempt, (command.host,), why, now)
     return Decision(smaller or [e.JobDoomed(now, command.key, why)])
 
 
@@ -275,7 +275,7 @@ def _part_at_limit(attempt: Attempt, command: c.ReportFinished, now: float) -> D
 
 def _ended_by_limit(attempt: Attempt, reason: str, now: float) -> list[e.Event]:
     """All of the job ends, as it does when its first host reaches the limit: at once, and not to run again."""
-    return [] if attempt.is_ending else [e.JobSignalled(now, attempt.key, SIGKILL, suspension.SYSTEM, reason)]
+    return [] if attempt.is_ending else [e.JobSignalled(now, attempt.key, SIGKILL, control.SYSTEM, reason)]
 
 
 def limit_reached(cluster: Cluster, command: c.ReportLimit, now: float) -> Decision:

@@ -6,23 +6,23 @@ room has appeared; ``look_at_everything`` makes it look at all of them, and must
 test).
 """
 
-from lavad.core.allocations import slots_of
 from lavad.core.cluster import Cluster
-from lavad.core.indexes.pending import Bucket, BucketKey
 from lavad.core.model import Allocation
+from lavad.core.model.allocation import slots_of
 from lavad.core.plan import Plan, Saving, Start, Takeover
-from lavad.core.scheduling import easy
-from lavad.core.scheduling.agenda import Agenda
-from lavad.core.scheduling.backfill import Gate, Refusal
-from lavad.core.scheduling.lanes import First, Lane
-from lavad.core.scheduling.ordering import Turn
-from lavad.core.scheduling.placement import is_single_host
-from lavad.core.scheduling.reclaim import Tenants
-from lavad.core.scheduling.room import Room
-from lavad.core.scheduling.straight import WORK_OF_A_START, StraightStarts
-from lavad.core.scheduling.takeover import Attempted
-from lavad.core.scheduling.walk import Cursor
-from lavad.core.scheduling.woken import NOBODY_WOKEN, Woken
+from lavad.core.scheduling.backfill.gate import Gate, Refusal
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.fast import easy
+from lavad.core.scheduling.fast.single_task import WORK_OF_A_START, StraightStarts
+from lavad.core.scheduling.placement.place import is_single_host
+from lavad.core.scheduling.preemption.pool_reclaim import Tenants
+from lavad.core.scheduling.preemption.preempt import Attempted
+from lavad.core.scheduling.queueing.blocked_columns import NOBODY_WOKEN, Woken
+from lavad.core.scheduling.queueing.cursor import Cursor
+from lavad.core.scheduling.queueing.fairshare import First, Lane
+from lavad.core.scheduling.queueing.ordering import Turn
+from lavad.core.scheduling.worklist import Agenda
+from lavad.core.state.pending import Bucket, BucketKey
 
 _ITS_TURN_IS_OVER: First = (float("-inf"),)
 _NOTHING = Plan()

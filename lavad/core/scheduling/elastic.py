@@ -8,21 +8,21 @@ waiting job holds a reservation nobody grows: room that is free now is part of w
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from lavad.core.allocations import could_give, is_divisible, tasks_of
+from lavad.core.apply.resize import may_change
 from lavad.core.cluster import Cluster
-from lavad.core.headroom import Ceilings, Headroom
+from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
+from lavad.core.model.allocation import could_give, is_divisible, tasks_of
 from lavad.core.plan import Grow, Plan
-from lavad.core.records import Attempt
-from lavad.core.resizing import may_change
-from lavad.core.scheduling.capped import CappedRoom
-from lavad.core.scheduling.placement import share_of
-from lavad.core.scheduling.reclaim import Tenants
-from lavad.core.scheduling.reservation import Book
-from lavad.core.scheduling.reserved import Withheld
-from lavad.core.scheduling.room import Room
-from lavad.core.scheduling.spreading import Filler, live_rows
-from lavad.core.scheduling.wants import wants_of
+from lavad.core.scheduling.backfill.reservations import Book
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
+from lavad.core.scheduling.placement.place import share_of
+from lavad.core.scheduling.placement.span import Filler, live_rows
+from lavad.core.scheduling.placement.within_limits import CappedRoom
+from lavad.core.scheduling.preemption.pool_reclaim import Tenants
+from lavad.core.state.records import Attempt
 
 _NEVER = float("inf")
 _REASON = "into idle room"

@@ -1,0 +1,106 @@
+"""Host shares of attempts in the books: with the host, in the host table, in pools. Taken and given back here alone.
+
+Invariant: a share stands in all of them or in none.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lavad.core.apply import resize
+from lavad.core.model import Allocation, HostShare, Key
+from lavad.core.state.hosts import compute_units
+from lavad.core.state.records import Attempt, Host
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+
+def take(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
+    """Book host shares of an attempt, all that it gets or another one."""
+    record = cluster.jobs.get(attempt.key.job)
+    request = record.shared.request if record is not None else None
+    attempt.takes_whole_hosts = request is not None and request.exclusive
+    rows = cluster.table.rows_of(shares)
+    cluster.unentered.note(attempt.key, shares)
+    cluster.table.take_all(rows, shares, attempt.takes_whole_hosts)
+    if request is not None and not request.is_simple:
+        compute_units.keep(cluster.table, attempt, rows, request)
+        cluster.easing.note(attempt, request)
+    if cluster.pools:
+        enter_in_pool(cluster, attempt, shares)
+
+
+def hold_memory(cluster: "Cluster", attempt: Attempt, more_mib: int) -> None:
+    """The attempt holds so much more memory, or less, on each of its hosts from now on."""
+    before = attempt.allocation
+    attempt.allocation = tuple([share._replace(memory_mib=share.memory_mib + more_mib) for share in before])
+    cluster.touched.add(attempt.key)
+    for old, new in zip(before, attempt.allocation, strict=True):
+        host = cluster.hosts[old.host]
+        if old.host in attempt.unreleased:
+            host.attempts[attempt.key] = new
+            cluster.table.give_back(host.row, old, attempt.takes_whole_hosts)
+            cluster.table.take(host.row, new, attempt.takes_whole_hosts)
+            if cluster.pools:
+                cluster.pools.give_back(attempt.key, (old,), False)
+                cluster.pools.take(attempt.key, cluster.pools.pool_of(attempt.key), (new,))
+
+
+def enter_in_pool(cluster: "Cluster", attempt: Attempt, shares: Iterable[HostShare]) -> None:
+    """Count shares of an attempt in the pool of its job."""
+    record = cluster.jobs.get(attempt.key.job)
+    if cluster.pools and record is not None:
+        number = cluster.pools.number_of(record.shared.user, record.shared.queue)
+        cluster.pools.take(attempt.key, number, shares)
+
+
+def give_back_all(cluster: "Cluster", key: Key) -> None:
+    """What the releases of all hosts that still hold a share of an attempt come to, at once."""
+    attempt = cluster.attempts[key]
+    names, attempt.unreleased = attempt.unreleased, frozenset()
+    cluster.touched.add(key)
+    shares, hosts = attempt.booked, cluster.hosts
+    if len(names) < len(shares):
+        shares = tuple([share for share in shares if share.host in names])
+    if key in cluster.easing:
+        for name in names:
+            cluster.easing.take_again(cluster.table, key, name)
+        cluster.easing.forget(key)
+    if not cluster.unentered.drop(key, shares):
+        for share in shares:
+            del hosts[share.host].attempts[key]
+    rows = cluster.table.rows_of(shares)
+    cluster.table.give_back_all(rows, shares, attempt.takes_whole_hosts)
+    compute_units.let_go(cluster.table, attempt, rows)
+    if cluster.pools:
+        cluster.pools.give_back(key, shares, True)
+    if attempt.over:
+        cluster.attempts.pop(key)
+
+
+def give_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> None:
+    """A host has said that nothing of the attempt is left on it."""
+    attempt.unreleased -= {name}
+    if attempt.key in cluster.easing:
+        cluster.easing.take_again(cluster.table, attempt.key, name)
+        if not attempt.unreleased:
+            cluster.easing.forget(attempt.key)
+    cluster.touched.add(attempt.key)
+    host = cluster.hosts.get(name)
+    share = _leave(cluster, attempt, host) if host is not None else None
+    if host is not None and share is not None:
+        cluster.table.give_back(host.row, share, attempt.takes_whole_hosts)
+        compute_units.let_go(cluster.table, attempt, (host.row,))
+        if cluster.pools:
+            cluster.pools.give_back(attempt.key, (share,), not attempt.unreleased)
+    resize.host_left(cluster, attempt, name, at)
+    if not attempt.unreleased and attempt.over:
+        cluster.attempts.pop(attempt.key)
+
+
+def _leave(cluster: "Cluster", attempt: Attempt, host: Host) -> HostShare | None:
+    """The attempt holds nothing there any more; what it held, if anything."""
+    booked = attempt.booked
+    if len(booked) == 1 and cluster.unentered.drop(attempt.key, booked):
+        return booked[0]
+    return host.attempts.pop(attempt.key, None)

@@ -1,0 +1,501 @@
+"""What each event does to the cluster: one function an event, and nothing decided here.
+
+Every change of a job's state passes ``lifecycle.check``; host shares are taken and given back in ``booking`` alone.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lavad.core import events as e
+from lavad.core import lifecycle
+from lavad.core.apply import advance_reservations, allocate, charge, claims, hosts, modify, resize, start_conditions
+from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
+from lavad.core.model import (
+    BY_USER,
+    FINAL,
+    PREEMPTION,
+    HostFacts,
+    JobState,
+    serial_of,
+)
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.tuples import new as _new
+from lavad.core.state import leases
+from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
+from lavad.core.state.usage import NO_ONE, HostUsage, JobUsage, depart, of_attempt, taken
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+S = JobState
+STOP, CONT = 19, 18
+REQUEST_IDS_KEPT = 100_000  # newest submit request ids in memory; the store knows the older ones
+
+
+# -- helpers -----------------------------------------------------------------------------------------------------
+
+
+def _move(cluster: "Cluster", job: Job, event: object, target: JobState) -> None:
+    lifecycle.check(job.state, event, target)
+    if job.state is not target:
+        cluster.tally.move(job.shared, job.state, target)
+        old, job.state = job.state, target
+        if job.array is not None:
+            job.array.counts[old] -= 1
+            job.array.counts[target] += 1
+        if cluster.dependants:
+            cluster.dependants.note(job.id, job.index, old, target)
+
+
+def _leave_attempt(cluster: "Cluster", job: Job, at: float, used: JobUsage | None = None) -> Attempt:
+    attempt = job.attempt
+    assert attempt is not None, f"{job.key} holds no attempt"
+    if cluster.charges:
+        used = used or of_attempt(attempt)
+        charge.discharge(cluster, attempt, job.shared.queue, at, used.cpu_s)
+    attempt.over = True
+    cluster.touched.add(attempt.key)
+    cluster.staging.pop(attempt.key)
+    if cluster.runners.queues:
+        cluster.runners.discard(attempt)
+    if attempt.key in cluster.resizable:
+        resize.forget(cluster, attempt)
+    if attempt.lends:
+        _lend_no_more(cluster, attempt)
+    if not attempt.unreleased:
+        cluster.attempts.pop(attempt.key)
+    job.attempt = None
+    return attempt
+
+
+def _note_finished(cluster: "Cluster", job: Job) -> None:
+    cluster.finished[job.id, job.index] = job
+    array = job.array
+    if array is None:
+        start_conditions.leave(cluster, job)
+    else:
+        del array.live[job.index]
+        array.counts[job.state] -= 1
+        array.note_end(job.index, job.state, exit_code(job.end.status) if job.end else 0)
+        array.attempts.pop(job.index, None)
+        _close_array(cluster, array, job.end.at if job.end else 0.0)
+        list_array(cluster, array)
+
+
+def _close_array(cluster: "Cluster", array: ArrayRecord, at: float) -> None:
+    if array.is_over:
+        array.over_at = at
+        cluster.ended_arrays[array.id] = at
+        start_conditions.leave(cluster, array)
+
+
+# -- submission and waiting ----------------------------------------------------------------------------------------
+
+
+def _job_submitted(cluster: "Cluster", event: e.JobSubmitted) -> None:
+    new = event.job
+    shared = cluster.intern(new.shared)
+    cluster.next_job = max(cluster.next_job, new.id + 1)
+    cluster.names.add(shared.uid, new.text, new.id)
+    if new.request_id:
+        cluster.request_ids[shared.user, new.request_id] = new.id
+        if len(cluster.request_ids) > REQUEST_IDS_KEPT:
+            cluster.request_ids.popitem(last=False)
+    if shared.request.reservation:
+        cluster.reserved.enter(shared.request.reservation, new.id)
+    if new.indices:
+        _array_submitted(cluster, event, shared)
+        return
+    job = Job(new.id, 0, shared, new.text, event.at, S.PSUSP if new.hold else S.PEND)
+    job.priority = new.priority
+    cluster.jobs[new.id] = job
+    cluster.tally.add(shared, job.state)
+    start_conditions.begin(cluster, job, new, event.at)
+    if not new.hold:
+        list_job(cluster, job)
+
+
+def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> None:
+    new = event.job
+    array = ArrayRecord(new.id, shared, new.text, event.at, Ranges(new.indices), new.array_limit, new.hold)
+    array.priority = new.priority
+    cluster.jobs[new.id] = array
+    cluster.tally.add(shared, S.PSUSP if new.hold else S.PEND, len(array.indices))
+    start_conditions.begin(cluster, array, new, event.at)
+    list_array(cluster, array)
+
+
+def _pending_ended(cluster: "Cluster", event: e.PendingEnded) -> None:
+    record = cluster.jobs[event.job]
+    if isinstance(record, Job):
+        cluster.pending.remove(record.shared, entry(cluster, record))
+        _move(cluster, record, event, S.EXIT)
+        record.end = JobEnd(event.at, 0, event.reason)
+        _note_finished(cluster, record)
+        return
+    for waiting, state in ((record.pending, S.PEND), (record.blocked, S.PEND), (record.held, S.PSUSP)):
+        gone = waiting.intersection(event.indices)
+        waiting.difference_update(gone)
+        record.killed.update(gone)
+        cluster.tally.move(record.shared, state, S.EXIT, len(gone))
+        for index in gone:
+            record.note_end(index, S.EXIT)
+    record.unmet.difference_update(event.indices)
+    cluster.dependants.note(record.id, 0, S.PEND, S.EXIT)
+    _close_array(cluster, record, event.at)
+    list_array(cluster, record)
+
+
+def _pending_held(cluster: "Cluster", event: e.PendingHeld) -> None:
+    _shift_waiting(cluster, event, S.PEND, S.PSUSP)
+
+
+def _pending_freed(cluster: "Cluster", event: e.PendingFreed) -> None:
+    _shift_waiting(cluster, event, S.PSUSP, S.PEND)
+
+
+def _shift_waiting(cluster: "Cluster", event: e.PendingHeld | e.PendingFreed, old: JobState, new: JobState) -> None:
+    record = cluster.jobs[event.job]
+    if isinstance(record, Job):
+        _move(cluster, record, event, new)
+        list_job(cluster, record)
+        return
+    if old is S.PEND:
+        moved = record.waiting().intersection(event.indices)
+        record.pending.difference_update(moved)
+        record.blocked.difference_update(moved)
+        record.held.update(moved)
+    else:
+        moved = record.held.intersection(event.indices)
+        record.held.difference_update(moved)
+        record.admit(moved)
+    cluster.tally.move(record.shared, old, new, len(moved))
+    cluster.dependants.note(record.id, 0, old, new)
+    list_array(cluster, record)
+
+
+# -- the life of an attempt -----------------------------------------------------------------------------------------
+
+
+def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
+    key = event.key
+    record = cluster.jobs[key.job]
+    job = element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
+    if job.array is None:
+        if not cluster.pending.remove_head(job.shared, job.id, is_planned=False):
+            cluster.pending.remove(job.shared, entry(cluster, job))
+        if job.terms is not None:
+            start_conditions.force(cluster, job, 0)
+    if cluster.claims:
+        claims.drop_claim(cluster, key.job, key.index)
+    _move(cluster, job, event, S.STAGING)
+    job.attempts = key.attempt
+    job.postponed_reason = ""
+    attempt = Attempt(key, event.allocation, event.at, event.launch_now, event.reason)
+    cluster.touched.add(key)
+    attempt.launch_due = event.at + cluster.policy.staging_timeout_s
+    attempt.is_unconstrained = event.is_unconstrained
+    if event.lease_s is not None:
+        leases.keep(cluster, attempt, event.lease_s)
+    elif cluster.policy.fence_after_s:
+        leases.begin(cluster, attempt)
+    job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
+    for share in event.allocation:
+        if share.host not in cluster.hosts:  # of an attempt that was found, on a host yet to come
+            cluster.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))
+    allocate.take(cluster, attempt, event.allocation)
+    charge.charge(cluster, attempt, job.shared)
+
+
+def element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> Job:
+    """The element as a job of its own, no longer counted among those that wait in the array."""
+    job = Job(array.id, index, array.shared, array.text, array.submitted_at, S.PEND)
+    job.array, job.priority, job.position, job.aged_from = array, array.priority, array.position, array.aged_from
+    array.counts[S.PEND] += 1
+    if not array.pending.discard(index):
+        start_conditions.force(cluster, array, index)
+    array.live[index] = job
+    array.postponed.pop(index, None)
+    list_array(cluster, array)
+    return job
+
+
+def _host_staged(cluster: "Cluster", event: e.HostStaged) -> None:
+    cluster.attempts[event.key].staged |= {event.host}
+
+
+def _attempt_launched(cluster: "Cluster", event: e.AttemptLaunched) -> None:
+    cluster.attempts[event.key].launched = True
+
+
+def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
+    job = _holder(cluster, event.key)
+    if job.state is S.UNKWN:  # another host of it is silent
+        _move(cluster, job, event, S.UNKWN)
+        job.resume_state = S.RUN
+    else:
+        _move(cluster, job, event, S.RUN)
+        cluster.staging.pop(event.key)
+    attempt = cluster.attempts[event.key]
+    cluster.touched.add(event.key)
+    attempt.started_at, attempt.pid = event.at, event.pid
+    attempt.exec_home, attempt.exec_cwd = event.exec_home, event.exec_cwd
+    if cluster.exit_rates:
+        cluster.exit_rates.note_start(attempt.lead)
+    cluster.runners.note(job)
+    resize.note_resizable(cluster, job)
+
+
+def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, S.DONE if event.status == 0 and not event.reason else S.EXIT)
+    used = _used_at_end(cluster.attempts[event.key], event)
+    attempt = _leave_attempt(cluster, job, event.at, used)
+    at, _, status, reason, _, _, pid, started_at, _, _, _, _, _, home, cwd, *_ = event
+    began_at = attempt.started_at or started_at
+    cpu_s, memory_mib_max, memory_mib_mean, user_s, system_s = used
+    places = attempt.exec_home or home, attempt.exec_cwd or cwd
+    job.end = _new(
+        JobEnd,
+        (at, status, reason, cpu_s, memory_mib_max, began_at, attempt.allocation, attempt.pid or pid,
+         user_s, system_s, memory_mib_mean, *places),
+    )  # fmt: skip
+    if status or cluster.exit_rates:
+        cluster.exit_rates.note_end(job, attempt, event, began_at)
+    _note_finished(cluster, job)
+
+
+def _used_at_end(attempt: Attempt, event: e.JobFinished) -> JobUsage:
+    """By the job: what its first host says at the end, and what is known of the others."""
+    is_known = attempt.usage or event.others or attempt.departed is not NO_ONE
+    if not is_known and len(attempt.unreleased) < 2:  # the many that were short, and that no other host adds to
+        return _new(JobUsage, (event.cpu_s, event.memory_mib_max, event.memory_mib_mean, event.user_s, event.system_s))
+    own = HostUsage(
+        event.cpu_s, memory_mib_max=event.memory_mib_max, memory_mib_mean=event.memory_mib_mean,
+        user_s=event.user_s, system_s=event.system_s, seconds=event.seconds,
+    )  # fmt: skip
+    others = [(host, usage) for host, usage in event.others if host in attempt.unreleased]
+    attempt.usage = taken(attempt.usage, [(attempt.lead, own), *others])
+    return of_attempt(attempt)
+
+
+def _host_released(cluster: "Cluster", event: e.HostReleased) -> None:
+    attempt = cluster.attempts[event.key]
+    if event.usage is not None and not attempt.over:
+        cluster.note_usage(attempt, ((event.host, event.usage),))
+    elif event.usage is not None:
+        _complete_record(cluster, attempt, event.host, event.usage, event.at)
+    if event.host in attempt.usage and not attempt.over:
+        depart(attempt, event.host)
+    allocate.give_back(cluster, attempt, event.host, event.at)
+
+
+def _complete_record(cluster: "Cluster", attempt: Attempt, host: str, usage: HostUsage, at: float) -> None:
+    """The job has ended; what the host used until it had let go of it goes into the job's record, too."""
+    before = of_attempt(attempt)
+    attempt.usage = taken(attempt.usage, ((host, usage),))
+    used = of_attempt(attempt)
+    job = cluster.element(attempt.key.job, attempt.key.index)
+    if job is None or job.end is None or job.attempts != attempt.key.attempt:
+        return
+    cpu_s, memory_mib_max, memory_mib_mean, user_s, system_s = used
+    end = job.end
+    job.end = end._replace(
+        cpu_s=max(end.cpu_s, cpu_s), memory_mib_max=max(end.memory_mib_max, memory_mib_max),
+        memory_mib_mean=memory_mib_mean, user_s=max(end.user_s, user_s), system_s=max(end.system_s, system_s),
+    )  # fmt: skip
+    charge.charge_more(cluster, job.shared, used.cpu_s - before.cpu_s, at)
+
+
+def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, S.PSUSP if event.hold else S.PEND)
+    _leave_attempt(cluster, job, event.at)
+    if event.avoid_host and event.avoid_host in cluster.hosts:
+        cluster.hosts[event.avoid_host].avoid_until = event.avoid_until
+        hosts.refresh_host(cluster, cluster.hosts[event.avoid_host], event.at)
+    start_conditions.watch_deadline(cluster, job)
+    if event.exclude_host:
+        _bar(cluster, job, event.exclude_host)
+    if job.array is None:
+        job.postponed_reason = event.reason
+        if not event.hold:
+            list_job(cluster, job)
+        return
+    array, index = job.array, job.index
+    del array.live[index]
+    array.attempts[index] = job.attempts
+    array.postponed[index] = event.reason
+    if event.hold:
+        array.held.add(index)
+    else:
+        array.admit(Ranges.of(index))
+    array.counts[job.state] -= 1
+    list_array(cluster, array)
+
+
+def _bar(cluster: "Cluster", job: Job, host: str) -> None:
+    """The job is not to come back to this host, which makes it another bucket's."""
+    record = job.array or job
+    for state, count in waiting_counts(record):
+        cluster.tally.add(record.shared, state, -count)
+    if job.array is not None:
+        cluster.pending.remove(record.shared, entry(cluster, record))
+    start_conditions.bar(cluster, record, host)
+    for state, count in waiting_counts(record):
+        cluster.tally.add(record.shared, state, count)
+    if job.array is not None:
+        list_array(cluster, job.array)
+
+
+def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
+    job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
+    attempt.suspended = {**attempt.suspended, event.cause: event.reason}
+    if event.state in (S.STAGING, S.UNKWN):  # it takes effect when the job has started, or is heard of again
+        _move(cluster, job, event, event.state)
+        _note_for_return(job, attempt, event.at)
+        return
+    if job.state is S.RUN:
+        _note_signal(attempt, STOP, "", event.at)
+    _move(cluster, job, event, event.state)
+    attempt.suspended_at = event.at
+    if event.lends:
+        attempt.lends, attempt.preemptions = event.lends, attempt.preemptions + 1
+        cluster.lenders[event.key] = attempt
+    cluster.touched.add(event.key)
+    cluster.runners.note(job)
+
+
+def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
+    job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
+    _move(cluster, job, event, event.state)
+    attempt.suspended = {cause: reason for cause, reason in attempt.suspended.items() if cause != event.cause}
+    if event.state is S.RUN:
+        _note_signal(attempt, CONT, "", event.at)
+    _note_for_return(job, attempt, event.at)
+    if attempt.lends and event.cause == PREEMPTION:
+        _lend_no_more(cluster, attempt)
+    cluster.touched.add(event.key)
+    cluster.runners.note(job)
+
+
+def _note_for_return(job: Job, attempt: Attempt, at: float) -> None:
+    """The state that a job goes back to when it is heard of again, and the signal that its hosts get then."""
+    if job.state is not S.UNKWN or job.resume_state is S.STAGING:
+        return
+    state = S.USUSP if BY_USER in attempt.suspended else S.SSUSP if attempt.suspended else S.RUN
+    if (state is S.RUN) is not (job.resume_state is S.RUN):
+        _note_signal(attempt, CONT if state is S.RUN else STOP, "", at)
+        attempt.suspended_at = at
+    job.resume_state = state
+
+
+def _lend_no_more(cluster: "Cluster", attempt: Attempt) -> None:
+    attempt.lends = ()
+    cluster.lenders.pop(attempt.key, None)
+
+
+def _job_signalled(cluster: "Cluster", event: e.JobSignalled) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, job.state)
+    attempt = cluster.attempts[event.key]
+    _note_signal(attempt, event.signal, event.reason, event.at)
+    if event.reason:
+        attempt.kill_reason = event.reason
+        cluster.runners.note(job)
+
+
+def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
+    """Keep what each hello sends again: the kill, else the newest stop or continue, else the newest other."""
+    is_state = signal in (STOP, CONT)
+    had_state = attempt.last_signal is not None and attempt.last_signal[0] in (STOP, CONT)
+    if reason or (not attempt.kill_reason and (is_state or not had_state)):
+        attempt.last_signal = (signal, reason, serial_of(at, signal))
+
+
+def _job_doomed(cluster: "Cluster", event: e.JobDoomed) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, job.state)
+    attempt = cluster.attempts[event.key]
+    attempt.doomed, attempt.again = event.reason, event.again
+    attempt.held_again, attempt.excludes = event.hold, event.exclude_host
+    attempt.leaves_silent = event.leaves_silent
+    cluster.runners.note(job)
+
+
+def _job_lost(cluster: "Cluster", event: e.JobLost) -> None:
+    job = _holder(cluster, event.key)
+    job.resume_state = job.state
+    _move(cluster, job, event, S.UNKWN)
+    cluster.staging.pop(event.key)
+    cluster.runners.note(job)
+
+
+def _job_found(cluster: "Cluster", event: e.JobFound) -> None:
+    job = _holder(cluster, event.key)
+    state = job.resume_state or S.RUN
+    _move(cluster, job, event, state)
+    job.resume_state = None
+    cluster.runners.note(job)
+    if state is S.STAGING:
+        cluster.staging[event.key] = cluster.attempts[event.key]
+
+
+def _job_abandoned(cluster: "Cluster", event: e.JobAbandoned) -> None:
+    job = _holder(cluster, event.key)
+    _move(cluster, job, event, S.ZOMBI)
+    attempt = cluster.attempts[event.key]
+    attempt.kill_reason = event.reason
+    _note_signal(attempt, 0, event.reason, event.at)
+
+
+def _holder(cluster: "Cluster", key: Any) -> Job:
+    job = cluster.holder(key)
+    if job is None:
+        raise lifecycle.IllegalTransition(f"{key} is over or unknown")
+    return job
+
+
+def _finished_forgotten(cluster: "Cluster", event: e.FinishedForgotten) -> None:
+    while cluster.finished:
+        key, job = next(iter(cluster.finished.items()))
+        if job.end is not None and job.end.at >= event.before:
+            break
+        del cluster.finished[key]
+        if job.array is None and job.state in FINAL:
+            start_conditions.forget(cluster, job.id)
+    while cluster.ended_arrays:
+        array_id, at = next(iter(cluster.ended_arrays.items()))
+        if at >= event.before:
+            break
+        del cluster.ended_arrays[array_id]
+        start_conditions.forget(cluster, array_id)
+
+
+HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+    **resize.HANDLERS,
+    e.JobSubmitted: _job_submitted,
+    e.PendingEnded: _pending_ended,
+    e.PendingHeld: _pending_held,
+    e.PendingFreed: _pending_freed,
+    e.AttemptDispatched: _attempt_dispatched,
+    e.HostStaged: _host_staged,
+    e.AttemptLaunched: _attempt_launched,
+    e.JobStarted: _job_started,
+    e.JobFinished: _job_finished,
+    e.HostReleased: _host_released,
+    e.JobRequeued: _job_requeued,
+    e.JobSuspended: _job_suspended,
+    e.JobResumed: _job_resumed,
+    e.JobSignalled: _job_signalled,
+    e.JobDoomed: _job_doomed,
+    e.JobLost: _job_lost,
+    e.JobFound: _job_found,
+    e.JobAbandoned: _job_abandoned,
+    e.FinishedForgotten: _finished_forgotten,
+    **claims.HANDLERS,
+    **hosts.HANDLERS,
+    **modify.HANDLERS,
+    **advance_reservations.HANDLERS,
+    **start_conditions.HANDLERS,
+}

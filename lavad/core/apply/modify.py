@@ -1,0 +1,84 @@
+"""What bmod, bswitch, btop and bbot do to a job, wherever it stands: other words, another place, other limits."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lavad.core import events as e
+from lavad.core.apply import advance_reservations, allocate, charge, start_conditions
+from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
+from lavad.core.model import JobState, Shared, limits_of
+from lavad.core.state.records import ArrayRecord, Job
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+
+def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
+    record = cluster.jobs[event.job.id]
+    shared = start_conditions.adapted(cluster, cluster.intern(event.job.shared), record.terms)
+    if shared.request.reservation != record.shared.request.reservation:
+        advance_reservations.move(cluster, record, shared.request.reservation)
+    waiting = isinstance(record, ArrayRecord) or record.state is JobState.PEND
+    cluster.pending.remove(record.shared, entry(cluster, record))
+    for state, count in waiting_counts(record):
+        cluster.tally.add(record.shared, state, -count)
+        cluster.tally.add(shared, state, count)
+    cluster.names.remove(record.shared.uid, record.text, record.id)
+    if isinstance(record, Job):
+        _change_memory(cluster, record, shared)
+        charge.recharge(cluster, record, shared)
+        _change_limits(cluster, record, shared)
+    record.shared, record.text, record.priority = shared, event.job.text, event.job.priority
+    cluster.names.add(shared.uid, record.text, record.id)
+    start_conditions.change(cluster, record, event.job, event.at)
+    if isinstance(record, ArrayRecord):
+        record.limit = event.job.array_limit
+        for job in record.live.values():
+            cluster.tally.add(job.shared, job.state, -1)
+            cluster.tally.add(shared, job.state)
+            charge.recharge(cluster, job, shared)
+            _change_limits(cluster, job, shared)
+            job.shared = shared
+            _change_runner(cluster, job)
+        list_array(cluster, record)
+    elif waiting:
+        list_job(cluster, record)
+    else:
+        _change_runner(cluster, record)
+
+
+def _change_memory(cluster: "Cluster", job: Job, shared: Shared) -> None:
+    """A job that holds hosts holds another amount of their memory."""
+    more_mib = shared.request.roles[0].memory_mib - job.shared.request.roles[0].memory_mib
+    if job.attempt is not None and more_mib:
+        allocate.hold_memory(cluster, job.attempt, more_mib)
+
+
+def _change_limits(cluster: "Cluster", job: Job, shared: Shared) -> None:
+    """What holds hosts gets other limits, and may be expected to end at another time."""
+    if job.attempt is not None and limits_of(job.shared) != limits_of(shared):
+        job.attempt.limits_version += 1
+        cluster.touched.add(job.attempt.key)
+
+
+def _change_runner(cluster: "Cluster", job: Job) -> None:
+    """A job that holds hosts may belong to another queue now."""
+    if job.attempt is not None:
+        cluster.runners.discard(job.attempt)
+        cluster.runners.note(job)
+
+
+def _job_moved(cluster: "Cluster", event: e.JobMoved) -> None:
+    record = cluster.jobs[event.job]
+    is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
+    if is_listed:
+        cluster.pending.remove(record.shared, entry(cluster, record))
+    record.position, record.aged_from = event.position, event.aged_from
+    if is_listed:
+        cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord))
+
+
+HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+    e.JobModified: _job_modified,
+    e.JobMoved: _job_moved,
+}

@@ -1,0 +1,190 @@
+"""What events of growing and shrinking do to the cluster: what an attempt is to have, and what is booked for it.
+
+Invariant: on each of its hosts exactly the attempt's part of ``Attempt.booked`` is booked, until that host has said
+that nothing is left.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lavad.core import events as e
+from lavad.core import lifecycle
+from lavad.core.apply import charge
+from lavad.core.model import Shared
+from lavad.core.model.allocation import given_up, grown, slots_of
+from lavad.core.state.records import Attempt, Job, Resizing
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+
+def is_resizable(shared: Shared) -> bool:
+    """May jobs submitted like this one grow and shrink?"""
+    roles = shared.request.roles
+    return len(roles) == 1 and roles[0].resizable
+
+
+def may_change(attempt: Attempt) -> bool:
+    """Is no change of its size under way, and is it not being ended?"""
+    change = attempt.resizing
+    return not (change.due or change.leaving or attempt.is_ending)
+
+
+def note_resizable(cluster: "Cluster", job: Job) -> None:
+    """A job has started or is known again: enter it if it may be resized."""
+    attempt = job.attempt
+    if attempt is None or not is_resizable(job.shared):
+        return
+    if attempt.started_at:
+        cluster.resizable[attempt.key] = attempt
+        _note_waiting(cluster, attempt)
+
+
+def forget(cluster: "Cluster", attempt: Attempt) -> None:
+    """The job has left the attempt: it is not resized any more."""
+    cluster.resizable.pop(attempt.key, None)
+    cluster.resizing.pop(attempt.key, None)
+
+
+def host_left(cluster: "Cluster", attempt: Attempt, host: str, at: float) -> None:
+    """A host has let go of the attempt: it is no part of any change any more."""
+    change = attempt.resizing
+    if change.growth or change.leaving:
+        before = _slots(attempt)
+        growth = tuple(share for share in change.growth if share.host != host)
+        leaving = tuple(share for share in change.leaving if share.host != host)
+        attempt.resizing = replace(change, growth=growth, leaving=leaving)
+        attempt.staged -= {host}
+        _note_waiting(cluster, attempt)
+        _recount(cluster, attempt, before, at)
+
+
+def _note_waiting(cluster: "Cluster", attempt: Attempt) -> None:
+    """Attempts whose change has a date when it is given up or goes on."""
+    if attempt.resizing.due and not attempt.over:
+        cluster.resizing[attempt.key] = attempt
+    else:
+        cluster.resizing.pop(attempt.key, None)
+    cluster.runners.resized(attempt)
+
+
+def _changed(cluster: "Cluster", event: Any) -> Attempt:
+    job = cluster.holder(event.key)
+    if job is None or job.attempt is None:
+        raise lifecycle.IllegalTransition(f"{event.key} is over or unknown")
+    lifecycle.check(job.state, event, job.state)
+    cluster.touched.add(event.key)
+    return job.attempt
+
+
+def _rebook(cluster: "Cluster", attempt: Attempt, names: Iterable[str], before_all: int, at: float) -> None:
+    """Book on these hosts what the attempt now holds there, in place of what it held: so many slots in all."""
+    booked = {share.host: share for share in attempt.booked}
+    for name in dict.fromkeys(names):
+        host = cluster.hosts[name]
+        before, now = host.attempts.get(attempt.key), booked.get(name)
+        if before == now:
+            continue
+        if before is not None:
+            cluster.easing.take_again(cluster.table, attempt.key, name)
+            cluster.table.give_back(host.row, before, False)
+            cluster.pools.give_back(attempt.key, (before,), False)
+        if now is not None and name in attempt.unreleased:
+            host.attempts[attempt.key] = now
+            cluster.table.take(host.row, now, False)
+            shared = cluster.jobs[attempt.key.job].shared
+            cluster.pools.take(attempt.key, cluster.pools.number_of(shared.user, shared.queue), (now,))
+        else:
+            host.attempts.pop(attempt.key, None)
+    _recount(cluster, attempt, before_all, at)
+
+
+def _slots(attempt: Attempt) -> int:
+    return slots_of(attempt.booked)
+
+
+def _recount(cluster: "Cluster", attempt: Attempt, before: int, at: float) -> None:
+    """Limits and shares count what it holds now; slots times seconds so far are kept."""
+    now = _slots(attempt)
+    if now and now != before:
+        since = at - (at - attempt.charged_since) * before / now
+        attempt.resizing = replace(attempt.resizing, since=since)
+    job = cluster.holder(attempt.key)
+    if job is not None and attempt.key in cluster.charges:
+        charge.recharge(cluster, job, job.shared)
+
+
+def _growing(cluster: "Cluster", event: e.AttemptGrowing) -> None:
+    attempt = _changed(cluster, event)
+    slots = _slots(attempt)
+    here = {share.host for share in attempt.allocation}
+    new = [share.host for share in event.additions if share.host not in here]
+    joined = tuple({**dict(attempt.resizing.joined), **dict.fromkeys(new, event.version)}.items())
+    attempt.version = event.version
+    attempt.resizing = replace(
+        attempt.resizing, growth=event.additions, due=event.due, reason=event.reason, joined=joined
+    )
+    attempt.unreleased = attempt.unreleased.union(new)
+    _rebook(cluster, attempt, (share.host for share in event.additions), slots, event.at)
+    _note_waiting(cluster, attempt)
+
+
+def _growth_given_up(cluster: "Cluster", event: e.GrowthGivenUp) -> None:
+    attempt = _changed(cluster, event)
+    slots = _slots(attempt)
+    growth = attempt.resizing.growth
+    attempt.version = event.version
+    attempt.resizing = replace(attempt.resizing, growth=(), due=0.0, retry_at=event.retry_at, reason="")
+    _rebook(cluster, attempt, (share.host for share in growth), slots, event.at)
+    _note_waiting(cluster, attempt)
+
+
+def _resized(cluster: "Cluster", event: e.AttemptResized) -> None:
+    attempt = _changed(cluster, event)
+    slots = _slots(attempt)
+    before, change = attempt.allocation, attempt.resizing
+    leaving = grown(change.leaving, given_up(before, event.allocation))
+    attempt.allocation, attempt.version = event.allocation, event.version
+    attempt.resizing = Resizing(
+        event.version,
+        (),
+        leaving,
+        event.due,
+        False,
+        given_up(event.allocation, before),
+        max(change.retry_at, event.retry_at),
+        event.wish or change.wish,
+        event.notify,
+        "",
+        change.joined,
+        change.since,
+    )
+    _rebook(cluster, attempt, (share.host for share in (*before, *event.allocation)), slots, event.at)
+    _note_waiting(cluster, attempt)
+
+
+def _noted(cluster: "Cluster", event: e.ResizeNoted) -> None:
+    """Slots that were given up on hosts that stay are free now; hosts that leave have yet to say that they are."""
+    attempt = _changed(cluster, event)
+    slots = _slots(attempt)
+    here = {share.host for share in attempt.allocation}
+    before = attempt.resizing.leaving
+    leaving = tuple(share for share in before if share.host not in here)
+    attempt.resizing = replace(attempt.resizing, leaving=leaving, due=0.0, is_told=True, added=(), notify="")
+    _rebook(cluster, attempt, (share.host for share in before if share.host in here), slots, event.at)
+    _note_waiting(cluster, attempt)
+
+
+def _wished(cluster: "Cluster", event: e.ResizeWished) -> None:
+    attempt = _changed(cluster, event)
+    attempt.resizing = replace(attempt.resizing, wish=event.tasks)
+
+
+HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+    e.AttemptGrowing: _growing,
+    e.GrowthGivenUp: _growth_given_up,
+    e.AttemptResized: _resized,
+    e.ResizeNoted: _noted,
+    e.ResizeWished: _wished,
+}

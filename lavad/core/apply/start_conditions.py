@@ -1,0 +1,245 @@
+"""Start conditions of waiting jobs: begin time, dependency condition, hold; how events change them, and the alarms.
+
+A job whose conditions are not met is in no bucket, so it costs the scheduler nothing. Alarms are a heap of moments at
+which a job is checked: its begin time, and the deadline of one that may still wait then.
+"""
+
+import heapq
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lavad.core import events as e
+from lavad.core import lifecycle
+from lavad.core.apply import start_conditions
+from lavad.core.apply.enqueue import list_array, list_job
+from lavad.core.language.dependency import Expression, parse
+from lavad.core.model import JobState, Shared
+from lavad.core.model.ranges import Ranges
+from lavad.core.state.records import ArrayRecord, Job, Terms
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+    from lavad.core.events import NewJob
+
+
+def begin(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
+    """A new job enters with the terms it was submitted with."""
+    if new.dependency or new.begin_at or record.shared.terminate_at:
+        _set(cluster, record, new, now)
+
+
+def change(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
+    """A job was modified: the terms that it has now. A condition that was met stays so unless there is another one."""
+    old = record.terms
+    if new.dependency is not None:
+        _let_go(cluster, record.id)
+        _set(cluster, record, new, now)
+        return
+    condition = old.condition if old is not None else None
+    record.terms = _terms(old, condition, new, now)
+    _set_alarms(cluster, record)
+    if isinstance(record, ArrayRecord):
+        record.divide()
+
+
+def _set(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
+    condition = parse(new.dependency) if new.dependency else None
+    record.terms = _terms(record.terms, condition, new, now)
+    if isinstance(record, ArrayRecord):
+        record.unmet = Ranges()
+        if condition is not None:
+            record.unmet = record.waiting()
+            record.unmet.update(record.held)
+        record.divide()
+    adopt(cluster, record)
+
+
+def _terms(old: Terms | None, condition: Expression | None, new: "NewJob", now: float) -> Terms | None:
+    barred, detached = (old.barred, old.detached) if old is not None else ((), "")
+    made = Terms(condition, new.begin_at, new.begin_at > now, new.ends_orphan, barred, detached)
+    return None if made == Terms() else made
+
+
+def bar(cluster: "Cluster", record: Job | ArrayRecord, host: str) -> None:
+    """The job does not come back to this host; of an array none of its elements."""
+    terms = record.terms or Terms()
+    if host not in terms.barred:
+        record.terms = replace(terms, barred=(*terms.barred, host))
+        record.shared = adapted(cluster, record.shared, record.terms)
+
+
+def detach(cluster: "Cluster", record: Job | ArrayRecord, reservation: str) -> None:
+    """The job is not to wait for that advance reservation any more."""
+    record.terms = replace(record.terms or Terms(), detached=reservation)
+    record.shared = adapted(cluster, record.shared, record.terms)
+
+
+def adapted(cluster: "Cluster", shared: Shared, terms: Terms | None) -> Shared:
+    """The same submission, kept from hosts that it must not come back to, and out of a reservation that is no more."""
+    if terms is None:
+        return shared
+    before = request = shared.request
+    words = tuple(f"~{host}" for host in terms.barred if f"~{host}" not in request.hosts)
+    if words:
+        request = replace(request, hosts=(*request.hosts, *words))
+    if terms.detached and request.reservation == terms.detached:
+        request = replace(request, reservation="")
+    return shared if request is before else cluster.intern(replace(shared, request=request))
+
+
+def adopt(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    """Let those know who have to tell the job: its parents, and the clock."""
+    if record.terms is not None and record.terms.condition is not None:
+        cluster.dependants.add(record.id, record.terms.condition)
+    _set_alarms(cluster, record)
+
+
+def force(cluster: "Cluster", record: Job | ArrayRecord, index: int) -> None:
+    """It is started whatever its terms say (brun): they do not matter any more."""
+    if isinstance(record, ArrayRecord):
+        record.blocked.discard(index)
+        record.unmet.discard(index)
+    elif record.terms is not None:
+        leave(cluster, record)
+        record.terms = replace(record.terms, is_early=False)
+
+
+def _set_alarms(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    if record.terms is not None and record.terms.is_early:
+        heapq.heappush(cluster.alarms, (record.terms.begin_at, record.id))
+    watch_deadline(cluster, record)
+
+
+def watch_deadline(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    """The job waits, and should not do so any more when its deadline comes."""
+    if record.shared.terminate_at:
+        heapq.heappush(cluster.alarms, (record.shared.terminate_at, record.id))
+
+
+def met(cluster: "Cluster", record: Job | ArrayRecord, indices: Ranges) -> None:
+    """The condition has been true for these elements."""
+    terms = record.terms
+    assert terms is not None, f"job {record.id} has no condition"
+    if isinstance(record, ArrayRecord):
+        record.unmet.difference_update(indices)
+        if not terms.is_early:
+            opened = record.blocked.intersection(indices)
+            record.blocked.difference_update(opened)
+            record.pending.update(opened)
+        if record.unmet:
+            return
+    record.terms = replace(terms, condition=None)
+    _let_go(cluster, record.id)
+
+
+def reached(record: Job | ArrayRecord) -> None:
+    """The begin time has come."""
+    assert record.terms is not None, f"job {record.id} has no begin time"
+    record.terms = replace(record.terms, is_early=False)
+    if isinstance(record, ArrayRecord):
+        record.divide()
+
+
+def leave(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    """The job is over, so it waits for nobody."""
+    if record.terms is not None and record.terms.condition is not None:
+        record.terms = replace(record.terms, condition=None)
+        _let_go(cluster, record.id)
+
+
+def _let_go(cluster: "Cluster", job: int) -> None:
+    for parent in cluster.dependants.remove(job):
+        cluster.remembered.pop(parent, None)
+
+
+def forget(cluster: "Cluster", job: int) -> None:
+    """An ended job leaves memory, except for those who still wait for what it was."""
+    record = cluster.jobs.pop(job, None)
+    if record is None:
+        return
+    cluster.names.remove(record.shared.uid, record.text, job)
+    if record.shared.request.reservation:
+        cluster.reserved.leave(record.shared.request.reservation, job)
+    if cluster.dependants.is_parent(job):
+        cluster.remembered[job] = record
+
+
+def is_due(record: Job | ArrayRecord, now: float) -> bool:
+    """Has the begin time of a job come that still counts as early?"""
+    return record.terms is not None and record.terms.is_early and record.terms.begin_at <= now
+
+
+def waits_past_deadline(record: Job | ArrayRecord, now: float) -> bool:
+    """Does the job, or some element, still wait when it should have ended?"""
+    if not 0.0 < record.shared.terminate_at <= now:
+        return False
+    if isinstance(record, ArrayRecord):
+        return bool(record.pending or record.blocked or record.held)
+    return record.state in (JobState.PEND, JobState.PSUSP)
+
+
+S = JobState
+
+
+def _job_revived(cluster: "Cluster", event: e.JobRevived) -> None:
+    record = cluster.jobs[event.job]
+    target = S.PSUSP if event.hold else S.PEND
+    if isinstance(record, ArrayRecord):
+        _elements_revived(cluster, record, event, target)
+        return
+    lifecycle.check(record.state, event, target)
+    cluster.finished.pop((record.id, 0), None)
+    cluster.tally.add(record.shared, target)
+    if cluster.dependants:
+        cluster.dependants.note(record.id, 0, record.state, target)
+    record.state, record.end = target, None
+    start_conditions.watch_deadline(cluster, record)
+    list_job(cluster, record)
+
+
+def _elements_revived(cluster: "Cluster", array: ArrayRecord, event: e.JobRevived, target: JobState) -> None:
+    for index in event.indices:
+        old = cluster.finished.pop((array.id, index), None)
+        if old is not None:
+            array.attempts[index] = old.attempts
+        array.forget_end(index)
+    (array.held.update if event.hold else array.admit)(event.indices)
+    array.over_at = 0.0
+    cluster.ended_arrays.pop(array.id, None)
+    cluster.tally.add(array.shared, target, len(event.indices))
+    cluster.dependants.note(array.id, 0, S.EXIT, target)
+    start_conditions.watch_deadline(cluster, array)
+    list_array(cluster, array)
+
+
+def _dependency_met(cluster: "Cluster", event: e.DependencyMet) -> None:
+    record = cluster.jobs[event.job]
+    start_conditions.met(cluster, record, event.indices)
+    _list(cluster, record)
+
+
+def _begin_time_reached(cluster: "Cluster", event: e.BeginTimeReached) -> None:
+    record = cluster.jobs[event.job]
+    start_conditions.reached(record)
+    _list(cluster, record)
+
+
+def _list(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+    if isinstance(record, ArrayRecord):
+        list_array(cluster, record)
+    elif record.state is S.PEND:
+        list_job(cluster, record)
+
+
+def _queue_window_changed(cluster: "Cluster", event: e.QueueWindowChanged) -> None:
+    cluster.windows[event.queue] = event.state
+    cluster.pending.freshen(event.queue)
+
+
+HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+    e.JobRevived: _job_revived,
+    e.DependencyMet: _dependency_met,
+    e.BeginTimeReached: _begin_time_reached,
+    e.QueueWindowChanged: _queue_window_changed,
+}

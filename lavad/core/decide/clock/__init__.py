@@ -1,0 +1,1 @@
+"""Decisions of the clock: timers, windows, load thresholds, advance reservations."""

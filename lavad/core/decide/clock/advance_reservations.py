@@ -1,0 +1,73 @@
+"""What the clock brings about with advance reservations: they begin and end, and their jobs with them.
+
+Decided from the clock and from when each attempt was dispatched, so a master that was away at the end of a reservation
+ends its jobs when it is back.
+"""
+
+from collections.abc import Iterator
+
+from lavad.core import events as e
+from lavad.core.cluster import Cluster
+from lavad.core.decide.advance_reservations import detached, jobs_in
+from lavad.core.decide.jobs.control import kill_attempt
+from lavad.core.model import JobState
+from lavad.core.model import reasons as r
+from lavad.core.model.advance_reservation import AdvanceReservation, end_after, is_over
+from lavad.core.model.windows import NEVER
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.state.records import Claim
+
+KEPT_FOR_OTHERS = "its slots are set apart by an advance reservation"
+
+
+def turn_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
+    """All that follows from what holds now, if that may be something else than at the last look."""
+    reserved = cluster.reserved
+    if not reserved:
+        return
+    holding = reserved.timeline(cluster, now).now
+    if not reserved.is_unsettled and holding == reserved.holding:
+        return
+    yield e.ReservationsTurned(now, holding)
+    for one in list(reserved.by_name.values()):
+        yield from _endings(cluster, one, now)
+        if is_over(one.times, now):
+            yield e.ReservationRemoved(now, one.name, "the clock")
+            if one.is_open:
+                yield from detached(cluster, one.name, "the clock", now)
+    if cluster.claims:
+        yield from _void_claims(cluster, now)
+
+
+def _endings(cluster: Cluster, one: AdvanceReservation, now: float) -> Iterator[e.Event]:
+    """Jobs of a closed reservation are ended with the stretch in which they were started."""
+    zone = cluster.policy.zone
+    for job in jobs_in(cluster, one.name) if not one.is_open else ():
+        attempt = job.attempt
+        if attempt is None or attempt.kill_reason or job.state is JobState.ZOMBI:
+            continue
+        if end_after(one.times, zone, attempt.dispatched_at) <= now:
+            by = f"the end of advance reservation {one.name}"
+            yield from kill_attempt(cluster, job, attempt, now, by, r.TERM_DEADLINE)
+
+
+def _void_claims(cluster: Cluster, now: float) -> Iterator[e.Event]:
+    """Room that was being cleared for others and that is set apart now."""
+    withheld = Withheld(cluster, now)
+    for claim in cluster.claims.values():
+        if _is_void(cluster, withheld, claim):
+            yield e.ClaimDropped(now, claim.job, claim.index, KEPT_FOR_OTHERS)
+
+
+def _is_void(cluster: Cluster, withheld: Withheld, claim: Claim) -> bool:
+    shared = cluster.jobs[claim.job].shared
+    return withheld.refuses(shared.request, shared.queue, shared.run_limit_s, claim.allocation, claim.allocation)
+
+
+def next_turn(cluster: Cluster, now: float) -> float:
+    """When a reservation begins or ends next; now, where something is still to be decided."""
+    reserved = cluster.reserved
+    if not reserved:
+        return NEVER
+    timeline = reserved.timeline(cluster, now)
+    return now if reserved.is_unsettled or timeline.now != reserved.holding else timeline.until

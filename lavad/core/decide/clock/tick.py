@@ -1,0 +1,131 @@
+"""What time alone brings about: staging deadlines, silent hosts, hosts to be trusted again, begin times and deadlines
+of waiting jobs, old jobs to be forgotten."""
+
+import heapq
+from collections.abc import Iterator
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core.apply.start_conditions import is_due, waits_past_deadline
+from lavad.core.cluster import FINISHED_KEPT, Cluster
+from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
+from lavad.core.decide.clock.load_thresholds import load_events
+from lavad.core.decide.clock.windows import next_window_change, window_events
+from lavad.core.decide.decision import Decision
+from lavad.core.decide.hosts import give_up_staging, silence
+from lavad.core.decide.jobs.resize import overdue
+from lavad.core.decide.preemption import overdue_claims
+from lavad.core.model import Key
+from lavad.core.model import reasons as r
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.windows import NEVER
+from lavad.core.state.hosts.exit_rates import exit_rate_events
+from lavad.core.state.records import ArrayRecord
+
+
+def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
+    """What is due of hosts and of waiting jobs; ``LATER`` is decided after it, in the state that it leaves.
+
+    Reservations that end with time, and hosts that rest between two starts, are volatile, as load is: no event tells of
+    them.
+    """
+    cluster.easing.ease(cluster.table, now)
+    cluster.limits.end_rests(now)
+    events = _overdue_staging(cluster, now)
+    given_up = {event.key for event in events if isinstance(event, e.JobRequeued)}
+    silent = _silent(cluster, now)
+    for name, host in cluster.hosts.items():
+        if name in silent:
+            events.extend(_without(silence(cluster, host, now, silent), given_up))
+            given_up |= {event.key for event in events if isinstance(event, e.JobRequeued)}
+        elif 0 < host.avoid_until <= now:
+            events.append(e.HostTrusted(now, host.facts.name))
+    if cluster.resizing:
+        events = list(_given_up_once(events))
+    events.extend(_alarms(cluster, now))
+    return Decision(events)
+
+
+def _silent(cluster: Cluster, now: float) -> frozenset[str]:
+    """Hosts that have said nothing for too long, which nobody has noted yet."""
+    since = now - cluster.policy.silent_after_s
+    return frozenset([name for name, host in cluster.hosts.items() if not host.is_silent and host.seen_at < since])
+
+
+def _given_up_once(events: list[e.Event]) -> Iterator[e.Event]:
+    """Two hosts that a job was to grow to may fall silent in the same tick: the growth is given up only once."""
+    seen: set[Key] = set()
+    for event in events:
+        if isinstance(event, e.GrowthGivenUp):
+            if event.key in seen:
+                continue
+            seen.add(event.key)
+        yield event
+
+
+def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
+    """Begin times that have come; and jobs that still wait at their deadline: they would only be ended by it.
+
+    An alarm that rang is taken off the heap at once: what it was about is looked up, so one too many is harmless.
+    """
+    seen: set[int] = set()
+    while cluster.alarms and cluster.alarms[0][0] <= now:
+        _, job = heapq.heappop(cluster.alarms)
+        record = cluster.jobs.get(job)
+        if record is None or job in seen:
+            continue
+        seen.add(job)
+        if waits_past_deadline(record, now):
+            indices = Ranges([range(1)])
+            if isinstance(record, ArrayRecord):
+                indices = record.waiting()
+                indices.update(record.held)
+            yield e.PendingEnded(now, job, indices, "lavad", r.TERM_DEADLINE)
+        elif is_due(record, now):
+            yield e.BeginTimeReached(now, job)
+
+
+def wake_at(cluster: Cluster, now: float) -> float:
+    """When time alone brings something about next that somebody waits for: a tick should not come later."""
+    if cluster.dependants.stirred:
+        return now
+    alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
+    window = next_window_change(cluster, now)
+    return min(alarm, window, next_turn(cluster, now), cluster.limits.rest_ends_at)
+
+
+def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:
+    """Two hosts of one attempt may fall due in the same tick: it is given up only once."""
+    return [event for event in events if getattr(event, "key", None) not in given_up]
+
+
+def _overdue_staging(cluster: Cluster, now: float) -> list[e.Event]:
+    events: list[e.Event] = []
+    for attempt in cluster.staging.values():
+        if not attempt.launched and attempt.launch_due < now:
+            missing = [share.host for share in attempt.allocation if share.host not in attempt.staged]
+            events.extend(give_up_staging(cluster, attempt, missing, now))
+    return events
+
+
+def _forget_finished(cluster: Cluster, now: float) -> list[e.Event]:
+    before = now - cluster.policy.clean_period_s
+    if len(cluster.finished) > FINISHED_KEPT:
+        before = max(before, _end_of_nth(cluster, len(cluster.finished) - FINISHED_KEPT))
+    oldest = next(iter(cluster.finished.values()), None)
+    oldest_array = next(iter(cluster.ended_arrays.values()), None)
+    is_due = (oldest is not None and oldest.end is not None and oldest.end.at < before) or (
+        oldest_array is not None and oldest_array < before
+    )
+    return [e.FinishedForgotten(now, before)] if is_due else []
+
+
+def _end_of_nth(cluster: Cluster, count: int) -> float:
+    for number, job in enumerate(cluster.finished.values()):
+        if number >= count:
+            return job.end.at if job.end is not None else 0.0
+    return 0.0
+
+
+# A job that a silent host has just lost, or that waits again, is no longer one that a window or a load could stop.
+LATER = (overdue_claims, overdue, window_events, load_events, turn_events, exit_rate_events, _forget_finished)

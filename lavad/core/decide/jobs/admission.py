@@ -1,0 +1,328 @@
+"""Admission of a job to a queue: bounds of its request, rights of its user, defaults and limits of the queue.
+
+The sentences are LSF's. Administrators may use any queue whatever its USERS say; its limits hold for them, too. A
+request that no cluster could satisfy, or that contradicts itself, is refused at once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from lavad.core.cluster import Cluster
+from lavad.core.commands import Asked, Caller
+from lavad.core.decide.jobs.request import known_request
+from lavad.core.events import NewJob
+from lavad.core.language.requirements import host_list
+from lavad.core.model import Launch, Request, RoleRequest, Shared
+from lavad.core.model.advance_reservation import Kind
+from lavad.core.model.policy import ALL, Queue
+from lavad.core.model.reasons import NotNow, Refused
+from lavad.core.state.hosts.compute_units import kept_type, units_of
+from lavad.core.state.records import ArrayRecord, Job
+
+HARD_LIMIT = "Cannot exceed queue's hard limit(s)"
+_ADMISSIONS_KEPT = 10_000
+
+
+def admitted(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Shared:
+    """The job's shared facts in the first queue that takes it.
+
+    Raises:
+        Refused: no queue takes it; what the first one said.
+    """
+    known = cluster.admissions.get(new.shared)
+    if known is not None and _is_like(known, (cluster.policy, caller, asked)):
+        return known[3]
+    check_request(cluster, new.shared.request)
+    check_group(cluster, new.shared)
+    shared = _in_first_queue(cluster, new, caller, asked)
+    if not (asked.queues or new.shared.request.hosts):  # then nothing but the rules has a say
+        if len(cluster.admissions) >= _ADMISSIONS_KEPT:
+            cluster.admissions.clear()
+        cluster.admissions[new.shared] = cluster.policy, caller, asked, shared
+    return shared
+
+
+def _is_like(known: tuple[object, ...], now: tuple[object, ...]) -> bool:
+    """Are the rules the same, and the rest equal? Most often all of it is."""
+    return known[0] is now[0] and known[1:3] == now[1:]
+
+
+def _in_first_queue(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Shared:
+    names = asked.queues or (new.shared.queue,)
+    first: Refused | None = None
+    for name in names:
+        try:
+            return _in_queue(cluster, new, name, caller, asked)
+        except Refused as refusal:
+            first = first or refusal
+    assert first is not None, "there is always a queue to ask"
+    raise first
+
+
+def _in_queue(cluster: Cluster, new: NewJob, name: str, caller: Caller, asked: Asked) -> Shared:
+    check_queue(cluster, name)
+    queue = cluster.policy.by_name[name]
+    check_user(queue, caller)
+    check_hosts(cluster, queue, new.shared.request)
+    return fitted(cluster, new.shared, queue, asked)
+
+
+def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shared:
+    """A job that may be in this queue as the queue has it: with its requirement, its size and its limits.
+
+    Raises:
+        Refused: the queue takes no such job.
+    """
+    _check_kind(queue, shared.request)
+    _check_units(cluster.policy.compute_unit_types, shared.request)
+    if queue.defaults.rlimits:
+        _check_process_limits(queue, dict(asked.limits))
+    shared = shared if shared.queue == queue.name else _moved(cluster, shared, queue, asked)
+    shared = with_queue_limits(_sized(shared, queue, asked.is_size_given), queue)
+    check_share(cluster, shared)
+    return shared
+
+
+def check_share(cluster: Cluster, shared: Shared) -> None:
+    """Refuse users without a share of a queue that is shared: their jobs would never have a turn."""
+    tree = cluster.shares.trees.get(shared.queue)
+    if tree is not None and tree.account_of(shared.user, shared.user_group) is None:
+        raise Refused(f"{shared.queue}: User cannot use the queue; its shares leave {shared.user} out")
+
+
+def check_group(cluster: Cluster, shared: Shared) -> None:
+    """Refuse a group (-G) that there is not, or that the user is not in."""
+    if not shared.user_group:
+        return
+    members = cluster.policy.user_groups.get(shared.user_group)
+    if members is None:
+        raise Refused(f"{shared.user_group}: No such user group")
+    if shared.user not in members:
+        raise Refused(f"{shared.user_group}: User not in the specified user group")
+
+
+def check_waiting(cluster: Cluster, new: NewJob, shared: Shared) -> None:
+    """Refuse for now what would be too much to wait: the caller may try again, unless it alone is too much.
+
+    Raises:
+        NotNow: enough jobs or slots wait already.
+        Refused: a job array with more elements than may wait at all.
+    """
+    jobs = sum(map(len, new.indices)) or 1
+    _check_waiting_more(cluster, shared.user, jobs, jobs * shared.request.slots_min)
+
+
+def check_waiting_larger(cluster: Cluster, record: Job | ArrayRecord, shared: Shared) -> None:
+    """The same for a job that waits and is to ask for more slots.
+
+    Raises:
+        NotNow: enough slots wait already.
+        Refused: so many may not wait at all.
+    """
+    more = shared.request.slots_min - record.shared.request.slots_min
+    if more > 0:
+        count = len(record.pending) + len(record.blocked) + len(record.held) if isinstance(record, ArrayRecord) else 1
+        _check_waiting_more(cluster, shared.user, 0, more * count)
+
+
+def _check_waiting_more(cluster: Cluster, user: str, jobs: int, slots: int) -> None:
+    waiting = cluster.tally.waiting_now
+    for limit in waiting.limits(user):
+        for word, most, now, more in (
+            ("job", limit.jobs, waiting.jobs, jobs),
+            ("job slots", limit.slots, waiting.slots, slots),
+        ):
+            if not more or most is None:
+                continue
+            if more > most:
+                raise Refused(f"Pending {word} threshold is {most}; the submission has {more}")
+            if now[limit.scope] + more > most:
+                raise NotNow(f"Pending {word} threshold reached")
+
+
+def check_queue(cluster: Cluster, name: str) -> None:
+    """Refuse a queue that is unknown or closed."""
+    queue = cluster.policy.queue(name)
+    if queue is None:
+        raise Refused(f"{name}: No such queue")
+    if not queue.open:
+        raise Refused(f"{name}: Queue has been closed")
+
+
+def check_user(queue: Queue, caller: Caller) -> None:
+    """Refuse users whom the queue's USERS do not name, unless they administer it or the cluster; and whoever has no
+    share of a queue that is shared."""
+    is_free = caller.is_administrator or caller.user in queue.administrators
+    has_share = queue.fairshare is None or any(caller.user in share.users for share in queue.fairshare.shares)
+    if not has_share or (caller.user not in queue.users and not is_free):
+        raise Refused(f"{queue.name}: User cannot use the queue")
+
+
+def _check_kind(queue: Queue, request: Request) -> None:
+    """There are no interactive jobs yet, so a queue for them alone takes none."""
+    if queue.interactive == "only":
+        raise Refused(f"{queue.name}: Queue only accepts interactive jobs")
+    if (request.exclusive or kept_type(request) is not None) and not queue.is_exclusive_allowed:
+        raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
+
+
+def _check_units(types: tuple[str, ...], request: Request) -> None:
+    for units in () if request.is_simple else units_of(request):
+        if units.type and units.type not in types:
+            known = f"the types are {' '.join(types)}" if types else "none is configured"
+            raise Refused(f"{units.type}: No such type of compute units; {known}")
+
+
+def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shared:
+    """The job in another queue, with that queue's requirement."""
+    if not asked.roles:
+        return replace(shared, queue=queue.name)
+    before = shared.request
+    request, text = known_request(
+        asked.roles, before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
+    )
+    request = replace(request, reservation=before.reservation) if before.reservation else request
+    return replace(shared, queue=queue.name, request=request, requirement=text)
+
+
+def check_hosts(cluster: Cluster, queue: Queue, request: Request) -> None:
+    """Refuse a job that asks only for hosts that run no jobs, or that its queue does not use."""
+    if not request.hosts:
+        return
+    chosen = host_list.chosen(request.hosts, [*cluster.policy.known_hosts, *cluster.hosts], cluster.policy.host_groups)
+    if chosen.ranks and not any(_runs_jobs(cluster, host) for host in chosen.ranks):
+        raise Refused(f"{request.hosts[0]}: Host or host group runs no jobs")
+    if queue.hosts != ALL and not any(host in queue.hosts for host in chosen.ranks):
+        raise Refused(f"{request.hosts[0]}: Host or host group is not used by the queue")
+
+
+def _runs_jobs(cluster: Cluster, host: str) -> bool:
+    """Whether it is no login host, as far as that is known."""
+    row = cluster.table.rows.get(host)
+    return row is None or cluster.table.facts[row].server
+
+
+def check_reservation(cluster: Cluster, request: Request, user: str) -> None:
+    """Refuse an advance reservation that is not there, or that is for others."""
+    name = request.reservation
+    if not name:
+        return
+    one = cluster.reserved.by_name.get(name)
+    if one is None:
+        raise Refused(f"{name}: No such reservation")
+    if one.kind is Kind.SYSTEM:
+        raise Refused(f"{name}: the reservation is for the system; no job can use it")
+    if not one.admits(user, cluster.policy.user_groups):
+        raise Refused(f"{name}: the reservation is not for {user}")
+
+
+def _check_process_limits(queue: Queue, given: Mapping[str, int]) -> None:
+    for name, _, most in queue.defaults.rlimits:
+        if given.get(name, 0) > most:
+            raise Refused(f"{LIMIT_NAMES[name]}: {HARD_LIMIT}")
+
+
+LIMIT_NAMES = {
+    "cpu": "CPULIMIT",
+    "data": "DATALIMIT",
+    "stack": "STACKLIMIT",
+    "fsize": "FILELIMIT",
+    "core": "CORELIMIT",
+    "nproc": "PROCESSLIMIT",
+}
+
+
+def _sized(shared: Shared, queue: Queue, is_size_given: bool) -> Shared:
+    """The job with the queue's default size if it names none, and at most its largest.
+
+    Raises:
+        Refused: its smallest size is above the queue's largest, or its largest below the queue's smallest.
+    """
+    rules, roles = queue.defaults, shared.request.roles
+    if rules.tasks_max is None and rules.tasks_min == rules.tasks_default == 1:
+        return shared
+    if len(roles) == 1 and not is_size_given:
+        roles = (replace(roles[0], tasks_min=rules.tasks_default, tasks_max=rules.tasks_default),)
+    least, most = sum(role.tasks_min for role in roles), sum(role.tasks_max for role in roles)
+    if rules.tasks_max is not None and least > rules.tasks_max:
+        raise Refused("Too many processors requested")
+    if most < rules.tasks_min:
+        raise Refused("Too few processors requested")
+    if len(roles) == 1:
+        ceiling = rules.tasks_max if rules.tasks_max is not None else most
+        bounds = (max(least, min(rules.tasks_min, most)), min(most, ceiling))
+        roles = (replace(roles[0], tasks_min=bounds[0], tasks_max=bounds[1]),)
+    return shared if roles == shared.request.roles else replace(shared, request=replace(shared.request, roles=roles))
+
+
+def run_limit_in(queue: Queue, wanted_s: int) -> int:
+    """The run limit of a job of this queue that asks for so much, or (0) for nothing; one above the queue's is
+    refused."""
+    if not queue.run_limit_s:
+        return wanted_s
+    if wanted_s > queue.run_limit_s:
+        raise Refused(f"RUNLIMIT: {HARD_LIMIT}")
+    return wanted_s or queue.defaults.run_limit_default_s or queue.run_limit_s
+
+
+def with_queue_limits(shared: Shared, queue: Queue) -> Shared:
+    """The job with the queue's limits where it has none; one above the queue's is refused."""
+    changes: dict[str, object] = {}
+    limit_s = run_limit_in(queue, shared.run_limit_s)
+    if limit_s != shared.run_limit_s:
+        changes["run_limit_s"] = limit_s
+    most = queue.defaults.memory_limit_mib
+    if most:
+        if shared.memory_limit_mib > most:
+            raise Refused(f"MEMLIMIT: {HARD_LIMIT}")
+        if not shared.memory_limit_mib:
+            changes["memory_limit_mib"] = queue.defaults.memory_limit_default_mib or most
+    if queue.rerunnable and not shared.rerunnable:
+        changes["rerunnable"] = True
+    if queue.user_group_default and not shared.user_group:
+        changes["user_group"] = queue.user_group_default
+    return replace(shared, **changes) if changes else shared  # type: ignore[arg-type]
+
+
+_REQUESTS_KNOWN = 8192  # that were found to be good or bad
+
+
+def check_request(cluster: Cluster, request: Request) -> None:
+    """Refuse what no cluster could give."""
+    complaint = _complaint_about(request)
+    if complaint:
+        raise Refused(complaint)
+    if request.hosts:
+        known = cluster.policy.known_hosts  # also those that have not joined yet
+        groups = cluster.policy.host_groups
+        host_list.check(request.hosts, lambda name: name in cluster.hosts or name in known or name in groups)
+
+
+@lru_cache(maxsize=_REQUESTS_KNOWN)
+def _complaint_about(request: Request) -> str:
+    """Why no cluster could give that; empty when nothing is wrong with it."""
+    if not request.roles:
+        return "The job has no tasks: a role is missing"
+    roles = (*request.roles, *(role for one in request.alternatives for role in one.roles))
+    return next(filter(None, (_complaint_about_role(request, role) for role in roles)), "")
+
+
+def _complaint_about_role(request: Request, role: RoleRequest) -> str:
+    if role.tasks_min < 1 or role.tasks_max < role.tasks_min or role.slots_per_task < 1:
+        return "Bad processor number: -n takes min[,max] with 1 <= min <= max"
+    if role.ptile < -1:
+        return "Bad resource requirement syntax: span[ptile=n] takes a positive number"
+    if role.memory_mib < 0 or role.gpus < 0:
+        return "Bad resource requirement syntax: memory and GPUs are not negative"
+    return _complaint_about_resizing(request, role) if role.resizable else ""
+
+
+def _complaint_about_resizing(request: Request, role: RoleRequest) -> str:
+    if len(request.roles) > 1 or role.launch is not Launch.FIRST:
+        return "-ar: only a job of one command that starts its tasks itself can be resizable"
+    if request.exclusive:
+        return "-ar: a resizable job can't have its hosts for itself (-x)"
+    if request.alternatives or request.same or request.cu or role.same or role.cu or role.block or role.stripe:
+        return "-ar: a resizable job's -R holds no alternatives, same, cu, span[block] or span[stripe]"
+    return ""

@@ -1,0 +1,261 @@
+"""Kill, signal, stop, resume: by the owner or an administrator, on a job or on some elements of an array.
+
+A running job may be suspended for several causes at once and resumes when the last of them ends: USUSP while its
+user's request is among the causes, SSUSP while there are only others. A job that is being staged, or whose hosts are
+silent, cannot be stopped yet: the cause is noted and takes effect when the job has started or its hosts are back.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core.apply.jobs import CONT, STOP
+from lavad.core.cluster import Cluster
+from lavad.core.decide.contact import is_in_contact, named, silent_hosts, when_back
+from lavad.core.decide.decision import Decision, check_owner, is_owner
+from lavad.core.model import BY_USER, FINAL, SUSPENDED, JobState
+from lavad.core.model import reasons as r
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import Refused
+from lavad.core.state.records import ArrayRecord, Attempt, Job
+
+S = JobState
+SIGKILL = 9
+_ENDING = (SIGKILL, 2, 15)  # sent to what has not begun, they end it
+
+
+def find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRecord:
+    """The job that is meant.
+
+    Raises:
+        Refused: there is none, the caller may not, or elements of a plain job were named.
+    """
+    record = cluster.jobs.get(target.job)
+    if record is None:
+        raise Refused("No matching job found")
+    check_owner(record, caller)
+    if target.indices is not None and not isinstance(record, ArrayRecord):
+        raise Refused("Job array index error: the job is not an array")
+    return record
+
+
+def waiting_of(record: Job | ArrayRecord, indices: Ranges | None, *states: JobState) -> Ranges:
+    """The waiting part of a target; a plain job counts as index 0."""
+    if isinstance(record, Job):
+        return Ranges([range(1)]) if record.state in states else Ranges()
+    found = Ranges()
+    for state, waiting in ((S.PEND, record.waiting()), (S.PSUSP, record.held)):
+        if state in states:
+            found.update(waiting.copy() if indices is None else waiting.intersection(indices))
+    return found
+
+
+def live_of(record: Job | ArrayRecord, indices: Ranges | None) -> Iterator[Job]:
+    """The part of a target that holds hosts."""
+    if isinstance(record, Job):
+        if record.attempt is not None:
+            yield record
+        return
+    yield from (job for index, job in list(record.live.items()) if indices is None or index in indices)
+
+
+def _decide(
+    cluster: Cluster,
+    target: c.Target,
+    caller: c.Caller,
+    waiting_states: tuple[JobState, ...],
+    on_waiting: Callable[[int, Ranges], e.Event],
+    on_live: Callable[[Job], list[e.Event]],
+) -> Decision:
+    """Events for the waiting part as a whole and for each live element; refused when there is neither."""
+    record = find(cluster, target, caller)
+    decision = Decision()
+    waiting = waiting_of(record, target.indices, *waiting_states)
+    if waiting:
+        decision.events.append(on_waiting(record.id, waiting))
+    for job in live_of(record, target.indices):
+        decision.events.extend(on_live(job))
+    if not decision.events:
+        raise Refused(why_nothing(record, target.indices))
+    return decision
+
+
+def why_nothing(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+    """Why nothing of a target can be done what was asked for."""
+    if isinstance(record, Job):
+        return "Job has already finished" if record.state in FINAL else "Operation is in progress"
+    if indices is not None and all(record.state_of(index) is None for index in indices):
+        return "No matching job found"
+    return "Job has already finished" if record.is_over else "Operation is in progress"
+
+
+def _reason(cluster: Cluster, command: c.KillJob | c.SignalJob, is_forced: bool) -> str:
+    """The TERM_ word: who ends the job, and whether it gets time."""
+    record = cluster.jobs.get(command.target.job)
+    if record is not None and is_owner(record, command.caller):
+        return r.TERM_FORCE_OWNER if is_forced else r.TERM_OWNER
+    return r.TERM_FORCE_ADMIN if is_forced else r.TERM_ADMIN
+
+
+def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
+    """bkill. What waits ends at once; what runs gets the terminate sequence; ``remove`` ends the record whatever
+    happens."""
+    by = command.caller.user
+    reason = _reason(cluster, command, command.remove)
+
+    def end_waiting(job: int, indices: Ranges) -> e.Event:
+        return e.PendingEnded(now, job, indices, by, reason)
+
+    def end_live(job: Job) -> list[e.Event]:
+        assert job.attempt is not None
+        if command.remove:
+            return end_at_once(job.attempt, now, reason)
+        as_done = r.TERM_OWNER_DONE if reason == r.TERM_OWNER else r.TERM_ADMIN_DONE
+        return kill_attempt(cluster, job, job.attempt, now, by, as_done if command.as_done else reason)
+
+    told = told_of(cluster, command.target, _removed if command.remove else _killed, (S.UNKWN, S.ZOMBI), now)
+    decision = _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), end_waiting, end_live)
+    return Decision(decision.events, reply=told)
+
+
+def told_of(
+    cluster: Cluster,
+    target: c.Target,
+    sentence: Callable[[Cluster, Attempt, float], str],
+    states: Collection[JobState],
+    now: float,
+) -> str:
+    """What is said of a request beyond its being carried out: of the first job of the target that is out of reach."""
+    record = cluster.jobs.get(target.job)
+    found = () if record is None else live_of(record, target.indices)
+    attempts = (job.attempt for job in found if job.state in states)
+    return next((text for one in attempts if one is not None and (text := sentence(cluster, one, now))), "")
+
+
+def _killed(cluster: Cluster, attempt: Attempt, now: float) -> str:
+    lead = attempt.lead
+    if is_in_contact(cluster, attempt, lead):
+        return ""
+    return f"{lead} is silent: the job ends {when_back(cluster, attempt, [lead], now)}; bkill -r does not wait"
+
+
+def _removed(cluster: Cluster, attempt: Attempt, _now: float) -> str:
+    silent = silent_hosts(cluster, attempt)
+    return f"{named(silent)} silent: what runs there may go on, and is killed when the host is back" if silent else ""
+
+
+def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
+    """Events that end one attempt: at once when nothing was launched, by signal else, or when its host returns."""
+    if _is_without_command(attempt):
+        return [e.JobSignalled(now, attempt.key, 0, by, reason), *end_at_once(attempt, now, reason)]
+    if _is_out_of_reach(cluster, job, attempt):
+        return [e.JobAbandoned(now, attempt.key, by, reason)]
+    return [e.JobSignalled(now, attempt.key, 0, by, reason)]
+
+
+def _is_out_of_reach(cluster: Cluster, job: Job, attempt: Attempt) -> bool:
+    """Can't the job's command be signalled? A job is unknown also when only others of its hosts are silent."""
+    return job.state in (S.UNKWN, S.ZOMBI) and not is_in_contact(cluster, attempt, attempt.lead)
+
+
+def _is_without_command(attempt: Attempt) -> bool:
+    """Nothing runs on the lead host, not yet or not any more, so no end will be told."""
+    return not attempt.launched or attempt.lead not in attempt.unreleased
+
+
+def end_at_once(attempt: Attempt, now: float, reason: str) -> list[e.Event]:
+    """The job is over now; its hosts are told to release and keep their shares until they have."""
+    return [
+        e.JobFinished(now, attempt.key, r.EXIT_STATUS_KILLED, reason, pid=attempt.pid, started_at=attempt.started_at)
+    ]
+
+
+def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
+    """bkill -s: STOP, TSTP and CONT are bstop and bresume; KILL goes out at once, without the sequence."""
+    by = command.caller.user
+    if command.signal in (STOP, 20):
+        return stop(cluster, c.StopJob(command.target, command.caller), now)
+    if command.signal == CONT:
+        return resume(cluster, c.ResumeJob(command.target, command.caller), now)
+    ending = _reason(cluster, command, command.signal == SIGKILL)
+
+    def refuse(job: int, indices: Ranges) -> e.Event:
+        if command.signal in _ENDING:
+            return e.PendingEnded(now, job, indices, by, ending)
+        raise Refused("Job has not started yet")
+
+    def send(job: Job) -> list[e.Event]:
+        assert job.attempt is not None
+        if _is_out_of_reach(cluster, job, job.attempt):
+            raise Refused("Unable to contact execution host")
+        if command.signal in _ENDING and _is_without_command(job.attempt):
+            return kill_attempt(cluster, job, job.attempt, now, by, ending)
+        reason = ending if command.signal == SIGKILL else ""
+        return [e.JobSignalled(now, job.key, command.signal, by, reason)]
+
+    return _decide(cluster, command.target, command.caller, (S.PEND, S.PSUSP), refuse, send)
+
+
+def stop(cluster: Cluster, command: c.StopJob, now: float) -> Decision:
+    """bstop: PEND to PSUSP, RUN to USUSP, as soon as it has started where it is being staged."""
+    by = command.caller.user
+
+    def hold(job: int, indices: Ranges) -> e.Event:
+        return e.PendingHeld(now, job, indices, by)
+
+    def suspend(job: Job) -> list[e.Event]:
+        assert job.attempt is not None
+        is_live = job.state in (S.STAGING, S.RUN, S.SSUSP)
+        if not is_live or BY_USER in job.attempt.suspended:
+            return []
+        whose = "user" if is_owner(job, command.caller) else "LSF admin or root"
+        return suspended(job, BY_USER, f"The job was suspended by {whose}", by, now)
+
+    return _decide(cluster, command.target, command.caller, (S.PEND,), hold, suspend)
+
+
+def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
+    """bresume: PSUSP to PEND, USUSP to RUN, or to SSUSP where something else keeps it suspended."""
+    by = command.caller.user
+
+    def free(job: int, indices: Ranges) -> e.Event:
+        return e.PendingFreed(now, job, indices, by)
+
+    def go_on(job: Job) -> list[e.Event]:
+        assert job.attempt is not None
+        is_wished = BY_USER in job.attempt.suspended and job.state in (S.STAGING, *SUSPENDED)
+        return resumed(job, BY_USER, by, now) if is_wished else []
+
+    return _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on)
+
+
+SYSTEM = "the system"  # as the one who did it, where no person did
+
+
+def suspended(job: Job, cause: str, reason: str, by: str, now: float) -> list[e.Event]:
+    """One more cause; ``reason`` is the sentence that people read."""
+    assert job.attempt is not None, f"{job.key} holds no attempt"
+    causes = {*job.attempt.suspended, cause}
+    return [e.JobSuspended(now, job.key, _state(job, causes), by, cause, reason)]
+
+
+def resumed(job: Job, cause: str, by: str, now: float, reason: str = "") -> list[e.Event]:
+    """A cause is gone."""
+    assert job.attempt is not None, f"{job.key} holds no attempt"
+    return [e.JobResumed(now, job.key, by, reason, cause, _state(job, {*job.attempt.suspended} - {cause}))]
+
+
+def _state(job: Job, causes: set[str]) -> JobState:
+    if job.state in (S.STAGING, S.UNKWN):
+        return job.state
+    if not causes:
+        return S.RUN
+    return S.USUSP if BY_USER in causes else S.SSUSP
+
+
+def noted(job: Job, attempt: Attempt, now: float) -> list[e.Event]:
+    """The job has just started: causes that were noted while it was being staged take effect."""
+    state = S.USUSP if BY_USER in attempt.suspended else S.SSUSP
+    state = S.UNKWN if job.state is S.UNKWN else state
+    causes = attempt.suspended.items()
+    return [e.JobSuspended(now, attempt.key, state, "", cause, reason) for cause, reason in causes]

@@ -1,0 +1,303 @@
+"""What dependency conditions say of the cluster: whose jobs they mean, whether they hold, whether they ever can.
+
+A verdict is a pair: does it hold now, and is that final? Once a condition has held the job is released for good, so a
+condition is evaluated only until then. For a whole dependent array it is evaluated for all elements at once, as columns
+over their indices. Parents that are forgotten stay in ``cluster.remembered`` while somebody waits for them.
+"""
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core import events as e
+from lavad.core.language.dependency import Both, Clause, Either, Expression, Kind, Not, Ref
+from lavad.core.model import FINAL, HOLDING, JobState
+from lavad.core.model import reasons as r
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import Refused
+from lavad.core.state.records import ArrayRecord, Job, exit_code
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+S = JobState
+MATCHES_MAX = 10_000  # jobs that one name may stand for
+EVALUATIONS_MAX = 2000  # of one step; what is left is for the next one
+_OPERATORS: dict[str, Callable[[int, int], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_STARTED = (HOLDING | FINAL) - {S.STAGING}
+
+
+class Verdict(NamedTuple):
+    """``holds`` now; ``is_final``: whatever the jobs spoken of still do."""
+
+    holds: bool
+    is_final: bool
+
+
+_NEVER = Verdict(False, True)
+Column = NDArray[np.bool_]
+
+
+# -- whose jobs are meant ------------------------------------------------------------------------------------------
+
+
+def resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges | None) -> Expression:
+    """The condition with ids for names, among the submitter's jobs; ``own``: indices of the dependent array.
+
+    Raises:
+        Refused: a job that is not there, or that is no array where one is needed.
+    """
+    match expression:
+        case Clause():
+            return _resolved(cluster, expression, uid, own)
+        case Not(part):
+            return Not(resolve(cluster, part, uid, own))
+        case Both(parts):
+            return Both(tuple(resolve(cluster, part, uid, own) for part in parts))
+        case Either(parts):
+            return Either(tuple(resolve(cluster, part, uid, own) for part in parts))
+
+
+def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None) -> Expression:
+    ref = clause.ref
+    if ref.job:
+        jobs = [ref.job]
+    else:
+        jobs = cluster.names.find(uid, ref.name, ref.is_prefix, cluster.jobs.values())
+        if cluster.policy.requires_last_dependency:
+            jobs = jobs[-1:]
+        if not jobs and ref.name.isdecimal() and int(ref.name) in cluster.jobs:
+            jobs = [int(ref.name)]  # an id in quotes, and no job is called so
+    if not jobs:
+        raise Refused(f"{ref.name}{'*' if ref.is_prefix else ''}: No matching job found")
+    if len(jobs) > MATCHES_MAX:
+        raise Refused(f"{ref.name}: more than {MATCHES_MAX} jobs have that name")
+    for job in jobs:
+        _check(cluster.jobs.get(job), clause, job, own)
+    found = tuple(replace(clause, ref=replace(ref, job=job, name="", is_prefix=False)) for job in jobs)
+    return found[0] if len(found) == 1 else Both(found)
+
+
+def _check(record: Job | ArrayRecord | None, clause: Clause, job: int, own: Ranges | None) -> None:
+    ref = clause.ref
+    if record is None:
+        raise Refused(f"Job <{job}>: No matching job found")
+    if not isinstance(record, ArrayRecord):
+        if ref.index or ref.each or clause.kind.is_count:
+            raise Refused(f"Job <{job}> is not a job array")
+        return
+    if ref.index and record.state_of(ref.index) is None:
+        raise Refused(f"Job <{job}[{ref.index}]>: No matching job found")
+    if not ref.each:
+        return
+    if own is None:
+        raise Refused(f"Job array index error: {job}[*] pairs elements, and the job is no array")
+    if len(own) != len(record.indices):
+        raise Refused("Dependent arrays do not have the same size")
+    if own != record.indices:
+        raise Refused("Dependent arrays do not have the same indices")
+
+
+# -- one job or element --------------------------------------------------------------------------------------------
+
+
+def verdict(cluster: "Cluster", expression: Expression, index: int) -> Verdict:
+    """Whether a condition holds for a plain job (index 0) or this element of an array."""
+    match expression:
+        case Clause():
+            return _clause(cluster, expression, index)
+        case Not(part):
+            inner = verdict(cluster, part, index)
+            return Verdict(not inner.holds, inner.is_final)
+        case Both(parts):
+            found = [verdict(cluster, part, index) for part in parts]
+            is_lost = any(one.is_final and not one.holds for one in found)
+            return Verdict(all(one.holds for one in found), is_lost or all(one.is_final for one in found))
+        case Either(parts):
+            found = [verdict(cluster, part, index) for part in parts]
+            is_won = any(one.is_final and one.holds for one in found)
+            return Verdict(any(one.holds for one in found), is_won or all(one.is_final for one in found))
+
+
+def _clause(cluster: "Cluster", clause: Clause, index: int) -> Verdict:
+    record = parent(cluster, clause.ref)
+    if record is None:
+        return _NEVER
+    if isinstance(record, Job):
+        return _of_one(clause, record.state, exit_code(record.end.status) if record.end is not None else 0)
+    place = index if clause.ref.each else clause.ref.index
+    if place:
+        return _of_one(clause, record.state_of(place) or S.PEND, record.code_of(place))
+    return _of_counts(clause, record) if clause.kind.is_count else _of_all(clause, record)
+
+
+def parent(cluster: "Cluster", ref: Ref) -> Job | ArrayRecord | None:
+    """The job spoken of, also one that is kept only for those who wait for it."""
+    return cluster.jobs.get(ref.job) or cluster.remembered.get(ref.job)
+
+
+def _of_one(clause: Clause, state: JobState, code: int) -> Verdict:
+    is_over = state in FINAL
+    match clause.kind:
+        case Kind.DONE:
+            return Verdict(state is S.DONE, is_over)
+        case Kind.EXIT:
+            return Verdict(state is S.EXIT and _compares(clause, code), is_over)
+        case Kind.STARTED:
+            holds = state in _STARTED
+            return Verdict(holds, holds)
+        case Kind.POST_ERR:  # no job has a command of its own after its end, so none of them fails
+            return Verdict(False, is_over)
+        case _:  # ended, and post_done: nothing comes after the end
+            return Verdict(is_over, is_over)
+
+
+def _compares(clause: Clause, value: int) -> bool:
+    return not clause.operator or _OPERATORS[clause.operator](value, clause.number)
+
+
+def _of_all(clause: Clause, array: ArrayRecord) -> Verdict:
+    """Every element is to meet the condition."""
+    total, ended = len(array.indices), array.done + array.exited
+    match clause.kind:
+        case Kind.DONE:
+            return Verdict(array.done == total, array.exited > 0 or ended == total)
+        case Kind.EXIT:
+            holds = array.exited == total and bool(_exits(clause, array)[list(array.indices)].all())
+            return Verdict(holds, array.done > 0 or ended == total)
+        case Kind.STARTED:
+            waiting = len(array.pending) + len(array.blocked) + len(array.held) + array.counts[S.STAGING]
+            return Verdict(not waiting, not waiting)
+        case Kind.POST_ERR:
+            return Verdict(False, ended == total)
+        case _:
+            return Verdict(ended == total, ended == total)
+
+
+def _of_counts(clause: Clause, array: ArrayRecord) -> Verdict:
+    number = len(array.indices) if clause.every else clause.number
+    return Verdict(_OPERATORS[clause.operator](_COUNTS[clause.kind](array), number), array.is_over)
+
+
+_COUNTS: dict[Kind, Callable[[ArrayRecord], int]] = {
+    Kind.NUMPEND: lambda array: len(array.pending) + len(array.blocked),
+    Kind.NUMHOLD: lambda array: len(array.held),
+    Kind.NUMRUN: lambda array: array.counts[S.RUN] + array.counts[S.STAGING],
+    Kind.NUMSTART: lambda array: array.counts[S.RUN] + array.counts[S.USUSP] + array.counts[S.SSUSP],
+    Kind.NUMDONE: lambda array: array.done,
+    Kind.NUMEXIT: lambda array: array.exited,
+    Kind.NUMENDED: lambda array: array.done + array.exited,
+}
+
+
+# -- all elements of an array at once ------------------------------------------------------------------------------
+
+
+def holding(cluster: "Cluster", expression: Expression, indices: Ranges) -> Ranges:
+    """Those of these elements for which the condition holds."""
+    size = max((part[-1] for part in indices.parts()), default=0) + 1
+    return indices.intersection(Ranges.from_column(_column(cluster, expression, size)))
+
+
+def _column(cluster: "Cluster", expression: Expression, size: int) -> Column:
+    match expression:
+        case Clause():
+            return _clause_column(cluster, expression, size)
+        case Not(part):
+            return ~_column(cluster, part, size)
+        case Both(parts):
+            return reduce(operator.and_, (_column(cluster, part, size) for part in parts))
+        case Either(parts):
+            return reduce(operator.or_, (_column(cluster, part, size) for part in parts))
+
+
+def _clause_column(cluster: "Cluster", clause: Clause, size: int) -> Column:
+    record = parent(cluster, clause.ref)
+    if not clause.ref.each or not isinstance(record, ArrayRecord):
+        return np.full(size, _clause(cluster, clause, 0).holds)
+    column = np.zeros(size, bool)
+    states = np.frombuffer(record.ended, np.uint8)[:size]
+    match clause.kind:
+        case Kind.DONE:
+            column[: len(states)] = states == S.DONE
+        case Kind.EXIT:
+            column[: len(states)] = _exits(clause, record)[:size]
+        case Kind.POST_ERR:
+            return column
+        case _:
+            column[: len(states)] = states != 0
+    if clause.kind is Kind.STARTED:
+        column[[index for index, job in record.live.items() if job.state in _STARTED and index < size]] = True
+    return column
+
+
+def _exits(clause: Clause, array: ArrayRecord) -> Column:
+    """By index: has the element ended in EXIT, with such a code?"""
+    states, codes = np.frombuffer(array.ended, np.uint8), np.frombuffer(array.codes, np.uint8)
+    exited: Column = states == S.EXIT
+    if clause.operator:
+        compared: Column = _OPERATORS[clause.operator](codes, clause.number)  # type: ignore[arg-type, assignment]
+        exited &= compared
+    return exited
+
+
+# -- what follows from a step --------------------------------------------------------------------------------------
+
+
+def follow_ups(cluster: "Cluster", now: float) -> Iterator[e.Event]:
+    """Jobs whose condition holds since the events of this step; and orphans that are to end.
+
+    The events must be applied after all of them were made.
+    """
+    for job, indices in cluster.dependants.take(EVALUATIONS_MAX):
+        record = cluster.jobs[job]
+        condition = cluster.dependants.conditions[job]
+        if isinstance(record, ArrayRecord):
+            yield from _array_follow_up(cluster, record, condition, indices, now)
+        else:
+            found = verdict(cluster, condition, 0)
+            if found.holds:
+                yield e.DependencyMet(now, job, Ranges([range(1)]))
+            elif found.is_final and record.terms is not None and record.terms.ends_orphan:
+                yield e.PendingEnded(now, job, Ranges([range(1)]), "lavad", r.TERM_ORPHAN_SYSTEM)
+
+
+def _array_follow_up(
+    cluster: "Cluster", array: ArrayRecord, condition: Expression, indices: set[int] | None, now: float
+) -> Iterator[e.Event]:
+    if indices is None:
+        met = holding(cluster, condition, array.unmet)
+    else:
+        looked_at = sorted(index for index in indices if index in array.unmet)
+        met = Ranges.from_sorted(index for index in looked_at if verdict(cluster, condition, index).holds)
+    if met:
+        yield e.DependencyMet(now, array.id, met)
+    if array.terms is None or not array.terms.ends_orphan:
+        return
+    left = (index for index in (array.unmet if indices is None else looked_at) if index not in met)
+    orphans = Ranges.from_sorted(index for index in left if is_never(cluster, condition, index))
+    if orphans:
+        yield e.PendingEnded(now, array.id, orphans, "lavad", r.TERM_ORPHAN_SYSTEM)
+
+
+def is_never(cluster: "Cluster", condition: Expression, index: int) -> bool:
+    """It does not hold, and nothing that still happens will change that."""
+    found = verdict(cluster, condition, index)
+    return found.is_final and not found.holds
+
+
+def missing_parents(cluster: "Cluster") -> list[int]:
+    """Jobs that somebody waits for and that memory does not know: after a restart, for the store to look up."""
+    return [job for job in cluster.dependants.parents() if job not in cluster.jobs and job not in cluster.remembered]

@@ -1,0 +1,103 @@
+"""brun: an administrator starts a waiting job now, where he says, over all limits; all of it or nothing.
+
+What the hosts must be able to do all the same: answer, be servers, and have the GPUs, which are never shared so. Nor is
+a host, or a compute unit, that a job has for itself.
+"""
+
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import Decision
+from lavad.core.decide.jobs.control import find
+from lavad.core.events import AttemptDispatched
+from lavad.core.model import FINAL, Allocation, HostShare, JobState, Key, Request, RoleRequest
+from lavad.core.model.reasons import EXCLUSIVE, RUNNING_EXCLUSIVE, Refused
+from lavad.core.state.hosts.compute_units import kept_type, unit_mates
+from lavad.core.state.records import ArrayRecord, Host, Job
+
+
+def force(cluster: Cluster, command: c.ForceJob, now: float) -> Decision:
+    """Dispatch the job on the hosts named, whatever it waits for."""
+    if not command.caller.is_administrator:
+        raise Refused("User permission denied")
+    record = find(cluster, command.target, command.caller)
+    key = _next_attempt(record, command.target)
+    allocation = _allocation(cluster, record, command.hosts)
+    reason = f"forced by {command.caller.user}"
+    is_single = len(allocation) == 1
+    return Decision([AttemptDispatched(now, key, allocation, is_single, reason, command.is_unconstrained)])
+
+
+def _next_attempt(record: Job | ArrayRecord, target: c.Target) -> Key:
+    if isinstance(record, Job):
+        state, index, before = record.state, 0, record.attempts
+    else:
+        if target.indices is None or len(target.indices) != 1:
+            raise Refused("Name one element of the array, such as 123[4]")
+        index = target.indices.first()
+        known, before = record.state_of(index), record.attempts.get(index, 0)
+        if known is None:
+            raise Refused("No matching job found")
+        state = known
+    if state is JobState.PSUSP:
+        raise Refused("The job is suspended; resume it first")
+    if state in FINAL:
+        raise Refused("Job has already finished")
+    if state is not JobState.PEND:
+        raise Refused("Job has already started")
+    return Key(record.id, index, before + 1)
+
+
+def _allocation(cluster: Cluster, record: Job | ArrayRecord, named: tuple[tuple[str, int], ...]) -> Allocation:
+    roles = record.shared.request.roles
+    if len(roles) != 1:
+        raise Refused("A job of several roles can't be forced")
+    role, hosts = roles[0], [(_host(cluster, name), tasks) for name, tasks in named]
+    _check_alone(cluster, record.shared.request, [host for host, _ in hosts])
+    tasks = _spread(role, hosts)
+    return tuple(_share(cluster, host, role, count) for (host, _), count in zip(hosts, tasks, strict=True) if count)
+
+
+def _host(cluster: Cluster, name: str) -> Host:
+    host = cluster.hosts.get(name)
+    if host is None:
+        raise Refused(f"{name}: Bad host name, host group name or cluster name")
+    if not host.facts.server:
+        raise Refused(f"{name} runs no jobs")
+    if not host.is_connected or host.is_silent:
+        raise Refused(f"{name}: Unable to contact execution host")
+    return host
+
+
+def _check_alone(cluster: Cluster, request: Request, hosts: list[Host]) -> None:
+    """Who has a host or a compute unit for himself keeps it, and who asks for that gets none that others use."""
+    table, kind = cluster.table, kept_type(request)
+    for host in hosts:
+        name, row = host.facts.name, host.row
+        if table.taken_whole[row] or row in table.kept:
+            raise Refused(f"{name}: {RUNNING_EXCLUSIVE[1]}")
+        mates = unit_mates(table, (row,), kind) if kind is not None else {row} if request.exclusive else set()
+        if any(cluster.hosts[table.names[mate]].attempts for mate in mates):
+            raise Refused(f"{name}: {EXCLUSIVE[1]}")
+
+
+def _spread(role: RoleRequest, hosts: list[tuple[Host, int]]) -> list[int]:
+    """Tasks on each host: as many as were asked for there; else as many as the host has slots, the rest on the last."""
+    left, counts = role.tasks_min, []
+    is_counted = any(asked for _, asked in hosts)
+    for host, asked in hosts:
+        most = asked if is_counted else max(1, host.facts.slots // role.slots_per_task)
+        counts.append(min(left, most))
+        left -= counts[-1]
+    if left and is_counted:
+        raise Refused(f"The job needs {role.tasks_min} slots; {role.tasks_min - left} were named")
+    counts[-1] += left
+    return counts
+
+
+def _share(cluster: Cluster, host: Host, role: RoleRequest, tasks: int) -> HostShare:
+    wanted = role.gpus * tasks if role.gpus_per_task else role.gpus
+    free = int(cluster.table.gpu_free[host.row])
+    gpus = [number for number in range(host.facts.gpus) if free >> number & 1][:wanted]
+    if len(gpus) < wanted:
+        raise Refused(f"{host.facts.name}: Not enough GPUs on the hosts")
+    return HostShare(host.facts.name, tasks * role.slots_per_task, role.memory_mib, tuple(gpus), (tasks,))

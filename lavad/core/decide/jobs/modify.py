@@ -1,0 +1,63 @@
+"""bmod -R of a running job: it keeps more or less memory from others. Nothing else of its requirement can change."""
+
+from dataclasses import replace
+
+from lavad.core.apply.resize import may_change
+from lavad.core.cluster import Cluster
+from lavad.core.commands import Asked
+from lavad.core.decide.jobs.request import known_request
+from lavad.core.model import HostShare, RoleRequest, Shared
+from lavad.core.model.policy import Queue
+from lavad.core.model.reasons import Refused
+from lavad.core.queries.limit_reasons import text_of
+from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.state.records import Attempt, Job
+
+_ONLY = "Job has already started: of its -R only the amount of rusage[mem=...] can be changed"
+
+
+def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue, now: float) -> Shared:
+    """What the job was submitted with, and as much memory on each host as it asks for now.
+
+    Raises:
+        Refused: it asks for something else, too; a host or a limit has not so much left; or what it holds is changing
+            anyway.
+    """
+    shared, attempt = job.shared, job.attempt
+    assert attempt is not None, f"{job.key} holds no hosts"
+    before = shared.request
+    request, text = known_request(
+        asked.roles, before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
+    )
+    if len(request.roles) != 1 or len(before.roles) != 1 or request.alternatives or before.alternatives:
+        raise Refused(_ONLY)
+    (old,), (new,) = before.roles, request.roles
+    if not _differ_in_memory_alone(old, new) or (request.same, request.cu) != (before.same, before.cu):
+        raise Refused(_ONLY)
+    if new.memory_mib != old.memory_mib:
+        _check_room(cluster, attempt, new.memory_mib - old.memory_mib)
+        _check_limits(cluster, attempt, shared, new.memory_mib - old.memory_mib, now)
+    role = replace(old, memory_mib=new.memory_mib)
+    return replace(shared, request=replace(before, roles=(role,)), requirement=text)
+
+
+def _differ_in_memory_alone(old: RoleRequest, new: RoleRequest) -> bool:
+    """Sizes may differ, too: the queue has bounded what was asked for."""
+    return replace(new, memory_mib=old.memory_mib, tasks_min=old.tasks_min, tasks_max=old.tasks_max) == old
+
+
+def _check_room(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
+    if not may_change(attempt) or attempt.lends:
+        raise Refused("Operation is in progress")
+    for share in attempt.allocation:
+        free = int(cluster.table.memory_free_mib[cluster.table.rows[share.host]])
+        if share.host in attempt.unreleased and more_mib > max(0, free):
+            raise Refused(f"{share.host}: {free} MB of memory are not reserved; the job would need {more_mib} MB more")
+
+
+def _check_limits(cluster: Cluster, attempt: Attempt, shared: Shared, more_mib: int, now: float) -> None:
+    more = tuple([HostShare(share.host, 0, more_mib) for share in attempt.allocation if more_mib > 0])
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+    full = Headroom(cluster.limits, cluster.table, now).refusing(consumer, more, is_new=False) if more else None
+    if full is not None:
+        raise Refused(text_of(full))

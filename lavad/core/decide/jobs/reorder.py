@@ -1,0 +1,106 @@
+"""btop and bbot: a waiting job gets another place among jobs of its priority in its queue.
+
+A place is a number between those of the two neighbours. Where priorities grow with time no two jobs are equal: a job
+that moves then counts as if it had waited since the moment that gives it its neighbour's rank.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from lavad.core import commands as c
+from lavad.core.apply.enqueue import entry
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import Decision, check_owner
+from lavad.core.events import JobMoved
+from lavad.core.model import WAITING
+from lavad.core.model.reasons import Refused
+from lavad.core.state.pending import Entry
+from lavad.core.state.records import ArrayRecord, Job
+
+_NARROW = 1e-3  # neighbours closer than this are spread out before another one gets between them
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Reply to a move: the place reached, from the top or, negative, from the bottom."""
+
+    place: int
+
+
+def move(cluster: Cluster, command: c.MoveJob, now: float) -> Decision:
+    """Give the job its place. Jobs held or not yet eligible are not counted."""
+    record = _waiting_record(cluster, command)
+    if not command.place:
+        raise Refused("Bad position: it counts from 1")
+    near = list(islice(_others(cluster, record, command), abs(command.place)))
+    passed = near[: abs(command.place) - 1]
+    place = len(passed) + 1 if command.place > 0 else -len(passed) - 1
+    decision = Decision(reply=Moved(place))
+    if not near:
+        return decision
+    beyond = near[len(passed)] if len(near) > len(passed) else None
+    moves = _between(passed, beyond, 1 if command.place > 0 else -1)
+    for number, (position, rank) in moves.items():
+        moved = cluster.jobs[number] if number else record
+        aged_from = _aged_from(cluster, moved, rank)
+        shown = 0 if number else place
+        decision.events.append(JobMoved(now, moved.id, position, aged_from, command.caller.user, shown))
+    return decision
+
+
+def _waiting_record(cluster: Cluster, command: c.MoveJob) -> Job | ArrayRecord:
+    record = cluster.jobs.get(command.target.job)
+    if record is None:
+        raise Refused("No matching job found")
+    if not _commands_queue(cluster, record, command.caller):
+        check_owner(record, command.caller)
+    is_waiting = record.state in WAITING if isinstance(record, Job) else bool(record.waiting() or record.held)
+    if not is_waiting:
+        is_over = record.is_over if isinstance(record, ArrayRecord) else record.end is not None
+        raise Refused("Job has already finished" if is_over else "Job has already started")
+    return record
+
+
+def _commands_queue(cluster: Cluster, record: Job | ArrayRecord, caller: c.Caller) -> bool:
+    """An administrator, of the cluster or of the queue, moves jobs among those of all users."""
+    queue = cluster.policy.queue(record.shared.queue)
+    return caller.is_administrator or (queue is not None and caller.user in queue.administrators)
+
+
+def _others(cluster: Cluster, record: Job | ArrayRecord, command: c.MoveJob) -> Iterator[Entry]:
+    """The other jobs that count, from the end that places are counted from. Costs buckets, not jobs."""
+    is_for_all = _commands_queue(cluster, record, command.caller)
+    from_bottom = command.place < 0
+    rank = None if cluster.policy.priority_growth else entry(cluster, record).rank
+    buckets = [
+        bucket.of_rank(rank, from_bottom)
+        for key, bucket in cluster.pending.buckets.items()
+        if key.queue == record.shared.queue and (is_for_all or key.kind.user == record.shared.user)
+    ]
+    return (one for one in heapq.merge(*buckets, reverse=from_bottom) if one.job != record.id)
+
+
+def _between(before: list[Entry], after: Entry | None, sign: int) -> dict[int, tuple[float, float]]:
+    """Position and rank of the job (as number 0) between two others, and of those that have to make room for it.
+
+    ``before`` are all that come before it from the top (``sign`` 1) or from the bottom (-1); whoever makes room goes
+    that way, where there is nobody else.
+    """
+    if after is None:
+        return {0: (before[-1].position + sign, before[-1].rank)}
+    at, end = len(before), sign * after.position
+    first = end
+    while at and before[at - 1].rank == after.rank and first - sign * before[at - 1].position < _NARROW:
+        at -= 1
+        first = sign * before[at].position
+    crowd = [one.job for one in before[at:]]
+    low = sign * before[at - 1].position if at and before[at - 1].rank == after.rank else first - 2.0
+    step = (end - low) / (len(crowd) + 2)
+    return {number: (sign * (low + step * (place + 1)), after.rank) for place, number in enumerate([*crowd, 0])}
+
+
+def _aged_from(cluster: Cluster, record: Job | ArrayRecord, rank: float) -> float:
+    growth = cluster.policy.priority_growth
+    return (rank + record.priority) / growth if growth else record.aged_from

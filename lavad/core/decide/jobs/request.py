@@ -1,0 +1,247 @@
+"""From words to a request: what the job's -R and -gpu say and what its queue adds, as roles that can be placed.
+
+Merging follows LSF: conditions of job and queue are and-ed; the job's order, span, same, cu and affinity hold in place
+of the queue's; reservations are united, and the queue's amount of memory, swap and temporary space is the most that a
+job may ask for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from lavad.core.language.requirements import affinity, cu, gpu, parser, rusage, span
+from lavad.core.language.requirements.gpu import Gpus
+from lavad.core.language.requirements.parser import Choice, Requirement, Term
+from lavad.core.language.requirements.rusage import PARTS, Per, Reserve, Usage
+from lavad.core.language.requirements.vocabulary import RESERVABLE, Vocabulary
+from lavad.core.model import Alternative, Request, RoleAsked, RoleRequest
+from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.reasons import Refused
+from lavad.core.state.hosts.load_thresholds import start_condition
+from lavad.core.state.hosts.table import HostTable
+
+CHOICES_MAX = 16
+SLOTS_MAX = 1_000_000
+UNBOUNDED = -1  # span[stripe] without a number
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is not the job's own: known names, the queue's words, whether reservations are for each task."""
+
+    vocabulary: Vocabulary
+    queue: Requirement | None = None
+    queue_gpu: str = ""  # the queue's GPU_REQ
+    default_gpu: str = ""  # LSB_GPU_REQ: what ``-gpu -`` means where the queue says nothing
+    per_task: bool = False
+    type: str = ""  # of the submission host, where hosts differ: select[type==local] is LSF's default
+
+
+def vocabulary_of(policy: Policy, table: HostTable, from_host: str = "") -> Vocabulary:
+    """Which names a requirement may use now, and what ``local`` means on the submission host."""
+    row = table.rows.get(from_host)
+    facts = table.facts[row] if row is not None else None
+    booleans = table.cached("booleans", lambda: frozenset(name for one in table.facts for name in one.resources))
+    return Vocabulary(policy.resources, booleans, False, facts.type if facts else "", facts.model if facts else "")
+
+
+def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: str = "") -> Rules:
+    """What holds for a job submitted to that queue from that host."""
+    vocabulary = vocabulary_of(policy, table, from_host)
+    text = f"{queue.defaults.requirement} {start_condition(queue, table)}".strip() if queue is not None else ""
+    parsed = _queue_requirement(text, vocabulary) if text else None
+    types = table.cached("types", lambda: {facts.type for facts in table.facts if facts.server})
+    gpus = queue.defaults.gpu_requirement if queue is not None else ""
+    own_type = vocabulary.local_type if len(types) > 1 else ""
+    return Rules(vocabulary, parsed, gpus, policy.gpu_requirement, policy.reserves_per_task, own_type)
+
+
+def _queue_requirement(text: str, vocabulary: Vocabulary) -> Requirement:
+    try:
+        return parser.parse(text, vocabulary)
+    except Refused as error:
+        raise Refused(f"The queue's RES_REQ: {error}") from None
+
+
+def combined(text: str, rules: Rules) -> Requirement:
+    """The job's requirement with what its queue adds.
+
+    Raises:
+        Refused: bad syntax, an unknown name, or more reserved than the queue allows.
+    """
+    own = parser.parse(text, rules.vocabulary)
+    if rules.queue is None:
+        return own
+    if not text.strip():
+        return rules.queue
+    if not rules.queue.is_simple:
+        return own
+    return Requirement(tuple([_merged(choice, rules.queue.term) for choice in own.choices]))
+
+
+def _merged(choice: Choice, queue: Term) -> Choice:
+    terms = tuple([(times, _merged_term(term, queue)) for times, term in choice.terms])
+    return replace(choice, terms=terms)
+
+
+def _merged_term(job: Term, queue: Term) -> Term:
+    wanted = job.span if job.span != span.NONE else queue.span
+    return Term(
+        parser.and_ed(queue.select, job.select),
+        job.order or queue.order,
+        _merged_usages(job.usages, queue.usages),
+        span.NONE if wanted.is_cancelled else wanted,
+        job.same or queue.same,
+        job.cu or queue.cu,
+        job.affinity or queue.affinity,
+    )
+
+
+def _merged_usages(job: tuple[Usage, ...], queue: tuple[Usage, ...]) -> tuple[Usage, ...]:
+    if not queue or not job:
+        return job or queue
+    first = queue[0]
+    for usage in job:
+        for one in usage.reserves:
+            bound = first.of(one.name)
+            if bound is not None and one.name in RESERVABLE and one.largest > bound.largest:
+                raise Refused(f"Cannot exceed queue's resource reservation: {one.name}")
+    return tuple([parser.united(first, usage) for usage in job])
+
+
+# -- roles -------------------------------------------------------------------------------------------------------------
+
+
+def request_of(
+    asked: Sequence[RoleAsked], hosts: tuple[str, ...], exclusive: bool, rules: Rules
+) -> tuple[Request, str]:
+    """What placement looks at, and the combined requirement as text.
+
+    Raises:
+        Refused: bad -R, -n, -m or -gpu, in one sentence.
+    """
+    asked = asked or (RoleAsked(),)
+    wanted = [combined(one.requirement, rules) for one in asked]
+    text = parser.text_of(wanted[0])
+    if len(asked) == 1:
+        choices = list(_choices(asked[0], wanted[0], rules))
+        first, *others = choices
+        return Request(first.roles, hosts, exclusive, first.same, first.cu, tuple(others)), text
+    if not all(one.is_simple for one in wanted):
+        raise Refused("A job with several roles takes one simple -R for each: no terms in braces, no alternatives")
+    roles = [
+        _role(one, parsed.term, _usage(parsed.term), one.tasks_min, one.tasks_max, rules)
+        for one, parsed in zip(asked, wanted, strict=True)
+    ]
+    return Request(tuple(roles), hosts, exclusive), text
+
+
+def known_request(
+    asked: tuple[RoleAsked, ...],
+    hosts: tuple[str, ...],
+    exclusive: bool,
+    policy: Policy,
+    table: HostTable,
+    queue: Queue | None,
+    from_host: str,
+) -> tuple[Request, str]:
+    """The same for a job in a queue. Kept until hosts or rules change: many jobs are submitted alike."""
+
+    def make() -> tuple[Request, str]:
+        return request_of(asked, hosts, exclusive, rules_for(policy, table, queue, from_host))
+
+    queue_name = queue.name if queue is not None else ""
+    return table.cached(("request", asked, hosts, exclusive, queue_name, from_host), make)
+
+
+def _choices(asked: RoleAsked, wanted: Requirement, rules: Rules) -> Iterator[Alternative]:
+    """Each alternative with each alternative of its rusage, in order."""
+    found = 0
+    for choice in wanted.choices:
+        counts = list(_task_counts(asked, choice))
+        for usages in product(*[term.usages or (Usage(),) for _, term in choice.terms]):
+            found += 1
+            if found > CHOICES_MAX:
+                raise Refused(f"Bad resource requirement syntax: more than {CHOICES_MAX} alternatives")
+            parts = zip(choice.terms, usages, counts, strict=True)
+            roles = tuple([_role(asked, term, usage, *count, rules) for (_, term), usage, count in parts])
+            yield Alternative(roles, ":".join(choice.same), cu.text_of(choice.cu) if choice.cu else "", choice.delay_s)
+
+
+def _task_counts(asked: RoleAsked, choice: Choice) -> Iterator[tuple[int, int]]:
+    """How many tasks each term is for; the one without a number is for all the others."""
+    named = sum(times for times, _ in choice.terms)
+    rest = any(not times for times, _ in choice.terms)
+    given = asked.tasks_min if asked.tasks_max > 1 or rest else named  # -n may be left out
+    if (rest and given <= named and named) or (not rest and not given <= named <= max(asked.tasks_max, given)):
+        raise Refused(f"Bad resource requirement syntax: the terms are for {named} tasks, -n says {given}")
+    for times, _ in choice.terms:
+        yield (times, times) if times else (asked.tasks_min - named, asked.tasks_max - named)
+
+
+def _usage(term: Term) -> Usage:
+    if len(term.usages) > 1:
+        raise Refused("A job with several roles takes one simple -R for each: no alternatives in rusage")
+    return term.usages[0] if term.usages else Usage()
+
+
+def _role(asked: RoleAsked, term: Term, usage: Usage, tasks_min: int, tasks_max: int, rules: Rules) -> RoleRequest:
+    _check_tasks(tasks_min, tasks_max, asked.slots_per_task)
+    reserves = tuple([_per_task(one) for one in usage.reserves]) if rules.per_task else usage.reserves
+    memory = next((one for one in reserves if one.name == "mem" and _is_simple(one)), None)
+    rest = tuple([one for one in reserves if one is not memory])
+    gpus = _gpus(asked, usage, rules)
+    plain = Gpus(num=gpus.num, per_task=gpus.per_task) if gpus is not None else None
+    return RoleRequest(
+        tasks_min=tasks_min,
+        tasks_max=tasks_max,
+        slots_per_task=asked.slots_per_task,
+        memory_mib=memory.first // PARTS if memory is not None else 0,
+        gpus=gpus.num if gpus is not None else 0,
+        gpus_per_task=gpus.per_task if gpus is not None else False,
+        one_host=term.span.one_host,
+        ptile=term.span.ptile,
+        select=term.select or (f"type=='{rules.type}'" if rules.type else ""),
+        order=term.order,
+        same=":".join(term.same),
+        rusage=rusage.text_of(rest),
+        gpu=gpu.text_of(gpus) if gpus is not None and (gpus != plain or term.affinity is not None) else "",
+        cu=cu.text_of(term.cu) if term.cu is not None else "",
+        affinity=affinity.text_of(term.affinity) if term.affinity is not None else "",
+        ptile_by=term.span.by_value,
+        block=term.span.block,
+        stripe=(term.span.stripe or UNBOUNDED) if term.span.is_striped else 0,
+        launch=asked.launch,
+        name=asked.name,
+        command=asked.command,
+        resizable=asked.resizable,
+    )
+
+
+def _check_tasks(tasks_min: int, tasks_max: int, slots_per_task: int) -> None:
+    if tasks_max < tasks_min:
+        raise Refused("Bad processor number: the maximum of -n is below its minimum")
+    if tasks_max * slots_per_task > SLOTS_MAX:
+        raise Refused(f"Too many processors requested: the most is {SLOTS_MAX}")
+
+
+def _is_simple(one: Reserve) -> bool:
+    """So much on each host, for as long as the job runs?"""
+    return one.per in (Per.DEFAULT, Per.HOST) and not one.is_timed and not one.threshold and len(one.phases) == 1
+
+
+def _per_task(one: Reserve) -> Reserve:
+    """RESOURCE_RESERVE_PER_TASK: what says nothing else is for each task."""
+    return replace(one, per=Per.TASK) if one.per is Per.DEFAULT else one
+
+
+def _gpus(asked: RoleAsked, usage: Usage, rules: Rules) -> Gpus | None:
+    """-gpu, else rusage[ngpus_physical=], else the queue's GPU_REQ; ``-gpu -`` is what queue or cluster say."""
+    if asked.gpu is not None and asked.gpu.strip() in gpu.DEFAULTS:
+        return gpu.parse(rules.queue_gpu or rules.default_gpu)
+    if asked.gpu is not None:
+        return gpu.parse(asked.gpu)
+    if usage.gpus:
+        options = f":{usage.gpu_options}" if usage.gpu_options else ""
+        return gpu.parse(f"num={usage.gpus}{'/task' if usage.gpus_per_task else ''}{options}")
+    return gpu.parse(rules.queue_gpu) if rules.queue_gpu else None

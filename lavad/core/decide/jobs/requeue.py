@@ -1,0 +1,103 @@
+"""Requeue of jobs: by brequeue, or by exit value (bsub -Q, else the queue's REQUEUE_EXIT_VALUES).
+
+Job id and place in the queue are kept. A running job is ended first and waits again only when every host has said that
+nothing of it is left, so two attempts do not overlap. The exception is a job in UNKWN whose hosts hold no lease: who
+requeues it accepts that silent hosts may still run it; what they run is ended when they are back.
+"""
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core.cluster import Cluster
+from lavad.core.decide.contact import named, silent_hosts, when_back
+from lavad.core.decide.decision import Decision, is_owner
+from lavad.core.decide.jobs.control import find, live_of, told_of, waiting_of, why_nothing
+from lavad.core.language.exit_values import parse
+from lavad.core.model import FINAL, JobState
+from lavad.core.model import reasons as r
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import Refused
+from lavad.core.state.records import ArrayRecord, Attempt, Job
+
+S = JobState
+
+
+def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
+    """brequeue: what runs is ended and waits again, what has ended waits again, as far as its state was asked for."""
+    record = find(cluster, command.target, command.caller)
+    by, hold, indices = command.caller.user, command.hold, command.target.indices
+    reason = r.TERM_REQUEUE_OWNER if is_owner(record, command.caller) else r.TERM_REQUEUE_ADMIN
+    decision = Decision(reply=told_of(cluster, command.target, _requeued, {S.UNKWN} & command.states, now))
+    if command.states & _ALIVE:
+        for job in live_of(record, indices):
+            assert job.attempt is not None
+            if job.state in command.states:
+                decision.events += _end_and_requeue(cluster, job, job.attempt, reason, by, hold, now)
+    revived = _revivable(cluster, record, indices, command.states)
+    if revived:
+        decision.events.append(e.JobRevived(now, record.id, revived, by, hold))
+    waiting = waiting_of(record, indices, S.PEND) if hold and S.PEND in command.states else Ranges()
+    if waiting:
+        decision.events.append(e.PendingHeld(now, record.id, waiting, by))
+    if not decision.events:
+        raise Refused(_why_not(record, indices))
+    return decision
+
+
+_ALIVE = frozenset({S.STAGING, S.RUN, S.USUSP, S.SSUSP, S.UNKWN})
+
+
+def _requeued(cluster: Cluster, attempt: Attempt, now: float) -> str:
+    silent = silent_hosts(cluster, attempt)
+    if silent and attempt.lease_s:
+        return f"{named(silent)} silent: it runs again {when_back(cluster, attempt, silent, now)}"
+    return f"{named(silent)} silent: what runs there may go on, and is killed when the host is back" if silent else ""
+
+
+def _end_and_requeue(
+    cluster: Cluster, job: Job, attempt: Attempt, reason: str, by: str, hold: bool, now: float
+) -> list[e.Event]:
+    is_unknown = job.state is S.UNKWN and not attempt.lease_s
+    if attempt.kill_reason or (attempt.is_ending and not is_unknown):
+        return []
+    if not attempt.launched or (is_unknown and attempt.unreleased <= {*silent_hosts(cluster, attempt)}):
+        return [e.JobRequeued(now, attempt.key, reason, hold)]
+    return [e.JobDoomed(now, attempt.key, reason, again=True, hold=hold, by=by, leaves_silent=is_unknown)]
+
+
+def _revivable(
+    cluster: Cluster, record: Job | ArrayRecord, indices: Ranges | None, states: frozenset[JobState]
+) -> Ranges:
+    """Ended ones that memory still knows; of an array also elements that were killed before they ever started."""
+    wanted = states & FINAL
+    if not wanted:
+        return Ranges()
+    if isinstance(record, Job):
+        return Ranges([range(1)]) if record.state in wanted else Ranges()
+    chosen = record.indices if indices is None else indices
+    return Ranges.from_sorted(
+        index
+        for index in chosen
+        if record.state_of(index) in wanted and ((record.id, index) in cluster.finished or index in record.killed)
+    )
+
+
+def _why_not(record: Job | ArrayRecord, indices: Ranges | None) -> str:
+    found = why_nothing(record, indices)
+    if isinstance(record, Job) and record.state in (S.PEND, S.PSUSP):
+        return "Job has not started yet"
+    return found
+
+
+def by_exit_code(cluster: Cluster, job: Job, attempt: Attempt, status: int) -> tuple[bool, bool]:
+    """Does the way a job ended send it back to wait, and away from its host?"""
+    if status & 0x7F:
+        return False, False  # killed by a signal
+    queue = cluster.policy.queue(job.shared.queue)
+    values = job.shared.requeue_exit_values or (queue.defaults.requeue_exit_values if queue is not None else "")
+    if not values:
+        return False, False
+    most = queue.requeue_limit if queue is not None else None
+    if most is not None and attempt.key.attempt > most:
+        return False, False
+    rules, code = parse(values), status >> 8 & 0xFF
+    return code in rules.codes, code in rules.excluding

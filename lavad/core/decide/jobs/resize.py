@@ -1,0 +1,309 @@
+"""Running jobs grow and shrink: what the scheduler, their users and their hosts have to say about it.
+
+A growth is booked first, made ready on hosts that are new, and only then part of the allocation: whatever goes wrong
+before gives it up, and the job never knew. A shrink takes effect at once; the hosts that leave are told to only when
+the lead host has let the job know, and keep what they hold until they say that nothing is left.
+"""
+
+from collections.abc import Collection
+from typing import Protocol
+
+from lavad.core import commands as c
+from lavad.core import events as e
+from lavad.core.apply.resize import is_resizable, may_change
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import Decision, check_owner
+from lavad.core.decide.jobs.control import SYSTEM
+from lavad.core.model import SUSPENDED, Allocation, HostShare, JobState, RoleRequest
+from lavad.core.model.allocation import could_give, grown, is_divisible, part_of, shrunk, tasks_of
+from lavad.core.model.reasons import Refused
+from lavad.core.plan import Grow, Plan, Shrink, Start
+from lavad.core.state.records import Attempt, Job
+
+S = JobState
+SCHEDULER = "the scheduler"
+JOB = "the job itself"
+
+
+# -- what the scheduler plans ------------------------------------------------------------------------------------------
+
+
+def resize(cluster: Cluster, plan: Plan, room: "RoomLeft", now: float) -> Decision:
+    """Do of a plan's changes what still holds; the reply is how many did not. ``room`` is that before the plan."""
+    decision = Decision(reply=0)
+    for shrink in plan.shrinks:
+        events = shrink_attempt(cluster, shrink, now)
+        decision.events += events
+        decision.reply += not events
+    for grow in plan.grows:
+        start = Start(grow.key.job, grow.key.index, grow.additions)
+        if _may_grow(cluster, grow, now) and room.fits(start, False):
+            room.take(start, False)
+            decision.events += _grow(cluster, grow, now)
+        else:
+            decision.reply += 1
+    return decision
+
+
+class RoomLeft(Protocol):
+    """What is left on each host as the growths of a plan are accepted one after the other."""
+
+    def fits(self, start: Start, exclusive: bool) -> bool:
+        """Is there room for it?"""
+
+    def take(self, start: Start, exclusive: bool) -> None:
+        """Use that room."""
+
+
+def _may_grow(cluster: Cluster, grow: Grow, now: float) -> bool:
+    job, attempt = cluster.holder(grow.key), cluster.resizable.get(grow.key)
+    if job is None or attempt is None or job.state is not S.RUN or not may_change(attempt):
+        return False
+    role = job.shared.request.roles[0]
+    there = {share.host for share in attempt.allocation}
+    is_back = any(share.host in attempt.unreleased - there for share in grow.additions)
+    tasks = tasks_of(attempt.allocation) + tasks_of(grow.additions)
+    return bool(grow.additions) and not is_back and tasks <= role.tasks_max and attempt.resizing.retry_at <= now
+
+
+def _grow(cluster: Cluster, grow: Grow, now: float) -> list[e.Event]:
+    attempt = cluster.resizable[grow.key]
+    version, due = attempt.version + 1, now + cluster.policy.staging_timeout_s
+    growing = e.AttemptGrowing(now, grow.key, grow.additions, version, due, grow.reason)
+    if all(attempt.share_on(share.host) for share in grow.additions):
+        return [growing, _grown(cluster, attempt, grow.additions, version + 1, grow.reason, now)]
+    return [growing]
+
+
+def _grown(
+    cluster: Cluster, attempt: Attempt, additions: Allocation, version: int, reason: str, now: float
+) -> e.AttemptResized:
+    due = now + cluster.policy.resize_timeout_s
+    allocation = grown(attempt.allocation, additions)
+    return e.AttemptResized(now, attempt.key, allocation, version, due, SCHEDULER, reason)
+
+
+def shrink_attempt(
+    cluster: Cluster, shrink: Shrink, now: float, by: str = SCHEDULER, notify: str = ""
+) -> list[e.Event]:
+    """Events that take these shares from an attempt; none when it does not have them to give."""
+    job, attempt = cluster.holder(shrink.key), cluster.resizable.get(shrink.key)
+    if job is None or attempt is None or attempt.is_ending or attempt.lends:
+        return []
+    left = shrunk(attempt.allocation, shrink.gives)
+    if not _is_sound(attempt, job.shared.request.roles[0], shrink.gives, left):
+        return []
+    events = give_growth_up(attempt, now, now, "it is to shrink") if attempt.resizing.growth else []
+    version = attempt.version + bool(events) + 1
+    due = now + cluster.policy.resize_timeout_s
+    wish = tasks_of(left) if by not in (SCHEDULER, SYSTEM) else 0
+    return [*events, e.AttemptResized(now, shrink.key, left, version, due, by, shrink.reason, notify, wish)]
+
+
+def go_on_without(cluster: Cluster, attempt: Attempt, hosts: Collection[str], why: str, now: float) -> list[e.Event]:
+    """An elastic job has lost these hosts and goes on with the others; none where it can't: its first host is lost, or
+    too little would be left."""
+    gives = tuple(share for share in attempt.allocation if share.host in hosts)
+    return shrink_attempt(cluster, Shrink(attempt.key, gives, why), now, SYSTEM) if gives else []
+
+
+def _is_sound(attempt: Attempt, role: RoleRequest, gives: Allocation, left: Allocation) -> bool:
+    """Does it have all of this, does its lead host stay, and is it still large enough?"""
+    for share in gives:
+        mine = attempt.share_on(share.host)
+        if mine is None or share.slots > mine.slots or share.host not in attempt.unreleased:
+            return False
+    return bool(gives and left) and left[0].host == attempt.lead and tasks_of(left) >= role.tasks_min
+
+
+def give_growth_up(attempt: Attempt, now: float, retry_at: float, reason: str, gone: str = "") -> list[e.Event]:
+    """Events that end a growth under way: what new hosts have made ready is released. ``gone``: that host has nothing.
+
+    Nothing of the job was ever started there, so their room is free without their word.
+    """
+    new = [share.host for share in attempt.resizing.growth if attempt.share_on(share.host) is None]
+    freed = [e.HostReleased(now, attempt.key, host, assumed=host != gone) for host in new]
+    return [*freed, e.GrowthGivenUp(now, attempt.key, attempt.version + 1, retry_at, reason)]
+
+
+# -- what hosts say ----------------------------------------------------------------------------------------------------
+
+
+def is_growing_to(attempt: Attempt, host: str) -> bool:
+    """Is that host new to the attempt, not part of its allocation yet, and is there somebody to grow for?"""
+    is_new = any(share.host == host for share in attempt.resizing.growth) and attempt.share_on(host) is None
+    return is_new and attempt.lead in attempt.unreleased
+
+
+def is_leaving(attempt: Attempt, host: str) -> bool:
+    """Has the attempt given that host up as a whole?"""
+    return attempt.share_on(host) is None and any(share.host == host for share in attempt.resizing.leaving)
+
+
+def staged(cluster: Cluster, attempt: Attempt, host: str, now: float) -> Decision:
+    """A new host is ready; the last one lets the attempt grow, if it still runs."""
+    decision = Decision()
+    if host not in attempt.staged:
+        decision.events.append(e.HostStaged(now, attempt.key, host))
+    growth = attempt.resizing.growth
+    new = {share.host for share in growth if attempt.share_on(share.host) is None}
+    if new - attempt.staged - {host}:
+        return decision
+    job = cluster.holder(attempt.key)
+    if job is None or job.state is not S.RUN or attempt.is_ending:
+        decision.events += give_growth_up(attempt, now, now, "the job does not run just now")
+    else:
+        decision.events.append(_grown(cluster, attempt, growth, attempt.version + 1, attempt.resizing.reason, now))
+    return decision
+
+
+def not_to_be(cluster: Cluster, attempt: Attempt, host: str, now: float, why: str) -> list[e.Event]:
+    """A host that the attempt was to grow to does not take part: the growth as a whole comes to nothing."""
+    return give_growth_up(attempt, now, now + cluster.policy.avoid_host_s, why, gone=host)
+
+
+def silent(cluster: Cluster, attempt: Attempt, host: str, now: float) -> list[e.Event]:
+    """A host that the attempt was to grow to says nothing any more."""
+    why = f"{host} did not answer"
+    return give_growth_up(attempt, now, now + cluster.policy.avoid_host_s, why)
+
+
+def resized(cluster: Cluster, command: c.ReportResized, now: float) -> Decision:
+    """The lead host's word on the newest allocation. A growth that the job will not have is taken back."""
+    attempt = cluster.resizable.get(command.key)
+    if attempt is None or command.host != attempt.lead:
+        return Decision()
+    change = attempt.resizing
+    if change.is_told or command.version < change.version:
+        return Decision()
+    if command.failed and change.added and not attempt.is_ending:
+        return Decision(_taken_back(cluster, attempt, command.detail, now))
+    return Decision([e.ResizeNoted(now, command.key, change.version)])
+
+
+def _taken_back(cluster: Cluster, attempt: Attempt, detail: str, now: float) -> list[e.Event]:
+    left = shrunk(attempt.allocation, attempt.resizing.added)
+    due, retry_at = now + cluster.policy.resize_timeout_s, now + cluster.policy.avoid_host_s
+    reason = f"its resize notification command failed: {detail}" if detail else "its resize notification command failed"
+    version = attempt.version + 1
+    return [e.AttemptResized(now, attempt.key, left, version, due, JOB, reason, retry_at=retry_at)]
+
+
+def overdue(cluster: Cluster, now: float) -> list[e.Event]:
+    """Changes that were waited for long enough: hosts that don't get ready, jobs that don't adapt."""
+    events: list[e.Event] = []
+    for attempt in cluster.resizing.values():
+        if attempt.resizing.due > now or attempt.lead not in attempt.unreleased:
+            continue
+        if attempt.resizing.growth:
+            missing = [one.host for one in attempt.resizing.growth if one.host not in attempt.staged]
+            why = f"{', '.join(missing)} did not answer"
+            events += give_growth_up(attempt, now, now + cluster.policy.avoid_host_s, why)
+        else:
+            events.append(e.ResizeNoted(now, attempt.key, attempt.resizing.version))
+    return events
+
+
+# -- what users ask for ------------------------------------------------------------------------------------------------
+
+
+def shrink_job(cluster: Cluster, command: c.ShrinkJob, now: float) -> Decision:
+    """bresize release. The job does not grow back by itself: that would undo at once what was asked for."""
+    job, attempt = _running(cluster, command.target, command.caller)
+    role = job.shared.request.roles[0]
+    gives = _asked_for(attempt, role, command.what)
+    left = shrunk(attempt.allocation, gives)
+    if tasks_of(left) < role.tasks_min:
+        raise Refused(f"The job needs at least {role.tasks_min} tasks; {tasks_of(left)} would be left")
+    by = command.caller.user
+    events = shrink_attempt(cluster, Shrink(job.key, gives), now, by, command.notify)
+    if not events:
+        raise Refused("Nothing can be released from the job just now")
+    return Decision(events, reply=gives)
+
+
+def wish_size(cluster: Cluster, command: c.WishSize, now: float) -> Decision:
+    """bresize request, cancel: how far the job is to grow from now on."""
+    job, attempt = _running(cluster, command.target, command.caller)
+    role, present = job.shared.request.roles[0], tasks_of(attempt.allocation)
+    tasks = command.tasks or present
+    if tasks > role.tasks_max:
+        raise Refused(f"The job asked for at most {role.tasks_max} tasks when it was submitted")
+    if tasks < present:
+        raise Refused(f"The job has {present} tasks: bresize release gives tasks back")
+    events: list[e.Event] = [e.ResizeWished(now, job.key, tasks, command.caller.user)]
+    if not command.tasks and attempt.resizing.growth:
+        events += give_growth_up(attempt, now, now, f"cancelled by {command.caller.user}")
+    return Decision(events)
+
+
+def _running(cluster: Cluster, target: c.Target, caller: c.Caller) -> tuple[Job, Attempt]:
+    record = cluster.jobs.get(target.job)
+    if record is None:
+        raise Refused("No matching job found")
+    check_owner(record, caller)
+    if not isinstance(record, Job) or not is_resizable(record.shared):
+        raise Refused("The job is not resizable: bsub -ar makes it so")
+    if record.attempt is None:
+        raise Refused("Job has already finished" if record.end is not None else "Job has not started yet")
+    if record.key not in cluster.resizable or record.state not in (S.RUN, *SUSPENDED):
+        raise Refused("Job has not started yet" if record.state is S.STAGING else "Unable to contact execution host")
+    return record, record.attempt
+
+
+def _asked_for(attempt: Attempt, role: RoleRequest, what: str) -> Allocation:
+    """The shares that the words of bresize release name."""
+    words = what.split()
+    if not words:
+        raise Refused("Bad host list: all, all ^host ..., or host and n*host ... are expected")
+    if words[0] == "all":
+        return _all_but(attempt, role, words[1:])
+    asked: dict[str, HostShare] = {}
+    for word in words:
+        count, share = _part(attempt, word)
+        if share.host in asked:
+            raise Refused(f"{word}: the host is named twice")
+        asked[share.host] = _slots_of(attempt, role, share, count if count else sum(share.tasks_by_role), word)
+    return tuple(asked.values())
+
+
+def _all_but(attempt: Attempt, role: RoleRequest, words: list[str]) -> Allocation:
+    """Everything that can be spared, except on these hosts."""
+    kept: dict[str, int] = {}
+    for word in words:
+        if not word.startswith("^"):
+            raise Refused(f"{word}: after all, ^host or ^n*host is expected")
+        count, share = _part(attempt, word[1:])
+        kept[share.host] = count or sum(share.tasks_by_role)
+    if not words:  # down to the least that it can do with
+        return could_give(attempt.allocation, role, tasks_of(attempt.allocation))
+    lead = attempt.lead
+    kept[lead] = max(kept.get(lead, 0), 1 if is_divisible(role) else sum(attempt.allocation[0].tasks_by_role))
+    gives = []
+    for share in attempt.allocation:
+        less = sum(share.tasks_by_role) - kept.get(share.host, 0)
+        if less > 0 and (is_divisible(role) or not kept.get(share.host)):
+            gives.append(part_of(share, less, role))
+    return tuple(gives)
+
+
+def _part(attempt: Attempt, word: str) -> tuple[int, HostShare]:
+    """``h1`` or ``2*h1``: how many tasks (0: all of them), and the host's share."""
+    count, star, name = word.rpartition("*")
+    if star and not (count.isdigit() and int(count) > 0):
+        raise Refused(f"{word}: before the * a number of slots is expected")
+    share = attempt.share_on(name)
+    if share is None:
+        raise Refused(f"{name}: the job does not run on that host")
+    return int(count or 0), share
+
+
+def _slots_of(attempt: Attempt, role: RoleRequest, share: HostShare, tasks: int, word: str) -> HostShare:
+    here = sum(share.tasks_by_role)
+    if tasks > here:
+        raise Refused(f"{word}: the job has only {here} there")
+    if share.host == attempt.lead and tasks == here:
+        raise Refused(f"{word}: the first host of a job can't be released")
+    if tasks < here and not is_divisible(role):
+        raise Refused(f"{word}: where tasks have devices or resources of their own, hosts are released as a whole")
+    return part_of(share, tasks, role)

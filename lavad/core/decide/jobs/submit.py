@@ -1,0 +1,226 @@
+"""Submit and modify: may this user have this job in this queue, and under which number?"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from lavad.core import commands as c
+from lavad.core.cluster import Cluster
+from lavad.core.decide.clock.windows import may_run, run_window_events
+from lavad.core.decide.decision import Decision, check_owner
+from lavad.core.decide.jobs.admission import (
+    admitted,
+    check_group,
+    check_hosts,
+    check_queue,
+    check_request,
+    check_reservation,
+    check_share,
+    check_user,
+    check_waiting,
+    check_waiting_larger,
+    fitted,
+    run_limit_in,
+    with_queue_limits,
+)
+from lavad.core.decide.jobs.dependencies import resolve
+from lavad.core.decide.jobs.modify import with_other_memory
+from lavad.core.events import JobModified, JobSubmitted, NewJob
+from lavad.core.language.dependency import parse, text_of
+from lavad.core.language.dependency_cycles import waits_for_itself
+from lavad.core.model.policy import Queue
+from lavad.core.model.ranges import Ranges
+from lavad.core.model.reasons import Refused
+from lavad.core.state.records import ArrayRecord, Job
+
+
+class Submitted(NamedTuple):
+    """Reply to a submit."""
+
+    job: int
+    queue: str
+    is_known: bool = False  # the request id had been seen: this is the job it made
+
+
+def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
+    """A request id that this user has used before gets the job it made then, so that a retry is safe."""
+    known = cluster.request_ids.get((command.job.shared.user, command.job.request_id))
+    if known is not None:
+        record = cluster.jobs.get(known)
+        return Decision(reply=Submitted(known, record.shared.queue if record else "", True))
+    new = command.job
+    check_reservation(cluster, new.shared.request, new.shared.user)
+    check_array(cluster, new)
+    priority = priority_of(cluster, new, command.caller)
+    shared = admitted(cluster, new, command.caller, command.asked)
+    if cluster.tally.waiting:
+        check_waiting(cluster, new, shared)
+    job = NewJob(  # by hand: replace() takes as long as all the rest
+        cluster.next_job,
+        shared,
+        new.text,
+        new.spec,
+        new.request_id,
+        new.hold,
+        new.indices,
+        new.array_limit,
+        priority,
+        resolved(cluster, new) if new.dependency else "",
+        new.begin_at,
+        new.ends_orphan,
+        new.environment,
+    )
+    return Decision([JobSubmitted(now, job)], reply=Submitted(job.id, job.shared.queue))
+
+
+def resolved(cluster: Cluster, new: NewJob, indices: Ranges | None = None) -> str:
+    """The dependency condition of a submission with ids for names.
+
+    Raises:
+        Refused: bad syntax, or a job that is not there.
+    """
+    own = Ranges(new.indices) if new.indices else indices
+    return text_of(resolve(cluster, parse(new.dependency or ""), new.shared.uid, own))
+
+
+def priority_of(cluster: Cluster, new: NewJob, caller: c.Caller) -> int:
+    """The job's user priority: half of the highest where none is asked for; only administrators exceed that."""
+    highest = cluster.policy.user_priority_max
+    if not new.priority:
+        return highest // 2
+    if not highest:
+        raise Refused("Job priority control undefined")
+    if new.priority < 0 or (new.priority > highest and not caller.is_administrator):
+        raise Refused(f"Bad user priority: it is 1 to {highest} here")
+    return new.priority
+
+
+def check_array(cluster: Cluster, new: NewJob) -> None:
+    """Refuse index lists out of bounds."""
+    if not new.indices:
+        return
+    if any(not part or part.step < 1 for part in new.indices):
+        raise Refused("Job array index error: an index list holds n, n-m or n-m:step with n <= m")
+    if any(part.start < 1 for part in new.indices):
+        raise Refused("Job array index error: indices start at 1")
+    _check_resizable_is_single(new)
+    largest = max(part[-1] for part in new.indices)
+    if largest > cluster.policy.max_array_size:
+        raise Refused(f"Job array index too large: the largest here is {cluster.policy.max_array_size}")
+
+
+def _check_resizable_is_single(new: NewJob) -> None:
+    if new.indices and any(role.resizable for role in new.shared.request.roles):
+        raise Refused("-ar: a job array can't be resizable")
+
+
+def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
+    """New parameters for a job that still waits (an array: for the elements that wait)."""
+    record = cluster.jobs.get(command.target.job)
+    if record is None:
+        raise Refused("No matching job found")
+    check_owner(record, command.caller)
+    _check_modifiable(record, command)
+    if isinstance(record, Job) and record.attempt is not None:
+        return _modify_running(cluster, record, command, now)
+    check_request(cluster, command.job.shared.request)
+    _check_resizable_is_single(command.job)
+    if "user_group" in command.fields:
+        check_group(cluster, command.job.shared)
+    if "reservation" in command.fields:
+        check_reservation(cluster, command.job.shared.request, record.shared.user)
+    queue = _queue_of_changed(cluster, record, command)
+    if command.fields & {"queues", "hosts"}:
+        check_hosts(cluster, queue, command.job.shared.request)
+    dependency = None
+    if "dependency" in command.fields:
+        indices = record.indices if isinstance(record, ArrayRecord) else None
+        dependency = resolved(cluster, command.job, indices) if command.job.dependency else ""
+        if dependency and waits_for_itself(cluster.dependants.conditions, record.id, parse(dependency)):
+            raise Refused(f"Job <{record.id}> would wait for itself")
+    shared = fitted(cluster, command.job.shared, queue, command.asked)
+    if cluster.tally.waiting:
+        check_waiting_larger(cluster, record, shared)
+    priority = record.priority  # above the highest, if an administrator gave it
+    if command.job.priority != priority:
+        priority = priority_of(cluster, command.job, command.caller)
+    job = command.job._replace(id=record.id, shared=shared, dependency=dependency, priority=priority)
+    return _modified(cluster, record, job, command, now)
+
+
+def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.ModifyJob) -> Queue:
+    """The queue that the job is to be in. The one it is in keeps it, whatever has become of that queue since, and
+    whichever would come first of those it was submitted to."""
+    before = record.shared
+    name = command.job.shared.queue if "queues" in command.fields else before.queue
+    queue = cluster.policy.queue(name)
+    if queue is None or name != before.queue:
+        check_queue(cluster, name)
+        queue = cluster.policy.by_name[name]
+        check_user(queue, c.Caller(before.user, before.uid, command.caller.is_administrator))
+    return queue
+
+
+_LIMITS = {"run_limit_s": "run_limit_s", "terminate_time": "terminate_at", "memory_limit_mib": "memory_limit_mib"}
+_WHILE_RUNNING = frozenset(
+    {"queues", "rerunnable", "not_rerunnable", "description", "name", "runtime_estimate_s", "reservation", *_LIMITS}
+    | {"roles.requirement", "requirement_text"}
+)
+
+
+def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
+    if command.target.indices is not None:
+        if isinstance(record, Job):
+            raise Refused("Job array index error: the job is not an array")
+        raise Refused("Elements of a job array cannot be changed one by one; without an index all of them are changed")
+    if isinstance(record, Job) and "array_limit" in command.fields:
+        raise Refused("The job is not an array")
+    is_over = record.is_over if isinstance(record, ArrayRecord) else record.end is not None
+    if is_over:
+        raise Refused("Job has already finished")
+    if isinstance(record, Job) and record.attempt is not None and not command.fields <= _WHILE_RUNNING:
+        raise Refused(
+            "Job has already started: of a running job only -W, -We, -M, -t, -q, -r, -J, -Jd and the memory of -R "
+            "can be changed"
+        )
+
+
+def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float) -> Decision:
+    """What can still be changed of a job that holds hosts: its limits and its memory, not its size."""
+    wanted = command.job.shared
+    queue = _queue_of_changed(cluster, job, command)
+    shared = replace(job.shared, queue=queue.name, rerunnable=wanted.rerunnable, environment=wanted.environment)
+    if queue.name != job.shared.queue:  # its own, else the new queue's; what else limits it stays as it was started
+        shared = replace(shared, run_limit_s=run_limit_in(queue, wanted.run_limit_s))
+    limits = {name: getattr(wanted, name) for field, name in _LIMITS.items() if field in command.fields}
+    if limits:
+        shared = with_queue_limits(replace(shared, **limits), queue)
+    if "roles.requirement" in command.fields:
+        changed = with_other_memory(cluster, job, command.asked, queue, now)
+        shared = replace(shared, request=changed.request, requirement=changed.requirement)
+    if "reservation" in command.fields:
+        _check_leaving(cluster, job, wanted.request.reservation, now)
+        shared = replace(shared, request=replace(shared.request, reservation=""))
+    check_share(cluster, shared)
+    new = command.job._replace(id=job.id, shared=shared, dependency=None, priority=job.priority)
+    return _modified(cluster, job, new, command, now)
+
+
+def _check_leaving(cluster: Cluster, job: Job, wanted: str, now: float) -> None:
+    """A running job can leave its reservation when that does not hold: till then it has the reservation's slots."""
+    if wanted:
+        raise Refused("Job has already started")
+    if cluster.reserved.holds(cluster, job.shared.request.reservation, now):
+        raise Refused(f"Reservation <{job.shared.request.reservation}> is active; the job runs in it")
+
+
+def _modified(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, command: c.ModifyJob, now: float) -> Decision:
+    """The event; and what the windows of another queue mean for what runs."""
+    queue = new.shared.queue
+    switched_to = queue if command.is_switch else ""
+    decision = Decision([JobModified(now, new, command.caller.user, command.changes, switched_to)])
+    if queue != record.shared.queue:
+        live = record.live.values() if isinstance(record, ArrayRecord) else (record,)
+        for job in live:
+            if job.attempt is not None:
+                decision.events += run_window_events(cluster, job, queue, may_run(cluster, queue), now)
+    return decision

@@ -1,0 +1,147 @@
+"""Room changes hands: jobs are suspended or ended for others, start in what was cleared, and go on.
+
+Every plan is verified again: victims must run where they can be told, and the room must be there.
+"""
+
+from collections.abc import Iterable
+
+from lavad.core import events as e
+from lavad.core.cluster import Cluster
+from lavad.core.decide.decision import Decision
+from lavad.core.decide.jobs.control import SYSTEM, resumed
+from lavad.core.decide.jobs.resize import shrink_attempt
+from lavad.core.model import PREEMPTION, Allocation, JobState, Key
+from lavad.core.model.tuples import new as _new
+from lavad.core.plan import Saving, Start, Takeover
+from lavad.core.scheduling.preemption.lent_resources import (
+    Ground,
+    is_within_reach,
+    leaving,
+    on_their_way_out,
+    shares_of,
+)
+from lavad.core.scheduling.preemption.preempt import fits_again, is_cleared, may_start, why_void
+from lavad.core.scheduling.preemption.victims import lends
+from lavad.core.state.records import ArrayRecord, Claim
+
+SAVING = "free slots are reserved for it"
+
+
+def take_over(cluster: Cluster, plan: Takeover, now: float) -> Decision:
+    """Shrink, suspend and end the victims, and give the job their room; nothing at all if anything has changed."""
+    start = plan.start
+    shrinks = [shrink_attempt(cluster, one, now) for one in plan.shrinks]
+    if not (all(shrinks) and _still_holds(cluster, plan)):
+        return Decision(reply=1)
+    decision = Decision([event for events in shrinks for event in events], reply=0)
+    for key in plan.suspends:
+        suspended = e.JobSuspended(now, key, JobState.SSUSP, SYSTEM, PREEMPTION, plan.why, lends(cluster))
+        decision.events.append(suspended)
+    if not (plan.requeues or plan.shrinks) and _is_there(cluster, plan):
+        decision.events.append(dispatch(cluster, start, now))
+        return decision
+    decision.events += [e.JobDoomed(now, key, plan.why, again=True) for key in plan.requeues]
+    until = now + cluster.policy.claim_timeout_s
+    decision.events.append(
+        e.RoomClaimed(now, start.job, start.index, start.allocation, plan.requeues, until, start.reason)
+    )
+    return decision
+
+
+def _still_holds(cluster: Cluster, plan: Takeover) -> bool:
+    start = plan.start
+    own = cluster.claims.get((start.job, start.index))
+    is_free = may_start(cluster, start.job, start.index) and (own is None or own.is_partial)
+    victims = (*plan.suspends, *plan.requeues, *(one.key for one in plan.shrinks))
+    if not (is_free and _are_open(cluster, start.allocation) and all(_may_be_told(cluster, key) for key in victims)):
+        return False
+    gone = on_their_way_out(cluster) | set(plan.requeues)
+    ground = Ground(cluster, gone=gone)
+    ground.give([share for key, share in leaving(cluster) if key not in gone])
+    for shrink in plan.shrinks:
+        ground.give(shrink.gives)
+    ground.give(own.allocation if own is not None else ())
+    for key in plan.suspends:
+        ground.give(shares_of(cluster, key), lends(cluster))
+    return ground.holds(start.allocation)
+
+
+def _are_open(cluster: Cluster, allocation: Allocation) -> bool:
+    """May these hosts take anything? One that has become a job's own may not."""
+    return all(cluster.table.is_open(cluster.hosts[share.host].row) for share in allocation)
+
+
+def _is_there(cluster: Cluster, plan: Takeover) -> bool:
+    """Once the victims are suspended: is all the room there, or does some of it wait for others to leave?"""
+    ground, own = Ground(cluster), cluster.claims.get((plan.start.job, plan.start.index))
+    ground.give(own.allocation if own is not None else ())
+    for key in plan.suspends:
+        ground.give(shares_of(cluster, key), lends(cluster))
+    return ground.holds(plan.start.allocation)
+
+
+def save(cluster: Cluster, plan: Saving, now: float) -> Decision:
+    """Keep free slots for a blocked job, if they still are."""
+    own = cluster.claims.get((plan.job, plan.index))
+    ground = Ground(cluster)
+    ground.give(own.allocation if own is not None else ())
+    is_free = may_start(cluster, plan.job, plan.index) and (own is None or own.is_partial)
+    if not (is_free and _are_open(cluster, plan.allocation) and ground.holds(plan.allocation)):
+        return Decision(reply=1)
+    kept = e.RoomClaimed(now, plan.job, plan.index, plan.allocation, (), plan.until, SAVING, is_partial=True)
+    return Decision([kept], reply=0)
+
+
+def _may_be_told(cluster: Cluster, key: Key) -> bool:
+    job, attempt = cluster.holder(key), cluster.attempts.get(key)
+    if job is None or attempt is None or job.state is not JobState.RUN or attempt.is_ending:
+        return False
+    return is_within_reach(cluster, attempt)
+
+
+def dispatch(cluster: Cluster, start: Start, now: float) -> e.AttemptDispatched:
+    """The start as an event: the job's next attempt."""
+    record = cluster.jobs[start.job]
+    before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
+    key, allocation = _new(Key, (start.job, start.index, before + 1)), start.allocation
+    return _new(e.AttemptDispatched, (now, key, allocation, len(allocation) == 1, start.reason, False, None))
+
+
+def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Decision:
+    """Dispatch jobs into the room that was cleared for them."""
+    decision = Decision(reply=0)
+    for start in starts:
+        claim = cluster.claims.get((start.job, start.index))
+        if claim is None or why_void(cluster, claim, now) or not is_cleared(cluster, claim):
+            decision.reply += 1
+            continue
+        decision.events.append(dispatch(cluster, start, now))
+    return decision
+
+
+def resume(cluster: Cluster, keys: Iterable[Key], now: float) -> Decision:
+    """Suspended jobs go on in their own room."""
+    decision, ground = Decision(reply=0), Ground(cluster)
+    for key in keys:
+        job = cluster.holder(key)
+        if job is None or job.state is not JobState.SSUSP or key not in cluster.lenders:
+            decision.reply += 1
+        elif fits_again(cluster, ground, key, now):
+            decision.events += resumed(job, PREEMPTION, SYSTEM, now, "its room is free again")
+        else:
+            decision.reply += 1
+    return decision
+
+
+def overdue_claims(cluster: Cluster, now: float) -> list[e.Event]:
+    """Claims whose room was not cleared in time, or that are good for nothing."""
+    found: list[e.Event] = []
+    for claim in cluster.claims.values():
+        why = why_void(cluster, claim, now) or (_too_late(claim) if claim.until <= now else "")
+        if why:
+            found.append(e.ClaimDropped(now, claim.job, claim.index, why))
+    return found
+
+
+def _too_late(claim: Claim) -> str:
+    return "its slots were reserved for long enough" if claim.is_partial else "its room was not cleared in time"

@@ -1,1 +1,0 @@
-"""What apply keeps current for the scheduler: pending jobs in buckets, hosts as columns."""

@@ -1,0 +1,1 @@
+"""The languages of job options: resource requirements, dependencies, names, exit values."""

@@ -1,0 +1,46 @@
+"""Does a job wait for itself, directly or through others? Nothing that happens by itself would ever end that."""
+
+from collections.abc import Mapping
+
+from lavad.core.language.dependency import Both, Clause, Either, Expression, Not, clauses_of
+
+
+def waits_for_itself(conditions: Mapping[int, Expression], job: int, condition: Expression) -> bool:
+    """Could this condition of a job hold only after the job itself has started?
+
+    Args:
+        conditions: of the other jobs that wait, by job. What is denied, and what is said of single elements, may hold.
+    """
+    before = _ancestors(conditions, condition)
+    if job not in before:
+        return False
+    coming = {one for one in before if one != job and one not in conditions}
+    waiting = sorted(before - coming - {job})
+    while True:
+        more = {one for one in waiting if one not in coming and _may_hold(conditions[one], coming)}
+        if not more:
+            return not _may_hold(condition, coming)
+        coming |= more
+
+
+def _ancestors(conditions: Mapping[int, Expression], condition: Expression) -> set[int]:
+    """All jobs that it is about, and all that they wait for."""
+    found: set[int] = set()
+    new = {clause.ref.job for clause in clauses_of(condition)}
+    while new:
+        found |= new
+        waiting = [conditions[job] for job in new if job in conditions]
+        new = {clause.ref.job for one in waiting for clause in clauses_of(one)} - found
+    return found
+
+
+def _may_hold(condition: Expression, coming: set[int]) -> bool:
+    match condition:
+        case Clause():
+            return bool(condition.ref.index) or condition.ref.job in coming
+        case Not():
+            return True
+        case Both(parts):
+            return all(_may_hold(part, coming) for part in parts)
+        case Either(parts):
+            return any(_may_hold(part, coming) for part in parts)

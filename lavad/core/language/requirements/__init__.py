@@ -1,0 +1,1 @@
+"""The -R language: lexer, vocabulary, parser, and one file for each section."""

@@ -1,0 +1,146 @@
+"""The -gpu option: how many devices, which ones, and how they are shared."""
+
+from dataclasses import dataclass, replace
+
+from lavad.core.language.requirements.lexer import bad, count, size_mib, whole
+from lavad.core.model.reasons import Refused
+
+MEMORY_MAX_MIB = 1 << 30
+PER_SOCKET = -1  # gtile='!': evenly over all sockets
+DEFAULTS = ("-", "")  # as the argument: what queue or cluster say
+_MPS = ("yes", "no", "per_socket", "per_gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """What a job wants of each device. A device is shared with others only when the job says so.
+
+    That is by ``j_exclusive`` False (None: it said nothing), or by ``memory_mib``, which is how much of it.
+    """
+
+    num: int = 1
+    per_task: bool = False
+    mode: str = "shared"  # or exclusive_process
+    mps: str = "no"
+    j_exclusive: bool | None = None
+    aff: bool = True
+    block: bool = False
+    pack: bool = False
+    tile: int = 0
+    link: bool = False
+    model: str = ""
+    model_memory_mib: int = 0  # the model's size, as in gmodel=NAME-80G
+    memory_mib: int = 0
+    no_variable: bool = False  # mps=...,nocvd: CUDA_VISIBLE_DEVICES is left alone
+
+    @property
+    def is_shared(self) -> bool:
+        """May other jobs use the devices, too?"""
+        if self.mode != "shared" or self.mps != "no" or self.j_exclusive:
+            return False
+        return self.memory_mib > 0 or self.j_exclusive is False
+
+
+def parse(text: str, at: int = 0) -> Gpus:
+    """``-`` or ``num=2/task:mode=exclusive_process:gmodel=A100-80G:...``.
+
+    Raises:
+        Refused: bad syntax or what is not supported here, in one sentence.
+    """
+    wanted = Gpus()
+    if text.strip() in DEFAULTS:
+        return wanted
+    for part in text.strip().strip("\"'").split(":"):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        wanted = _with(wanted, name, value, at)
+        at += len(part) + 1
+    return wanted
+
+
+def _with(wanted: Gpus, name: str, value: str, at: int) -> Gpus:
+    match name:
+        case "num":
+            return _num(wanted, value, at)
+        case "mode":
+            return replace(wanted, mode=_word(value, ("shared", "exclusive_process"), name, at))
+        case "mps":
+            return _mps(wanted, value, at)
+        case "j_exclusive":
+            return replace(wanted, j_exclusive=_flag(value, name, at))
+        case "aff":
+            return replace(wanted, aff=_flag(value, name, at))
+        case "block":
+            return replace(wanted, block=_flag(value, name, at))
+        case "gpack":
+            return replace(wanted, pack=_flag(value, name, at))
+        case "glink" | "nvlink":
+            return replace(wanted, link=_flag(value, name, at))
+        case "gtile":
+            return replace(wanted, tile=PER_SOCKET if value.strip("'\"") == "!" else count(value, at))
+        case "gmem":
+            return replace(wanted, memory_mib=whole(size_mib(value, at), MEMORY_MAX_MIB, at))
+        case "gmodel":
+            return _model(wanted, value, at)
+        case "gvendor":
+            if value != "nvidia":
+                raise Refused(f"-gpu: gvendor={value} is not supported: only nvidia devices are managed here")
+            return wanted
+        case "mig":
+            raise Refused("-gpu: mig is not supported: devices are given to jobs as a whole or by memory (gmem)")
+    raise bad(at, f"-gpu takes num, mode, mps, j_exclusive, gmodel, gmem and the like; found {name!r}")
+
+
+def _mps(wanted: Gpus, value: str, at: int) -> Gpus:
+    first, *rest = value.split(",")
+    if any(word not in ("shared", "nocvd") for word in rest):
+        raise bad(at, f"mps takes yes, no, per_socket or per_gpu, then shared or nocvd; found {value!r}")
+    if _word(first, _MPS, "mps", at).startswith("per_"):
+        raise Refused(f"-gpu: mps={first} is not supported: a job has one MPS daemon on each host (mps=yes)")
+    if first == "yes" and "shared" in rest:
+        raise Refused("-gpu: mps=yes,shared is not supported: each job has an MPS daemon of its own")
+    return replace(wanted, mps=first, no_variable="nocvd" in rest)
+
+
+def _num(wanted: Gpus, value: str, at: int) -> Gpus:
+    digits, slash, per = value.partition("/")
+    if slash and per not in ("task", "host"):
+        raise bad(at, f"num takes n, n/host or n/task, found {value!r}")
+    return replace(wanted, num=count(digits, at), per_task=per == "task")
+
+
+def _model(wanted: Gpus, value: str, at: int) -> Gpus:
+    """``NAME`` or ``NAME-MEM``, as A100-80G."""
+    if not value:
+        raise bad(at, "gmodel takes the beginning of a model's name")
+    name, dash, memory = value.rpartition("-")
+    if dash and memory[:1].isdigit() and memory.upper().rstrip("B").endswith(("M", "G", "T")):
+        return replace(wanted, model=name, model_memory_mib=whole(size_mib(memory, at), MEMORY_MAX_MIB, at))
+    return replace(wanted, model=value)
+
+
+def _word(value: str, words: tuple[str, ...], name: str, at: int) -> str:
+    if value not in words:
+        raise bad(at, f"{name} takes {', '.join(words[:-1])} or {words[-1]}, found {value!r}")
+    return value
+
+
+def _flag(value: str, name: str, at: int) -> bool:
+    return _word(value, ("yes", "no"), name, at) == "yes"
+
+
+def text_of(wanted: Gpus) -> str:
+    """Text that parses to the same."""
+    yes_no = [("block", wanted.block), ("gpack", wanted.pack)]
+    parts = [f"num={wanted.num}" + ("/task" if wanted.per_task else ""), f"mode={wanted.mode}"]
+    parts += [f"mps={wanted.mps}" + (",nocvd" if wanted.no_variable else "")]
+    if wanted.j_exclusive is not None:
+        parts.append(f"j_exclusive={'yes' if wanted.j_exclusive else 'no'}")
+    parts += [f"{name}=yes" for name, holds in (*yes_no, ("glink", wanted.link)) if holds]
+    parts += ["aff=no"] if not wanted.aff else []
+    if wanted.tile:
+        parts.append(f"gtile={'!' if wanted.tile == PER_SOCKET else wanted.tile}")
+    if wanted.model:
+        memory = f"-{wanted.model_memory_mib}M" if wanted.model_memory_mib else ""
+        parts.append(f"gmodel={wanted.model}{memory}")
+    parts += [f"gmem={wanted.memory_mib}M"] if wanted.memory_mib else []
+    return ":".join(parts)

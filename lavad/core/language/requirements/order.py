@@ -1,0 +1,45 @@
+"""order[...]: by which values hosts are sorted before tasks are given to them."""
+
+from typing import NamedTuple
+
+from lavad.core.language.requirements.lexer import Reader, bad
+from lavad.core.language.requirements.vocabulary import ANY, Vocabulary
+from lavad.core.model.policy import ResourceKind
+
+
+class Key(NamedTuple):
+    """One value to sort by; the leftmost key decides first."""
+
+    name: str
+    is_reversed: bool  # against the direction that the resource has by itself
+
+    @property
+    def text(self) -> str:
+        return f"-{self.name}" if self.is_reversed else self.name
+
+
+def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> tuple[Key, ...]:
+    """``[!][-]res[:[-]res...]``; the ! asks for a new sort after each job, which is always done here.
+
+    Raises:
+        Refused: bad syntax or a name that is no number, with the character.
+    """
+    reader = Reader(text, at)
+    reader.skip("!")
+    found: list[Key] = []
+    while True:
+        is_reversed = reader.skip("-")
+        token = reader.take()
+        if token.kind != "name":
+            raise bad(token.at, f"order takes names of resources, found {token.word!r}")
+        if vocabulary.known(token.word, token.at) is ResourceKind.STRING:
+            raise bad(token.at, f"hosts can't be sorted by {token.word}: it is a string")
+        found.append(Key(token.word, is_reversed))
+        if not reader.skip(":"):
+            reader.expect_end()
+            return tuple(found)
+
+
+def text_of(keys: tuple[Key, ...]) -> str:
+    """Text that parses to the same keys."""
+    return ":".join([key.text for key in keys])

@@ -1,0 +1,298 @@
+"""The -R language as a whole: sections, several terms (``2*{...} + 4*{...}``), and alternatives (``{...} || {...}@s``).
+
+The parts are in ``requirements``, a file for each section. Errors name the character they were found at. Texts of
+several -R options come joined by blanks: conditions are and-ed, reservations united, the last span holds.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.language.requirements import affinity, cu, order, rusage, same, select, span
+from lavad.core.language.requirements.affinity import Affinity
+from lavad.core.language.requirements.cu import Units
+from lavad.core.language.requirements.lexer import bad, count
+from lavad.core.language.requirements.rusage import Usage
+from lavad.core.language.requirements.span import Span
+from lavad.core.language.requirements.vocabulary import ANY, Vocabulary
+from lavad.core.model.reasons import Refused
+from lavad.core.state.hosts.table import HostTable
+
+_SECTION = re.compile(r"(select|order|rusage|span|same|cu|affinity)\s*\[", re.IGNORECASE)
+_TIMES = re.compile(r"\s*(?:(\d+)\s*\*\s*)?\{")
+_DELAY = re.compile(r"\s*@\s*(\d+)")
+TEXT_MAX = 4094
+TERMS_MAX = 64
+CHOICES_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What one simple requirement asks for. ``usages`` are alternatives, the preferred one first."""
+
+    select: str = ""
+    order: str = ""
+    usages: tuple[Usage, ...] = ()
+    span: Span = span.NONE
+    same: tuple[str, ...] = ()
+    cu: Units | None = None
+    affinity: Affinity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Terms that hold together, with how many tasks each is for (0: all that no other is for).
+
+    ``same`` and ``cu`` bind all terms. ``delay_s`` after its submission a job may be placed by this choice.
+    """
+
+    terms: tuple[tuple[int, Term], ...]
+    same: tuple[str, ...] = ()
+    cu: Units | None = None
+    delay_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Alternatives, the preferred one first."""
+
+    choices: tuple[Choice, ...] = (Choice(((0, Term()),)),)
+
+    @property
+    def term(self) -> Term:
+        """The only term, or the first."""
+        return self.choices[0].terms[0][1]
+
+    @property
+    def is_simple(self) -> bool:
+        """One term, one choice?"""
+        return len(self.choices) == 1 and len(self.choices[0].terms) == 1 and not self.choices[0].terms[0][0]
+
+
+def parse(text: str, vocabulary: Vocabulary = ANY) -> Requirement:
+    """Read a requirement.
+
+    Raises:
+        Refused: bad syntax, or a name that nobody knows, with the place.
+    """
+    if len(text) > TEXT_MAX:
+        raise Refused(f"Bad resource requirement syntax: longer than {TEXT_MAX} characters")
+    if "{" not in text:
+        return Requirement((Choice(((0, _term(text, 0, vocabulary)),)),))
+    choices = []
+    for part, at in _alternatives(text):
+        choices.append(_choice(part, at, vocabulary))
+    if len(choices) > CHOICES_MAX:
+        raise Refused(f"Bad resource requirement syntax: more than {CHOICES_MAX} alternatives")
+    return Requirement(tuple(choices))
+
+
+def _alternatives(text: str) -> Iterator[tuple[str, int]]:
+    """Parts between ``||`` that stand in no braces."""
+    depth = begin = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "{") - (letter == "}")
+        if depth < 0:
+            raise bad(at, "this } closes nothing")
+        if depth == 0 and text.startswith("||", at) and not text.startswith("||", at - 1):
+            yield text[begin:at], begin
+            begin = at + 2
+    if depth:
+        raise bad(text.rindex("{"), "this { has no }")
+    yield text[begin:], begin
+
+
+def _choice(text: str, at: int, vocabulary: Vocabulary) -> Choice:
+    """``{term}``, ``{2*{term} + 3*{term}}``, ``2*{term} + 3*{term} same[...]``; then perhaps ``@delay``."""
+    terms: list[tuple[int, Term]] = []
+    place = 0
+    while found := _TIMES.match(text, place):
+        end = _closing_brace(text, found.end() - 1, at)
+        times = count(found.group(1), at + found.start(1)) if found.group(1) else 0
+        body, start = text[found.end() : end], at + found.end()
+        if "{" in body:
+            inner = _choice(body, start, vocabulary)
+            if times or terms:
+                raise bad(at + found.start(), "a term can't hold other terms")
+            return replace(inner, delay_s=_delay(text, end + 1, at))
+        terms.append((times, _term(body, start, vocabulary)))
+        place = end + 1
+        plus = re.compile(r"\s*\+").match(text, place)
+        if plus is None:
+            break
+        place = plus.end()
+    if not terms:
+        raise bad(at + place, "expected {")
+    if len(terms) > TERMS_MAX:
+        raise bad(at, f"more than {TERMS_MAX} terms")
+    if sum(not times for times, _ in terms) > 1:
+        raise bad(at, "only one term may be without a number of tasks")
+    return _with_tail(Choice(tuple(terms)), text, place, at, vocabulary)
+
+
+def _with_tail(choice: Choice, text: str, place: int, at: int, vocabulary: Vocabulary) -> Choice:
+    """What may follow the last term: same[...], cu[...], and a delay."""
+    delayed = _DELAY.match(text, place)
+    tail = text[delayed.end() :] if delayed else text[place:]
+    start = delayed.end() if delayed else place
+    common = _term(tail, at + start, vocabulary) if tail.strip() else Term()
+    if replace(common, same=(), cu=None) != Term():
+        raise bad(at + start, "only same[...] and cu[...] may follow the last term")
+    delay_s = count(delayed.group(1), at + delayed.start(1), 0) if delayed else 0
+    return replace(choice, same=common.same, cu=common.cu, delay_s=delay_s)
+
+
+def _delay(text: str, place: int, at: int) -> int:
+    found = _DELAY.match(text, place)
+    rest = text[found.end() if found else place :]
+    if rest.strip():
+        raise bad(at + place, f"did not expect {rest.strip()[:20]!r} here")
+    return count(found.group(1), at + found.start(1), 0) if found else 0
+
+
+def _closing_brace(text: str, start: int, at: int) -> int:
+    depth = 0
+    for place in range(start, len(text)):
+        depth += (text[place] == "{") - (text[place] == "}")
+        if depth == 0:
+            return place
+    raise bad(at + start, "this { has no }")
+
+
+# -- sections ----------------------------------------------------------------------------------------------------------
+
+
+def _term(text: str, at: int, vocabulary: Vocabulary) -> Term:
+    term = Term()
+    for name, body, start in _sections(text, at):
+        term = _PARSERS[name](term, body, start, vocabulary)
+    return term
+
+
+def _sections(text: str, at: int) -> Iterator[tuple[str, str, int]]:
+    """(name, body, place of the body); text before the first section is a select, as in LSF."""
+    first = _SECTION.search(text)
+    place = first.start() if first else len(text)
+    if text[:place].strip():
+        yield "select", text[:place], at
+    while text[place:].strip():
+        place += len(text[place:]) - len(text[place:].lstrip())
+        found = _SECTION.match(text, place)
+        if not found:
+            raise bad(at + place, f"expected a section such as span[...], found {text[place:].strip()[:20]!r}")
+        end = text.find("]", found.end())
+        if end < 0:
+            raise bad(at + found.end(), "this [ has no ]")
+        yield found.group(1).lower(), text[found.end() : end], at + found.end()
+        place = end + 1
+
+
+def _select(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(
+        term, select=and_ed(term.select, select.text_of(select.parse(body, at, vocabulary)) if body.strip() else "")
+    )
+
+
+def _order(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    keys = order.text_of(order.parse(body, at, vocabulary)) if body.strip() else ""
+    return replace(term, order=":".join(filter(None, (term.order, keys))))
+
+
+def _rusage(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    found = rusage.parse(body, at, vocabulary)
+    if not term.usages:
+        return replace(term, usages=found)
+    if len(term.usages) > 1 or len(found) > 1:
+        raise bad(at, "rusage with alternatives can't be joined with another rusage")
+    return replace(term, usages=(united(term.usages[0], found[0]),))
+
+
+def _span(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(term, span=span.parse(body, at))
+
+
+def _same(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(term, same=tuple(dict.fromkeys((*term.same, *same.parse(body, at, vocabulary)))))
+
+
+def _cu(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(term, cu=cu.parse(body, at))
+
+
+def _affinity(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+    return replace(term, affinity=affinity.parse(body, at))
+
+
+_PARSERS: dict[str, Callable[[Term, str, int, Vocabulary], Term]] = {
+    "select": _select,
+    "order": _order,
+    "rusage": _rusage,
+    "span": _span,
+    "same": _same,
+    "cu": _cu,
+    "affinity": _affinity,
+}
+
+
+def and_ed(first: str, second: str) -> str:
+    """Two select texts that were read before, as one."""
+    return f"({first}) && ({second})" if first and second else first or second
+
+
+def united(first: Usage, second: Usage) -> Usage:
+    """Both reservations; where both name a resource the second holds."""
+    names = {one.name for one in second.reserves}
+    reserves = (*(one for one in first.reserves if one.name not in names), *second.reserves)
+    if second.gpus:
+        return replace(second, reserves=reserves)
+    return replace(first, reserves=reserves)
+
+
+# -- back to text ------------------------------------------------------------------------------------------------------
+
+
+def text_of(wanted: Requirement) -> str:
+    """Text that parses to the same requirement, as bjobs -l shows it; empty where nothing is asked for."""
+    if wanted.is_simple:
+        choice = wanted.choices[0]
+        return term_text(choice.terms[0][1])
+    return " || ".join([_choice_text(choice) for choice in wanted.choices])
+
+
+def _choice_text(choice: Choice) -> str:
+    terms = " + ".join(
+        f"{times}*{{{term_text(term)}}}" if times else f"{{{term_text(term)}}}" for times, term in choice.terms
+    )
+    tail = term_text(Term(same=choice.same, cu=choice.cu))
+    inner = f"{terms} {tail}".strip()
+    if len(choice.terms) > 1 or choice.terms[0][0]:
+        inner = f"{{{inner}}}"
+    return f"{inner}@{choice.delay_s}" if choice.delay_s else inner
+
+
+def term_text(term: Term) -> str:
+    """One simple requirement."""
+    usage = " || ".join([_usage_text(usage) for usage in term.usages])
+    parts = [("select", term.select), ("order", term.order), ("rusage", usage), ("span", span.text_of(term.span))]
+    parts += [("same", ":".join(term.same)), ("cu", cu.text_of(term.cu) if term.cu else "")]
+    parts += [("affinity", affinity.text_of(term.affinity) if term.affinity else "")]
+    return " ".join([f"{name}[{body}]" for name, body in parts if body])
+
+
+def _usage_text(usage: Usage) -> str:
+    gpus = f"ngpus_physical={usage.gpus}{'/task' if usage.gpus_per_task else ''}" if usage.gpus else ""
+    options = f":{usage.gpu_options}" if usage.gpu_options else ""
+    return ",".join(filter(None, (rusage.text_of(usage.reserves), f"{gpus}{options}")))
+
+
+# -- for those who only have a condition -------------------------------------------------------------------------------
+
+
+def select_mask(text: str, table: HostTable) -> NDArray[np.bool_]:
+    """Which hosts satisfy a select expression now."""
+    if not text.strip():
+        return np.ones(len(table), dtype=bool)
+    return select.Selection(text, vocabulary=Vocabulary(table.site.resources, is_open=True)).truth(table)

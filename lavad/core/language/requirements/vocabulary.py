@@ -1,0 +1,74 @@
+"""Which names a requirement may use, and of what kind they are: LSF's own, the site's, and what hosts report."""
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from lavad.core.model.policy import Resource, ResourceKind
+from lavad.core.model.reasons import Refused
+from lavad.core.state.hosts.table import LOAD_INDICES
+
+ALIASES = {"swap": "swp", "login": "ls", "idle": "it", "cpu": "r1m", "ngpus_physical": "ngpus", "ngpus_shared": "ngpus"}
+NUMBERS = frozenset(
+    {"ncpus", "nprocs", "ncores", "nthreads", "ndisks", "maxmem", "maxswp", "maxtmp", "cpuf", "ngpus", "ngpus_physical"}
+    | {"ngpus_shared", "ngpus_excl_p", "ngpus_excl_t", "slots", "maxslots", "rexpri", *LOAD_INDICES}
+    | {"swap", "login", "idle", "cpu"}
+)
+STRINGS = frozenset({"type", "model", "hname", "status", "gpu_driver", *(f"gpu_model{at}" for at in range(16))})
+NEAR = 0.75  # how alike a name must be to be what was meant
+BOOLEANS = frozenset({"server", "linux", "gpu"})
+# Worse when larger, so the smallest goes first.
+INCREASING = frozenset({"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "login", "cpu"})
+RESERVABLE = frozenset({"mem", "swp", "swap", "tmp"})
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Names as of now. ``is_open``: a name that nobody knows counts as a boolean resource that no host has."""
+
+    resources: Mapping[str, Resource] = field(default_factory=dict)
+    booleans: Collection[str] = ()
+    is_open: bool = False
+    local_type: str = ""  # of the submission host; empty: type==local matches every host
+    local_model: str = ""
+
+    def kind(self, name: str) -> ResourceKind | None:
+        """What sort of value the name has; None for a name that nobody knows."""
+        if name in NUMBERS:
+            return ResourceKind.NUMERIC
+        if name in STRINGS:
+            return ResourceKind.STRING
+        if name in self.resources:
+            return self.resources[name].kind
+        if name in BOOLEANS or name in self.booleans or self.is_open:
+            return ResourceKind.BOOLEAN
+        return None
+
+    def known(self, name: str, at: int) -> ResourceKind:
+        """The same.
+
+        Raises:
+            Refused: nobody knows the name.
+        """
+        kind = self.kind(name)
+        if kind is None:
+            names = sorted({*NUMBERS, *STRINGS, *BOOLEANS, *self.booleans, *self.resources})
+            alike = [other for other in names if len(other) == len(name) and other[0] == name[0]]
+            near = difflib.get_close_matches(name, names, 1, NEAR) or difflib.get_close_matches(name, alike, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise Refused(f"Bad resource name {name!r} at character {at + 1}{hint}")
+        return kind
+
+    def is_increasing(self, name: str) -> bool:
+        """Is a larger value worse?"""
+        return name in INCREASING or (name in self.resources and self.resources[name].is_increasing)
+
+    def is_consumable(self, name: str) -> bool:
+        """May rusage reserve it?"""
+        found = self.resources.get(name)
+        if found is not None:
+            return found.kind is ResourceKind.NUMERIC and found.is_consumable
+        return name in RESERVABLE or self.is_open
+
+
+ANY = Vocabulary(is_open=True)

@@ -1,0 +1,111 @@
+"""An advance reservation: slots of certain hosts, set apart for its users at certain times.
+
+The times are one interval, or windows that recur every week; of those some days may be left out. The state follows from
+the clock and is not stored, so that a master that was down sees the same.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+from enum import Enum
+
+from lavad.core.model.policy import Names, Window
+from lavad.core.model.windows import NEVER, is_open, next_change
+
+_NOBODY = Names(False)
+
+
+class Kind(Enum):
+    """Whom the slots are for; the words are those of brsvs."""
+
+    USER = "user"
+    GROUP = "group"
+    SYSTEM = "sys"  # nobody
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When slots are set apart: from ``begins_at`` until ``ends_at``, or in ``windows`` except in ``skipped``."""
+
+    begins_at: float = 0.0
+    ends_at: float = 0.0
+    windows: tuple[Window, ...] = ()
+    text: str = ""  # the windows as they were written
+    skipped: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def recurs(self) -> bool:
+        return bool(self.windows)
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceReservation:
+    """Slots set apart. ``hosts`` names each with its slots; of whole hosts all slots count, however many they are."""
+
+    name: str
+    kind: Kind
+    holders: tuple[str, ...]  # users and groups that may use it, as written
+    hosts: tuple[tuple[str, int], ...]
+    times: Times
+    by: str = ""  # who made it
+    is_open: bool = False  # its jobs go on as any others when its time is over; else they are ended
+    is_whole: bool = False  # -unit host, and all that are for the system
+    suspends: bool = True  # others are suspended when its jobs need their slots
+    queues: tuple[str, ...] = ()  # whose jobs may use the hosts until it begins, however long they run
+    description: str = ""
+
+    @property
+    def slots(self) -> int:
+        return sum(slots for _, slots in self.hosts)
+
+    def admits(self, user: str, groups: Mapping[str, Names]) -> bool:
+        """May this user's jobs use it?"""
+        return any(user == name or user in groups.get(name, _NOBODY) for name in self.holders)
+
+
+LOOK_AHEAD_S = 8 * 86400.0  # every turn of a weekly window comes within it
+_EDGES_MAX = 10_000  # looked at for one answer; a week has fewer
+
+
+def holds(times: Times, zone: tzinfo, at: float) -> bool:
+    """Are the slots set apart at that moment?"""
+    if not times.windows:
+        return times.begins_at <= at < times.ends_at
+    return is_open(times.windows, zone, at) and not any(begin <= at < end for begin, end in times.skipped)
+
+
+def next_turn(times: Times, zone: tzinfo, at: float) -> float:
+    """The first moment after this one at which they begin or cease to be; NEVER for none."""
+    state, moment = holds(times, zone, at), at
+    for _ in range(_EDGES_MAX):
+        moment = _next_edge(times, zone, moment)
+        if moment == NEVER or holds(times, zone, moment) is not state:
+            return moment
+    return NEVER
+
+
+def _next_edge(times: Times, zone: tzinfo, at: float) -> float:
+    if not times.windows:
+        return min((edge for edge in (times.begins_at, times.ends_at) if edge > at), default=NEVER)
+    edges = [edge for interval in times.skipped for edge in interval if edge > at]
+    return min([*edges, next_change(times.windows, zone, at)])
+
+
+def stretches(times: Times, zone: tzinfo, begin: float, end: float) -> Iterator[tuple[float, float]]:
+    """The stretches in which they are, as far as they begin before ``end``; the first may have begun already."""
+    at = begin if holds(times, zone, begin) else next_turn(times, zone, begin)
+    while at < end:
+        until = next_turn(times, zone, at)
+        yield at, until
+        at = next_turn(times, zone, until) if until < NEVER else NEVER
+
+
+def end_after(times: Times, zone: tzinfo, at: float) -> float:
+    """When the stretch ends that goes on then, or the next one."""
+    begin = at if holds(times, zone, at) else next_turn(times, zone, at)
+    return next_turn(times, zone, begin) if begin < NEVER else NEVER
+
+
+def is_over(times: Times, now: float) -> bool:
+    """Will they never be again?"""
+    return not times.windows and times.ends_at <= now

@@ -1,0 +1,28 @@
+"""A host as the files have it: what its agent offers, corrected by its row in lsb.hosts and lsf.cluster.
+
+An agent says what it finds; the administrator has the last word on slots, model, type and resources.
+"""
+
+from dataclasses import replace
+
+from lavad.core.model import HostFacts
+from lavad.core.model.policy import Policy
+
+
+def as_configured(policy: Policy, offered: HostFacts) -> HostFacts:
+    """The host's facts for everybody in the master; those that were offered where the files say nothing."""
+    rule = policy.host_rule(offered.name, offered.model, offered.type)
+    model = rule.model or offered.model
+    is_server = offered.server and rule.is_server
+    slots = offered.slots if rule.slots is None else rule.slots
+    facts = replace(
+        offered,
+        slots=slots if is_server else 0,
+        server=is_server,
+        model=model,
+        type=rule.type or offered.type,
+        cpu_factor=policy.cpu_factors.get(model, offered.cpu_factor),
+        resources=offered.resources | rule.resources,
+        exclusive_resources=rule.exclusive_resources,
+    )
+    return offered if facts == offered else facts

@@ -1,0 +1,109 @@
+"""Time windows: parts of the week in local time. Whether one is open at a moment, and when that changes next.
+
+Windows follow the clock on the wall: in the weeks in which it is put forward or back they are shorter or longer, a part
+that does not exist is skipped, one that comes twice is open twice.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, tzinfo
+
+from lavad.core.model.policy import Window
+
+NEVER = float("inf")
+WEEK_MINUTES = 7 * 24 * 60
+_LOOK_AHEAD = 8  # days: every boundary of a week comes within them
+_PRECISION_S = 1.0  # offsets of zones change at whole seconds
+
+
+def is_open(windows: Sequence[Window], zone: tzinfo, at: float) -> bool:
+    """Is one of these windows open? Without any it always is."""
+    if not windows:
+        return True
+    local = datetime.fromtimestamp(at, zone)
+    minute = local.isoweekday() % 7 * 1440 + local.hour * 60 + local.minute
+    return any(_holds(window, minute) for window in windows)
+
+
+def _holds(window: Window, minute: int) -> bool:
+    start, end = window.start % WEEK_MINUTES, window.end % WEEK_MINUTES
+    if start < end:
+        return start <= minute < end
+    return minute >= start or minute < end
+
+
+def next_change(windows: Sequence[Window], zone: tzinfo, at: float) -> float:
+    """The first moment after this one at which the windows open or close; NEVER for those that do neither."""
+    if not windows:
+        return NEVER
+    state = is_open(windows, zone, at)
+    for moment in _moments(windows, zone, at):
+        if moment > at and is_open(windows, zone, moment) is not state:
+            return moment
+    return NEVER
+
+
+def opens_at(groups: Sequence[Sequence[Window]], zone: tzinfo, at: float) -> float:
+    """The first moment from this one on at which each group has an open window; NEVER if there is none in a week."""
+    until = at + _LOOK_AHEAD * 86400.0
+    while at <= until:
+        closed = [windows for windows in groups if not is_open(windows, zone, at)]
+        if not closed:
+            return at
+        at = max(next_change(windows, zone, at) for windows in closed)
+    return NEVER
+
+
+def moment_text(at: float, zone: tzinfo) -> str:
+    """A moment of the near future for people: ``Mon Nov 23 20:00``."""
+    return f"{datetime.fromtimestamp(at, zone):%a %b %e %H:%M}"
+
+
+def _moments(windows: Sequence[Window], zone: tzinfo, at: float) -> list[float]:
+    """Whenever something may change within a week, in order: boundaries of windows, and steps of the zone's clock."""
+    today = datetime.fromtimestamp(at, zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    minutes = {minute % WEEK_MINUTES for window in windows for minute in (window.start, window.end)}
+    found = set(_clock_steps(zone, at, at + (_LOOK_AHEAD + 1) * 86400.0))
+    for ahead in range(_LOOK_AHEAD + 1):
+        day = today + timedelta(days=ahead)
+        first = day.isoweekday() % 7 * 1440
+        for minute in minutes:
+            if first <= minute < first + 1440:
+                local = day + timedelta(minutes=minute - first)
+                found |= {local.replace(fold=fold, tzinfo=zone).timestamp() for fold in (0, 1)}
+    return sorted(found)
+
+
+def _clock_steps(zone: tzinfo, begin: float, end: float) -> list[float]:
+    """Moments at which the zone's clock is put forward or back; at most one a day is looked for."""
+    steps = []
+    while begin < end:
+        low, high = begin, min(begin + 86400.0, end)
+        if _offset(zone, low) != _offset(zone, high):
+            before = _offset(zone, low)
+            while high - low > _PRECISION_S:
+                middle = (low + high) // 2 if high - low > 2 else high - _PRECISION_S
+                low, high = (middle, high) if _offset(zone, middle) == before else (low, middle)
+            steps.append(float(int(high)))
+        begin += 86400.0
+    return steps
+
+
+def _offset(zone: tzinfo, at: float) -> timedelta | None:
+    return datetime.fromtimestamp(at, zone).utcoffset()
+
+
+class Calendar:
+    """Remembers until when an answer holds, so that asking often costs a look-up."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[Window, ...], tzinfo], tuple[float, float, bool]] = {}
+
+    def look(self, windows: tuple[Window, ...], zone: tzinfo, at: float) -> tuple[bool, float]:
+        """Are they open, and when does that change?"""
+        if not windows:
+            return True, NEVER
+        since, until, state = self._known.get((windows, zone), (NEVER, NEVER, False))
+        if not since <= at < until:
+            since, until, state = at, next_change(windows, zone, at), is_open(windows, zone, at)
+            self._known[windows, zone] = since, until, state
+        return state, until

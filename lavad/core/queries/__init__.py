@@ -1,0 +1,1 @@
+"""Answers about the cluster: pending reasons, estimates, suggestions, usage."""

@@ -1,0 +1,147 @@
+"""For whose reservation a job waits that there is room for: whom it would delay, from when on, and how short it may be.
+
+Worked out when somebody asks, from the reservations that the scheduler has written down and from what runs at this
+moment; nothing is decided by asking. Where the scheduler has not yet found out where something is promised, nobody else
+is told so either; nor is what cannot be seen from the next ``_ENDS_MAX`` ends.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import islice
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from lavad.core.apply.enqueue import entry
+from lavad.core.cluster import Cluster
+from lavad.core.scheduling.backfill.host_reservations import (
+    PROMISES_MAX,
+    has_shut_holders,
+    is_anywhere,
+    shuts_others_out,
+)
+from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
+from lavad.core.scheduling.backfill.reservations import Book, Reservation
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
+from lavad.core.scheduling.placement.place import place
+from lavad.core.scheduling.placement.within_limits import Placer, place_capped
+from lavad.core.scheduling.queueing.ordering import Ranking
+from lavad.core.state.records import ArrayRecord, Job
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ENDS_MAX = 4096  # of what runs, looked at for one answer
+TYPING_S = 30  # what somebody may need to give the job another run limit
+
+
+class HeldBack(NamedTuple):
+    """A job or element holds a reservation from ``begins_at`` on; whoever ends within ``longest_s`` delays nobody."""
+
+    job: int
+    element: int
+    begins_at: float
+    longest_s: float  # 0: however short it is
+
+    @property
+    def minutes(self) -> int:
+        """A run limit with which the job would start, with some time left to type it; 0: none."""
+        return max(0, int((self.longest_s - TYPING_S) // 60))
+
+
+def held_back(
+    cluster: Cluster, book: Book | None, record: Job | ArrayRecord, index: int, now: float
+) -> HeldBack | None:
+    """Who holds the job back that there is room for; None: nobody does, as far as it is known."""
+    key = cluster.pending.key_of(record.shared)
+    if book is None or not book.reservations or key is None or key.reservation:
+        return None
+    rank = Ranking(cluster, now).of(key, entry(cluster, record))
+    if rank is None:
+        return None
+    place_, job = (rank, index), (record.id, index)
+    before = [one for one in book.reservations if one.place < place_ and (one.job, one.index) != job]
+    if not before:
+        return None
+    asking = _Asking(cluster, book, before, record, now)
+    found = [one for one in (asking.by_slots(), asking.by_host()) if one is not None]
+    return found[0]._replace(longest_s=min(one.longest_s for one in found)) if found else None
+
+
+class _Asking:
+    """One job that asks to start beside the reservations ``before`` it."""
+
+    def __init__(
+        self, cluster: Cluster, book: Book, before: Sequence[Reservation], record: Job | ArrayRecord, now: float
+    ) -> None:
+        self._cluster = cluster
+        self._book = book
+        self._before = before
+        self._now = now
+        self._shared = record.shared
+        self._request = cluster.pending.request_of(record.shared)
+        self._waited_s = now - record.submitted_at
+        says_where = bool(cluster.reserved) or has_shut_holders(cluster.table)
+        says_where = says_where or not all(is_anywhere(cluster, one.key) for one in before)
+        self._is_by_host = says_where or shuts_others_out(self._request)
+
+    def _until(self, run_limit_s: float) -> float:
+        return self._now + run_limit_s if run_limit_s else NEVER
+
+    # -- slots of the whole cluster ------------------------------------------------------------------------------------
+
+    def by_slots(self) -> HeldBack | None:
+        """Where any slots will do: who takes so many that too few are left."""
+        ends = self._book.foreseen(self._cluster)
+        if ends is None or (self._is_by_host and len(self._before) <= PROMISES_MAX):
+            return None
+        cluster, wanted, until = self._cluster, self._request.slots_min, self._until(self._shared.run_limit_s)
+        soon = islice(ends, _ENDS_MAX)
+        profile = PoolProfile(self._now, cluster.table.slots_open, come_back(soon, self._now))
+        for begin, end, slots in Withheld(cluster, self._now).spans() if cluster.reserved else ():
+            profile.take(begin, end - begin, slots)
+        holder: HeldBack | None = None
+        for one in self._before:
+            slots, duration = one.key.request.slots_min, one.key.run_limit_s or NEVER
+            at = profile.earliest(slots, duration)
+            if at < NEVER:
+                profile.take(at, duration, slots)
+            if holder is None and profile.free_until(until) < wanted:
+                holder = HeldBack(one.job, one.index, at, 0.0)
+        return holder._replace(longest_s=profile.short_from(wanted) - self._now) if holder is not None else None
+
+    # -- certain hosts -------------------------------------------------------------------------------------------------
+
+    def by_host(self) -> HeldBack | None:
+        """Where reservations say which hosts: with whose the job has no place any more."""
+        known = self._book.promises.known(self._before) if self._is_by_host else 0
+        limit_s = self._shared.run_limit_s
+        if not known or self._fits(known, limit_s):
+            return None
+        number = bisect_left(range(1, known), True, key=lambda count: not self._fits(count, limit_s)) + 1
+        one = self._before[number - 1]
+        until = self._until(limit_s)
+        ends = sorted({at for at in self._book.promises.begins(known) if self._now < at < until})
+        shorter = bisect_left(ends, True, key=lambda at: not self._fits(known, at - self._now))
+        begins_at = one.start_at if one.start_at is not None else self._now
+        return HeldBack(one.job, one.index, begins_at, ends[shorter - 1] - self._now if shorter else 0.0)
+
+    def _fits(self, count: int, run_limit_s: float) -> bool:
+        """Has the job a place for so long beside the first so many of them?"""
+        cluster, request, shared = self._cluster, self._request, self._shared
+        leeway = self._book.promises.leeway(count, self._now, self._until(run_limit_s))
+        slots: NDArray[Any] | None = leeway.slots(cluster.table, request) if leeway is not None else None
+        if cluster.reserved:
+            most = Withheld(cluster, self._now).most(request, shared.queue, ceil(run_limit_s))
+            slots = most if slots is None else np.minimum(slots, most if most is not None else slots)
+        room = Room(cluster.table)
+        if cluster.limits:
+            placer = Placer(room, Headroom(cluster.limits, cluster.table, self._now))
+            consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+            return placer.place(consumer, request, self._waited_s, slots, leeway) is not None
+        if slots is None:
+            return place(room, request, self._waited_s) is not None
+        return place_capped(room, Ceilings(slots), request, self._waited_s, leeway) is not None

@@ -1,0 +1,46 @@
+"""Who waits for whom, over several steps: parents are the jobs that a condition speaks of, children those it keeps
+waiting. A condition that has held is forgotten, and so is the kinship.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lavad.core.cluster import Cluster
+from lavad.core.language.dependency import clauses_of
+
+LINKS_MAX = 10_000  # of one answer
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """``index``: which element of the relative is meant, 0 for all of it; ``level`` 1: no job stands between them."""
+
+    job: int
+    relative: int
+    index: int
+    level: int
+
+
+def links(cluster: Cluster, job: int, children: bool, depth: int) -> list[Link]:
+    """A job's relatives, the nearest first, up to ``depth`` steps away; each job is followed once."""
+    found: list[Link] = []
+    seen, due = {job}, deque([(job, 1)])
+    while due and len(found) < LINKS_MAX:
+        one, level = due.popleft()
+        for relative, index in _children(cluster, one) if children else _parents(cluster, one):
+            found.append(Link(one, relative, index, level))
+            if level < depth and relative not in seen:
+                seen.add(relative)
+                due.append((relative, level + 1))
+    return found[:LINKS_MAX]
+
+
+def _parents(cluster: Cluster, job: int) -> Iterator[tuple[int, int]]:
+    condition = cluster.dependants.conditions.get(job)
+    if condition is not None:
+        yield from dict.fromkeys((clause.ref.job, clause.ref.index) for clause in clauses_of(condition))
+
+
+def _children(cluster: Cluster, job: int) -> Iterator[tuple[int, int]]:
+    return ((child, 0) for child in cluster.dependants.of(job))

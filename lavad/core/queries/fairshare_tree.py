@@ -1,0 +1,82 @@
+"""What people see of fairshare: the accounts of a queue's tree as of a moment, and whose turn it is."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Shared
+from lavad.core.state.fairshare import Account, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRow:
+    """One account, in the columns of ``bqueues -r``. Times are in seconds, as they count for the priority."""
+
+    path: str  # tree/group/user
+    name: str
+    depth: int  # 1: right below the root
+    is_group: bool
+    shares: int
+    priority: float
+    started: int  # slots of jobs that have been dispatched and have not ended
+    reserved: int  # slots that are kept for its waiting jobs
+    cpu_time_s: float
+    run_time_s: float
+    gpu_run_time_s: float
+
+
+def share_tree(cluster: Cluster, queue: str, now: float) -> tuple[ShareRow, ...]:
+    """The accounts of a queue that is shared, groups before their members; empty for a queue that is not.
+
+    At each level the one with the highest priority goes first. Accounts of ``default`` and ``group@`` appear as soon as
+    they have had a job.
+    """
+    tree = cluster.shares.trees.get(queue)
+    if tree is None:
+        return ()
+    kept = _kept(cluster, tree)
+    return tuple(_row(tree, account, kept[account.path], now) for account in tree.accounts())
+
+
+def _kept(cluster: Cluster, tree: Tree) -> Counter[str]:
+    """Slots that are kept for waiting jobs, by the path of each account that they are for."""
+    found: Counter[str] = Counter()
+    for shared, slots in cluster.kept_slots():
+        account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
+        if account is not None and cluster.shares.trees[shared.queue] is tree:
+            found.update({one.path: slots for one in account.chain()})
+    return found
+
+
+def _row(tree: Tree, account: Account, kept: int, now: float) -> ShareRow:
+    running, used = account.running, account.used.faded(now, tree.fading)
+    return ShareRow(
+        account.path,
+        account.name,
+        account.path.count("/"),
+        bool(account.children),
+        account.shares,
+        tree.priority(account, now),
+        running.slots,
+        kept,
+        used.cpu_s + running.cpu_s,
+        tree.counted_run_s(running, used, now),
+        used.gpu_s + running.gpu_s(now),
+    )
+
+
+def turn(cluster: Cluster, shared: Shared, now: float) -> str:
+    """Where the account stands among those beside it, at the first level where one of them goes before it."""
+    tree = cluster.shares.trees.get(shared.queue)
+    account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group)
+    if tree is None or account is None:
+        return ""
+    for one in reversed(list(account.chain())):
+        assert one.parent is not None
+        mine = tree.priority(one, now)
+        before = sum(tree.priority(other, now) > mine for other in one.parent.children.values())
+        if before:
+            return (
+                f"{before} of {len(one.parent.children)} accounts go before {one.path}, which has priority {mine:.3f}"
+            )
+    return ""

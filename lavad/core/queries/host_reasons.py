@@ -1,0 +1,311 @@
+"""What keeps each host from taking a job, with the amounts that are missing: the part of ``explain`` about hosts."""
+
+from dataclasses import dataclass, field, replace
+
+from lavad.core.cluster import Cluster
+from lavad.core.language.requirements import host_list
+from lavad.core.language.requirements.parsed import Wants, amount_for, wants_of
+from lavad.core.language.requirements.rusage import PARTS, Reserve
+from lavad.core.model import Request, RoleRequest
+from lavad.core.model import reasons as r
+from lavad.core.model.policy import Threshold
+from lavad.core.model.reasons import PendingReason
+from lavad.core.queries.limit_reasons import LimitReasons
+from lavad.core.scheduling.capacity.free_resources import Free, Room, chunk_of
+from lavad.core.scheduling.capacity.headroom import Ceilings
+from lavad.core.scheduling.capacity.usable_hosts import is_avoided
+from lavad.core.scheduling.placement import cpus, gpus
+from lavad.core.scheduling.placement.host_part import gpus_for, room_for
+from lavad.core.scheduling.placement.place import place
+from lavad.core.scheduling.placement.within_limits import CappedRoom
+from lavad.core.state.advance_reservations import Slots
+from lavad.core.state.hosts.load_thresholds import exceeded
+from lavad.core.state.hosts.table import LOAD_INDICES, HostTable
+from lavad.core.state.records import Claim, Host
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a host can't take even one part. ``lack`` is how much is missing, in the unit of ``what``."""
+
+    code: int
+    text: str
+    what: str = ""
+    lack: float = 0.0
+
+
+@dataclass(slots=True)
+class _Found:
+    """The hosts that one cause rules out; of them those with the smallest lack."""
+
+    hosts: list[str] = field(default_factory=list)
+    lacks: list[float] = field(default_factory=list)
+    what: str = ""
+
+
+def host_reasons(
+    cluster: Cluster,
+    request: Request,
+    waited_s: float = 0.0,
+    limits: LimitReasons | None = None,
+    most: Slots | None = None,
+    claim: Claim | None = None,
+    bounds: tuple[Threshold, ...] = (),
+) -> list[PendingReason]:
+    """One reason for each cause, with the hosts it rules out; none when enough hosts have room.
+
+    Args:
+        bounds: the load thresholds of the job's queue.
+        most: slots that advance reservations leave to the job on each host; None: all.
+        claim: what the job has saved up, or is being cleared for it: it counts as free.
+    """
+    if not any(host.facts.server for host in cluster.hosts.values()):
+        return [PendingReason(r.NO_SLOTS[0], "No host has joined the cluster yet")]
+    table = _with_claim(cluster.table, claim)
+    if place(_room_for(table, limits, most), request, waited_s) is not None:
+        return []
+    room = Room(table)
+    by_cause: dict[tuple[int, str], _Found] = {}
+    free_slots = free_hosts = 0
+    for role in request.roles:
+        for name, host in cluster.hosts.items():
+            if not host.facts.server:
+                continue
+            cause = cause_on(cluster, room, request, role, name, bounds) or _limit_on(limits, role, host.row)
+            if cause is not None and cause.code == r.NO_SLOTS[0]:
+                cause = _saved_on(room, host, role, claim) or cause
+            if most is not None and (cause is None or cause.code == r.NO_SLOTS[0]):
+                cause = _reserved_on(cluster, most, request, role, host.row) or cause
+            if cause is not None:
+                _note(by_cause, name, cause)
+            else:
+                free = _free_on(table, limits, host.row)
+                free_slots += free if most is None else min(free, int(most[host.row]))
+                free_hosts += 1
+    told = _told(by_cause, request, free_slots, free_hosts)
+    return [replace(one, advice=_models(cluster, request)) if one.code == r.GPU_MODEL[0] else one for one in told]
+
+
+def _models(cluster: Cluster, request: Request) -> str:
+    """Which models of GPUs there are, unless some host has the one that is asked for."""
+    asked = [wanted for role in request.roles if (wanted := wants_of(role).gpus) is not None and wanted.model]
+    facts = [host.facts for host in cluster.hosts.values()]
+    missing = next((one for one in asked if not any(gpus.has_model(host, one) for host in facts)), None)
+    if missing is None:
+        return ""
+    models = sorted({device.model for host in facts for device in host.devices})
+    size = f" with {_size(missing.model_memory_mib)}" if missing.model_memory_mib else ""
+    return f"no host has a GPU of model {missing.model}{size}; there are {', '.join(models)}"
+
+
+def _with_claim(table: HostTable, claim: Claim | None) -> HostTable:
+    """The hosts as the one sees them for whom that is kept."""
+    if claim is None:
+        return table
+    twin = table.copy()
+    for share in claim.allocation:
+        twin.give_back(twin.rows[share.host], share, False)
+    return twin
+
+
+def _saved_on(room: Room, host: Host, role: RoleRequest, claim: Claim | None) -> Cause | None:
+    """Would there be slots enough on the host if others had not saved them up, or were they not being cleared?"""
+    mine = (claim.job, claim.index) if claim is not None else None
+    others = {key: share.slots for key, share in sorted(host.claims.items()) if key != mine}
+    if not others or room.table.slots_free[host.row] + sum(others.values()) < chunk_of(role)[0]:
+        return None
+    names = ", ".join(f"{job}[{index}]" if index else str(job) for job, index in others)
+    code, text = r.SAVED_UP
+    return Cause(code, f"{text} (Job: {names})")
+
+
+def _room_for(table: HostTable, limits: LimitReasons | None, most: Slots | None) -> Room:
+    """Hosts as limits about hosts and advance reservations leave them to this job."""
+    room: Room = Room(table)
+    if limits is not None and limits.ceilings is not None:
+        room = CappedRoom(room, limits.ceilings)
+    return room if most is None else CappedRoom(room, Ceilings(most))
+
+
+def _reserved_on(cluster: Cluster, most: Slots, request: Request, role: RoleRequest, row: int) -> Cause | None:
+    """What reservations have to do with a host that has the slots, or that has them for jobs of this reservation."""
+    if most[row] >= chunk_of(role)[0]:
+        return None
+    if not request.reservation:
+        return Cause(*r.RESERVED)
+    is_there = request.reservation in cluster.reserved.by_name
+    is_of_it = is_there and cluster.reserved.slots(cluster, request.reservation)[row] > 0
+    return Cause(*(r.NO_SLOTS if is_of_it else r.NOT_RESERVED))
+
+
+def _free_on(table: HostTable, limits: LimitReasons | None, row: int) -> int:
+    """Free slots of a host, as far as limits allow the job to have them."""
+    free = int(table.slots_free[row])
+    return free if limits is None or limits.ceilings is None else limits.ceilings.slots_on(row, free)
+
+
+def _limit_on(limits: LimitReasons | None, role: RoleRequest, row: int) -> Cause | None:
+    reason = limits.on_host(row, role) if limits is not None else None
+    return Cause(*reason) if reason is not None else None
+
+
+def _note(by_cause: dict[tuple[int, str], _Found], name: str, cause: Cause) -> None:
+    found = by_cause.setdefault((cause.code, cause.text), _Found())
+    found.hosts.append(name)
+    if cause.what:
+        found.what = cause.what
+        found.lacks.append(cause.lack)
+
+
+def _told(
+    by_cause: dict[tuple[int, str], _Found], request: Request, free_slots: int, free_hosts: int
+) -> list[PendingReason]:
+    told = [
+        PendingReason(code, text, tuple(dict.fromkeys(found.hosts)), _advice(found))
+        for (code, text), found in by_cause.items()
+    ]
+    if free_hosts and free_slots < request.slots_min:
+        advice = f"it needs {request.slots_min} slots; the hosts it could use have {free_slots} free"
+        full = by_cause.get(r.NO_SLOTS, _Found()).hosts  # told in the same line
+        told = [one for one in told if (one.code, one.text) != r.NO_SLOTS]
+        told.insert(0, PendingReason(*r.NO_SLOTS, tuple(dict.fromkeys(full)), advice))
+    elif free_hosts:
+        told.insert(0, PendingReason(*_together(request)))
+    return told
+
+
+def _together(request: Request) -> tuple[int, str]:
+    """Each host would do by itself; what they can't be together."""
+    if request.cu or any(role.cu for role in request.roles):
+        return r.COMPUTE_UNITS
+    if request.same or any(role.same for role in request.roles):
+        return r.SAME
+    return r.SPAN
+
+
+def _advice(found: _Found) -> str:
+    """``2 hosts have the slots but 3 GB too little memory``."""
+    if not found.lacks:
+        return ""
+    least = min(found.lacks)
+    hosts = sum(lack == least for lack in found.lacks)
+    have = "host has" if hosts == 1 else "hosts have"
+    return f"{hosts} {have} the slots but {_amount(least, found.what)}"
+
+
+def _amount(lack: float, what: str) -> str:
+    if what in _WORDS:
+        return f"{_size(lack)} too little {_WORDS[what]}"
+    number = int(lack) if lack == int(lack) else round(lack, 3)
+    if what == "GPU":
+        return f"{number} GPU{'s' if number != 1 else ''} too few"
+    return f"{number} too little of {what}"
+
+
+_WORDS = {"mem": "memory", "swp": "swap space", "tmp": "temporary space"}
+
+
+def _size(mib: float) -> str:
+    if mib < 1024:
+        return f"{mib:.0f} MB"
+    return f"{mib / 1024:.1f} GB".replace(".0 GB", " GB")
+
+
+def cause_on(
+    cluster: Cluster, room: Room, request: Request, role: RoleRequest, name: str, bounds: tuple[Threshold, ...]
+) -> Cause | None:
+    """The first thing that rules this host out for this role, or None."""
+    host, table = cluster.hosts[name], room.table
+    row = host.row
+    slots = chunk_of(role)[0]
+    unusable = _not_for_it(room, request, row)
+    if unusable is not None:
+        return Cause(*unusable)
+    checks = (
+        (not host.is_connected or host.is_silent, r.UNREACHABLE),
+        (bool(host.closed_by), r.CLOSED),
+        (host.is_shut, r.HOST_WINDOW),
+        (host.is_busy, r.BUSY),
+        (not table.usable[row], r.RECENT_FAILURE),
+        (bool(beyond := exceeded(table, row, bounds, stop=False)), (r.QUEUE_BUSY[0], _busy_text(beyond))),
+        (bool(role.select) and not room.mask(role.select)[row], r.REQUIREMENT),
+        (bool(table.taken_whole[row]), r.RUNNING_EXCLUSIVE),
+        (row in table.kept, r.UNIT_KEPT),
+        (request.exclusive and bool(host.attempts), r.EXCLUSIVE),
+        (host.facts.slots < slots, r.SLOT_LIMIT),
+        (bool(table.slots_free[row] < slots), r.NO_SLOTS),
+    )
+    found = next((Cause(*reason) for holds, reason in checks if holds), None)
+    return found or _lack(room, role, row)
+
+
+def _busy_text(indices: list[str]) -> str:
+    return f"{r.QUEUE_BUSY[1]} ({', '.join(indices)})"
+
+
+def _not_for_it(room: Room, request: Request, row: int) -> tuple[int, str] | None:
+    """Why the host is out of the question whatever is free: a resource is not asked for, the queue or -m."""
+    if not request.is_particular or room.usable(request).contains[row]:
+        return None
+    if is_avoided(room.table, request, row):
+        return r.REQUIREMENT
+    queue = request.queue_hosts
+    if queue is None or room.table.names[row] in queue.names:
+        return r.NOT_NAMED
+    is_asked_for = any(not one.is_excluded for one in host_list.parse(request.hosts))
+    if is_asked_for and room.usable(replace(request, queue_hosts=None)).contains[row]:
+        return r.NAMED_NOT_OF_QUEUE
+    return r.NOT_OF_QUEUE
+
+
+def _lack(room: Room, role: RoleRequest, row: int) -> Cause | None:
+    """What there is too little of on a host with enough slots."""
+    free, wants = room.free(row), wants_of(role)
+    tasks = role.tasks_min if role.one_host else 1
+    if room_for(room, row, role, wants, tasks, True) >= tasks:
+        return None
+    if free.memory_mib < role.memory_mib:
+        return Cause(*r.MEMORY, "mem", role.memory_mib - free.memory_mib)
+    for one in wants.reserves:
+        lack = _lack_of(room, free, row, one, tasks)
+        if lack is not None:
+            return lack
+    return _lack_of_devices(room, free, role, wants, row, tasks)
+
+
+def _lack_of(room: Room, free: Free, row: int, one: Reserve, tasks: int) -> Cause | None:
+    left = room.left(one.name, row) if one.name != "mem" else None
+    code, text = reserving(room, one.name)
+    if one.name != "mem" and left is None:
+        return Cause(code, text)
+    amount = free.memory_mib * PARTS if left is None else left.amount
+    need = amount_for(one, tasks, left is not None and left.is_shared, True) + one.threshold
+    return Cause(code, text, one.name, (need - amount) / PARTS) if need > amount else None
+
+
+def reserving(room: Room, name: str) -> tuple[int, str]:
+    """LSF's number and sentence for a resource that can't be reserved."""
+    names = [*LOAD_INDICES, *sorted(room.table.site.resources)]
+    place_ = names.index(name) if name in names else len(names)
+    return r.RESERVING + place_, f"Job's requirements for reserving resource ({name}) not satisfied"
+
+
+def _lack_of_devices(room: Room, free: Free, role: RoleRequest, wants: Wants, row: int, tasks: int) -> Cause:
+    need = gpus_for(role, tasks)
+    there = free.gpus.bit_count()
+    if wants.gpus is not None:
+        if not gpus.can_prepare(room.table.facts[row], wants.gpus):
+            return Cause(*(r.GPU_MODE if room.table.facts[row].has_mps or wants.gpus.mps == "no" else r.MPS))
+        if room.table.facts[row].devices and not gpus.has_model(room.table.facts[row], wants.gpus):
+            return Cause(*r.GPU_MODEL)
+        there = gpus.usable(room.table.facts[row], free, wants.gpus).bit_count()
+    if there < need:
+        return Cause(*r.GPUS, "GPU", need - there)
+    if wants.gpus is not None and gpus.choose(room.table.facts[row], free, wants.gpus, need) is None:
+        return Cause(*r.GPU_TOPOLOGY)
+    if wants.affinity is None:
+        return Cause(*r.SPAN)
+    facts = room.table.facts[row]
+    if cpus.choose(facts.topology, free.cpus, wants.affinity, tasks) is not None:
+        return Cause(*r.NEARNESS)
+    return Cause(*(r.AFFINITY if facts.topology else r.NO_TOPOLOGY))

@@ -1,0 +1,55 @@
+"""What people see of limits: what is in use of each, by those for whom it counts together."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lavad.core.cluster import Cluster
+from lavad.core.model.policy import Names
+from lavad.core.state.limits import Counter, LimitKind
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUsage:
+    """One limit as it counts for some consumers; the columns of ``blimits``."""
+
+    kind: LimitKind
+    name: str  # of the Limit section, or of the row in lsb.users
+    what: str  # slots, jobs, mem (MiB) or a resource
+    user: str  # the one it counts for; empty: all that it names together
+    queue: str
+    project: str
+    host: str
+    used: float
+    most: float
+    users: Names
+    queues: Names
+    projects: Names
+    hosts: Names | None
+
+
+def limit_usage(cluster: Cluster) -> tuple[LimitUsage, ...]:
+    """Every limit of which something is in use, in the order of the configuration."""
+    rules = {rule: place for place, rule in enumerate(cluster.limits.rules)}
+    found: list[LimitUsage] = []
+    for counter in sorted(cluster.limits.counters, key=lambda one: (rules[one.rule], one.members)):
+        if counter.rule.each_host:
+            found.extend(_on_hosts(cluster, counter))
+        elif counter.used:
+            found.append(_usage(counter, "", counter.used, counter.rule.amount))
+    return tuple(found)
+
+
+def _on_hosts(cluster: Cluster, counter: Counter) -> list[LimitUsage]:
+    table = cluster.table
+    used, most = counter.on_rows(len(table)), cluster.limits.ceilings_on(counter.rule)
+    rows = np.flatnonzero(used).tolist()
+    return [_usage(counter, table.names[row], float(used[row]), float(most[row])) for row in rows]
+
+
+def _usage(counter: Counter, host: str, used: float, most: float) -> LimitUsage:
+    rule, (user, queue, project) = counter.rule, counter.members
+    return LimitUsage(
+        rule.kind, rule.name, rule.what, user, queue, project, host, used, most,
+        rule.users, rule.queues, rule.projects, rule.hosts,
+    )  # fmt: skip

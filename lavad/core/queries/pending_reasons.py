@@ -1,0 +1,200 @@
+"""Why does this job wait? Computed when asked, host by host: every cause that holds, and the change that would help."""
+
+from dataclasses import replace
+
+from lavad.core.cluster import Cluster
+from lavad.core.decide.jobs.dependencies import is_never
+from lavad.core.model import JobState, Shared
+from lavad.core.model import reasons as r
+from lavad.core.model.policy import Window
+from lavad.core.model.reasons import PendingReason
+from lavad.core.model.windows import NEVER, moment_text, opens_at
+from lavad.core.queries.backfill_reasons import HeldBack, held_back
+from lavad.core.queries.fairshare_tree import turn
+from lavad.core.queries.host_reasons import host_reasons
+from lavad.core.queries.limit_reasons import LimitReasons, limit_reasons
+from lavad.core.scheduling.backfill.reservations import Book
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.queueing.eligibility import obstacle
+from lavad.core.state.pools import Lots, least
+from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
+
+Windows = tuple[Window, ...]
+
+
+def explain(
+    cluster: Cluster,
+    record: Job | ArrayRecord,
+    index: int,
+    now: float,
+    book: Book | None = None,
+    of_hosts: dict[Shared, list[PendingReason]] | None = None,
+) -> list[PendingReason]:
+    """Every reason that holds now, those about the job itself first; empty when the job does not wait.
+
+    Args:
+        book: the scheduler's, which knows who holds a reservation.
+        of_hosts: reasons about hosts that were found for like jobs at this moment; what is found is added.
+    """
+    state = record.state_of(index) if isinstance(record, ArrayRecord) else record.state
+    if state is JobState.PSUSP:
+        return [PendingReason(*r.HELD_BY_USER)]
+    if state is not JobState.PEND:
+        return []
+    terms = _terms_reasons(cluster, record, index)
+    if terms:
+        return terms
+    limits = limit_reasons(cluster, record.shared, now)
+    own = [*_own_reasons(cluster, record, index, now), *(limits.overall() if limits is not None else ())]
+    if any(one.code in (r.RESERVATION_GONE[0], r.RESERVATION_INACTIVE[0]) for one in own):
+        return own  # no host matters until then
+    claim = cluster.claims.get((record.id, index))
+    known = of_hosts.get(record.shared) if of_hosts is not None and claim is None else None
+    about_hosts = _about_hosts(cluster, record.shared, limits, claim, now) if known is None else known
+    if of_hosts is not None and claim is None:
+        of_hosts[record.shared] = about_hosts
+    found = [*own, *about_hosts]
+    if not about_hosts:
+        held = held_back(cluster, book, record, index, now)
+        found += [_held_reason(cluster, held)] if held is not None else []
+    return found or [PendingReason(*r.NEW_JOB, advice=turn(cluster, record.shared, now))]
+
+
+def _about_hosts(
+    cluster: Cluster, shared: Shared, limits: LimitReasons | None, claim: Claim | None, now: float
+) -> list[PendingReason]:
+    request, most = cluster.pending.request_of(shared), None
+    if cluster.reserved:
+        saved = claim.allocation if claim is not None else ()
+        most = Withheld(cluster, now).most(request, shared.queue, shared.run_limit_s, saved)
+    queue = cluster.policy.queue(shared.queue)
+    bounds = queue.thresholds if queue is not None else ()
+    found = host_reasons(cluster, request, limits=limits, most=most, claim=claim, bounds=bounds)
+    return [_with_opening(cluster, one, now) for one in found]
+
+
+class Reasons:
+    """Reasons of many jobs as of one moment: what is the same for jobs that are alike is found once.
+
+    Good for as long as the cluster does not change.
+    """
+
+    def __init__(self, cluster: Cluster, now: float, book: Book | None) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._book = book
+        self._of_hosts: dict[Shared, list[PendingReason]] = {}
+        self._of_elements: dict[tuple[int, JobState, str], list[PendingReason]] = {}
+        self._with_reservation = {one.job for one in book.reservations} if book is not None else set()
+
+    def of(self, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
+        """What ``explain`` says of the job or element."""
+        key = self._key(record, index)
+        found = self._of_elements.get(key) if key is not None else None
+        if found is None:
+            found = explain(self._cluster, record, index, self._now, self._book, self._of_hosts)
+            if key is not None:
+                self._of_elements[key] = found
+        return found
+
+    def _key(self, record: Job | ArrayRecord, index: int) -> tuple[int, JobState, str] | None:
+        """What tells the elements of an array apart; None where the reasons may be this element's own."""
+        if not isinstance(record, ArrayRecord) or index in record.unmet or record.id in self._with_reservation:
+            return None
+        state = record.state_of(index)
+        if state is None or (record.id, index) in self._cluster.claims:
+            return None
+        return record.id, state, record.postponed.get(index, "")
+
+
+def _held_reason(cluster: Cluster, held: HeldBack) -> PendingReason:
+    """There is room now, and it is somebody else's before the job has ended."""
+    code, text = r.HELD_BACK
+    name = f"{held.job}[{held.element}]" if held.element else str(held.job)
+    text += f" (Job: {name}, From: {moment_text(held.begins_at, cluster.policy.zone)})"
+    minutes = held.minutes
+    unit = "minute" if minutes == 1 else "minutes"
+    advice = f"with a run limit of at most {minutes} {unit} it would be over by then" if minutes else ""
+    return PendingReason(code, text, advice=advice)
+
+
+def explain_ending(attempt: Attempt) -> list[PendingReason]:
+    """Why a job that is to run again still holds its hosts: those that have not yet said that nothing is left."""
+    if not attempt.doomed:
+        return []
+    code, text = r.REQUEUED
+    waits = f"{text} ({attempt.doomed}), when nothing is left of it"
+    return [PendingReason(code, waits, tuple(sorted(attempt.unreleased)))]
+
+
+def _terms_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int) -> list[PendingReason]:
+    """What must come true before the job is considered at all; no host matters until then."""
+    terms = record.terms
+    if terms is None:
+        return []
+    found = [PendingReason(*r.BEGIN_TIME)] if terms.is_early else []
+    if terms.condition is not None and (not isinstance(record, ArrayRecord) or index in record.unmet):
+        is_lost = is_never(cluster, terms.condition, index)
+        found.append(PendingReason(*(r.NEVER_SATISFIED if is_lost else r.DEPENDENCY)))
+    return found
+
+
+def _own_reasons(cluster: Cluster, record: Job | ArrayRecord, index: int, now: float) -> list[PendingReason]:
+    found = []
+    shared = record.shared
+    queue = cluster.policy.queue(shared.queue)
+    kept_back = obstacle(cluster, queue, shared.run_limit_s, shared.terminate_at, now)
+    if kept_back is not None:
+        advice = _opening(cluster, queue.run_windows, queue.dispatch_windows, now) if queue is not None else ""
+        found.append(PendingReason(*kept_back, advice=advice if kept_back == r.QUEUE_WINDOW else ""))
+    reservation = shared.request.reservation
+    if reservation and reservation not in cluster.reserved.by_name:
+        found.append(PendingReason(*r.RESERVATION_GONE, advice="take it out of the reservation with bmod -Un"))
+    elif reservation and not cluster.reserved.holds(cluster, reservation, now):
+        found.append(PendingReason(*r.RESERVATION_INACTIVE))
+    if shared.queue in cluster.shares.trees and _has_no_share(cluster, record):
+        found.append(PendingReason(*r.NO_SHARE))
+    postponed = record.postponed.get(index, "") if isinstance(record, ArrayRecord) else record.postponed_reason
+    if postponed:
+        code, text = r.REQUEUED
+        found.append(PendingReason(code, f"{text} ({postponed})"))
+    if cluster.pools:
+        found.extend(_pool_reasons(cluster, record))
+    if isinstance(record, ArrayRecord) and record.limit and len(record.live) >= record.limit:
+        found.append(PendingReason(*r.ARRAY_LIMIT, advice=f"raise its limit of {record.limit} running elements"))
+    return found
+
+
+def _opening(cluster: Cluster, one: Windows, other: Windows, now: float) -> str:
+    """When both are open next."""
+    at = opens_at([one, other], cluster.policy.zone, now)
+    return f"they open next on {moment_text(at, cluster.policy.zone)}" if at < NEVER else "they never open"
+
+
+def _with_opening(cluster: Cluster, reason: PendingReason, now: float) -> PendingReason:
+    """A reason about hosts; of those whose windows are closed with the time at which the first opens."""
+    if reason.code != r.HOST_WINDOW[0]:
+        return reason
+    facts = [cluster.hosts[name].facts for name in reason.hosts]
+    rules = {cluster.policy.host_rule(one.name, one.model, one.type).dispatch_windows for one in facts}
+    first = min((opens_at([windows], cluster.policy.zone, now) for windows in rules), default=NEVER)
+    told = f"the first opens on {moment_text(first, cluster.policy.zone)}" if first < NEVER else "none ever opens"
+    return replace(reason, advice=told)
+
+
+def _pool_reasons(cluster: Cluster, record: Job | ArrayRecord) -> list[PendingReason]:
+    """Its pool is full."""
+    pools, shared = cluster.pools, record.shared
+    number = pools.number_of(shared.user, shared.queue)
+    short = Lots(pools, ()).beyond(number, least(shared.request))
+    if not short:
+        return []
+    pool = pools.pools[number]
+    code, text = r.POOL_LIMIT
+    return [PendingReason(code, f"{text} (Pool: {pool.name}, Resource: {short}, Limit Value: {pool.largest[short]:g})")]
+
+
+def _has_no_share(cluster: Cluster, record: Job | ArrayRecord) -> bool:
+    """The configuration has changed since the submit."""
+    shared = record.shared
+    return cluster.shares.account_of(shared.queue, shared.user, shared.user_group) is None

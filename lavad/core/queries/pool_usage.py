@@ -1,0 +1,66 @@
+"""What people see of capacity pools: what there is of each resource on a pool's hosts, and who has it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lavad.core.cluster import Cluster
+from lavad.core.model.policy import Names, Pool
+from lavad.core.state.pools import GPUS, MEMORY, SLOTS
+
+Amounts = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUsage:
+    """One resource of one pool; memory is in MiB.
+
+    ``total`` and ``free`` are of the pool's hosts that may take jobs now, whoever has it; ``own`` is what the pool is
+    entitled to, and ``used`` what its jobs have, which may be more.
+    """
+
+    pool: Pool
+    resource: str
+    total: float
+    free: float
+    own: float
+    used: float
+
+    @property
+    def borrowed(self) -> float:
+        """What its jobs have beyond its own."""
+        return max(0.0, self.used - self.own)
+
+    @property
+    def is_overcommitted(self) -> bool:
+        """Is more the pool's own than its hosts have?"""
+        return self.own > self.total
+
+
+def pool_usage(cluster: Cluster) -> Iterator[PoolUsage]:
+    """Each pool with the resources that it speaks of (slots, where it speaks of none), in the order of the file."""
+    found: dict[Names, tuple[Amounts, Amounts]] = {}  # pools are often on the same hosts
+    for number, pool in enumerate(cluster.pools.pools):
+        if pool.hosts not in found:
+            found[pool.hosts] = _on_hosts(cluster, pool.hosts)
+        total, free = found[pool.hosts]
+        spoken_of = {*pool.guaranteed, *pool.deserved, *pool.largest} or {SLOTS}
+        for name in (SLOTS, MEMORY, GPUS):
+            if name in spoken_of:
+                own, used = cluster.pools.entitled(number, name), cluster.pools.used[number][name]
+                yield PoolUsage(pool, name, total[name], free[name], own, used)
+
+
+def _on_hosts(cluster: Cluster, names: Names) -> tuple[Amounts, Amounts]:
+    """All that the hosts have that may take jobs now, and what of it nobody has."""
+    table = cluster.table
+    total, free = {SLOTS: 0.0, MEMORY: 0.0, GPUS: 0.0}, {SLOTS: 0.0, MEMORY: 0.0, GPUS: 0.0}
+    for name, host in cluster.hosts.items():
+        if not host.is_usable or name not in names:
+            continue
+        total[SLOTS] += host.facts.slots
+        total[MEMORY] += host.facts.memory_mib
+        total[GPUS] += host.facts.gpus
+        free[SLOTS] += max(0, int(table.slots_free[host.row]))
+        free[MEMORY] += max(0, int(table.memory_free_mib[host.row]))
+        free[GPUS] += int(table.gpus_free[host.row])
+    return total, free

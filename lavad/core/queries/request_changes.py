@@ -1,0 +1,250 @@
+"""The smallest change of a waiting job's request that would let it start now.
+
+One thing is changed at a time: memory, GPUs, how tasks are spread, where, on what condition, how many. Each is weakened
+from the mildest step on until placement finds hosts; by binary search, where what suffices at one step suffices at all
+stronger ones. So the answer has been tried, on the hosts as they are, and costs some dozens of placements. Resources of
+the site, licences above all, are never left out: a job that asks for one needs it.
+
+The work comes in pieces, as that of ``forecast``: the generator yields between placements.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from lavad.core.cluster import Cluster
+from lavad.core.language.requirements import span
+from lavad.core.language.requirements.span import Span
+from lavad.core.model import Request, RoleRequest
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.placement.feasibility import choices_ever
+from lavad.core.scheduling.placement.place import place
+from lavad.core.state.hosts.table import HostTable
+
+STEPS_MAX = 4096
+SPANS_MAX = 64
+
+
+class Change(Enum):
+    """What is changed; the value says what people call it."""
+
+    MEMORY = "memory"
+    GPUS = "GPUs"
+    SPAN = "how tasks are spread over hosts"
+    HOSTS = "the hosts named"
+    SELECT = "the condition on hosts"
+    SAME = "hosts that are alike"
+    AFFINITY = "processors of its own"
+    EXCLUSIVE = "hosts of its own"
+    TASKS = "the number of tasks"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """With ``request`` in place of its own the job would start now."""
+
+    change: Change
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Counsel:
+    """``is_hopeless``: it asks for more than there is even when all hosts are up and idle.
+
+    ``is_for_later``: nothing would let it start now; the changes are those that would once hosts are free.
+    """
+
+    changes: tuple[Advice, ...] = ()
+    is_hopeless: bool = False
+    is_for_later: bool = False
+
+
+Steps = Callable[[HostTable, Request], Sequence[Request]]
+
+
+def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Counsel]:
+    """What would help: now, or where nothing would help now and nothing ever will as it is, in general."""
+    if place(Room(cluster.table), request) is not None:
+        return Counsel()
+    yield
+    idle = idle_hosts(cluster)
+    is_hopeless = not choices_ever(idle, request)
+    yield
+    now = yield from advise(cluster.table, request)
+    if now or not is_hopeless:
+        return Counsel(tuple(now), is_hopeless)
+    ever = yield from advise(idle, request)
+    return Counsel(tuple(ever), is_hopeless=True, is_for_later=True)
+
+
+def idle_hosts(cluster: Cluster) -> HostTable:
+    """The hosts as if all were up, open and free."""
+    table = cluster.table.emptied()
+    for row, facts in enumerate(table.facts):
+        table.set_usable(row, facts.server)
+    return table
+
+
+def advise(table: HostTable, request: Request) -> Generator[None, None, list[Advice]]:
+    """The smallest sufficient change of each kind, those first that cost the job least; none when it fits as it is."""
+    found: list[Advice] = []
+    is_simple = len(request.roles) == 1 and not request.alternatives
+    if not is_simple or place(Room(table), request) is not None:
+        return found
+    for change, steps_of in _STEPS.items():
+        yield
+        steps = steps_of(table, request)
+        search = _first if change is Change.SPAN else _mildest
+        weakened = yield from search(table, steps)
+        if weakened is not None:
+            found.append(Advice(change, weakened))
+    return found
+
+
+def _mildest(table: HostTable, steps: Sequence[Request]) -> Generator[None, None, Request | None]:
+    """The first of ever weaker requests that finds hosts."""
+    if not steps or place(Room(table), steps[-1]) is None:
+        return None
+    low, high = 0, len(steps) - 1
+    while low < high:
+        yield
+        middle = (low + high) // 2
+        if place(Room(table), steps[middle]) is None:
+            low = middle + 1
+        else:
+            high = middle
+    return steps[low]
+
+
+def _first(table: HostTable, steps: Sequence[Request]) -> Generator[None, None, Request | None]:
+    """The same where a step that suffices says nothing of the next: fewer tasks a host need more hosts."""
+    for weakened in steps[:SPANS_MAX]:
+        yield
+        if place(Room(table), weakened) is not None:
+            return weakened
+    return None
+
+
+def _with_role(request: Request, **changes: object) -> Request:
+    return replace(request, roles=(replace(request.roles[0], **changes),))  # type: ignore[arg-type]
+
+
+def _less_memory(table: HostTable, request: Request) -> list[Request]:
+    """What hosts have left, the most first: between two such amounts nothing changes."""
+    wanted = request.roles[0].memory_mib
+    left = np.unique(table.memory_free_mib[: len(table)][table.open_rows()])[::-1]
+    return [_with_role(request, memory_mib=int(mib)) for mib in left[:STEPS_MAX] if 0 < mib < wanted]
+
+
+def _fewer_gpus(table: HostTable, request: Request) -> list[Request]:
+    return [_with_role(request, gpus=count) for count in range(request.roles[0].gpus - 1, -1, -1)]
+
+
+def _looser_span(table: HostTable, request: Request) -> list[Request]:
+    """Fewer tasks on each host, then as they come."""
+    role = request.roles[0]
+    if role.one_host or role.block or role.stripe or role.ptile < 0:
+        return [_with_role(request, one_host=False, block=0, stripe=0, ptile=0, ptile_by=())]
+    if not role.ptile:
+        return []
+    fewer = [_with_role(request, ptile=count) for count in range(role.ptile - 1, 0, -1)]
+    return [*fewer[: SPANS_MAX - 1], _with_role(request, ptile=0)]
+
+
+def _any_host(table: HostTable, request: Request) -> list[Request]:
+    return [replace(request, hosts=())] if request.hosts else []
+
+
+def _no_condition(table: HostTable, request: Request) -> list[Request]:
+    return [_with_role(request, select="")] if request.roles[0].select else []
+
+
+def _unlike_hosts(table: HostTable, request: Request) -> list[Request]:
+    role = request.roles[0]
+    return [_with_role(request, same="", cu="")] if role.same or role.cu else []
+
+
+def _unbound(table: HostTable, request: Request) -> list[Request]:
+    return [_with_role(request, affinity="")] if request.roles[0].affinity else []
+
+
+def _shared_hosts(table: HostTable, request: Request) -> list[Request]:
+    return [replace(request, exclusive=False)] if request.exclusive else []
+
+
+def _fewer_tasks(table: HostTable, request: Request) -> list[Request]:
+    most = request.roles[0].tasks_min - 1
+    counts = range(most, max(0, most - STEPS_MAX), -1)
+    return [_with_role(request, tasks_min=count, tasks_max=count) for count in counts]
+
+
+_STEPS: dict[Change, Steps] = {
+    Change.MEMORY: _less_memory,
+    Change.SPAN: _looser_span,
+    Change.HOSTS: _any_host,
+    Change.SELECT: _no_condition,
+    Change.SAME: _unlike_hosts,
+    Change.AFFINITY: _unbound,
+    Change.EXCLUSIVE: _shared_hosts,
+    Change.GPUS: _fewer_gpus,
+    Change.TASKS: _fewer_tasks,
+}
+
+
+def is_of_requirement(change: Change) -> bool:
+    """Is it made by another -R?"""
+    return change not in (Change.HOSTS, Change.EXCLUSIVE, Change.TASKS, Change.GPUS)
+
+
+def options(advice: Advice) -> str:
+    """The change as bmod takes it."""
+    request = advice.request
+    role = request.roles[0]
+    match advice.change:
+        case Change.HOSTS:
+            return "-mn"
+        case Change.EXCLUSIVE:
+            return "-xn"
+        case Change.TASKS:
+            return f"-n {role.tasks_min}"
+        case Change.GPUS:
+            per = "/task" if role.gpus_per_task else ""
+            return f'-gpu "num={role.gpus}{per}"' if role.gpus else "-gpun"
+        case _:
+            text = requirement_text(role)
+            return f'-R "{text}"' if text else "-Rn"
+
+
+def requirement_text(role: RoleRequest) -> str:
+    """What -R would have to say for a role like this."""
+    return " ".join(f"{name}[{body}]" for name, body in _sections(role).items())
+
+
+def given_up(before: RoleRequest, after: RoleRequest) -> str:
+    """Sections of a requirement that are no more after a change, or no more what they were: ``select[mem>9]``."""
+    old, new = _sections(before), _sections(after)
+    gone = [f"{name}[{body}]" for name, body in old.items() if name not in new and name != "rusage"]
+    if "select" in new and new["select"] != old.get("select"):
+        gone.append(f"all of select[{old.get('select', '')}] but {new['select']}")
+    return " ".join(gone)
+
+
+def _sections(role: RoleRequest) -> dict[str, str]:
+    memory = f"mem={role.memory_mib}" if role.memory_mib else ""
+    sections = {
+        "select": role.select,
+        "order": role.order,
+        "rusage": ",".join(filter(None, (memory, role.rusage))),
+        "span": _span_text(role),
+        "same": role.same,
+        "cu": role.cu,
+        "affinity": role.affinity,
+    }
+    return {name: body for name, body in sections.items() if body}
+
+
+def _span_text(role: RoleRequest) -> str:
+    stripe, is_striped = max(0, role.stripe), bool(role.stripe)
+    return span.text_of(Span(role.one_host, role.ptile, role.ptile_by, role.block, stripe, is_striped))

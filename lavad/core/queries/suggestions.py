@@ -1,0 +1,169 @@
+"""What to type so that a waiting job starts: its own changes, and what is not a matter of its request.
+
+A remedy is a command line with ``{}`` for the job. Only those are given that were tried on the hosts as they are.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lavad.core.cluster import Cluster
+from lavad.core.decide.jobs.request import known_request
+from lavad.core.model import Request, RoleAsked, Shared
+from lavad.core.model import reasons as r
+from lavad.core.model.policy import Queue
+from lavad.core.model.reasons import PendingReason, Refused
+from lavad.core.queries.backfill_reasons import held_back
+from lavad.core.queries.pending_reasons import explain
+from lavad.core.queries.request_changes import (
+    Advice,
+    counsel,
+    given_up,
+    idle_hosts,
+    is_of_requirement,
+    options,
+    requirement_text,
+)
+from lavad.core.scheduling.backfill.reservations import Book
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.scheduling.placement.place import place
+from lavad.core.scheduling.placement.within_limits import Placer
+from lavad.core.state.records import ArrayRecord, Job
+
+if TYPE_CHECKING:
+    from lavad.core.state.hosts.table import HostTable
+
+HOSTS_NAMED_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """``is_hopeless``: as it is the job would not start on idle hosts; ``is_for_later``: as in ``Counsel``.
+
+    ``costs`` says of each command what of the job's requirement it gives up; empty where the command itself shows it.
+    """
+
+    commands: tuple[str, ...] = ()
+    is_hopeless: bool = False
+    is_for_later: bool = False
+    costs: tuple[str, ...] = ()
+
+
+def remedies(
+    cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: Book | None = None
+) -> Generator[None, None, Remedies]:
+    """Each command alone would let the job start; in pieces, as ``counsel`` is."""
+    request = cluster.pending.request_of(record.shared)
+    found = explain(cluster, record, index, now, book)
+    yield
+    if [one.code for one in found] == [r.HELD_BACK[0]]:
+        held = held_back(cluster, book, record, index, now)
+        return Remedies((f"bmod -W {held.minutes} {{}}",) if held is not None and held.minutes else ())
+    if place(Room(cluster.table), request) is not None:
+        return Remedies(tuple(_beside_room(cluster, record, found)))
+    if any(one.code in _OWN for one in found):
+        return Remedies()  # two things are in the way: no single command helps
+    reopened = _reopening(cluster, request, found)
+    said = yield from counsel(cluster, request)
+    elsewhere = _to_another_queue(cluster, record) if request.queue_hosts is not None else []
+    typed = [(one, as_typed(cluster, record.shared, one)) for one in said.changes]
+    if said.is_for_later:
+        idle = idle_hosts(cluster)
+        changes = [(one, made) for one, made in typed if made is not None and place(Room(idle), made) is not None]
+    else:
+        changes = [(one, made) for one, made in typed if made and _may_start(cluster, record.shared, made, now)]
+    commands = [*reopened, *elsewhere, *(f"bmod {options(one)} {{}}" for one, _ in changes)]
+    costs = [given_up(request.roles[0], made.roles[0]) for _, made in changes]
+    costs = [*[""] * (len(commands) - len(costs)), *costs] if any(costs) else []
+    return Remedies(tuple(commands), said.is_hopeless, said.is_for_later and not reopened, tuple(costs))
+
+
+def as_typed(cluster: Cluster, shared: Shared, advice: Advice) -> Request | None:
+    """What the job would ask for after the command: its queue's requirement stays, whatever its own -R says. None where
+    the queue takes no such -R."""
+    if not is_of_requirement(advice.change):
+        return advice.request
+    role = advice.request.roles[0]
+    gpus = f"num={role.gpus}{'/task' if role.gpus_per_task else ''}" if role.gpus else None
+    asked = RoleAsked(
+        role.tasks_min, role.tasks_max, role.slots_per_task, requirement_text(role), role.gpu or gpus, role.launch,
+        role.name, role.command, role.resizable,
+    )  # fmt: skip
+    before, queue = shared.request, cluster.policy.queue(shared.queue)
+    try:
+        made, _ = known_request(
+            (asked,), before.hosts, before.exclusive, cluster.policy, cluster.table, queue, shared.from_host
+        )
+    except Refused:
+        return None
+    return cluster.pending.request_of(replace(shared, request=replace(made, reservation=before.reservation)))
+
+
+def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -> bool:
+    """Would a job start now that asks for this, within limits and beside advance reservations?"""
+    headroom = Headroom(cluster.limits, cluster.table, now)
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+    if headroom.blocking(consumer, request) is not None:
+        return False
+    withheld = Withheld(cluster, now) if cluster.reserved else None
+    most = withheld.most(request, shared.queue, shared.run_limit_s) if withheld is not None else None
+    return Placer(Room(cluster.table), headroom).place(consumer, request, 0.0, most) is not None
+
+
+def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
+    """There is room: what keeps the job from it, if it is one thing."""
+    own = [one for one in found if one.code in _OWN]
+    if any(one.code == r.HELD_BACK[0] for one in found):
+        return []
+    if len(own) != 1:
+        return []
+    return _OWN[own[0].code](cluster, record)
+
+
+def _to_another_queue(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
+    """The most urgent of the other queues that would take it and start it."""
+    for queue in sorted(cluster.policy.queues, key=lambda queue: -queue.priority):
+        moved = replace(record.shared, queue=queue.name)
+        is_other = queue.name != record.shared.queue and _takes(queue, record.shared)
+        if is_other and place(Room(cluster.table), cluster.pending.request_of(moved)) is not None:
+            return [f"bswitch {queue.name} {{}}"]
+    return []
+
+
+def _takes(queue: Queue, shared: Shared) -> bool:
+    limit = queue.run_limit_s
+    is_short_enough = not limit or 0 < shared.run_limit_s <= limit
+    may_be_exclusive = queue.is_exclusive_allowed or not shared.request.exclusive
+    return queue.open and queue.active and shared.user in queue.users and is_short_enough and may_be_exclusive
+
+
+def _more_elements(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
+    assert isinstance(record, ArrayRecord)
+    return [f'bmod -J "%{record.limit + 1}" {record.id}']
+
+
+def _reopening(cluster: Cluster, request: Request, found: Iterable[PendingReason]) -> list[str]:
+    """The fewest hosts, in their order, that an administrator would have to open."""
+    closed = [name for one in found if one.code == r.CLOSED[0] for name in one.hosts]
+    table: HostTable = cluster.table.copy()
+    for number, name in enumerate(closed[:HOSTS_NAMED_MAX], start=1):
+        host = cluster.hosts[name]
+        table.set_usable(host.row, host.is_connected and not host.is_silent)
+        if place(Room(table), request) is not None:
+            return [f"badmin hopen {' '.join(closed[:number])}"]
+    return []
+
+
+_Remedy = Callable[[Cluster, Job | ArrayRecord], list[str]]
+
+_OWN: dict[int, _Remedy] = {
+    r.HELD_BY_USER[0]: lambda cluster, record: ["bresume {}"],
+    r.BEGIN_TIME[0]: lambda cluster, record: ["bmod -bn {}"],
+    r.DEPENDENCY[0]: lambda cluster, record: ["bmod -wn {}"],
+    r.NEVER_SATISFIED[0]: lambda cluster, record: ["bmod -wn {}"],
+    r.ARRAY_LIMIT[0]: _more_elements,
+    r.QUEUE_INACTIVE[0]: _to_another_queue,
+    r.QUEUE_WINDOW[0]: _to_another_queue,
+}

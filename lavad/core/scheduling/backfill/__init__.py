@@ -1,0 +1,1 @@
+"""Reservations of blocked jobs, and the admission of other jobs beside them."""

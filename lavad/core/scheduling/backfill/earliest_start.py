@@ -1,0 +1,75 @@
+"""When and where a blocked job will fit, if what runs ends at its run limit: played forward until it does."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.language.requirements.parsed import all_roles, names_of, watched_by
+from lavad.core.model import Allocation, Request
+from lavad.core.scheduling.backfill.simulated_future import Asked, Future, Placing
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.usable_hosts import usable
+from lavad.core.scheduling.placement.place import Need, smallest_need
+from lavad.core.state.hosts.table import HostTable
+from lavad.core.state.limits import NOBODY
+
+TRIES_MAX = 200  # to place one job in the future: then its start can't be foreseen
+STEPS_MAX = 20_000  # moments that are played for one job
+
+
+def could_take(table: HostTable, request: Request) -> NDArray[np.bool_]:
+    """Hosts that could take part of such a job if they were open and empty."""
+    need, hosts = smallest_need(request), len(table)
+    found = table.slots_max[:hosts] >= need.slots
+    if need.memory_mib:
+        found &= table.values("maxmem") >= need.memory_mib
+    if need.gpus:
+        found &= table.values("ngpus") >= need.gpus
+    if request.is_particular:
+        found &= usable(table, request).contains
+    selects = {role.select for role in all_roles(request)}
+    if len(selects) == 1 and (select := selects.pop()) and all(map(table.is_fixed, names_of(select))):
+        found &= Room(table).mask(select)
+    return np.asarray(found)
+
+
+def earliest(future: Future, asked: Asked, relevant: NDArray[np.bool_]) -> tuple[Allocation, Placing] | None:
+    """Play until the job fits, and keeps its place until its run limit; None when that can't be foreseen."""
+    table, request, need = future.table, asked.request, smallest_need(asked.request)
+    is_watching = asked.consumer is not NOBODY or any(table.site.amounts(name) for name in watched_by(request))
+    is_due, tries = True, 0
+    for _ in range(STEPS_MAX):
+        if is_due and _is_enough(table, request, relevant, need):
+            placing = future.placing()
+            allocation = placing.place(asked)
+            if allocation is not None:
+                return allocation, placing
+            tries += 1
+            is_due = False
+        if tries >= TRIES_MAX or not future.advance():
+            return None
+        is_due = is_due or is_watching or _has_room(table, future.freed, need.slots, need.memory_mib, need.gpus)
+    return None
+
+
+def _is_enough(table: HostTable, request: Request, relevant: NDArray[np.bool_], need: Need) -> bool:
+    """Could the hosts hold as many tasks as it needs? If not, it need not be tried."""
+    if table.slots_open < need.slots_in_all:
+        return False
+    if need.tasks == 1:
+        return True
+    hosts, (role, *_) = len(table), request.roles
+    fits = relevant & table.open_rows() & (table.memory_free_mib[:hosts] >= need.memory_mib)
+    fits &= table.gpus_free[:hosts] >= need.gpus
+    if request.exclusive:
+        fits &= table.attempts[:hosts] == 0
+    tasks = np.minimum(table.slots_free[:hosts][fits] // need.slots_per_task, need.tasks_per_host)
+    if role.gpus and role.gpus_per_task and not role.gpu:
+        tasks = np.minimum(tasks, table.gpus_free[:hosts][fits] // role.gpus)
+    return int(tasks.clip(0).sum()) >= need.tasks
+
+
+def _has_room(table: HostTable, rows: set[int], slots: int, memory_mib: int, gpus: int) -> bool:
+    return any(
+        table.slots_free[row] >= slots and table.memory_free_mib[row] >= memory_mib and table.gpus_free[row] >= gpus
+        for row in rows
+    )

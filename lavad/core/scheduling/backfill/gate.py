@@ -1,0 +1,450 @@
+"""The gate every start passes: blocked jobs get reservations, and others start early only if they delay none of them.
+
+One rule covers all depths: a job may start now if its slots stay free until its run limit in a future in which every
+job before it that holds a reservation has its place. Reservations that are about certain hosts, or about more than
+slots, say where: ``promised``. With one reservation that is EASY backfilling (Lifka, "The ANL/IBM
+SP scheduling system", JSSPP 1995), with all of them conservative backfilling (Mu'alem and Feitelson, IEEE TPDS 12(6),
+2001).
+
+Invariants: jobs come in order of rank; reservations are computed in the same order, and only when a job that there is
+room for asks to start after them.
+"""
+
+import heapq
+from collections import Counter as Counted
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.model import Allocation, Request, RoleRequest
+from lavad.core.model.allocation import slots_of
+from lavad.core.model.policy import Queue
+from lavad.core.plan import Start
+from lavad.core.scheduling.backfill.host_reservations import (
+    PROMISES_MAX,
+    Finder,
+    Promised,
+    has_shut_holders,
+    is_anywhere,
+    shuts_others_out,
+)
+from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
+from lavad.core.scheduling.backfill.reservations import Book, Reservation, slots_of_hosts
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.capacity.backfill_window import Leeway
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
+from lavad.core.scheduling.placement.place import host_of_one, is_one_task, place
+from lavad.core.scheduling.placement.within_limits import Placer, has_place, is_checked, place_capped, with_at_most
+from lavad.core.scheduling.queueing.blocked import BlockedBuckets
+from lavad.core.scheduling.queueing.cursor import Cursor, blocked_in_order
+from lavad.core.scheduling.queueing.ordering import Rank, Ranking
+from lavad.core.state.advance_reservations import Slots
+from lavad.core.state.limits import Consumer, Counter
+from lavad.core.state.pending import BucketKey
+
+_WORK_SPARED = 14  # hosts that could be looked at in the time that it takes to see how much is left
+_FIRST = float("-inf")
+_LAST = (Rank(2**62, 0, 0.0, 0), 0)
+
+
+class Refusal(Enum):
+    """Why a job can't start now."""
+
+    NO_ROOM = "no room"
+    PROMISED = "there is room, but it is promised to jobs that go before it"
+    PROMISED_THERE = "there is room, but only where it is promised to jobs that go before it"
+    POOL = "its capacity pool has reached its maximum, or the room is another pool's"
+    OUT_OF_TURN = "a job ahead of it in its queue has to start first"
+    LIMITED = "a limit on what some users, queues or projects may use leaves too little"
+    LIMITED_THERE = "it would exceed such a limit on the hosts that have room"
+
+
+class Gate:
+    """Of one slice. ``refusal`` tells why the last job that was refused can't start; ``slots_open`` is what is left.
+
+    ``limited`` are buckets whose reservation a limit forbids now, each with that limit.
+    """
+
+    def __init__(
+        self,
+        ranking: Ranking,
+        book: Book,
+        blocked: BlockedBuckets,
+        room: Room,
+        headroom: Headroom | None = None,
+        withheld: Withheld | None = None,
+        starts: Sequence[Start] = (),
+    ) -> None:
+        """``starts`` are those of the slice, so far: the caller adds to them."""
+        self.refusal = Refusal.NO_ROOM
+        self.counter: Counter | None = None  # the limit that refused the last job
+        self.limited: list[tuple[BucketKey, Counter]] = []
+        self.is_paused = False  # the job that was placed last has to ask again in the next slice
+        self.is_upset = False  # reservations behind the last job have changed: so may have who is held back for them
+        self._headroom = headroom
+        self._placer = Placer(room, headroom) if headroom is not None else None
+        self._withheld = withheld
+        self._ranking = ranking
+        self._cluster = cluster = ranking.cluster
+        self._book = book
+        self._blocked = blocked
+        self._room = room
+        self._now = ranking.now
+        self._queues = cluster.policy.by_name
+        self._carried = book.reservations[::-1]  # the first at the end
+        self._holders = {(one.job, one.index) for one in self._carried}
+        counts = Counted(one.key.queue for one in self._carried)
+        self._has_vacancy = any(counts[name] < self._queues[name].backfill_depth for name in book.full)
+        self._made: list[Reservation] = []
+        self._starts: Sequence[Start] = starts
+        self._says_where = withheld is not None  # one of them at least is not just so many slots of the whole cluster
+        self._finder: Finder | None = None
+        self._beside: Promised | None = None  # what was asked for last,
+        self._beside_of = 0, -1  # how many reservations that was about, and in which state of the promises
+        self._scant: dict[int, float] = {}  # the soonest ends of jobs that were refused, by the slots they asked for
+        self._vain: dict[tuple[Request, Consumer, str, int], Refusal] = {}  # what was refused beside promises
+        self._computed = 0  # so many of them have their place in the profile
+        self._depth_left: dict[str, int] = {}  # of queues that have made a reservation
+        self._next_blocked: list[tuple[Rank, Cursor]] | None = None
+        self._barred: set[str] = set()  # queues in order whose head is blocked
+        self.slots_open = cluster.table.slots_open
+        self._planned: list[tuple[int, int]] = []  # jobs and slots of what this slice starts,
+        self._straight: list[list[Start]] = []  # beside what did not have to ask
+        self._profile: PoolProfile | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why the job that was placed last could start."""
+        return "backfilled" if self._made else "in order"
+
+    @property
+    def is_open(self) -> bool:
+        """May every job start for which there is room?"""
+        is_bound = self._headroom or self._withheld is not None
+        return not (self._carried or self._book.full or is_bound or self._made or self._barred)
+
+    def waits_for_ends(self, steps: int) -> bool:
+        """There are reservations now, and too many ends to enter for a slice of so many steps: others go first."""
+        return bool(self._made) and self._book.is_far_behind(self._cluster, steps)
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def place(self, candidate: Cursor) -> Allocation | None:
+        """Where the job starts now; None when it can't, and then it is written down if its queue makes reservations."""
+        self.is_upset = False
+        if self._carried:
+            self._carry(candidate.place, candidate.job, candidate.index)
+        if self._book.full:
+            self._promote(candidate.rank)
+        if self._headroom is not None and self._is_limited(candidate.key):
+            self.refusal = Refusal.LIMITED
+            return None
+        self.refusal = Refusal.NO_ROOM
+        key = candidate.key
+        if self._barred and key.queue in self._barred and not key.reservation:
+            self.refusal = Refusal.OUT_OF_TURN
+        elif key.request.slots_min <= self.slots_open:
+            allocation = self._place(candidate)
+            if allocation is not None:
+                return allocation
+        if self.refusal is not Refusal.LIMITED_THERE and not (key.reservation or self.is_paused):
+            self._reserve_for(candidate)
+        return None
+
+    def _reserve_for(self, candidate: Cursor) -> None:
+        """Nothing fits: the job gets a reservation if its queue makes one more."""
+        queue = self._queues[candidate.key.queue]
+        if self._makes_more(queue):
+            place = self._noted_place(queue, candidate)
+            self._reserve(queue, Reservation(self._cluster, place, candidate.key, candidate.job))
+            self.is_upset = bool(self._carried) and (candidate.job, candidate.index) not in self._holders
+
+    def _is_limited(self, key: BucketKey) -> bool:
+        """Does a limit leave too little for any job of this bucket? ``counter`` is that limit."""
+        assert self._headroom is not None
+        self.counter = self._headroom.blocking(self._consumer(key), key.request)
+        return self.counter is not None
+
+    def _consumer(self, key: BucketKey) -> Consumer:
+        return self._cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
+
+    def _noted_place(self, queue: Queue, candidate: Cursor) -> tuple[Rank, int]:
+        """Where a reservation stands; in a shared queue before all that is still to come, for ranks don't tell."""
+        if self._ranking.tree_of(candidate.key) is None:
+            return candidate.place
+        return Rank(-queue.priority, _FIRST, _FIRST, candidate.job), candidate.index
+
+    def is_checked(self, key: BucketKey) -> bool:
+        """Does it depend on hosts what limits the bucket's jobs fall under leave?"""
+        return self._headroom is not None and is_checked(self._consumer(key), key.request)
+
+    def keeps_slots(self, refused: Cursor) -> bool:
+        """Should the job that was refused last keep free slots empty (SLOT_RESERVE)? Where its queue backfills a
+        reservation does better, unless its start can't be foreseen."""
+        if not self._queues[refused.key.queue].backfill_depth:
+            return True
+        one = self._made[-1] if self._made else None
+        if one is None or (one.job, one.index) != (refused.job, refused.index):
+            return False  # enough others of its queue hold reservations
+        if self._says_where:
+            promised = self._promises()
+            is_its = promised is not None and promised.place == (one.place, one.key)
+            return promised is not None and is_its and promised.begin == NEVER
+        self._future()
+        return one.start_at == NEVER
+
+    def wants_more(self, key: BucketKey) -> bool:
+        """Should the next job of a blocked bucket hold a reservation, too?"""
+        return self._depth_left.get(key.queue, 0) > 0
+
+    def close(self) -> None:
+        """Write down who holds a reservation."""
+        if self._carried:
+            self._carry(_LAST, 0, 0)
+        if not (self._made or self._book.reservations or self._book.full):
+            return
+        full = {name for name, left in self._depth_left.items() if not left} | self._barred
+        if len(self._blocked):
+            full |= self._book.full  # whoever may move up is only looked for when it matters
+        self._book.write(self._made, frozenset(full))
+
+    # -- reservations ------------------------------------------------------------------------------------------------
+
+    def _carry(self, place: tuple[Rank, int], job: int, index: int) -> None:
+        """Reservations of earlier passes that rank before this job hold against it; its own is void while it asks."""
+        while self._carried and self._carried[-1].place <= place:
+            if self._has_vacancy:
+                self._promote(self._carried[-1].place[0])
+            one = self._carried.pop()
+            if one.job != job or one.index != index:
+                self._reserve(self._queues[one.key.queue], one)
+
+    def _promote(self, rank: Rank) -> None:
+        """More jobs were blocked than could hold a reservation, and one of those has started: the next ones do."""
+        for name in self._book.full:
+            if self._depth_left.get(name, self._queues[name].backfill_depth):
+                break
+        else:
+            return
+        if self._next_blocked is None:
+            self._next_blocked = blocked_in_order(self._ranking, self._blocked, self._book.full)
+        while self._next_blocked and self._next_blocked[0][0] < rank:
+            _, cursor = heapq.heappop(self._next_blocked)
+            is_starting = any(start.job == cursor.job and start.index == cursor.index for start in self._starts)
+            if is_starting and cursor.advance():
+                heapq.heappush(self._next_blocked, (cursor.rank, cursor))
+            if is_starting:
+                continue
+            if cursor.key in self._blocked and all(one.place != cursor.place for one in self._made):
+                queue = self._queues[cursor.key.queue]
+                self._reserve(queue, Reservation(self._cluster, cursor.place, cursor.key, cursor.job))
+            if self.wants_more(cursor.key) and cursor.advance():
+                heapq.heappush(self._next_blocked, (cursor.rank, cursor))
+
+    def _is_upsetting(self, job: int, index: int) -> bool:
+        """Others may begin at another time if this job starts, or holds a reservation from now on that it did not."""
+        return bool(self._carried) or (job, index) in self._holders
+
+    def _makes_more(self, queue: Queue) -> bool:
+        if queue.in_order:
+            return queue.name not in self._barred
+        return self._depth_left.get(queue.name, queue.backfill_depth) > 0
+
+    def _reserve(self, queue: Queue, one: Reservation) -> None:
+        if self._headroom is not None and self._is_limited(one.key):
+            assert self.counter is not None
+            self.limited.append((one.key, self.counter))
+            self.is_upset = True
+            return
+        if queue.in_order:
+            if queue.name not in self._barred:
+                self._barred.add(queue.name)
+                self._make(one)
+            return
+        left = self._depth_left.get(queue.name, queue.backfill_depth)
+        if left:
+            self._depth_left[queue.name] = left - 1
+            self._make(one)
+
+    def _make(self, one: Reservation) -> None:
+        if not self._says_where:
+            table = self._cluster.table
+            self._says_where = not is_anywhere(self._cluster, one.key) or has_shut_holders(table)
+        self._made.append(one)
+
+    # -- starting ----------------------------------------------------------------------------------------------------
+
+    def _waited_s(self, candidate: Cursor) -> float:
+        """How long the job has waited: alternatives may hold only after a while."""
+        return self._now - self._cluster.jobs[candidate.job].submitted_at
+
+    def _place(self, candidate: Cursor) -> Allocation | None:
+        key = candidate.key
+        request, leeway = key.request, None
+        is_beside = False
+        if self._made and not key.reservation:  # what is set apart for it was promised to nobody else
+            until = self._end_of(candidate)
+            is_beside = self._says_where or shuts_others_out(request)
+            if not is_beside or len(self._made) > PROMISES_MAX:
+                if self._is_scant(request.slots_min, until):
+                    self.refusal = Refusal.PROMISED
+                    self._room.work -= _WORK_SPARED
+                    return None
+                free = self._future().free_until(until)
+                if free < request.slots_min:
+                    self.refusal = Refusal.PROMISED
+                    self._scant[request.slots_min] = until
+                    return None
+                if free < request.slots_max:
+                    request = with_at_most(request, free)
+            if is_beside:
+                promised = self._promises()
+                if promised is None:
+                    self.is_paused = True
+                    return None
+                leeway = promised.moments.leeway(self._now, until)
+        allocation = self._fit(candidate, request, leeway)
+        if allocation is not None:
+            self._note(candidate, allocation, is_beside)
+        return allocation
+
+    def _is_scant(self, slots: int, until: float) -> bool:
+        """Was a job of no more slots refused in this slice that would have ended no later? Ever less is left."""
+        return any(fewer <= slots and sooner <= until for fewer, sooner in self._scant.items())
+
+    def _note(self, candidate: Cursor, allocation: Allocation, is_beside: bool) -> None:
+        """The job starts there."""
+        key = candidate.key
+        slots = slots_of(allocation) if not key.request.exclusive else slots_of_hosts(self._cluster, allocation)
+        self.is_upset = self._is_upsetting(candidate.job, candidate.index)
+        if self._withheld is not None:
+            self._withheld.take(key.request, candidate.run_limit_s, allocation)
+        if is_beside:
+            start = Start(candidate.job, candidate.index, allocation)
+            self._book.promises.take(self._cluster, start, self._now, self._end_of(candidate), len(self._made))
+        elif self._book.promises:
+            self._book.promises.note_start(self._cluster, allocation)
+        if key.reservation:
+            self.slots_open -= slots
+        else:
+            self._take(slots, candidate)
+
+    def _end_of(self, candidate: Cursor) -> float:
+        run_limit_s = candidate.run_limit_s
+        return self._now + run_limit_s if run_limit_s else NEVER
+
+    def _fit(self, candidate: Cursor, request: Request, leeway: Leeway | None) -> Allocation | None:
+        """Where there is room for the job, and limits, advance reservations and promises allow it."""
+        key, most = candidate.key, None
+        waited_s = self._waited_s(candidate) if request.alternatives else 0.0
+        if self._withheld is not None:
+            most = self._withheld.most(request, key.queue, candidate.run_limit_s)
+        if leeway is not None:
+            return self._fit_beside(leeway, candidate, request, waited_s, most)
+        if self._placer is not None:
+            return self._fit_within(self._placer, key, request, waited_s, most)
+        if most is None:
+            return place(self._room, request, waited_s)
+        return place_capped(self._room, Ceilings(most), request, waited_s)
+
+    def _fit_within(
+        self,
+        placer: Placer,
+        key: BucketKey,
+        request: Request,
+        waited_s: float,
+        most: NDArray[Any] | None,
+        leeway: Leeway | None = None,
+    ) -> Allocation | None:
+        allocation = placer.place(self._consumer(key), request, waited_s, most, leeway)
+        if allocation is None and placer.counter is not None:
+            self.refusal, self.counter = Refusal.LIMITED_THERE, placer.counter
+        return allocation
+
+    def _fit_beside(
+        self, leeway: Leeway, candidate: Cursor, request: Request, waited_s: float, most: Slots | None
+    ) -> Allocation | None:
+        """The same in what is left beside promises. What was asked for in vain in a slice is not asked for again."""
+        if self._placer is None and most is None and is_one_task(request) and not request.is_plain:
+            first = host_of_one(self._room, request)
+            if first is None:
+                return None
+            if self._is_left(leeway, first[0], request.roles[0]):
+                return place(self._room, request)
+        key = candidate.key
+        alike = request, self._consumer(key), key.queue, candidate.run_limit_s
+        if alike in self._vain:
+            self.refusal = self._vain[alike]
+            return None
+        slots = leeway.slots(self._room.table, request)
+        beside = slots if most is None else np.minimum(slots, most)
+        if self._placer is not None:
+            found = self._fit_within(self._placer, key, request, waited_s, beside, leeway)
+        else:
+            found = place_capped(self._room, Ceilings(beside), request, waited_s, leeway)
+        if found is None and self.refusal is Refusal.NO_ROOM:
+            if has_place(self._room, most, request, waited_s):
+                self.refusal = Refusal.PROMISED if request.is_plain else Refusal.PROMISED_THERE
+            if not request.alternatives:
+                self._vain[alike] = self.refusal
+        return found
+
+    @staticmethod
+    def _is_left(leeway: Leeway, row: int, role: RoleRequest) -> bool:
+        """May a task have that host, where it would go if nothing were promised? Then hosts before it don't matter."""
+        if role.gpus:
+            return leeway.is_free(row)  # which devices are promised is not asked here
+        return leeway.leaves(row, role.slots_per_task, role.memory_mib)
+
+    def _promises(self) -> Promised | None:
+        """With every reservation so far in its place; None where finding that takes longer than a slice should."""
+        promises = self._book.promises
+        if self._beside_of == (len(self._made), promises.version):
+            return self._beside
+        if self._finder is None:
+            self._finder = Finder(self._cluster, self._book.ends_of, self._starts, self._now)
+        found = promises.of(self._made, self._finder)
+        self._beside_of = len(self._made), promises.version
+        if found is not self._beside:
+            self._beside, self._vain = found, {}
+        return found
+
+    def _take(self, slots: int, candidate: Cursor) -> None:
+        self.slots_open -= slots
+        if self._profile is None:
+            self._planned.append((candidate.job, slots))
+        else:
+            self._profile.take(self._now, candidate.run_limit_s or NEVER, slots)
+
+    def note_starts(self, starts: list[Start], slots_open: int) -> None:
+        """Jobs start that did not have to ask, because the gate ``is_open``; so many slots are left."""
+        self._book.promises.clear()
+        self.slots_open = slots_open
+        self._straight.append(starts)
+
+    def _future(self) -> PoolProfile:
+        """The profile with every reservation so far in its place."""
+        profile = self._profile
+        if profile is None:
+            profile = self._profile = PoolProfile(self._now, self.slots_open, self._ends())
+            for begin, end, slots in self._withheld.spans() if self._withheld is not None else ():
+                profile.take(begin, end - begin, slots)
+        for one in self._made[self._computed :]:
+            slots, duration = one.key.request.slots_min, one.key.run_limit_s or NEVER
+            one.start_at = profile.earliest(slots, duration)
+            if one.start_at < NEVER:
+                profile.take(one.start_at, duration, slots)
+        self._computed = len(self._made)
+        return profile
+
+    def _ends(self) -> Iterator[tuple[float, int]]:
+        jobs = self._cluster.jobs
+        straight = [(start.job, start.allocation[0].slots) for some in self._straight for start in some]
+        started = [*self._planned, *straight]
+        planned = [(self._now + (jobs[job].shared.run_limit_s or NEVER), slots) for job, slots in started]
+        running = come_back(self._book.ends_of(self._cluster), self._now)
+        return heapq.merge(running, sorted(planned)) if planned else running

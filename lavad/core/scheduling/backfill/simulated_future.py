@@ -1,0 +1,259 @@
+"""The hosts as they will be: a copy of them, played forward to whatever comes next.
+
+Jobs end at their run limits, hosts have rested for long enough between two starts, advance reservations begin and end,
+and so do the promises that the caller enters. Nothing of the cluster is changed. What limits count meanwhile is not
+copied: an answer that takes several turns may be off by what ends or starts between them.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, HostShare, Key, Request
+from lavad.core.model.windows import NEVER
+from lavad.core.scheduling.capacity.advance_reservations import Stretch, ends_by_reservation, moments_of, stretches_of
+from lavad.core.scheduling.capacity.backfill_window import Moments
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.scheduling.placement.within_limits import Placer
+from lavad.core.state.expected_ends import expected_end
+from lavad.core.state.hosts import compute_units
+from lavad.core.state.limits import NOBODY, Consumer
+from lavad.core.state.pending import BucketKey
+from lavad.core.state.records import Attempt, Claim
+
+SOON_S = 1.0  # what should have ended by now is expected to end by then
+_GIVES, _TAKES = 0, 1  # at one moment things come back before others are taken
+
+
+class Held(NamedTuple):
+    """What comes back when a job ends. ``counted``: by limits."""
+
+    whole_hosts: bool
+    shares: Allocation
+    consumer: Consumer = NOBODY
+    counted: Allocation = ()
+    keeper: Key | None = None  # who keeps compute units from others with it
+
+
+class Taken(NamedTuple):
+    """What is taken at a moment to come, until another one."""
+
+    request: Request
+    consumer: Consumer
+    allocation: Allocation
+    until: float
+    key: Key
+
+
+class Asked(NamedTuple):
+    """A waiting job, as far as its placement depends on it."""
+
+    request: Request
+    consumer: Consumer  # of limits
+    queue: str
+    run_limit_s: int
+    submitted_at: float
+    key: Key  # the attempt's number means nothing
+
+
+def asked_for(cluster: Cluster, key: BucketKey, job: int, index: int) -> Asked:
+    """What a waiting job of that bucket asks for."""
+    record = cluster.jobs[job]
+    shared, consumer = record.shared, consumer_of(cluster, key)
+    return Asked(key.request, consumer, key.queue, shared.run_limit_s, record.submitted_at, Key(job, index, 0))
+
+
+def consumer_of(cluster: Cluster, key: BucketKey) -> Consumer:
+    """What limits count the jobs of a bucket as."""
+    return cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
+
+
+class Future:
+    """``at`` is how far it has been played; ``freed`` are the rows on which something came back then."""
+
+    def __init__(self, cluster: Cluster, now: float, ends: Iterable[tuple[float, Attempt]]) -> None:
+        """``ends``: who is expected to end when, in that order; of those in advance reservations others are told."""
+        self.table = cluster.table.copy()
+        self.at = now
+        self.headroom = Headroom(cluster.limits, self.table, now)
+        self.moments = Moments()
+        self.freed: set[int] = set()
+        self.steps = 0  # what it has cost so far
+        self._cluster = cluster
+        self._ends = iter(ends)
+        self._next = next(self._ends, None)
+        self._turns: list[tuple[float, int, int, Held | Taken | Stretch | int]] = []  # a heap; a number is a row
+        self._count = 0
+        self._own: dict[str, dict[int, int]] = {}  # by reservation and row, slots that its jobs hold
+        self._apart: set[Key] = set()  # attempts that run in reservations
+        if cluster.reserved:
+            self._note_reserved()
+        for at, row in cluster.limits.rests():
+            self._note(at, _GIVES, row)
+
+    # -- what comes ----------------------------------------------------------------------------------------------------
+
+    def _note(self, at: float, order: int, what: Held | Taken | Stretch | int) -> None:
+        if at < NEVER:
+            self._count += 1
+            heapq.heappush(self._turns, (at, order, self._count, what))
+
+    def _note_reserved(self) -> None:
+        stretches = stretches_of(self._cluster, self.at)
+        for attempt, name, end in ends_by_reservation(self._cluster, stretches):
+            self._note(end, _GIVES, _held(self._cluster, attempt))
+            self._apart.add(attempt.key)
+            own = self._own.setdefault(name, {})
+            for share in _unreleased(attempt):
+                row = self.table.rows[share.host]
+                own[row] = own.get(row, 0) + share.slots
+        for moment in moments_of(self._cluster, stretches, self.at):
+            self.moments.add(moment)
+        for stretch in stretches:
+            if stretch.begin <= self.at:
+                self._set_apart(stretch)
+            else:
+                self._note(stretch.begin, _TAKES, stretch)
+
+    def _set_apart(self, stretch: Stretch) -> None:
+        """What its own jobs don't hold; they give back what they hold when the stretch is over."""
+        own, found = self._own.get(stretch.name, {}), []
+        for row, slots in stretch.slots:
+            unused = slots - own.get(row, 0)
+            if unused > 0:
+                found.append(HostShare(self.table.names[row], unused))
+                self.table.take(row, found[-1], False)
+        self._note(stretch.end, _GIVES, Held(False, tuple(found)))
+
+    def free(self, claim: Claim | None) -> None:
+        """What is kept for a job is there for whoever is placed first."""
+        for share in claim.allocation if claim is not None else ():
+            self.table.give_back(self.table.rows[share.host], share, False)
+
+    def promise(self, begin: float, taken: Taken) -> None:
+        """Somebody will have that from then on."""
+        if begin <= self.at:
+            self._take(taken)
+        else:
+            self._note(begin, _TAKES, taken)
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def advance(self) -> bool:
+        """Go on to the next moment at which something changes; False when nothing does any more."""
+        following = self._next
+        at = following[0] if following is not None else NEVER
+        if self._turns and self._turns[0][0] < at:
+            at = self._turns[0][0]
+        if at == NEVER:
+            return False
+        self.at = at = max(at, self.at)
+        self.freed = set()
+        self.headroom.move_to(at)
+        while following is not None and following[0] <= at:
+            if following[1].key not in self._apart:
+                self._give_back(_held(self._cluster, following[1]))
+            following = self._next = next(self._ends, None)
+        while self._turns and self._turns[0][0] <= at:
+            self._turn(heapq.heappop(self._turns)[3])
+        return True
+
+    def _turn(self, what: Held | Taken | Stretch | int) -> None:
+        match what:
+            case Held():
+                self._give_back(what)
+            case Taken():
+                self._take(what)
+            case Stretch():
+                self._set_apart(what)
+            case int():
+                self.freed.add(what)
+
+    def _give_back(self, held: Held) -> None:
+        table = self.table
+        self.steps += 1
+        self.headroom.take(held.consumer, held.counted, -1)
+        rows = [table.rows[share.host] for share in held.shares]
+        for row, share in zip(rows, held.shares, strict=True):
+            table.give_back(row, share, held.whole_hosts)
+        self.freed.update(rows)
+        if held.keeper is not None:
+            for row in rows:
+                table.keep_no_more(held.keeper, row)
+            self.freed |= table.changed
+        table.changed.clear()
+
+    # -- starts --------------------------------------------------------------------------------------------------------
+
+    def placing(self) -> "Placing":
+        """For placing jobs now."""
+        return Placing(self)
+
+    def take(self, asked: Asked, allocation: Allocation) -> None:
+        """A job starts now; limits know of it already."""
+        until = self.at + asked.run_limit_s if asked.run_limit_s else NEVER
+        self._take(Taken(asked.request, asked.consumer, allocation, until, asked.key), False)
+        self.moments.take(self.table, allocation, self.at, until)
+
+    def _take(self, taken: Taken, is_counted: bool = True) -> None:
+        table, (request, consumer, allocation, until, key) = self.table, taken
+        rows = [table.rows[share.host] for share in allocation]
+        table.take_all(rows, allocation, request.exclusive)
+        kind = compute_units.kept_type(request)
+        if kind is not None:
+            for row in rows:
+                for members in compute_units.unit_rows(table, kind):
+                    if row in members:
+                        table.keep(key, row, members)
+        if is_counted:
+            self.headroom.take(consumer, allocation)
+        for at in self._cluster.limits.rests_after(self.at):
+            for row in rows:
+                self._note(at, _GIVES, row)
+        keeper = key if kind is not None else None
+        self._note(until, _GIVES, Held(request.exclusive, allocation, consumer, allocation, keeper))
+
+
+class Placing:
+    """Places jobs at one moment of a future; ``room`` is what is left."""
+
+    def __init__(self, future: Future) -> None:
+        self.room = Room(future.table)
+        self._future = future
+        self._placer = Placer(self.room, future.headroom)
+
+    def place(self, asked: Asked) -> Allocation | None:
+        """An allocation, taken from the room and from limits; None where there is none that could be kept."""
+        future, request = self._future, asked.request
+        if future.headroom.blocking(asked.consumer, request) is not None:
+            return None
+        until = future.at + asked.run_limit_s if asked.run_limit_s else NEVER
+        leeway = future.moments.leeway(future.at, until, asked.queue) if future.moments else None
+        slots = leeway.slots(future.table, request) if leeway is not None else None
+        return self._placer.place(asked.consumer, request, future.at - asked.submitted_at, slots, leeway)
+
+
+def ends_of_all(cluster: Cluster, now: float) -> Iterator[tuple[float, Attempt]]:
+    """When each attempt is expected to give back its hosts, in no order; those without a run limit are left out."""
+    for attempt in list(cluster.attempts.values()):
+        record = cluster.jobs.get(attempt.key.job)
+        at = expected_end(attempt, record.shared.run_limit_s if record is not None else 0, 0).at
+        if at < NEVER:
+            yield max(at, now + SOON_S), attempt
+
+
+def _held(cluster: Cluster, attempt: Attempt) -> Held:
+    """What an attempt gives back: of hosts what they have not released yet, of limits nothing if it is over."""
+    shares, keeper = _unreleased(attempt), attempt.key if attempt.keeps_units is not None else None
+    record = cluster.jobs.get(attempt.key.job)
+    if record is None or attempt.over or not cluster.limits:
+        return Held(attempt.takes_whole_hosts, shares, keeper=keeper)
+    shared = record.shared
+    consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
+    return Held(attempt.takes_whole_hosts, shares, consumer, attempt.booked, keeper)
+
+
+def _unreleased(attempt: Attempt) -> Allocation:
+    return tuple([share for share in attempt.booked if share.host in attempt.unreleased])

@@ -1,0 +1,1 @@
+"""Free capacity of hosts: now, later, and for one job."""

@@ -1,0 +1,221 @@
+"""Capacity that advance reservations leave to one job, now and later.
+
+A job of a reservation may use its slots that the reservation's other jobs do not, while it is active, and no others; it
+is started even if its run limit goes beyond the end. Any other job may use what is not reserved until it ends by its
+run limit; without one it would never end. ``Withheld`` is for a job that starts now, the intervals for later starts.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, Key, Request
+from lavad.core.model.windows import NEVER
+from lavad.core.scheduling.capacity.backfill_window import Moment, Rest
+from lavad.core.state.advance_reservations import Slots
+from lavad.core.state.expected_ends import expected_end
+from lavad.core.state.records import Attempt
+
+
+class Withheld:
+    """As of one moment. Nothing of the cluster is changed by what is taken here."""
+
+    def __init__(self, cluster: Cluster, now: float) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._reserved = cluster.reserved
+        self._timeline = self._reserved.timeline(cluster, now)
+        self._taken: list[Slots | None] = [None] * (1 + len(self._timeline.moments))  # now, and at each moment
+        self._taken_own: dict[str, Slots] = {}
+        self._parts: dict[tuple[int, frozenset[str]], Slots] = {}
+        self._is_any_unused: bool | None = None
+
+    def most(self, request: Request, queue: str, run_limit_s: int, given: Allocation = ()) -> Slots | None:
+        """How many slots such a job may have on each host; None: as many as are free.
+
+        Args:
+            given: shares that count as free although they are booked: others leave them to the job.
+        """
+        if request.reservation:
+            found: Slots | None = self._own(request.reservation)
+        else:
+            found = self._of_others(queue, run_limit_s, given)
+        if found is not None and request.exclusive:
+            hosts = len(self._cluster.table)
+            return np.where(found < self._cluster.table.slots_max[:hosts], 0, found)
+        return found
+
+    def refuses(
+        self, request: Request, queue: str, run_limit_s: int, allocation: Allocation, given: Allocation = ()
+    ) -> bool:
+        """Would this allocation take what is set apart for others?"""
+        most = self.most(request, queue, run_limit_s, given)
+        if most is None:
+            return False
+        rows = self._cluster.table.rows
+        return any(share.slots > most[rows[share.host]] for share in allocation)
+
+    def take(self, request: Request, run_limit_s: int, allocation: Allocation) -> None:
+        """A job is going to have this allocation."""
+        rows = [self._cluster.table.rows[share.host] for share in allocation]
+        slots = [share.slots for share in allocation]
+        if request.reservation:
+            self._add(self._taken_own.setdefault(request.reservation, self._none()), rows, slots)
+            return
+        self._parts.clear()
+        for number in range(1 + self._timeline.before(self._end(run_limit_s))):
+            taken = self._taken[number]
+            if taken is None:
+                taken = self._taken[number] = self._none()
+            self._add(taken, rows, slots)
+
+    def spans(self) -> Iterator[tuple[float, float, int]]:
+        """Slots of all hosts that others do without from one time to another, in the week to come."""
+        is_open = self._cluster.table.open_rows()
+        for begin, end, name in self._timeline.stretches:
+            left = self._reserved.slots(self._cluster, name)
+            if name in self._timeline.now and begin <= self._now:
+                left = np.maximum(self._own(name), 0)
+            yield max(begin, self._now), end, int(left[is_open].sum())
+
+    def _none(self) -> Slots:
+        return np.zeros(len(self._cluster.table), np.int64)
+
+    @staticmethod
+    def _add(taken: Slots, rows: list[int], slots: list[int]) -> None:
+        np.add.at(taken, rows, slots)
+
+    def _end(self, run_limit_s: int) -> float:
+        return self._now + run_limit_s if run_limit_s else NEVER
+
+    # -- jobs of a reservation ---------------------------------------------------------------------------------------
+
+    def _own(self, name: str) -> Slots:
+        """What its reservation sets apart, less what its other jobs use."""
+        if name not in self._timeline.now:
+            return self._none()
+        left = self._reserved.slots(self._cluster, name) - self._reserved.own(self._cluster, name, self._now)
+        taken = self._taken_own.get(name)
+        return left if taken is None else left - taken
+
+    # -- all others --------------------------------------------------------------------------------------------------
+
+    def _of_others(self, queue: str, run_limit_s: int, given: Allocation) -> Slots | None:
+        """The least that is left from now until the job ends."""
+        moments = self._timeline.before(self._end(run_limit_s))
+        if not moments and not self._is_reserved_now():
+            return None
+        exempt = frozenset(name for name, one in self._reserved.by_name.items() if queue in one.queues)
+        if given:
+            return self._least(moments, exempt, given)
+        found = self._parts.get((moments, exempt))
+        if found is None:
+            found = self._parts[moments, exempt] = self._least(moments, exempt, ())
+        return found
+
+    def _least(self, moments: int, exempt: frozenset[str], given: Allocation) -> Slots:
+        now = self._left_now()
+        for share in given:
+            now[self._cluster.table.rows[share.host]] += share.slots
+        least: Slots = np.minimum.reduce([now, *(self._left_at(number, exempt) for number in range(moments))])
+        return least
+
+    def _is_reserved_now(self) -> bool:
+        if self._is_any_unused is None:
+            self._is_any_unused = bool(self._reserved.unused(self._cluster, self._now).any())
+        return self._is_any_unused
+
+    def _left_now(self) -> Slots:
+        hosts = len(self._cluster.table)
+        free: Slots = self._cluster.table.slots_free[:hosts] - self._reserved.unused(self._cluster, self._now)
+        return self._less(free, 0)  # an array of its own
+
+    def _left_at(self, number: int, exempt: frozenset[str]) -> Slots:
+        """At one of the moments to come. What is reserved for the first time then does not bind exempt queues."""
+        hosts, moment = len(self._cluster.table), self._timeline.moments[number]
+        needed = self._reserved.held(self._cluster, self._now)[number].copy()
+        is_bound = np.zeros(hosts, np.bool_)
+        for name in moment.names - exempt:
+            slots = self._reserved.slots(self._cluster, name)
+            needed += slots
+            is_bound |= slots > 0
+        left = self._less(self._cluster.table.slots_max[:hosts] - needed, number + 1)
+        return np.where(is_bound, left, np.iinfo(np.int64).max)
+
+    def _less(self, left: Slots, number: int) -> Slots:
+        taken = self._taken[number]
+        return left if taken is None else left - taken
+
+
+class Stretch(NamedTuple):
+    """One time for which slots (by row) are set apart."""
+
+    begin: float
+    end: float
+    name: str
+    slots: tuple[tuple[int, int], ...]
+
+    def covers(self, at: float) -> bool:
+        """Does it go on then?"""
+        return self.begin <= at < self.end
+
+
+def stretches_of(cluster: Cluster, now: float) -> list[Stretch]:
+    """Of all advance reservations, in the week to come, in order of time."""
+    reserved, found = cluster.reserved, []
+    for begin, end, name in reserved.timeline(cluster, now).stretches:
+        slots = reserved.slots(cluster, name)
+        rows = slots.nonzero()[0]
+        found.append(Stretch(begin, end, name, tuple(zip(rows.tolist(), slots[rows].tolist(), strict=True))))
+    return sorted(found)
+
+
+def ends_by_reservation(cluster: Cluster, stretches: list[Stretch]) -> Iterator[tuple[Attempt, str, float]]:
+    """Attempts that run in a reservation, and when others may have what they hold.
+
+    That is never before the stretch is over in which they end. Jobs of a closed one are ended with it.
+    """
+    for name, jobs in cluster.reserved.jobs.items():
+        one = cluster.reserved.by_name.get(name)
+        mine = [stretch for stretch in stretches if stretch.name == name]
+        for attempt in [attempt for job in sorted(jobs) for attempt in cluster.attempts_of(job)] if one else ():
+            end = _end_of(cluster, attempt.key)
+            if one is not None and not one.is_open and mine:
+                end = min(end, mine[0].end)
+            yield attempt, name, next((stretch.end for stretch in mine if stretch.covers(end)), end)
+
+
+def _end_of(cluster: Cluster, key: Key) -> float:
+    record = cluster.jobs.get(key.job)
+    return expected_end(cluster.attempts[key], record.shared.run_limit_s if record is not None else 0, 0).at
+
+
+def moments_of(cluster: Cluster, stretches: list[Stretch], now: float) -> Iterator[Moment]:
+    """What is left of reserved hosts whenever a stretch begins, if nothing more starts."""
+    for stretch in stretches:
+        if stretch.begin > now:
+            one = cluster.reserved.by_name[stretch.name]
+            moment = Moment(stretch.begin, frozenset(one.queues))
+            together = {other.name: dict(other.slots) for other in stretches if other.covers(stretch.begin)}
+            for row, _ in stretch.slots:
+                moment.rows[row] = Rest(_left(cluster, together, row, stretch.begin))
+            yield moment
+
+
+def _left(cluster: Cluster, together: dict[str, dict[int, int]], row: int, at: float) -> int:
+    """Slots of a host that are neither set apart then, nor held by jobs that should run then."""
+    apart = {name: slots.get(row, 0) for name, slots in together.items()}
+    own, held = dict.fromkeys(apart, 0), 0
+    for key, share in cluster.hosts[cluster.table.names[row]].attempts.items():
+        record = cluster.jobs.get(key.job)
+        name = record.shared.request.reservation if record is not None else ""
+        if _end_of(cluster, key) <= at:
+            continue
+        if name in own:
+            own[name] += share.slots
+        else:
+            held += share.slots
+    apart_or_used = sum(max(slots, own[name]) for name, slots in apart.items())
+    return int(cluster.table.slots_max[row]) - held - apart_or_used

@@ -1,0 +1,491 @@
+"""What is free on hosts while a slice places jobs: a scratch layer over the host table that only ever shrinks.
+
+Values of a host are fetched when it is first looked at, so a slice that touches few hosts costs little on a large
+cluster.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.language.requirements.parsed import Wants, looked_at, wants_of
+from lavad.core.language.requirements.select import Selection
+from lavad.core.language.requirements.vocabulary import Vocabulary
+from lavad.core.model import Allocation, Request, RoleRequest
+from lavad.core.scheduling.capacity.slot_list import FreeSlots
+from lavad.core.scheduling.capacity.usable_hosts import Usable, usable
+from lavad.core.state.hosts.site_resources import NOWHERE, PARTS
+from lavad.core.state.hosts.table import HostTable
+
+if TYPE_CHECKING:
+    from lavad.core.state.hosts.shared_gpus import Sharing
+
+_FIRST_BLOCK = 8  # candidates looked for at first
+_FIRST_WINDOW = 64  # hosts among which those for most jobs are looked for at first
+_FRONT = 8  # hosts that are looked at before all others
+
+
+class Free:
+    """One host's free figures; ``gpus`` and ``cpus`` have a bit for each free device and processor.
+
+    ``gpu_shared`` are the devices that jobs share.
+    """
+
+    __slots__ = ("attempts", "cpus", "gpu_shared", "gpus", "memory_mib", "slots")
+
+    def __init__(self, slots: int, memory_mib: int, gpus: int, attempts: int, cpus: int) -> None:
+        self.slots = slots
+        self.memory_mib = memory_mib
+        self.gpus = gpus
+        self.attempts = attempts
+        self.cpus = cpus
+        self.gpu_shared: dict[int, Sharing] | None = None
+
+    def take(self, slots: int, memory_mib: int, gpus: tuple[int, ...]) -> None:
+        """Book one share of slots, memory and whole devices."""
+        self.slots -= slots
+        self.memory_mib -= memory_mib
+        self.attempts += 1
+        for gpu in gpus:
+            self.gpus &= ~(1 << gpu)
+
+
+class Left:
+    """What is left of a store, and which of its devices are busy."""
+
+    __slots__ = ("amount", "busy", "is_shared")
+
+    def __init__(self, amount: int, busy: int, is_shared: bool) -> None:
+        self.amount = amount
+        self.busy = busy
+        self.is_shared = is_shared
+
+
+class Candidates:
+    """Rows with a cursor: rows before it have no room for one chunk any more, and room only shrinks in a slice.
+
+    Rows are found as far as somebody walks: most jobs fit on the first host that has room at all.
+    """
+
+    __slots__ = ("_blocks", "rows", "start", "version")
+
+    def __init__(self, rows: list[int], blocks: Iterable[list[int]] = (), version: int = -1) -> None:
+        self.rows = rows
+        self.start = 0
+        self.version = version  # of the room they were chosen in, where that matters; else -1
+        self._blocks = iter(blocks)
+
+    def grow(self) -> bool:
+        """Find more rows; False when there are no more."""
+        for block in self._blocks:
+            if block:
+                self.rows += block
+                return True
+        return False
+
+    def all_rows(self) -> list[int]:
+        """Every row, found now."""
+        while self.grow():
+            pass
+        return self.rows
+
+
+class Front:
+    """The first few hosts, in natural order of names, that have so many slots and GPUs free: where most jobs go.
+
+    Hosts come when those before them have too little memory; one that has become too full leaves.
+    """
+
+    __slots__ = ("_coming", "_gpus", "_hosts", "_room", "_slots")
+
+    def __init__(self, room: "Room", slots: int, gpus: int, rows: Iterable[int]) -> None:
+        self._room = room
+        self._slots = slots
+        self._gpus = gpus
+        self._coming = iter(rows)
+        self._hosts: list[tuple[int, Free]] = []
+
+    def first_with(self, memory_mib: int) -> tuple[int, Free] | None:
+        """The first of these hosts that has so much memory, too; None when none of them has."""
+        hosts, slots, gpus = self._hosts, self._slots, self._gpus
+        self._room.work += 1
+        at = 0
+        while at < len(hosts) or self._bring():
+            free = hosts[at][1]
+            if free.slots < slots or (gpus and free.gpus.bit_count() < gpus):
+                del hosts[at]
+            elif free.memory_mib >= memory_mib:
+                return hosts[at]
+            else:
+                at += 1
+        return None
+
+    def _bring(self) -> bool:
+        """The next host comes, if there is a place for it."""
+        row = next(self._coming, -1) if len(self._hosts) < _FRONT else -1
+        if row >= 0:
+            self._room.work += 1
+            self._hosts.append((row, self._room.free(row)))
+        return row >= 0
+
+
+def chunk_of(role: RoleRequest) -> tuple[int, int, int]:
+    """(slots, memory, gpus) of the smallest useful part on one host. The last host of a ptile may have fewer tasks."""
+    tasks = role.tasks_min if role.one_host else 1
+    if role.ptile > 0 and not role.ptile_by:
+        counts = range(role.tasks_min, min(role.tasks_max, role.tasks_min + role.ptile - 1) + 1)
+        tasks = min(count % role.ptile or role.ptile for count in counts)
+    gpus = role.gpus * tasks if role.gpus_per_task else role.gpus
+    if role.gpu and _shares_devices(role):
+        gpus = 0  # of a device that others use, too, there may be enough
+    return tasks * role.slots_per_task, role.memory_mib, gpus
+
+
+def _shares_devices(role: RoleRequest) -> bool:
+    gpus = wants_of(role).gpus
+    return gpus is not None and gpus.is_shared
+
+
+class Room:
+    """Free figures of hosts, less what this slice has taken. ``work`` counts hosts looked at: what a slice costs."""
+
+    def __init__(self, table: HostTable) -> None:
+        self.table = table
+        self.work = 0
+        self.version = 0  # raised whenever something is taken or put back
+        self._open = table.open_rows()
+        self._full: int | None = None  # so many hosts are in front of those that had a free slot; None: nobody asked
+        self._free: dict[int, Free] = {}
+        self._taken: dict[int, int] = {}  # slots, by plain requests, from hosts that are in no other way of interest
+        self._left: dict[tuple[str, int], Left] = {}
+        self._plain: Candidates | None = None
+        self._listed: FreeSlots | None = None  # what plain requests take from it is not entered in ``_taken`` yet
+        self._candidates: dict[tuple[Request, int, int], Candidates] = {}
+        self._usable: dict[Request, Usable] = {}
+        self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
+        self._fronts: dict[tuple[int, int], Front] = {}  # by the slots and GPUs that are free on each host at least
+        self._by_slots: dict[int, Candidates] = {}  # by the slots that are free on each host at least
+        self.narrowed: set[Request] = set()  # requests for which only some hosts are worth a look
+        self._masks: dict[str, tuple[int, NDArray[np.bool_]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def free(self, row: int) -> Free:
+        """The host's figures as of now; change them to take something."""
+        found = self._free.get(row)
+        if found is None:
+            table, taken = self.table, self._slots_taken.pop(row, 0)
+            found = self._free[row] = Free(
+                int(table.slots_free[row]) - taken,
+                int(table.memory_free_mib[row]),
+                table.gpu_free[row],
+                int(table.attempts[row]) + bool(taken),
+                table.cpus_free(row),
+            )
+            if row in table.gpu_shared:
+                found.gpu_shared = dict(table.gpu_shared[row])
+        return found
+
+    def left(self, name: str, row: int) -> Left | None:
+        """What is left of a resource of the site where this host takes from; None where it has none."""
+        amounts = self.table.site.amounts(name)
+        number = amounts.of_row[row] if amounts is not None and row < len(amounts.of_row) else NOWHERE
+        if amounts is None or number == NOWHERE:
+            return None
+        found = self._left.get((name, number))
+        if found is None:
+            store = amounts.stores[number]
+            found = self._left[name, number] = Left(store.free, store.busy, store.is_shared)
+        return found
+
+    # -- values by name, as requirements call them
+
+    def values(self, name: str) -> NDArray[Any]:
+        """As the table has them, less what this slice has taken."""
+        found = self.table.values(name)
+        if name == "slots" and (self._free or self._slots_taken):
+            found = found.copy()
+            for row, taken in self._slots_taken.items():
+                found[row] -= taken
+            for row, free in self._free.items():
+                found[row] = free.slots
+        elif name == "mem" and self._free:
+            found = found.copy()
+            for row, free in self._free.items():
+                found[row] = min(found[row], free.memory_mib)
+        elif self._left and any(known == name for known, _ in self._left):
+            found = found.copy()
+            for row in range(len(found)):
+                left = self.left(name, row)
+                if left is not None:
+                    found[row] = left.amount / PARTS
+        return found
+
+    def defined(self, name: str) -> NDArray[np.bool_]:
+        """Which hosts have such a resource."""
+        return self.table.defined(name)
+
+    # -- plain requests
+
+    def plain(self, request: Request) -> Candidates:
+        """Hosts with free slots, for requests that ask for nothing else; one list serves all of them."""
+        narrowed = self._candidates.get((request, 0, 0)) if self._candidates else None
+        if narrowed is not None:
+            return narrowed
+        if self._plain is None:
+            self._plain = Candidates(self._rows_with(0).tolist())
+        return self._plain
+
+    def listed(self, candidates: Candidates) -> FreeSlots | None:
+        """Free slots of all these hosts as a list; None where each host has to be asked."""
+        if self._free or candidates is not self._plain:
+            return None
+        if self._listed is None and not self._taken:
+            self._listed = FreeSlots(self.table, self._rows_with(0))
+        return self._listed
+
+    def slots(self, row: int) -> int:
+        """The host's free slots as of now."""
+        free = self._free.get(row)
+        return free.slots if free is not None else int(self.table.slots_free[row]) - self._slots_taken.get(row, 0)
+
+    def take_listed(self, listed: FreeSlots, role: RoleRequest) -> Allocation | None:
+        """Take slots for a role from the list; None where they are not enough."""
+        before = listed.work
+        found = listed.take(role)
+        self.work += listed.work - before
+        if found is not None and self._plain is not None:
+            self.version += 1
+            self._plain.start = listed.start
+        return found
+
+    @property
+    def _slots_taken(self) -> dict[int, int]:
+        if self._listed is not None and self._listed.taken:
+            taken, noted, self._listed.taken = self._taken, self._listed.taken, []
+            for rows, slots in noted:
+                for row, more in zip(rows, slots, strict=True):
+                    taken[row] = taken.get(row, 0) + more
+        return self._taken
+
+    def take_slots(self, row: int, slots: int) -> None:
+        """Take slots and nothing else."""
+        self.version += 1
+        free = self._free.get(row)
+        if free is None:
+            taken, self._listed = self._slots_taken, None
+            taken[row] = taken.get(row, 0) + slots
+        else:
+            free.slots -= slots
+            free.attempts += 1
+
+    # -- all other requests
+
+    def candidates(self, request: Request, roles: tuple[RoleRequest, ...], choice: int, number: int) -> Candidates:
+        """Hosts that could take a chunk of that role of that alternative, in the order in which they are to be taken.
+
+        They are chosen once for a slice, and again after each change where the role looks at what changes.
+        """
+        found = self._candidates.get((request, choice, number))
+        if found is None or found.version not in (-1, self.version):
+            found = self._candidates[request, choice, number] = self._find(request, roles[number])
+        return found
+
+    def _find(self, request: Request, role: RoleRequest) -> Candidates:
+        """All at once where they have to be sorted, else as far as somebody walks."""
+        wants = wants_of(role)
+        is_particular = request.is_particular
+        if wants.order or is_particular or self._is_moving(role):
+            rows = self.usable(request).rows if is_particular else self._rows_with(chunk_of(role)[2])
+            fitting = self._fitting(rows, request, role)
+            enough = is_particular or self._is_enough(fitting, role)
+            version = self.version if self._is_moving(role) else -1
+            return Candidates(self._sorted(fitting, request, wants) if enough else [], version=version)
+        return Candidates([], self._blocks(request, role))
+
+    def rows_for(self, request: Request, role: RoleRequest) -> list[int]:
+        """Every host that could take a chunk of the role, be they enough for all of it or not."""
+        rows = self.usable(request).rows if request.is_particular else self._rows_with(chunk_of(role)[2])
+        found: list[int] = self._fitting(rows, request, role).tolist()
+        return found
+
+    def narrow(self, request: Request, rows: Iterable[int]) -> None:
+        """Only these hosts are worth a look for the request: none of the others had room before, or has more now."""
+        role = request.roles[0]
+        if self._is_moving(role):  # what it looks at may have changed elsewhere
+            return
+        fitting = np.array([row for row in rows if self._fits_now(request, role, row)], np.intp)
+        self._candidates[request, 0, 0] = Candidates(self._sorted(fitting, request, wants_of(role)))
+        self.narrowed.add(request)
+
+    def is_narrowed(self, request: Request) -> bool:
+        """Are only some hosts worth a look for this request?"""
+        return bool(self.narrowed) and request in self.narrowed
+
+    def _is_moving(self, role: RoleRequest) -> bool:
+        """Must hosts be selected and sorted anew whenever something was taken?"""
+        return any(self.table.is_moving(name) for name in looked_at(role))
+
+    def usable(self, request: Request) -> Usable:
+        """What -m and the queue's HOSTS mean among the hosts there are."""
+        found = self._usable.get(request)
+        if found is None:
+            found = self._usable[request] = usable(self.table, request)
+        return found
+
+    def first(self, request: Request) -> frozenset[str] | None:
+        """The hosts one of which must be the job's first one; None where any may."""
+        return self.usable(request).first if request.hosts else None
+
+    def _fits_now(self, request: Request, role: RoleRequest, row: int) -> bool:
+        free = self.free(row)
+        slots, memory, gpus = chunk_of(role)
+        self.work += 1
+        return bool(
+            self._open[row]
+            and free.slots >= slots
+            and free.memory_mib >= memory
+            and free.gpus.bit_count() >= gpus
+            and (not request.is_particular or self.usable(request).contains[row])
+            and (not role.select or self.mask(role.select)[row])
+        )
+
+    def front(self, slots: int, gpus: int) -> Front:
+        """The first hosts with so many free slots and GPUs."""
+        found = self._fronts.get((slots, gpus))
+        if found is None:
+            rows = chain.from_iterable(self._blocks_from(slots, gpus))
+            found = self._fronts[slots, gpus] = Front(self, slots, gpus, rows)
+        return found
+
+    def with_slots(self, slots: int) -> Candidates:
+        """Hosts with so many free slots, whatever memory they have; one list serves all requests."""
+        found = self._by_slots.get(slots)
+        if found is None:
+            found = self._by_slots[slots] = Candidates([], self._blocks_from(slots, 0))
+        return found
+
+    def _blocks_from(self, slots: int, gpus: int) -> Iterator[list[int]]:
+        """Rows that had so many slots when the slice began, a few at first and then more and more at a time."""
+        table, start, size = self.table, self._first_place(), _FIRST_WINDOW
+        while start < len(table):
+            rows = table.rows_at(start, start + size)
+            self.work += 1 + len(rows) // 64
+            fits = self._open[rows] & (table.slots_free[rows] >= slots)
+            if gpus:
+                fits &= table.gpus_free[rows] >= gpus
+            yield rows[fits].tolist()
+            start, size = start + size, size * 4
+
+    def _first_place(self) -> int:
+        """How many hosts, in natural order of names, come before the first one that had a free slot."""
+        if self._full is None:
+            table, used = self.table, len(self.table)
+            self.work += 1 + used // 64
+            has_room = (self._open & (table.slots_free[:used] > 0))[table.rows_at(0, used)]
+            self._full = int(has_room.argmax()) if has_room.any() else used
+        return self._full
+
+    def _blocks(self, request: Request, role: RoleRequest) -> Iterator[list[int]]:
+        """Rows that may be candidates, a few at first and then more and more at a time.
+
+        Of a gang the first ones come together with as many as could hold its minimum, if there are so many.
+        """
+        rows, start, size = self._rows_with(chunk_of(role)[2]), 0, _FIRST_BLOCK
+        held: list[int] = []
+        missing = role.tasks_min if role.tasks_min > 1 and not role.one_host else 0
+        while start < len(rows):
+            some = self._fitting(rows[start : start + size], request, role)
+            start, size = start + size, size * 4
+            if missing > 0:
+                missing -= self._tasks_on(some, role)
+                held += some.tolist()
+            else:
+                yield some.tolist()
+            if held and missing <= 0:
+                yield held
+                held = []
+
+    def _rows_with(self, gpus: int) -> NDArray[np.intp]:
+        """Open hosts with a free slot and so many free GPUs, in natural order of names."""
+        found = self._with_slots.get(gpus)
+        if found is None:
+            table, used = self.table, len(self.table)
+            self.work += 1 + used // 64
+            found = table.rows_with_slots()
+            if gpus:
+                found = found[table.gpus_free[found] >= gpus]
+            self._with_slots[gpus] = found
+        return found
+
+    def _fitting(self, rows: NDArray[np.intp], request: Request, role: RoleRequest) -> NDArray[np.intp]:
+        """Those of the rows that could take a chunk of the role when the slice began."""
+        table = self.table
+        slots, memory, gpus = chunk_of(role)
+        self.work += 1 + len(rows) // 64
+        fits = self._open[rows] & (table.slots_free[rows] >= slots)
+        if memory:
+            fits &= table.memory_free_mib[rows] >= memory
+        if gpus:
+            fits &= table.gpus_free[rows] >= gpus
+        if request.exclusive:
+            fits &= table.attempts[rows] == 0
+        if role.select:
+            fits &= self.mask(role.select)[rows]
+        return rows[fits]
+
+    def _sorted(self, rows: NDArray[np.intp], request: Request, wants: Wants) -> list[int]:
+        """By preference of -m or the queue, then order[...], then place in -m, then natural order of names."""
+        table = self.table
+        if not wants.order and not request.is_particular:
+            return rows[np.argsort(table.place[rows])].tolist()  # type: ignore[no-any-return]
+        keys: list[NDArray[Any]] = [table.place[rows]]
+        ranked = self.usable(request) if request.is_particular else None
+        if ranked is not None:
+            keys.append(ranked.places[rows])
+        for key in reversed(wants.order):
+            values = np.asarray(self.values(key.name)[rows], np.float64)
+            keys.append(values if table.is_increasing(key.name) is not key.is_reversed else -values)
+        if ranked is not None:
+            keys.append(ranked.levels[rows])
+        found = rows[np.lexsort(keys)].tolist()
+        self.work += len(found) // 64
+        first = self.first(request)
+        if first is not None:
+            found.sort(key=lambda row: table.names[row] not in first)
+        return found  # type: ignore[no-any-return]
+
+    def _is_enough(self, rows: NDArray[np.intp], role: RoleRequest) -> bool:
+        """Could these hosts together hold the role's minimum? If not, nobody need walk them."""
+        return role.tasks_min == 1 or role.one_host or not len(rows) or self._tasks_on(rows, role) >= role.tasks_min
+
+    def _tasks_on(self, rows: NDArray[np.intp], role: RoleRequest) -> int:
+        """How many tasks of the role these hosts had slots for when the slice began."""
+        tasks = self.table.slots_free[rows] // role.slots_per_task
+        if role.ptile > 0 and not role.ptile_by:
+            tasks = np.minimum(tasks, role.ptile)
+        return int(tasks.sum())
+
+    def mask(self, text: str) -> NDArray[np.bool_]:
+        """Which hosts satisfy a select expression, with what was taken so far."""
+        found = self._masks.get(text)
+        if found is None or found[0] not in (-1, self.version):
+            selection = self.table.cached(("select", text), lambda: compiled(self.table, text))
+            self.work += len(self.table) // 64
+            is_fixed = all(self.table.is_fixed(name) for name in selection.names)
+            if is_fixed:
+                mask = self.table.cached(("mask", text), lambda: selection.truth(self.table))
+            else:
+                mask = selection.truth(self)
+            is_moving_ = any(self.table.is_moving(name) for name in selection.names)
+            found = self._masks[text] = (self.version if is_moving_ else -1, mask)
+        return found[1]
+
+
+def compiled(table: HostTable, text: str) -> Selection:
+    """A select expression that was accepted before, with the names as they are now."""
+    return Selection(text, vocabulary=Vocabulary(table.site.resources, is_open=True))

@@ -1,0 +1,277 @@
+"""EASY backfilling of plain jobs: the fast path of passes with few buckets and at most one reservation.
+
+It applies where no limit, share, pool, window or advance reservation bounds a job, and any free slots will do. A job
+may start beside the one that holds the reservation if it ends before the shadow time, at which that one can begin, or
+takes extra slots that will be left over (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995); the shadow time needs
+a walk over expected ends, but no profile and no walk over hosts. Any other pass is left to ``cycle``, which decides the
+same at a higher cost (a property test).
+
+Invariants: jobs come in order of rank; the reservation belongs to the first of those that are blocked.
+"""
+
+import heapq
+from collections.abc import Iterable
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, Key, Request
+from lavad.core.model.allocation import slots_of
+from lavad.core.model.policy import JobOrder, Queue
+from lavad.core.model.tuples import new as _new
+from lavad.core.plan import Plan, Start
+from lavad.core.scheduling.backfill.host_reservations import has_shut_holders
+from lavad.core.scheduling.backfill.profile import NEVER
+from lavad.core.scheduling.backfill.reservations import Reservation
+from lavad.core.scheduling.capacity.slot_list import FreeSlots, free_slots_of
+from lavad.core.scheduling.fast.single_task import WORK_OF_A_START
+from lavad.core.scheduling.placement.within_limits import with_at_most
+from lavad.core.scheduling.queueing.cursor import Cursor, blocked_in_order
+from lavad.core.scheduling.queueing.ordering import Rank
+from lavad.core.scheduling.worklist import Agenda
+from lavad.core.state.expected_ends import ExpectedEnd
+from lavad.core.state.pending import BucketKey
+
+
+class Shadow:
+    """``at``: when the job can begin at the latest, as far as that is known; ``spare``: slots that it leaves then."""
+
+    __slots__ = ("at", "spare")
+
+    def __init__(self, now: float, free: int, wanted: int, ends: Iterable[ExpectedEnd]) -> None:
+        """``ends``: of all that runs, in order of time; what is overdue is expected at the next moment."""
+        at, soonest = now, now + 1
+        for end, slots, _ in ends:
+            end = end if end > soonest else soonest
+            if (free >= wanted and end > at) or end == NEVER:
+                break
+            free += slots
+            at = end
+        self.at = at if free >= wanted else NEVER
+        self.spare = free - wanted
+
+    def most(self, end: float, free: int) -> int:
+        """So many of the slots that are free now a job may have until then."""
+        return free if end <= self.at or free < self.spare else self.spare
+
+    def take(self, end: float, slots: int) -> None:
+        """A job takes them."""
+        if end > self.at:
+            self.spare -= slots
+
+
+_FEW = 64  # buckets to look at: with more of them what a slice costs besides does not matter
+_Turn = tuple[int, float, float, int, BucketKey, int]  # rank of a bucket's next job, and how many started before it
+_NO_KEY = Key(0, 0, 0)  # of an attempt that is yet to be made
+_NO_QUEUE: frozenset[str] = frozenset()
+
+
+def ranks_of(cluster: Cluster) -> dict[str, int]:
+    """The queue's part of ranks in each queue that starts jobs, if the rules leave nothing to ask but whether there is
+    room, and whether it was promised to one job before; else nothing."""
+    queues = cluster.policy.queues
+    if cluster.limits or cluster.shares or cluster.pools or cluster.rights.takers:
+        return {}
+    if not all(map(_is_simple, queues)) or sum(queue.backfill_depth for queue in queues) > 1:
+        return {}
+    return {queue.name: -queue.priority for queue in queues if queue.active}
+
+
+def _is_simple(queue: Queue) -> bool:
+    return not (queue.in_order or queue.has_windows) and queue.order is JobOrder.SUBMISSION
+
+
+def turns_of(cluster: Cluster, agenda: Agenda) -> list[_Turn] | None:
+    """The first job of each bucket that is to be looked at, as a heap; None where the long way has to be gone."""
+    if not _may_be_short(cluster, agenda):
+        return None
+    due, blocked = agenda.due_at_once(cluster, _FEW), agenda.blocked
+    woken = blocked.fitting(cluster.table.slots_open) if agenda.grown else []
+    if due is None or len(due) + len(woken) > _FEW:
+        return None
+    buckets, ranks = cluster.pending.buckets, agenda.easy_ranks or {}
+    turns: list[_Turn] = []
+    for key in (*due, *woken):
+        bucket, queue = buckets.get(key), ranks.get(key.queue)
+        if bucket is None or queue is None:
+            due.discard(key)
+            blocked.discard(key)
+        elif bucket.arrays or not key.is_plain:
+            return None
+        else:
+            turns.append((queue, *bucket.head(), key, 0))
+    heapq.heapify(turns)
+    return turns
+
+
+def _may_be_short(cluster: Cluster, agenda: Agenda) -> bool:
+    """Is there nobody now who has to be asked, or who waits for more than slots?"""
+    if agenda.easy_ranks is None:
+        agenda.easy_ranks = ranks_of(cluster)
+    if not agenda.easy_ranks or agenda.reached or agenda.blocked.others:
+        return False
+    if cluster.limits or cluster.reserved.by_name or cluster.resizable or cluster.lenders or cluster.claims:
+        return False
+    if cluster.table.shut and has_shut_holders(cluster.table):  # what they hold is not for whoever has the reservation
+        return False
+    return all([one.key.is_plain for one in agenda.book.reservations])
+
+
+class EasySlice:
+    """One slice under way: what starts, and who holds the reservation."""
+
+    def __init__(self, cluster: Cluster, agenda: Agenda, steps: int, now: float) -> None:
+        self._cluster = cluster
+        self._agenda = agenda
+        self._steps = steps
+        self._now = now
+        self._free: FreeSlots | None = None  # once somebody is to take some
+        self._work = 0
+        self._slots_open = cluster.table.slots_open
+        self._starts: list[Start] = []
+        self._ends: list[ExpectedEnd] = []  # of what starts
+        self._full = agenda.book.full
+        self._carried = agenda.book.reservations[0] if agenda.book.reservations else None  # until its turn comes
+        self._holder: Reservation | None = None  # of the reservation, once it counts
+        self._shadow: Shadow | None = None  # of the holder, once somebody asked
+        self._waiting: list[tuple[Rank, Cursor]] | None = None  # blocked buckets that may get the reservation
+        self._refused: set[BucketKey] = set()  # held back in this slice
+        self._upset_by: Rank | None = None  # whose start, or reservation, changes what others behind it may have
+
+    def run(self, turns: list[_Turn]) -> Plan:
+        """Until so many hosts were looked at, or everybody has had a turn."""
+        agenda, due = self._agenda, self._agenda.due
+        while turns and self._work < self._steps and self._upset_by is None:
+            turn = heapq.heappop(turns)
+            key = turn[4]
+            if key not in due:  # it was blocked, and there is more room now
+                if key.request.slots_min > self._slots_open:
+                    continue  # others have taken what it was woken for
+                agenda.blocked.discard(key)
+                due.add(key)
+            self._serve(turn, turns)
+        agenda.clear_lanes()
+        self._write_down()
+        if self._upset_by is not None:
+            agenda.call_held_behind(self._cluster, self._upset_by, self._refused)
+        is_complete = not (turns or agenda.due)
+        agenda.end_slice(is_complete)
+        return Plan(tuple(self._starts), is_complete, self._work, version=self._cluster.version)
+
+    def _serve(self, turn: _Turn, turns: list[_Turn]) -> None:
+        """Start jobs of one bucket until another goes first, one can't start, or it is empty."""
+        key = turn[4]
+        bucket = self._cluster.pending.buckets[key]
+        while self._start(turn, key):
+            at = turn[5] + 1
+            if at == len(bucket):
+                self._agenda.due.discard(key)
+                return
+            turn = (turn[0], *bucket.at(at), key, at)
+            if (turns and turns[0] < turn) or self._work >= self._steps or self._upset_by is not None:
+                heapq.heappush(turns, turn)
+                return
+        self._agenda.due.discard(key)
+        self._agenda.vain.add(key)
+
+    def _start(self, turn: _Turn, key: BucketKey) -> bool:
+        """Start the job if there is room that is not promised to one before it; else put its bucket aside."""
+        self._work += WORK_OF_A_START
+        job, wanted = turn[3], key.request.slots_min
+        if self._holder is None and (self._carried is not None or self._full):
+            self._find_holder(_new(Rank, turn[:4]))
+        if wanted > self._slots_open:
+            self._block(turn, key)
+            return False
+        limit_s = self._cluster.jobs[job].shared.run_limit_s
+        end = self._now + limit_s if limit_s else NEVER
+        request = key.request if self._holder is None else self._beside(self._holder, key.request, end)
+        if request is None:
+            self._agenda.book.held.add(key)
+            self._refused.add(key)
+            return False
+        allocation = self._place(request)
+        self._note_upset(_new(Rank, turn[:4]))
+        self._starts.append(_new(Start, (job, 0, allocation, "in order" if self._holder is None else "backfilled")))
+        self._take(end, slots_of(allocation))
+        return True
+
+    def _place(self, request: Request) -> Allocation:
+        free = self._free
+        if free is None:
+            free = self._free = free_slots_of(self._cluster.table)
+            self._work += free.work
+        before = free.work
+        allocation = free.take(request.roles[0])
+        assert allocation is not None, "open slots are on hosts, and any will do"
+        self._work += free.work - before
+        return allocation
+
+    def _take(self, end: float, slots: int) -> None:
+        self._slots_open -= slots
+        if self._shadow is None:
+            self._ends.append(ExpectedEnd(end, slots, _NO_KEY))
+        else:
+            self._shadow.take(end, slots)
+
+    def _block(self, turn: _Turn, key: BucketKey) -> None:
+        """There is no room: the job gets the reservation if nobody before it has."""
+        rank = _new(Rank, turn[:4])
+        self._agenda.blocked.add(key, self._agenda.need_of(key), rank)
+        if self._holder is None and self._cluster.policy.by_name[key.queue].backfill_depth:
+            self._holder = Reservation(self._cluster, (rank, 0), key, turn[3])
+            if self._carried is not None:
+                self._note_upset(rank)
+
+    def _note_upset(self, rank: Rank) -> None:
+        """A job starts, or holds the reservation now: before who did, or it is himself."""
+        before, agenda = self._agenda.book.reservations, self._agenda
+        if before and (self._carried is not None or before[0].job == rank.job):
+            self._upset_by = rank if not agenda.book.held <= self._refused else None
+
+    # -- the reservation -------------------------------------------------------------------------------------------
+
+    def _find_holder(self, rank: Rank) -> None:
+        """Who has the reservation before a job of that rank: who had it in the last pass, or else who moves up."""
+        one = self._carried
+        if one is not None and one.place <= (rank, 0):
+            self._carried = None
+            if one.job != rank.job:  # while the job itself asks, its reservation is void
+                self._holder = one
+                return
+        if self._full:
+            self._promote(rank)
+
+    def _promote(self, rank: Rank) -> None:
+        """The job that held the reservation has started: the first one that is blocked has it now."""
+        if self._waiting is None:
+            self._waiting = blocked_in_order(self._agenda.ranking, self._agenda.blocked, self._full)
+        while self._waiting and self._waiting[0][0] < rank:
+            _, cursor = heapq.heappop(self._waiting)
+            if cursor.key in self._agenda.blocked:
+                self._holder = Reservation(self._cluster, cursor.place, cursor.key, cursor.job)
+                return
+
+    def _beside(self, holder: Reservation, request: Request, end: float) -> Request | None:
+        """What the job may have without delay to the holder; None when that is less than it needs."""
+        most = self._shadow_of(holder).most(end, self._slots_open)
+        if most < request.slots_min:
+            return None
+        return request if most >= request.roles[0].tasks_max else with_at_most(request, most)
+
+    def _shadow_of(self, holder: Reservation) -> Shadow:
+        shadow = self._shadow
+        if shadow is None:
+            ends: Iterable[ExpectedEnd] = self._agenda.book.ends_of(self._cluster)
+            if self._ends:
+                ends = heapq.merge(ends, sorted(self._ends))
+            shadow = self._shadow = Shadow(self._now, self._slots_open, holder.key.request.slots_min, ends)
+            holder.start_at = shadow.at
+        return shadow
+
+    def _write_down(self) -> None:
+        """Who holds the reservation from now on, and whether others wait for it."""
+        agenda, holder = self._agenda, self._holder or self._carried
+        before, full = agenda.book.reservations, self._full if len(agenda.blocked) else _NO_QUEUE
+        if holder is not None:
+            full |= {holder.key.queue}
+        if full != self._full or holder is not (before[0] if before else None):
+            agenda.book.write([holder] if holder is not None else [], full)

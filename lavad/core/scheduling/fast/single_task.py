@@ -1,0 +1,138 @@
+"""The short way of most starts: a job of one task goes to the first host with room for it, and nobody minds.
+
+That is so where no limit, share, pool, reservation or window has a say, and it costs a fraction of asking all of them.
+Whatever is not that simple is left to ``cycle``, which does the same one job after the other (a property test).
+"""
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import HostShare
+from lavad.core.model.tuples import new as _new
+from lavad.core.plan import Start
+from lavad.core.scheduling.backfill.gate import Gate
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.placement import gpus as devices
+from lavad.core.scheduling.queueing.cursor import Cursor
+from lavad.core.scheduling.queueing.ordering import Rank, Turn
+from lavad.core.scheduling.worklist import Agenda
+from lavad.core.state.pending import Bucket, BucketKey
+
+WORK_OF_A_START = 16  # hosts that could be looked at in the time that a start takes besides
+_WORK_OF_A_REFUSAL = 8
+_IN_ORDER = "in order"
+_ONE_TASK = (1,)
+
+
+class StraightStarts:
+    """Starts of one slice that need not ask anybody.
+
+    ``passed``: of buckets of which it has started jobs, how many they are, the turn of the next one, and the bucket.
+    """
+
+    def __init__(self, cluster: Cluster, agenda: Agenda, room: Room, gate: Gate, starts: list[Start]) -> None:
+        self._cluster = cluster
+        self._agenda = agenda
+        self._room = room
+        self._gate = gate
+        self._starts = starts
+        self._passed: dict[BucketKey, tuple[int, Turn, Bucket]] = {}
+        self._waits: dict[str, bool] = {}  # by queue
+
+    @property
+    def may_run(self) -> bool:
+        """Is there nobody who has to be asked?"""
+        agenda = self._agenda
+        has_others = agenda.lanes or agenda.plain.woken or agenda.reached or agenda.barred or agenda.tenants
+        return self._gate.is_open and not has_others and not agenda.limited.called
+
+    def cursor(self, key: BucketKey) -> Cursor | None:
+        """On the next job of a bucket of which jobs were started here: others go on with it."""
+        passed = self._passed.pop(key, None)
+        return Cursor(self._agenda.ranking, self._cluster.pending.buckets[key], passed[0]) if passed else None
+
+    def run(self, turn: Turn | None, begun: dict[BucketKey, Cursor], steps: int) -> Turn | None:
+        """Start jobs, the one of ``turn`` among them, until so much was done or a job has to go the long way.
+
+        Those of buckets that have ``begun`` on the long way stay there.
+
+        Returns:
+            The turn of the bucket that was served last, not in the lane's heap now, if it has another job.
+        """
+        order, due, passed = self._agenda.plain.order, self._agenda.due, self._passed
+        buckets, room, starts, names = self._cluster.pending.buckets, self._room, self._starts, self._room.table.names
+        slots_open, begins_with, hopeless = self._gate.slots_open, len(starts), self._agenda.hopeless or ()
+        narrowed, ranking = room.narrowed, self._agenda.ranking
+        steady = ranking.steady
+        while room.work < steps:
+            if turn is not None:
+                turn = order.push_pop(turn)
+            elif order:
+                turn = order.pop()
+            else:
+                break
+            key = turn[4]
+            if key.chunk is None or key not in due or key in begun:
+                break
+            known = passed.get(key)
+            if known is None:
+                at, bucket = 0, buckets.get(key)
+                if bucket is None or bucket.arrays or bucket.head() != turn[1:4]:
+                    break
+                if narrowed and key.request in narrowed:
+                    break
+                if (key.deadline or steady.get(key.queue) != turn[0]) and ranking.steady_queue(key) != turn[0]:
+                    break
+            elif known[1] is turn:
+                at, _, bucket = known
+            else:
+                break
+            slots, memory_mib, gpus = key.chunk
+            if (slots > slots_open or key.chunk in hopeless) and self._may_refuse(key):
+                self._refuse(turn)
+                turn = None
+                continue
+            if slots > slots_open:
+                break
+            found = room.front(slots, gpus).first_with(memory_mib)
+            if found is None:
+                break
+            row, free = found
+            chosen = devices.of_any_kind(room.table.facts[row], free, gpus) if gpus else ()
+            free.take(slots, memory_mib, chosen)
+            slots_open -= slots
+            share = _new(HostShare, (names[row], slots, memory_mib, chosen, _ONE_TASK, (), (), (), (), ()))
+            starts.append(_new(Start, (turn[3], 0, (share,), _IN_ORDER)))
+            room.work += WORK_OF_A_START
+            later = bucket.get(at + 1)
+            if later is not None:
+                turn = turn[0], *later, key
+                passed[key] = at + 1, turn, bucket
+            else:
+                turn = None
+                passed.pop(key, None)
+                due.discard(key)
+        room.version += len(starts) - begins_with
+        self._gate.note_starts(starts[begins_with:], slots_open)
+        return turn
+
+    def _may_refuse(self, key: BucketKey) -> bool:
+        """Does a job of this bucket simply wait when there is no room, and get no reservation and take no room?"""
+        name = key.queue
+        if name not in self._waits:
+            queue = self._cluster.policy.by_name[name]
+            makes_reservations = queue.in_order or queue.backfill_depth
+            self._waits[name] = not makes_reservations and name not in self._cluster.rights.takers
+        return self._waits[name]
+
+    def _refuse(self, turn: Turn) -> None:
+        """There is no room for the job, nor for those behind it in its bucket."""
+        key, agenda = turn[4], self._agenda
+        self._room.work += _WORK_OF_A_REFUSAL
+        self._passed.pop(key, None)
+        agenda.blocked.add(key, agenda.need_of(key), _new(Rank, turn[:4]))
+        agenda.vain.add(key)
+        agenda.due.discard(key)
+
+    def note_refused(self, key: BucketKey) -> None:
+        """No host has room for a job of this bucket: nor has any for all others that ask for as much."""
+        if key.chunk is not None and self._gate.is_open and not self._room.is_narrowed(key.request):
+            self._agenda.hopeless.add(key.chunk)

@@ -1,0 +1,1 @@
+"""Placement of a job's tasks on hosts, CPUs and GPUs."""

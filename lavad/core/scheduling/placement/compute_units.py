@@ -1,0 +1,96 @@
+"""Into which sets of hosts a role may go: hosts that are the same in something, and compute units."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from lavad.core.language.requirements.cu import Units
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.state.hosts.compute_units import unit_rows
+
+
+class Reach(NamedTuple):
+    """Hosts (by row), the best first; ``parts`` are those of a unit together with the most tasks that they may have."""
+
+    rows: list[int]
+    parts: tuple[tuple[list[int], int], ...] = ()
+
+
+Capacity = Callable[[int], int]  # how many tasks a host (by row) has room for
+
+
+def alike(room: Room, rows: list[int], names: tuple[str, ...], capacity: Capacity, wanted: int) -> Iterator[list[int]]:
+    """Rows in groups of equal values: those first that hold what is wanted, then the larger, then the earlier."""
+    columns = [room.values(name)[rows].tolist() for name in names]
+    place = {row: at for at, row in enumerate(rows)}  # rows may be there that have become full since: they say nothing
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for row, *values in zip(rows, *columns, strict=True):
+        groups.setdefault(tuple(values), []).append(row)
+    parts = list(groups.values())
+    if len(parts) == 1:
+        yield parts[0]
+        return
+    ranked = []
+    for part in parts:
+        rooms = [(capacity(row), place[row]) for row in part]
+        first = min((at for tasks, at in rooms if tasks), default=len(rows))
+        ranked.append((-min(wanted, sum(tasks for tasks, _ in rooms)), first, part))
+    yield from (part for _, _, part in sorted(ranked))
+
+
+def within(room: Room, rows: list[int], units: Units, capacity: Capacity, least: int, most: int) -> Iterator[Reach]:
+    """Sets of rows that keep to cu[...], the best first; ``least`` and ``most`` are the tasks wanted."""
+    place = {row: at for at, row in enumerate(rows)}
+    offers = []
+    for at, members in enumerate(unit_rows(room.table, units.type)):
+        mine = sorted((row for row in members if row in place), key=place.__getitem__)
+        tasks = sum(map(capacity, mine))
+        if tasks and tasks >= units.usable_slots and not (units.exclusive and _is_used(room, members)):
+            offers.append((tasks, at, mine))
+    if units.preference != "config":
+        sign = -1 if units.preference == "maxavail" else 1
+        offers.sort(key=lambda offer: (sign * offer[0], offer[1]))
+    if units.balance:
+        yield from _balanced(offers, units.most or len(offers), least, most, capacity)
+        return
+    if not units.most:
+        yield Reach([row for _, _, mine in offers for row in mine])
+        return
+    yield from map(Reach, _few(offers, units.most, most))
+
+
+def _is_used(room: Room, members: list[int]) -> bool:
+    return any(room.free(row).attempts for row in members)
+
+
+def _few(offers: list[tuple[int, int, list[int]]], allowed: int, most: int) -> Iterator[list[int]]:
+    """In the order of preference so many units that together hold enough; in the end the largest ones."""
+    for start in range(len(offers)):
+        some = offers[start : start + allowed]
+        if sum(tasks for tasks, _, _ in some) >= most:
+            yield [row for _, _, mine in some for row in mine]
+    largest = sorted(offers, key=lambda offer: (-offer[0], offer[1]))[:allowed]
+    yield [row for _, _, mine in largest for row in mine]
+
+
+def _balanced(
+    offers: list[tuple[int, int, list[int]]], allowed: int, least: int, most: int, capacity: Capacity
+) -> Iterator[Reach]:
+    """As few units as can take equal parts: of each only as many hosts as its part needs, and no more tasks."""
+    for wanted in dict.fromkeys((most, least)):
+        for count in range(1, min(allowed, len(offers)) + 1):
+            each = -(-wanted // count)
+            fitting = [offer for offer in offers if offer[0] >= each][:count]
+            if len(fitting) == count:
+                parts = tuple([(_enough(mine, each, capacity), each) for _, _, mine in fitting])
+                yield Reach([row for mine, _ in parts for row in mine], parts)
+                break
+
+
+def _enough(rows: list[int], tasks: int, capacity: Capacity) -> list[int]:
+    found = []
+    for row in rows:
+        if tasks <= 0:
+            break
+        found.append(row)
+        tasks -= capacity(row)
+    return found

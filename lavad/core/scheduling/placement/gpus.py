@@ -1,0 +1,167 @@
+"""Which GPUs of a host a job gets: linked ones together, near one another, and leaving the largest groups whole."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+
+from lavad.core.language.requirements.gpu import PER_SOCKET, Gpus
+from lavad.core.model import Device, HostFacts
+from lavad.core.scheduling.capacity.free_resources import Free
+from lavad.core.state.hosts.shared_gpus import Sharing
+
+_TRIED_MAX = 300  # sets of devices that are compared: all of 8, not all of 16
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """Numbers of the bits, lowest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def lowest_bits(mask: int, count: int) -> tuple[int, ...]:
+    """The lowest so many bits."""
+    found: list[int] = []
+    while len(found) < count:
+        lowest = mask & -mask
+        found.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return tuple(found)
+
+
+def usable(facts: HostFacts, free: Free, wanted: Gpus) -> int:
+    """A bit for each device that the job may have now."""
+    if not can_prepare(facts, wanted):
+        return 0
+    mask = free.gpus & _suitable(facts.devices, facts.gpus, wanted)
+    if not wanted.is_shared:
+        return mask
+    for gpu, shared in (free.gpu_shared or {}).items():
+        if shared.can_take(wanted.memory_mib) and _suitable(facts.devices, facts.gpus, wanted) >> gpu & 1:
+            mask |= 1 << gpu
+    return mask
+
+
+def can_prepare(facts: HostFacts, wanted: Gpus) -> bool:
+    """Can the host's agent make devices ready as the job wants them?"""
+    is_mode_set = wanted.mode == "shared" or facts.can_set_gpu_mode
+    return is_mode_set and (wanted.mps == "no" or facts.has_mps)
+
+
+def has_model(facts: HostFacts, wanted: Gpus) -> bool:
+    """Has the host a device of the model, as large as the model is to be?"""
+    plain = Gpus(model=wanted.model, model_memory_mib=wanted.model_memory_mib)
+    return bool(_suitable(facts.devices, facts.gpus, plain))
+
+
+@lru_cache(maxsize=4096)
+def _suitable(devices: tuple[Device, ...], count: int, wanted: Gpus) -> int:
+    """Devices of the right model that are large enough."""
+    if not devices:
+        is_any = not wanted.model and not wanted.is_shared and not wanted.memory_mib and not wanted.model_memory_mib
+        return (1 << count) - 1 if is_any else 0
+    mask = 0
+    for number, device in enumerate(devices):
+        size = max(wanted.memory_mib, round(wanted.model_memory_mib * 0.95))  # a device of 80G has a little less
+        if _has_model(device.model, wanted.model) and device.memory_mib >= size:
+            mask |= 1 << number
+    return mask
+
+
+def _has_model(model: str, wanted: str) -> bool:
+    """``A100`` and ``NVIDIAA100`` both mean "NVIDIA A100-SXM4-80GB"."""
+    plain, asked = _letters(model), _letters(wanted)
+    return plain.startswith(asked) or plain.removeprefix("nvidia").startswith(asked)
+
+
+def _letters(text: str) -> str:
+    return "".join([letter for letter in text.lower() if letter.isalnum()])
+
+
+def choose(facts: HostFacts, free: Free, wanted: Gpus, count: int, among: int = -1) -> tuple[int, ...] | None:
+    """So many devices for one job on one host, of those in ``among``; None when none will do together."""
+    mask = usable(facts, free, wanted) & among
+    if mask.bit_count() < count:
+        return None
+    if not facts.devices:
+        return None if wanted.link or wanted.tile else lowest_bits(mask, count)
+    if wanted.is_shared and count == 1:
+        return (_shared(facts, free, wanted, mask),)
+    if wanted.tile:
+        return _tiled(facts, mask, wanted, count)
+    if wanted.is_shared:
+        preferred = mask & (~free.gpus if wanted.pack else free.gpus)
+        mask = preferred if preferred.bit_count() >= count else mask
+    return _nearest(facts.devices, mask, count, wanted.link)
+
+
+def of_any_kind(facts: HostFacts, free: Free, count: int) -> tuple[int, ...]:
+    """So many free devices where only their number was asked for; linked and near one another all the same."""
+    if count < 2 or not facts.devices:
+        return lowest_bits(free.gpus, count)
+    return _nearest(facts.devices, free.gpus, count, False) or lowest_bits(free.gpus, count)
+
+
+def _shared(facts: HostFacts, free: Free, wanted: Gpus, mask: int) -> int:
+    """With gpack the fullest device on which there is room, else the emptiest."""
+    shared = free.gpu_shared or {}
+    unused = [(gpu, Sharing(facts.devices[gpu].memory_mib, 0)) for gpu in bits_of(mask)]
+    known = [(shared.get(gpu, as_free), gpu) for gpu, as_free in unused]
+    if wanted.pack:
+        return min((one.left_mib, -one.jobs, gpu) for one, gpu in known)[2]
+    return min((-one.left_mib, one.jobs, gpu) for one, gpu in known)[2]
+
+
+def _tiled(facts: HostFacts, mask: int, wanted: Gpus, count: int) -> tuple[int, ...] | None:
+    """gtile: so many devices on each socket, or as many on one as on the other."""
+    nodes = sorted({device.numa for device in facts.devices})
+    each = -(-count // len(nodes)) if wanted.tile == PER_SOCKET else wanted.tile
+    chosen: list[int] = []
+    for node in nodes:
+        here = mask & _of_node(facts.devices, node)
+        want = min(each, count - len(chosen))
+        if not want:
+            break
+        if here.bit_count() >= want:
+            found = _nearest(facts.devices, here, want, wanted.link)
+            chosen += found or ()
+    return tuple(sorted(chosen)) if len(chosen) == count else None
+
+
+def _of_node(devices: tuple[Device, ...], node: int) -> int:
+    return sum(1 << number for number, device in enumerate(devices) if device.numa == node)
+
+
+@lru_cache(maxsize=4096)
+def _nearest(devices: tuple[Device, ...], mask: int, count: int, must_link: bool) -> tuple[int, ...] | None:
+    """The set with most links and fewest nodes that leaves the fewest free devices beside it."""
+    numbers = list(bits_of(mask))
+    sets = combinations(numbers, count) if comb(len(numbers), count) <= _TRIED_MAX else _grown(devices, numbers, count)
+    scored = [(_score(devices, mask, some), some) for some in sets]
+    if must_link:
+        scored = [one for one in scored if one[0][0] == -count * (count - 1)]
+    return min(scored)[1] if scored else None
+
+
+def _grown(devices: tuple[Device, ...], numbers: list[int], count: int) -> Iterator[tuple[int, ...]]:
+    """Of many devices not every set is compared: one set grows from each, always by the best linked and nearest."""
+    for first in numbers:
+        chosen, node = [first], devices[first].numa
+        while len(chosen) < count:
+            together = sum(1 << number for number in chosen)
+            rest = [number for number in numbers if number not in chosen]
+            ranked = [((devices[n].peers & together).bit_count(), devices[n].numa == node, -n) for n in rest]
+            chosen.append(-max(ranked)[2])
+        yield tuple(sorted(chosen))
+
+
+def _score(devices: tuple[Device, ...], mask: int, some: tuple[int, ...]) -> tuple[int, ...]:
+    """Smaller is better: links among them negated, nodes, free devices near them that they would be parted from."""
+    together = sum(1 << number for number in some)
+    links = sum((devices[number].peers & together).bit_count() for number in some)
+    nodes = {devices[number].numa for number in some}
+    near = sum(1 for number in bits_of(mask & ~together) if devices[number].numa in nodes)
+    linked = sum(1 for number in bits_of(mask & ~together) if devices[number].peers & together)
+    return (-links, len(nodes), linked, near)

@@ -1,0 +1,69 @@
+"""Devices and processors of one job on one host, chosen together where both are asked for and aff=yes holds.
+
+That is strict, as in LSF: each of the job's GPUs is on a memory node on which the job has processors, or the host is
+no place for it. With aff=no both are chosen as if the other were not asked for.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from lavad.core.language.requirements.affinity import Affinity
+from lavad.core.language.requirements.gpu import Gpus
+from lavad.core.model import HostFacts
+from lavad.core.scheduling.capacity.free_resources import Free
+from lavad.core.scheduling.placement import cpus as processors
+from lavad.core.scheduling.placement import gpus as devices
+
+Cpus = tuple[tuple[int, ...], ...]
+_NODES_MAX = 3  # on more nodes than these together no job's devices are sought
+
+
+class Both(NamedTuple):
+    """Numbers of the devices, and the processors of each task; either is empty where it is not asked for."""
+
+    gpus: tuple[int, ...]
+    cpus: Cpus
+
+
+def choose(
+    facts: HostFacts, free: Free, gpus: Gpus | None, count: int, affinity: Affinity | None, tasks: int
+) -> Both | None:
+    """``count`` devices and the processors of so many tasks; None when they are not to be had."""
+    wanted = gpus if count else None
+    if wanted is not None and affinity is not None and wanted.aff and facts.devices:
+        return _near(facts, free, wanted, count, affinity, tasks)
+    chosen = devices.choose(facts, free, wanted, count) if wanted is not None else ()
+    cpus = processors.choose(facts.topology, free.cpus, affinity, tasks) if affinity is not None else ()
+    return Both(chosen, cpus) if chosen is not None and cpus is not None else None
+
+
+def _near(facts: HostFacts, free: Free, wanted: Gpus, count: int, affinity: Affinity, tasks: int) -> Both | None:
+    """On as few nodes as will do."""
+    known = sorted({device.numa for device in facts.devices})
+    for size in range(1, min(len(known), _NODES_MAX) + 1):
+        for nodes in combinations(known, size):
+            among = sum(1 << at for at, device in enumerate(facts.devices) if device.numa in nodes)
+            chosen = devices.choose(facts, free, wanted, count, among)
+            if chosen is None:
+                continue
+            theirs = {facts.devices[gpu].numa for gpu in chosen}
+            for cpus in _placed(facts.topology, free.cpus, affinity, tasks, nodes):
+                if theirs <= set(processors.nodes_of(facts.topology, [cpu for task in cpus for cpu in task])):
+                    return Both(chosen, cpus)
+    return None
+
+
+def _placed(topology: str, free: int, affinity: Affinity, tasks: int, nodes: tuple[int, ...]) -> Iterator[Cpus]:
+    """Processors on these nodes: wherever there are some, then as many tasks on each node as on the others."""
+    anywhere = processors.choose(topology, free & processors.near(topology, nodes), affinity, tasks)
+    if anywhere is not None:
+        yield anywhere
+    if len(nodes) == 1 or tasks < len(nodes):
+        return
+    parts = []
+    for at, node in enumerate(nodes):
+        here = tasks * (at + 1) // len(nodes) - tasks * at // len(nodes)
+        parts.append(processors.choose(topology, free & processors.near(topology, (node,)), affinity, here))
+    if all(part is not None for part in parts):
+        yield tuple(task for part in parts for task in part or ())

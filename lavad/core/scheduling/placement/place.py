@@ -1,0 +1,396 @@
+"""All-or-nothing host choice: every role's minimum on hosts that have room, or nothing.
+
+Works on a scratch copy of the free figures; starts of one slice see what earlier ones took. Hosts are taken in natural
+order of their names (first fit), which keeps wide holes for parallel jobs.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from lavad.core.language.requirements import cu
+from lavad.core.language.requirements.cu import Units
+from lavad.core.language.requirements.parsed import wants_of
+from lavad.core.model import Allocation, HostShare, Request, ResourceShare, RoleRequest
+from lavad.core.scheduling.capacity.free_resources import Candidates, Free, Room, chunk_of
+from lavad.core.scheduling.placement import gpus as devices
+from lavad.core.scheduling.placement.compute_units import Capacity, Reach, alike, within
+from lavad.core.scheduling.placement.host_part import Part
+from lavad.core.scheduling.placement.span import Filler, live_rows
+from lavad.core.state.hosts.compute_units import kept_type, unit_mates
+from lavad.core.state.hosts.table import HostTable
+
+_ONE_TASK = (1,)
+_WIDE_FRONT = 2  # times the hosts that a gang needs are looked at before those that have the memory are sought
+
+
+class Need(NamedTuple):
+    """The least that must be free for a request to have a chance: what a blocked bucket waits for."""
+
+    slots: int  # these three on one host
+    memory_mib: int
+    gpus: int
+    slots_in_all: int
+    tasks: int  # of a gang of one role; 1 where counting tasks over hosts says nothing
+    slots_per_task: int
+    tasks_per_host: int
+
+
+def smallest_need(request: Request) -> Need:
+    """Per host: of the least demanding role; in all: the slots of every role's minimum. Of all alternatives."""
+    needs = [_need_of(roles) for roles in (request.roles, *(one.roles for one in request.alternatives))]
+    if len(needs) == 1:
+        return needs[0]
+    least = Need(*(min(values) for values in zip(*needs, strict=True)))
+    return least._replace(tasks=1)
+
+
+def _need_of(roles: tuple[RoleRequest, ...]) -> Need:
+    chunks = [chunk_of(role) for role in roles]
+    role = roles[0]
+    is_gang = len(roles) == 1 and not role.one_host
+    is_tiled = role.ptile > 0 and not role.ptile_by
+    return Need(
+        min(slots for slots, _, _ in chunks),
+        min(memory for _, memory, _ in chunks),
+        min(gpus for _, _, gpus in chunks),
+        sum(role.tasks_min * role.slots_per_task for role in roles),
+        role.tasks_min if is_gang else 1,
+        role.slots_per_task,
+        role.ptile if is_tiled else role.tasks_min,
+    )
+
+
+def is_single_host(request: Request) -> bool:
+    """Does the request fit on one host whatever happens? Then only hosts whose room grew can unblock it."""
+    role = request.roles[0]
+    return len(request.roles) == 1 and not request.alternatives and (role.one_host or role.tasks_max == 1)
+
+
+@lru_cache(maxsize=1024)
+def cu_of(text: str) -> Units | None:
+    """A request's own cu section."""
+    return cu.parse(text) if text else None
+
+
+def place(room: Room, request: Request, waited_s: float = 0.0) -> Allocation | None:
+    """An allocation, taken from the room; or None, with the room as it was.
+
+    ``waited_s``: how long the job has waited, for alternatives that hold only after a while.
+    """
+    if request.is_plain:
+        return _place_plain(room, request)
+    role = request.roles[0]
+    if is_one_task(request):
+        return _place_one(room, request, role)
+    if request.is_even:
+        return _place_evenly(room, request, role)
+    found = _Trial(room, request, request.roles, 0).place(request.same, request.cu)
+    for number, one in enumerate(request.alternatives, 1):
+        if found is not None:
+            break
+        if waited_s >= one.delay_s:
+            found = _Trial(room, request, one.roles, number).place(one.same, one.cu)
+    return found
+
+
+def _place_plain(room: Room, request: Request) -> Allocation | None:
+    """Any free slots will do: first come, first taken. What most jobs ask for, so it goes the short way."""
+    candidates = room.plain(request)
+    listed = room.listed(candidates)
+    if listed is not None:
+        return room.take_listed(listed, request.roles[0])
+    wanted = left = request.roles[0].tasks_max
+    chosen: list[tuple[int, int]] = []
+    rows, at = candidates.rows, candidates.start
+    for at in range(candidates.start, len(rows)):
+        free = room.slots(rows[at])
+        if free > 0:
+            slots = min(free, left)
+            chosen.append((rows[at], slots))
+            left -= slots
+            if not left:
+                at += free == slots
+                break
+    room.work += 1 + at - candidates.start
+    if wanted - left < request.roles[0].tasks_min:
+        return None
+    candidates.start = at
+    for row, slots in chosen:
+        room.take_slots(row, slots)
+    return tuple([room.table.plain.one(row, slots) for row, slots in chosen])
+
+
+def is_one_task(request: Request) -> bool:
+    """Is it one task that takes slots, memory and whole devices of any one host that it may go to?"""
+    return request.roles[0].tasks_max == 1 and len(request.roles) == 1 and request.is_simple
+
+
+def host_of_one(room: Room, request: Request) -> tuple[int, Free] | None:
+    """Where such a task would go: the first host with room for it; None when there is none. Nothing is taken."""
+    role = request.roles[0]
+    found = None
+    if not (role.select or request.is_particular or room.is_narrowed(request)):
+        found = room.front(role.slots_per_task, role.gpus).first_with(role.memory_mib)
+    if found is None:
+        candidates = room.candidates(request, request.roles, 0, 0)
+        found = _first_of(room, candidates, role.slots_per_task, role.memory_mib, role.gpus)
+    return found
+
+
+def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
+    """One task: the first host with room for it. Most jobs have only one, so it goes a short way, too."""
+    found = host_of_one(room, request)
+    if found is None:
+        return None
+    row, free = found
+    slots, memory, gpus = role.slots_per_task, role.memory_mib, role.gpus
+    chosen = devices.of_any_kind(room.table.facts[row], free, gpus) if gpus else ()
+    room.version += 1
+    free.take(slots, memory, chosen)
+    return (HostShare(room.table.names[row], slots, memory, chosen, _ONE_TASK),)
+
+
+def _first_of(room: Room, candidates: Candidates, slots: int, memory: int, gpus: int) -> tuple[int, Free] | None:
+    """The first of the candidates that has so much, with the cursor on it; None when there is none."""
+    rows, first = candidates.rows, candidates.start
+    at, found = first, None
+    while at < len(rows) or candidates.grow():
+        free = room.free(rows[at])
+        if free.slots >= slots and free.memory_mib >= memory and (not gpus or free.gpus.bit_count() >= gpus):
+            found = rows[at], free
+            break
+        at += 1
+    candidates.start = at
+    room.work += 1 + at - first
+    return found
+
+
+def _place_evenly(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
+    """Equal parts of slots and memory on as many hosts as it takes: the first that have room for a part."""
+    tasks, memory = role.ptile, role.memory_mib
+    slots, wanted = tasks * role.slots_per_task, role.tasks_max // tasks
+    chosen: list[tuple[int, Free]] = []
+    if not (role.select or request.is_particular or room.is_narrowed(request)):
+        chosen = _parts_of(room, room.with_slots(slots), slots, memory, wanted, _WIDE_FRONT * wanted)
+    if len(chosen) < wanted:
+        chosen = _parts_of(room, room.candidates(request, request.roles, 0, 0), slots, memory, wanted, len(room))
+    if len(chosen) < wanted:
+        return None
+    for _, free in chosen:
+        free.take(slots, memory, ())
+    room.version += 1
+    names, by_role = room.table.names, (tasks,)
+    return tuple([HostShare(names[row], slots, memory, (), by_role) for row, _ in chosen])
+
+
+def _parts_of(
+    room: Room, candidates: Candidates, slots: int, memory: int, wanted: int, looks: int
+) -> list[tuple[int, Free]]:
+    """The first so many of the candidates that have so much, or fewer where so many looks do not find them.
+
+    The cursor passes those that have no slots any more.
+    """
+    rows, at = candidates.rows, candidates.start
+    last = at + looks
+    chosen: list[tuple[int, Free]] = []
+    while len(chosen) < wanted and at < last and (at < len(rows) or candidates.grow()):
+        free = room.free(rows[at])
+        if free.slots < slots:
+            candidates.start += at == candidates.start
+        elif free.memory_mib >= memory:
+            chosen.append((rows[at], free))
+        at += 1
+    room.work += 1 + at - (last - looks)
+    return chosen
+
+
+class _Trial:
+    """One alternative of a request: all of its roles together, or nothing."""
+
+    def __init__(self, room: Room, request: Request, roles: tuple[RoleRequest, ...], choice: int) -> None:
+        self.room = room
+        self.request = request
+        self.roles = roles
+        self.choice = choice
+        self.mine: set[int] = set()  # rows that have something of this job
+
+    def place(self, same: str, cu: str) -> Allocation | None:
+        """The allocation, taken; None with the room as it was."""
+        names, units = tuple(filter(None, same.split(":"))), cu_of(cu)
+        if not names and not units:
+            parts = self._place_roles(None)
+            return self._done(parts) if parts is not None else None
+        rows = list(
+            dict.fromkeys(row for number in range(len(self.roles)) for row in self._candidates(number).all_rows())
+        )
+        total = [sum(role.tasks_min for role in self.roles), sum(role.tasks_max for role in self.roles)]
+        for some in self._sets(rows, names, units, self._slots_on, *total):
+            parts = self._place_roles(set(some.rows))
+            if parts is not None:
+                return self._done(parts)
+        return None
+
+    def _done(self, parts: list[Part]) -> Allocation:
+        if self.request.exclusive:
+            for part in parts:
+                self.room.free(part.row).slots = 0
+        kind = kept_type(self.request)
+        if kind is not None:
+            for row in unit_mates(self.room.table, [part.row for part in parts], kind):
+                self.room.free(row).slots = 0
+        return _merged(self.room.table, parts, len(self.roles))
+
+    def _slots_on(self, row: int) -> int:
+        return self.room.slots(row)
+
+    def _candidates(self, number: int) -> Candidates:
+        return self.room.candidates(self.request, self.roles, self.choice, number)
+
+    def _place_roles(self, allowed: set[int] | None) -> list[Part] | None:
+        """Every role in turn, on allowed rows only; None and nothing taken when one has no place."""
+        cursors = [(candidates := self._candidates(number), candidates.start) for number in range(len(self.roles))]
+        fillers: list[Filler] = []
+        self.mine = set()
+        for number, role in enumerate(self.roles):
+            mine = self.mine if self.request.exclusive else set()
+            filler = Filler(self.room, role, wants_of(role), number, self.request.exclusive, mine)
+            fillers.append(filler)
+            if not self._place_role(filler, allowed):
+                for earlier in reversed(fillers):
+                    earlier.undo()
+                for candidates, start in cursors:  # what was undone may be behind a cursor now
+                    candidates.start = start
+                return None
+        return [part for filler in fillers for part in filler.chosen]
+
+    def _place_role(self, filler: Filler, allowed: set[int] | None) -> bool:
+        candidates, wants, role = self._candidates(filler.number), filler.wants, filler.role
+        first = self.room.first(self.request)
+        if not wants.same and not wants.units and allowed is None:
+            rows = self._first_only(self._live_rows(filler, candidates), first, filler)
+            return filler.fill(rows) and self._has_first(filler, first)
+        rows_left = [row for row in candidates.all_rows() if allowed is None or row in allowed]
+        for some in self._sets(
+            rows_left,
+            wants.same,
+            wants.units,
+            lambda row: filler.room_on(row, role.tasks_max),
+            role.tasks_min,
+            role.tasks_max,
+        ):
+            filler.allow(some.parts)
+            if filler.fill(live_rows(filler, some.rows)) and self._has_first(filler, first):
+                return True
+        return False
+
+    def _first_only(self, rows: Iterator[int], first: frozenset[str] | None, filler: Filler) -> Iterator[int]:
+        """-m "h1!": where no such host has room nobody else need be asked."""
+        for row in rows:
+            if (
+                first is not None
+                and not filler.number
+                and not filler.chosen
+                and self.room.table.names[row] not in first
+            ):
+                return
+            yield row
+            first = None
+
+    def _has_first(self, filler: Filler, first: frozenset[str] | None) -> bool:
+        if first is None or filler.number or self.room.table.names[filler.chosen[0].row] in first:
+            return True
+        filler.undo()
+        return False
+
+    def _sets(
+        self, rows: list[int], same: tuple[str, ...], units: Units | None, capacity: Capacity, least: int, most: int
+    ) -> Iterator[Reach]:
+        for some in alike(self.room, rows, same, capacity, most) if same else [rows]:
+            if units is None:
+                yield Reach(some)
+            else:
+                yield from within(self.room, some, units, capacity, least, most)
+
+    def _live_rows(self, filler: Filler, candidates: Candidates) -> Iterator[int]:
+        """Candidates from the cursor on; the cursor passes rows that have become too full for even one chunk."""
+        room = self.room
+        slots, memory, gpus = filler.chunk
+        rows, at = candidates.rows, candidates.start
+        at_front = True
+        while at < len(rows) or candidates.grow():
+            row = rows[at]
+            at += 1
+            free = room.free(row)
+            room.work += 1
+            if free.slots < slots or free.memory_mib < memory or free.gpus.bit_count() < gpus:
+                if at_front:
+                    candidates.start = at
+                continue
+            at_front = False
+            yield row
+
+
+def _merged(table: HostTable, parts: list[Part], roles: int) -> Allocation:
+    """One share for each host, in the order hosts were chosen: the lead host first."""
+    by_row: dict[int, list[Part]] = {}
+    for part in parts:
+        by_row.setdefault(part.row, []).append(part)
+    return tuple([share_of(table, row, together, roles) for row, together in by_row.items()])
+
+
+def share_of(table: HostTable, row: int, parts: list[Part], roles: int) -> HostShare:
+    """What one host gives to all roles together."""
+    name = table.names[row]
+    if len(parts) == 1 and roles == 1:
+        (part,) = parts
+        memory = (part.gpu_memory_mib,) * len(part.gpus) if part.gpu_memory_mib is not None else ()
+        return HostShare(
+            name,
+            part.slots,
+            part.memory_mib,
+            part.gpus,
+            (part.tasks,),
+            part.resources,
+            memory,
+            part.cpus,
+            part.cpus_idle,
+        )
+    tasks = [0] * roles
+    for part in parts:
+        tasks[part.role] += part.tasks
+    return HostShare(
+        name,
+        sum(part.slots for part in parts),
+        sum(part.memory_mib for part in parts),
+        tuple(gpu for part in parts for gpu in part.gpus),
+        tuple(tasks),
+        _united(parts, roles > 1),
+        _gpu_memory(table, parts),
+        tuple(task for part in parts for task in part.cpus),
+        tuple(cpu for part in parts for cpu in part.cpus_idle),
+        tuple(part.role for part in parts for _ in part.gpus) if roles > 1 else (),
+    )
+
+
+def _gpu_memory(table: HostTable, parts: list[Part]) -> tuple[int, ...]:
+    """Of each device so much; of one that a role has for itself, all. Nothing where all devices are the job's own."""
+    if all(part.gpu_memory_mib is None for part in parts):
+        return ()
+    return tuple([_memory_of(table, part, gpu) for part in parts for gpu in part.gpus])
+
+
+def _memory_of(table: HostTable, part: Part, gpu: int) -> int:
+    return table.facts[part.row].devices[gpu].memory_mib if part.gpu_memory_mib is None else part.gpu_memory_mib
+
+
+def _united(parts: list[Part], has_roles: bool) -> tuple[ResourceShare, ...]:
+    """One entry for each resource."""
+    found: dict[str, ResourceShare] = {}
+    for part in parts:
+        for one in part.resources:
+            before = found.get(one.name, ResourceShare(one.name, 0))
+            roles = (*before.device_roles, *[part.role for _ in one.devices if has_roles])
+            amount = before.amount + one.amount
+            found[one.name] = ResourceShare(one.name, amount, (*before.devices, *one.devices), roles)
+    return tuple(found.values())

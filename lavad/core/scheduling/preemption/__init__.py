@@ -1,0 +1,1 @@
+"""Preemption, reclaim of pools, slot reservation and shrinking of elastic jobs."""

@@ -1,0 +1,396 @@
+"""Jobs that may take room from others: when they try, what comes of it, and when those others go on.
+
+What was taken by suspension is lent: the victim goes on as soon as its room on all its hosts is free of borrowers; only
+jobs that may take from it can use that room before it does. What is taken by ending victims, or by letting elastic jobs
+shrink, is claimed: whatever they give back is kept until all of it is there, and then the job starts. Nothing here is
+looked at where no queue may take from another.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, JobState, Key
+from lavad.core.plan import Drop, Plan, Saving, Shrink, Start, Takeover
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.scheduling.preemption.lent_resources import Ground, is_within_reach, shares_of
+from lavad.core.scheduling.preemption.pool_entitlement import is_entitled_to, most_slots
+from lavad.core.scheduling.preemption.pool_reclaim import Tenants
+from lavad.core.scheduling.preemption.reservation_suspend import is_needed, oust
+from lavad.core.scheduling.preemption.slot_reserve import may_save, save
+from lavad.core.scheduling.preemption.victim_search import Clearing, clear
+from lavad.core.scheduling.preemption.victims import Victim, Way, lends, lent_part
+from lavad.core.scheduling.queueing.cursor import Cursor
+from lavad.core.scheduling.queueing.eligibility import obstacle
+from lavad.core.state.limits import Consumer
+from lavad.core.state.pending import BucketKey
+from lavad.core.state.preemptable import Source
+from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
+
+_NEVER = float("inf")
+
+
+class Attempted(Enum):
+    """What came of trying to take room."""
+
+    FOUND = "a takeover is planned"
+    WAITING = "the job's room is being cleared already"
+    NOTHING = "nobody may be asked, or it would not help"
+
+
+class Takers:
+    """Blocked buckets that may take from others, and the rows on which room has grown for lenders to go on."""
+
+    def __init__(self) -> None:
+        self.waiting: set[BucketKey] = set()
+        self.retry_at = _NEVER  # when one that has not waited long enough may try
+        self.grown: set[int] = set()
+        self.takeover: Takeover | None = None
+        self.saving: Saving | None = None
+        self._planned: tuple[Takeover | None, int] = (None, 0)  # last, and the version of the runners then
+
+    # -- when to look ------------------------------------------------------------------------------------------------
+
+    def has_work(self, cluster: Cluster, now: float) -> bool:
+        """Has anything happened that could let somebody take room, start in it, or go on?"""
+        if not (self.waiting or cluster.lenders or cluster.claims):
+            return False
+        return bool(self.grown or cluster.touched or cluster.table.changed) or self.retry_at <= now
+
+    def gather(self, cluster: Cluster, changed: set[int], touched: set[Key], now: float) -> list[BucketKey]:
+        """Take over what has changed; the buckets that should try again."""
+        if cluster.lenders:
+            self.grown |= changed
+        if not self.waiting or not (changed or touched or self.retry_at <= now):
+            return []
+        again, self.waiting, self.retry_at = list(self.waiting), set(), _NEVER
+        return again
+
+    def look_at_everything(self, cluster: Cluster) -> None:
+        """Forget what was found out."""
+        self.waiting, self.retry_at = set(), _NEVER
+        self.grown = {cluster.hosts[share.host].row for one in cluster.lenders.values() for share in one.allocation}
+
+    # -- before all others -------------------------------------------------------------------------------------------
+
+    def ahead(self, cluster: Cluster, now: float) -> Plan | None:
+        """Starts of jobs whose room has been cleared; claims of jobs that no longer wait, wait for a lost host, or
+        have reached a limit since."""
+        if not cluster.claims:
+            return None
+        drops = tuple(
+            Drop(one.job, one.index, why) for one in cluster.claims.values() if (why := why_void(cluster, one, now))
+        )
+        if drops:
+            return Plan((), False, drops=drops)
+        cleared = [one for one in cluster.claims.values() if not one.is_partial and is_cleared(cluster, one)]
+        if cluster.limits:
+            cleared = cleared[:1]  # the next one is held against what this one uses
+        starts = tuple(Start(one.job, one.index, one.allocation, one.reason) for one in cleared)
+        return Plan((), False, claimed=starts) if starts else None
+
+    # -- after all others --------------------------------------------------------------------------------------------
+
+    def behind(self, cluster: Cluster, now: float) -> Plan | None:
+        """Suspended jobs whose room is free again go on, first those of the highest queue, then the earliest start."""
+        if not self.grown:
+            return None
+        grown, self.grown = self.grown, set()
+        found: dict[Key, Job] = {}
+        names = cluster.table.names
+        for row in grown if cluster.lenders else ():
+            host = cluster.hosts.get(names[row])  # it may have been removed since
+            for key in host.attempts if host is not None else ():
+                job = cluster.holder(key) if key in cluster.lenders else None
+                if job is not None and job.state is JobState.SSUSP:
+                    found[key] = job
+        ground = Ground(cluster)
+        in_order = sorted(found, key=lambda key: _resume_order(cluster, found[key]))
+        resumes = tuple([key for key in in_order if fits_again(cluster, ground, key, now)])
+        return Plan((), False, resumes=resumes) if resumes else None
+
+    # -- in its turn -------------------------------------------------------------------------------------------------
+
+    def attempt(
+        self,
+        cluster: Cluster,
+        cursor: Cursor,
+        now: float,
+        tenants: Tenants | None,
+        keeps_slots: Callable[[Cursor], bool],
+    ) -> Attempted:
+        """A job found no room: may it take some, or keep what is free? ``takeover`` or ``saving`` is what to do then.
+
+        Args:
+            keeps_slots: may the job keep free slots empty? Asked only in queues with SLOT_RESERVE.
+        """
+        key = cursor.key
+        if self.is_being_cleared(cluster, cursor):
+            return Attempted.WAITING
+        if key.request.exclusive or key in self.waiting:
+            return Attempted.NOTHING
+        if key.reservation:
+            clearing = oust(cluster, cursor, now)
+            words = _Words("suspending", f"suspended for advance reservation {key.reservation},", "")
+            self.takeover = _takeover(cursor, clearing, words) if clearing is not None else None
+        else:
+            self.takeover = self._takeover_from_others(cluster, cursor, now, tenants)
+            if self.takeover is None and may_save(cluster, key):
+                has_saved = (cursor.job, cursor.index) in cluster.claims
+                if (has_saved or keeps_slots(cursor)) and self._save(cluster, cursor, now):
+                    return Attempted.FOUND
+        planned, self._planned = self._planned, (self.takeover, cluster.runners.version)
+        if self.takeover is None or planned == self._planned:  # nobody helps; or it was planned before and did not hold
+            self.takeover = None
+            self.waiting.add(key)
+            return Attempted.NOTHING
+        return Attempted.FOUND
+
+    def _takeover_from_others(
+        self, cluster: Cluster, cursor: Cursor, now: float, tenants: Tenants | None
+    ) -> Takeover | None:
+        found = self._preempt(cluster, cursor, now)
+        if found is None and tenants is not None:
+            found = _reclaim(cluster, cursor, tenants, now)
+        if found is not None and cluster.reserved and _is_set_apart(cluster, cursor, found, now):
+            return None
+        return found
+
+    @staticmethod
+    def is_being_cleared(cluster: Cluster, cursor: Cursor) -> bool:
+        """Is room being cleared for the job already?"""
+        claim = cluster.claims.get((cursor.job, cursor.index))
+        return claim is not None and not claim.is_partial
+
+    def _save(self, cluster: Cluster, cursor: Cursor, now: float) -> bool:
+        """Let the job save up free slots, or start in what it has; True if there is something to do."""
+        found = save(cluster, cursor, now)
+        if found is None:
+            return False
+        if isinstance(found, Start):
+            if not _is_within_limits(cluster, cursor, found.allocation, now):
+                return False
+            self.takeover = Takeover(found)
+        else:
+            self.saving = found
+            self.waiting.add(cursor.key)
+        return True
+
+    def _preempt(self, cluster: Cluster, cursor: Cursor, now: float) -> Takeover | None:
+        sources = cluster.rights.sources(cursor.key.queue)
+        if not sources:
+            return None
+        due = self._may_from(cluster, cursor)
+        if due > now:
+            self.retry_at = min(self.retry_at, due)
+            return None
+        clearing = self._clear(cluster, cursor, sources, now)
+        if clearing is None or not _is_within_limits(cluster, cursor, clearing.allocation, now):
+            return None
+        return _takeover(cursor, clearing, _PREEMPTING)
+
+    @staticmethod
+    def _may_from(cluster: Cluster, cursor: Cursor) -> float:
+        """When the job has waited long enough."""
+        delay_s = cluster.policy.by_name[cursor.key.queue].preempt_delay_s
+        delay_s = cluster.policy.preempt_delay_s if delay_s is None else delay_s
+        return cluster.jobs[cursor.job].submitted_at + delay_s
+
+    @staticmethod
+    def _clear(cluster: Cluster, cursor: Cursor, sources: dict[str, Source], now: float) -> Clearing | None:
+        lenders = [key for key in cluster.lenders if _queue_of(cluster, key) in sources]
+        lent = sum(cluster.lenders[key].slots for key in lenders)
+        at_most = cluster.table.slots_open + lent + sum(cluster.runners.slots[name] for name in sources)
+        if cursor.key.request.slots_min > at_most:
+            return None
+        elastic = to_be_shrunk(cluster, sources, now)
+        return clear(cluster, cursor.key.request, lenders, candidates(cluster, sources, now), elastic=elastic)
+
+
+def _is_within_limits(cluster: Cluster, cursor: Cursor, allocation: Allocation, now: float) -> bool:
+    """Would the job stay within all limits there? What its victims use is not theirs any more, but still counts, and
+    so does what is being cleared for others."""
+    if not cluster.limits:
+        return True
+    headroom = Headroom(cluster.limits, cluster.table, now)
+    for (job, index), claim in cluster.claims.items():
+        if (job, index) != (cursor.job, cursor.index) and not claim.is_partial:
+            headroom.take(_consumer_of(cluster, job), claim.allocation)
+    return headroom.refusing(_consumer_of(cluster, cursor.job), allocation) is None
+
+
+def _consumer_of(cluster: Cluster, job: int) -> Consumer:
+    shared = cluster.jobs[job].shared
+    return cluster.limits.consumer(shared.user, shared.queue, shared.project)
+
+
+def _queue_of(cluster: Cluster, key: Key) -> str:
+    return cluster.jobs[key.job].shared.queue
+
+
+def _reclaim(cluster: Cluster, cursor: Cursor, tenants: Tenants, now: float) -> Takeover | None:
+    """Take back what others have borrowed, if the job stays within what is its pool's own, and within all limits."""
+    key = cursor.key
+    if not tenants.is_owed(key):
+        return None
+    number = tenants.number_of(key)
+    clearing = clear(
+        cluster,
+        key.request,
+        (),
+        tenants.borrowers(number),
+        tenants.leave_enough(number),
+        tenants.elastic(number),
+        most_slots(cluster, number),
+    )
+    if clearing is None or not is_entitled_to(cluster, number, clearing):
+        return None
+    if not _is_within_limits(cluster, cursor, clearing.allocation, now):
+        return None
+    for_pool = f"reclaimed for pool {cluster.pools.pools[number].name} by"
+    return _takeover(cursor, clearing, _Words("reclaiming", for_pool, for_pool))
+
+
+def _is_set_apart(cluster: Cluster, cursor: Cursor, plan: Takeover, now: float) -> bool:
+    """Would the job's new room be needed by an advance reservation before the job ends?"""
+    leaving = (*plan.suspends, *plan.requeues, *cluster.lenders)
+    given = tuple(share for key in leaving for share in shares_of(cluster, key))
+    given += tuple(share for one in plan.shrinks for share in one.gives)
+    key = cursor.key
+    withheld = Withheld(cluster, now)
+    return withheld.refuses(key.request, key.queue, cursor.run_limit_s, plan.start.allocation, given)
+
+
+class _Words(NamedTuple):
+    """What people read: why the job starts, why others were ended or suspended, why others are smaller."""
+
+    verb: str
+    taken: str
+    shrunk: str
+
+
+_PREEMPTING = _Words("preempting", "preempted by", "to make room for")
+
+
+def _takeover(cursor: Cursor, clearing: Clearing, words: _Words) -> Takeover:
+    name = f"job {cursor.job}[{cursor.index}]" if cursor.index else f"job {cursor.job}"
+    return Takeover(
+        Start(cursor.job, cursor.index, clearing.allocation, _why(clearing, words.verb)),
+        tuple(one.key for one in clearing.victims if one.way is Way.SUSPEND),
+        tuple(one.key for one in clearing.victims if one.way is Way.REQUEUE),
+        f"{words.taken} {name}",
+        tuple(
+            Shrink(one.key, one.gives, f"{words.shrunk} {name}") for one in clearing.victims if one.way is Way.SHRINK
+        ),
+    )
+
+
+def _why(clearing: Clearing, verb: str) -> str:
+    shrunk = [f"job {_name(one.key)}" for one in clearing.victims if one.way is Way.SHRINK]
+    others = [f"job {_name(one.key)}" for one in clearing.victims if one.way is not Way.SHRINK]
+    parts = [f"{doing} {', '.join(names)}" for doing, names in ((verb, others), ("shrinking", shrunk)) if names]
+    return ", ".join(parts) or "in room that others leave or lend"
+
+
+def _name(key: Key) -> str:
+    return f"{key.job}[{key.index}]" if key.index else str(key.job)
+
+
+def candidates(cluster: Cluster, sources: dict[str, Source], now: float) -> Iterator[Victim]:
+    """In the order of LSF: queues by preference, then those that have run for the shortest time."""
+    lent = lends(cluster)
+    for source in sources.values():
+        for key in cluster.runners.newest_first(source.queue):
+            attempt = cluster.attempts[key]
+            if not may_be_preempted(cluster, attempt, now):
+                continue
+            shares = shares_of(cluster, key)
+            gives = shares if source.requeues else tuple(lent_part(share, lent) for share in shares)
+            yield Victim(key, Way.REQUEUE if source.requeues else Way.SUSPEND, gives)
+
+
+def to_be_shrunk(cluster: Cluster, sources: dict[str, Source], now: float) -> list[Key]:
+    """Elastic jobs of these queues, in the same order. How often a job was preempted does not count: it runs on."""
+    rank = {name: number for number, name in enumerate(sources)}
+    found = []
+    for key, attempt in cluster.resizable.items():
+        queue = _queue_of(cluster, key)
+        if queue in sources and key in cluster.runners and may_be_asked(cluster, attempt, now):
+            found.append((-rank[queue], attempt.started_at, key))
+    return [key for _, _, key in sorted(found, reverse=True)]
+
+
+def may_be_preempted(cluster: Cluster, attempt: Attempt, now: float) -> bool:
+    """As far as the job itself goes: may it be asked, and was it not preempted too often?"""
+    most = cluster.policy.preemptions_max
+    if most and attempt.preemptions + attempt.key.attempt - 1 >= most:
+        return False
+    return may_be_asked(cluster, attempt, now)
+
+
+def may_be_asked(cluster: Cluster, attempt: Attempt, now: float) -> bool:
+    """Does it not hold whole hosts, is it not about to end, and do all its hosts answer?"""
+    policy = cluster.policy
+    run_s = now - attempt.started_at
+    if attempt.takes_whole_hosts or (policy.no_preempt_run_s and run_s >= policy.no_preempt_run_s):
+        return False
+    limit_s = cluster.jobs[attempt.key.job].shared.run_limit_s
+    if policy.no_preempt_finish_s and limit_s and limit_s - run_s <= policy.no_preempt_finish_s:
+        return False
+    return is_within_reach(cluster, attempt)
+
+
+def is_cleared(cluster: Cluster, claim: Claim) -> bool:
+    """Is all the room of a claim there, after those that were made before it?"""
+    return Ground(cluster, before=claim).holds(claim.allocation)
+
+
+def why_void(cluster: Cluster, claim: Claim, now: float) -> str:
+    """Why a claim is good for nothing; empty when it is not."""
+    if not may_start(cluster, claim.job, claim.index):
+        return "the job no longer waits"
+    for share in claim.allocation:
+        if not cluster.table.is_open(cluster.hosts[share.host].row):
+            return f"{share.host} takes no jobs any more"
+    return "" if claim.is_partial else _why_not_now(cluster, claim, now)
+
+
+def _why_not_now(cluster: Cluster, claim: Claim, now: float) -> str:
+    """Why the job might not start there if it were its turn; others may have come first since its room was claimed."""
+    shared = cluster.jobs[claim.job].shared
+    kept_back = obstacle(cluster, cluster.policy.queue(shared.queue), shared.run_limit_s, shared.terminate_at, now)
+    if kept_back is not None:
+        return "its queue or its deadline keeps it from being started now"
+    if cluster.limits:
+        headroom = Headroom(cluster.limits, cluster.table, now)
+        if headroom.refusing(_consumer_of(cluster, claim.job), claim.allocation) is not None:
+            return "a limit has been reached since its room was claimed"
+    return ""
+
+
+def may_start(cluster: Cluster, job: int, index: int) -> bool:
+    """Does the job or element wait, and does its array let it start?"""
+    record = cluster.jobs.get(job)
+    if isinstance(record, ArrayRecord):
+        return index in record.pending and record.room() > 0
+    return record is not None and not index and record.may_start
+
+
+def fits_again(cluster: Cluster, ground: Ground, key: Key, now: float) -> bool:
+    """Is the room that a suspended job lends free of borrowers on all its hosts? If so it is taken from the ground."""
+    lends = cluster.attempts[key].lends
+    wanted = tuple(lent_part(share, lends) for share in shares_of(cluster, key))
+    if not ground.holds(wanted):
+        return False
+    if cluster.reserved and is_needed(cluster, ground, key, wanted, now):
+        return False
+    ground.take(wanted)
+    return True
+
+
+def _resume_order(cluster: Cluster, job: Job) -> tuple[int, float, Key]:
+    queue = cluster.policy.queue(job.shared.queue)
+    assert job.attempt is not None, f"{job.key} is suspended without an attempt"
+    return -(queue.priority if queue else 0), job.attempt.started_at, job.key

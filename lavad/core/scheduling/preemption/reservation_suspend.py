@@ -1,0 +1,61 @@
+"""A reservation's jobs get its slots: who runs there without belonging to it is suspended, as far as they are needed.
+
+Jobs that were there before the reservation began go on until one of its own jobs finds too few slots. They go on again
+when the reservation has ended, or when there is room for them beside all that it sets apart.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, JobState, Key
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.preemption.lent_resources import Ground, is_within_reach, shares_of
+from lavad.core.scheduling.preemption.victim_search import Clearing, clear
+from lavad.core.scheduling.preemption.victims import Victim, Way, lends, lent_part
+from lavad.core.scheduling.queueing.cursor import Cursor
+
+
+def oust(cluster: Cluster, cursor: Cursor, now: float) -> Clearing | None:
+    """Room for a job of a reservation that holds now, and whom to suspend for it; None if that would not help."""
+    key = cursor.key
+    one = cluster.reserved.by_name.get(key.reservation)
+    most = Withheld(cluster, now).most(key.request, key.queue, cursor.run_limit_s)
+    if one is None or not one.suspends or most is None or most.clip(0).sum() < key.request.slots_min:
+        return None
+    strangers = list(_strangers(cluster, np.flatnonzero(most > 0).tolist(), now))
+    victims = (Victim(one, Way.SUSPEND, _lent(cluster, one)) for one in strangers if _may_be_suspended(cluster, one))
+    return clear(cluster, key.request, [one for one in strangers if one in cluster.lenders], victims, most=most)
+
+
+def _lent(cluster: Cluster, key: Key) -> Allocation:
+    what = lends(cluster)
+    return tuple(lent_part(share, what) for share in shares_of(cluster, key))
+
+
+def _strangers(cluster: Cluster, rows: list[int], now: float) -> Iterator[Key]:
+    """Attempts on these hosts that run in no reservation that holds now; those that began last come first."""
+    names, holding = cluster.table.names, cluster.reserved.timeline(cluster, now).now
+    found = {key for row in rows for key in cluster.hosts[names[row]].attempts}
+    for key in sorted(found, key=lambda key: (-cluster.attempts[key].started_at, key)):
+        record = cluster.jobs.get(key.job)
+        if record is not None and record.shared.request.reservation not in holding:
+            yield key
+
+
+def _may_be_suspended(cluster: Cluster, key: Key) -> bool:
+    job, attempt = cluster.holder(key), cluster.attempts[key]
+    if job is None or job.state is not JobState.RUN or attempt.is_ending or attempt.takes_whole_hosts:
+        return False
+    return is_within_reach(cluster, attempt)
+
+
+def is_needed(cluster: Cluster, ground: Ground, key: Key, wanted: Allocation, now: float) -> bool:
+    """Is the room that a suspended job would go on in set apart now, for jobs of others?"""
+    record = cluster.jobs.get(key.job)
+    reserved = cluster.reserved
+    if record is None or record.shared.request.reservation in reserved.timeline(cluster, now).now:
+        return False
+    unused, rows = reserved.unused(cluster, now), cluster.table.rows
+    return any(ground.on(share.host).slots - share.slots < unused[rows[share.host]] for share in wanted)

@@ -1,0 +1,112 @@
+"""Slot reservation: a blocked parallel job saves up free slots on hosts, for a time, until there are enough of them.
+
+For queues with SLOT_RESERVE or RESOURCE_RESERVE. What is saved is a claim that grows whenever slots become free; the
+job starts as soon as it fits into what is saved and free together. When its time is over everything is let go, and the
+job saves nothing for as long again, so that others have their turn.
+
+A claim keeps slots empty, so that nothing can be backfilled into it. In a queue with BACKFILL a job therefore saves
+only while the start of its reservation can't be foreseen: once it can, the reservation keeps everybody else from
+delaying the job, and lets those through who will have ended by then.
+"""
+
+from dataclasses import replace
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, Alternative, HostShare, Request, RoleRequest
+from lavad.core.model.policy import Queue
+from lavad.core.plan import Saving, Start
+from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.headroom import Ceilings
+from lavad.core.scheduling.placement.feasibility import choices_ever
+from lavad.core.scheduling.placement.place import place
+from lavad.core.scheduling.placement.within_limits import place_capped
+from lavad.core.scheduling.queueing.cursor import Cursor
+from lavad.core.state.advance_reservations import Slots
+from lavad.core.state.hosts.table import HostTable
+from lavad.core.state.pending import BucketKey
+
+FROM_SAVINGS = "in slots that were reserved for it"
+
+
+def may_save(cluster: Cluster, key: BucketKey) -> bool:
+    """Do jobs of this bucket save up slots?"""
+    queue = cluster.policy.by_name[key.queue]
+    return queue.slot_reserve_s > 0 and key.request.slots_min > 1 and not key.request.exclusive
+
+
+def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
+    """Start the job in what it has saved and what is free; else save more; None where there is nothing more."""
+    key = cursor.key
+    queue, job = cluster.policy.by_name[key.queue], (cursor.job, cursor.index)
+    saved = cluster.claims.get(job)
+    if saved is None and cluster.rests.get(job, 0.0) > now:
+        return None
+    waited_s = now - cluster.jobs[cursor.job].submitted_at if key.request.alternatives else 0.0
+    choice = _choice(cluster.table, key.request, waited_s)
+    if choice is None:
+        return None
+    table = cluster.table.copy()
+    for share in saved.allocation if saved is not None else ():
+        table.give_back(table.rows[share.host], share, False)
+    most = None
+    if cluster.reserved:
+        mine = saved.allocation if saved is not None else ()
+        most = Withheld(cluster, now).most(key.request, key.queue, cursor.run_limit_s, mine)
+    room = Room(table)
+    if most is None:
+        allocation = place(room, key.request, waited_s)
+    else:
+        allocation = place_capped(room, Ceilings(most), key.request, waited_s)
+    if allocation is not None:
+        return Start(*job, allocation, FROM_SAVINGS)
+    more = _all_free(table, key.request, choice, queue, most)
+    if _size(more) <= (_size(saved.allocation) if saved is not None else (0, 0)):
+        return None
+    return Saving(*job, more, saved.until if saved is not None else now + queue.slot_reserve_s)
+
+
+def _choice(table: HostTable, request: Request, waited_s: float) -> Alternative | None:
+    """The first alternative that holds already and has a place where usable hosts are idle; None: what the job saved
+    would only be kept from others."""
+    key = ("ever", request, table.usable_version)
+    choices = table.cached(key, lambda: choices_ever(table.emptied(), request))
+    return next((one for one in choices if waited_s >= one.delay_s), None)
+
+
+def _size(allocation: Allocation) -> tuple[int, int]:
+    """Slots and MiB: a claim grows with either of them."""
+    return sum(share.slots for share in allocation), sum(share.memory_mib for share in allocation)
+
+
+def _all_free(table: HostTable, request: Request, choice: Alternative, queue: Queue, most: Slots | None) -> Allocation:
+    """Free slots on hosts that could take part of the job, as many as it needs; first where its memory is free."""
+    left, found = sum(role.tasks_min * role.slots_per_task for role in choice.roles), {}
+    for role in choice.roles:
+        memory_mib = 0 if queue.reserves_memory else role.memory_mib  # what is not free yet may be kept when it is
+        one_task = replace(
+            role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0, memory_mib=memory_mib
+        )
+        probe = Request((one_task,), request.hosts, queue_hosts=request.queue_hosts, avoids=request.avoids)
+        rows = list(Room(table).candidates(probe, probe.roles, 0, 0).all_rows())
+        if queue.reserves_memory:
+            rows.sort(key=lambda row: -_keepable(table, row, role))
+        for row in rows:
+            free = int(table.slots_free[row])
+            slots = min(left, _usable(free if most is None else min(free, int(most[row])), role))
+            if slots > 0 and table.is_open(row) and row not in found:
+                memory = _keepable(table, row, role) if queue.reserves_memory else 0
+                found[row] = HostShare(table.names[row], slots, memory)
+                left -= slots
+    return tuple(found.values())
+
+
+def _keepable(table: HostTable, row: int, role: RoleRequest) -> int:
+    """MiB of a host that the job can keep: what is free of what it needs there."""
+    return min(role.memory_mib, max(0, int(table.memory_free_mib[row])))
+
+
+def _usable(free: int, role: RoleRequest) -> int:
+    """Whole tasks, and no more than the job may have on one host."""
+    tasks = free // role.slots_per_task
+    return (min(tasks, role.ptile) if role.ptile > 0 else tasks) * role.slots_per_task

@@ -1,0 +1,368 @@
+"""Whom to ask for room: the fewest running jobs, whole, whose room lets a waiting job start with all its hosts.
+
+Elastic jobs shrink before anybody is suspended or ended, as few of them and by as little as is enough.
+
+Among sets of equal size the one is taken that LSF would take first: by preference of the queues, then those that have
+run for the shortest time. Finding the fewest is a covering problem, so there are two ways. Where there are few
+candidates, sets are tried in that order, smallest first. Else they are gathered greedily, the one that helps most
+first, and then given back one by one as long as the job still fits. Either way the placement that decides is the
+scheduler's own, on a copy of the host table in which the victims' room is free.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, islice, tee
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import Allocation, HostShare, Key, Request
+from lavad.core.model.allocation import shrunk
+from lavad.core.scheduling.capacity.free_resources import Room, chunk_of
+from lavad.core.scheduling.capacity.headroom import Ceilings
+from lavad.core.scheduling.placement.place import place
+from lavad.core.scheduling.placement.within_limits import place_capped
+from lavad.core.scheduling.preemption.lent_resources import leaving, shares_of
+from lavad.core.scheduling.preemption.shrink import all_but_one, givers, in_part, lacking
+from lavad.core.scheduling.preemption.victims import Together, Victim, Way, lent_part
+from lavad.core.state.advance_reservations import Slots
+from lavad.core.state.hosts.table import HostTable
+
+CANDIDATES_MAX = 4096  # so many are considered, those first that LSF takes first; all of them only if that is too few
+_SETS_MAX = 6000  # sets of victims that are weighed, ...
+_TRIALS_SMALL, _TRIALS_LARGE = 400, 24  # ... and placed on a copy of the table; fewer where copies are large
+_LARGE = 256  # hosts
+_SHARES_TRIED = 8  # hosts of an elastic job that are tried one by one, so that those that came last are given up
+_HALF = 0.5  # what a host counts that is on the way to holding one more task
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """Room for a job, and who is to make it. Without victims there is room enough that others lend or are leaving."""
+
+    allocation: Allocation
+    victims: tuple[Victim, ...]
+
+
+def clear(
+    cluster: Cluster,
+    request: Request,
+    lenders: Iterable[Key],
+    victims: Iterable[Victim],
+    may_go_together: Together = lambda victims: True,
+    elastic: Sequence[Key] = (),
+    most: Slots | None = None,
+) -> Clearing | None:
+    """The fewest victims that let the request be placed; None if all of them together don't.
+
+    Args:
+        lenders: suspended attempts whose lent room the job may use.
+        victims: in the order in which they should be taken.
+        may_go_together: which sets may be taken; what holds for a set holds for each part of it.
+        elastic: attempts that may be asked to shrink, in order. They are, before anybody is suspended or ended.
+        most: so many slots of each host may the job have, whatever is free; None: all.
+    """
+    table = cluster.table.copy()
+    for key in lenders:
+        what = cluster.attempts[key].lends
+        _give_back(table, [lent_part(share, what) for share in shares_of(cluster, key)])
+    _give_back(table, [share for _, share in leaving(cluster)])
+    search = _Search(cluster, table, request, may_go_together, most)
+    if (allocation := search.try_with(())) is not None:
+        return Clearing(allocation, ())
+    chosen = search.with_shrinks(elastic, victims) if elastic else search.fewest_of(victims)
+    allocation = search.try_with(chosen) if chosen else None
+    return Clearing(allocation, tuple(chosen)) if allocation is not None else None
+
+
+def _give_back(table: HostTable, shares: Iterable[HostShare]) -> None:
+    for share in shares:
+        table.give_back(table.rows[share.host], share, False)
+
+
+class _Search:
+    """Of victims for one request, on a table of its own."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        table: HostTable,
+        request: Request,
+        may_go_together: Together,
+        most: Slots | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.table = table
+        self.most = most
+        self.request = request
+        self.may_go_together = may_go_together
+        self.trials_left = self._trials = _TRIALS_SMALL if len(table) <= _LARGE else _TRIALS_LARGE
+
+    def besides(self, taken: Sequence[Victim]) -> "_Search":
+        """A search for others, where these make room."""
+        together: Together = lambda more: self.may_go_together([*taken, *more])  # noqa: E731
+        return _Search(self.cluster, self._freed(taken), self.request, together, self.most)
+
+    def try_with(self, victims: Sequence[Victim]) -> Allocation | None:
+        """Where the job would start if these made room."""
+        room = Room(self._freed(victims))
+        return place(room, self.request) if self.most is None else place_capped(room, Ceilings(self.most), self.request)
+
+    def _freed(self, victims: Sequence[Victim]) -> HostTable:
+        if not victims:
+            return self.table
+        table = self.table.copy()
+        for victim in victims:
+            _give_back(table, victim.gives)
+        return table
+
+    # -- the fewest ----------------------------------------------------------------------------------------------------
+
+    def fewest_of(self, victims: Iterable[Victim]) -> list[Victim]:
+        """Of these, of which only the first so many are considered unless that is too few; none if all are."""
+        source = iter(victims)
+        some = list(islice(source, CANDIDATES_MAX))
+        if self.try_with(some) is None:
+            some += source
+            if len(some) <= CANDIDATES_MAX or self.try_with(some) is None:
+                return []
+        return self._fewest(some)
+
+    def with_shrinks(self, elastic: Sequence[Key], victims: Iterable[Victim]) -> list[Victim]:
+        """Only jobs that shrink, if they are enough; else the fewest that make room as a whole, with or without."""
+        first, victims = tee(victims)
+        within_reach = self._within_reach(elastic, islice(first, CANDIDATES_MAX))
+        anywhere = givers(self.cluster, elastic, within_reach, self.may_go_together)
+        just_there = givers(self.cluster, elastic, self._ideal(elastic), self.may_go_together)
+        found = [chosen for some in (anywhere, just_there) if (chosen := self.fewest_of(some))]
+        if found:
+            return self._sparing(min(found, key=len))
+        both, victims = tee(victims)
+        alone = self.fewest_of(victims)
+        mixed = self._mixed(anywhere, both)
+        whole = sum(one.way is not Way.SHRINK for one in mixed)
+        return self._sparing(mixed) if mixed and not 0 < len(alone) <= whole else alone
+
+    def _within_reach(self, elastic: Sequence[Key], victims: Iterable[Victim]) -> dict[str, int]:
+        """Hosts where the request could run if all these made room there, with all their slots."""
+        table = self.table.copy()
+        for key in elastic:
+            _give_back(table, shares_of(self.cluster, key))
+        keys = set(elastic)
+        for one in victims:
+            if one.key not in keys:
+                _give_back(table, one.gives)
+        room = Room(table)
+        rows = {row for role in self.request.roles for row in room.rows_for(self.request, role)}
+        return {table.names[row]: table.facts[row].slots for row in rows}
+
+    def _ideal(self, elastic: Iterable[Key]) -> dict[str, int]:
+        """What the request would lack, host by host, where it would start if these jobs gave up nearly all."""
+        allocation = self.try_with(all_but_one(self.cluster, elastic))
+        return lacking(self.table, allocation) if allocation else {}
+
+    def _mixed(self, givers: Sequence[Victim], victims: Iterable[Victim]) -> list[Victim]:
+        """The fewest whole victims that are enough where jobs shrink as well, and few of these; none if none are."""
+        gives, whole = {one.key: one.gives for one in givers}, {}
+
+        def rest(victim: Victim) -> Victim:
+            whole[victim.key] = victim
+            return replace(victim, gives=shrunk(victim.gives, gives.get(victim.key, ())))
+
+        chosen = [whole[one.key] for one in self.besides(givers).fewest_of(map(rest, victims))]
+        keys = {one.key for one in chosen}
+        others = self.besides(chosen)
+        if not chosen or others.try_with(()) is not None:
+            return chosen
+        more = others.fewest_of([one for one in givers if one.key not in keys])
+        return [*chosen, *more] if more else []
+
+    def _fewest(self, candidates: list[Victim]) -> list[Victim]:
+        """Out of candidates that are enough together; none where those that may go together are not."""
+        measure = _Measure(self.table, self._freed(candidates), self.request)
+        useful = [one for one in candidates if measure.concerns(one)]
+        gathered = self._without_needless(self._gathered(useful, measure))
+        return self._smallest_set(useful, measure, len(gathered) or len(useful)) or gathered
+
+    def _gathered(self, useful: list[Victim], measure: "_Measure") -> list[Victim]:
+        """The most helpful first, until the job fits; none if it does not."""
+        chosen: list[Victim] = []
+        taken: set[int] = set()
+        heap = [(-measure.gain(one), number) for number, one in enumerate(useful)]
+        heapq.heapify(heap)
+        while heap:
+            _, number = heapq.heappop(heap)
+            if number in taken:
+                continue
+            gain = measure.gain(useful[number])
+            if heap and -gain > heap[0][0]:
+                heapq.heappush(heap, (-gain, number))
+                continue
+            taken.add(number)
+            if not self.may_go_together([*chosen, useful[number]]):
+                continue
+            chosen.append(useful[number])
+            for other in measure.add(useful[number]):  # who helps more now that these hosts are nearly free
+                heapq.heappush(heap, (-measure.gain(useful[other]), other))
+            if measure.is_enough and self.try_with(chosen) is not None:
+                return chosen
+        return chosen if self.try_with(chosen) is not None else []
+
+    def _without_needless(self, chosen: list[Victim]) -> list[Victim]:
+        kept = list(chosen)
+        for one in reversed(chosen):
+            if self.trials_left <= 0 or len(kept) <= 1:
+                break
+            self.trials_left -= 1
+            without = [other for other in kept if other is not one]
+            if self.try_with(without) is not None:
+                kept = without
+        return kept
+
+    def _smallest_set(self, useful: list[Victim], measure: "_Measure", most: int) -> list[Victim] | None:
+        """The first set of the smallest size, in the order of taking; None when there are too many to look at."""
+        sets_left = _SETS_MAX
+        for size in range(1, most + 1):
+            for chosen in combinations(useful, size):
+                sets_left -= 1
+                if sets_left <= 0 or self.trials_left <= 0:
+                    return None
+                if not (measure.may_be_enough(chosen) and self.may_go_together(chosen)):
+                    continue
+                self.trials_left -= 1
+                if self.try_with(chosen) is not None:
+                    return list(chosen)
+        return None
+
+    # -- no more than is needed ----------------------------------------------------------------------------------------
+
+    def _sparing(self, chosen: list[Victim]) -> list[Victim]:
+        """The same, but jobs that shrink give no more than is needed, the last of them first."""
+        self.trials_left = self._trials
+        for number, one in reversed(list(enumerate(chosen))):
+            if one.way is Way.SHRINK:
+                others = [*chosen[:number], *chosen[number + 1 :]]
+                chosen[number] = in_part(
+                    self.cluster, self._where_needed(one, chosen), partial(self._is_enough, others)
+                )
+        return [one for one in chosen if one.gives]
+
+    def _where_needed(self, victim: Victim, chosen: Sequence[Victim]) -> Victim:
+        """Where it gives on many hosts only what it gives on those where the job would start, if that is enough."""
+        if len(victim.gives) <= _SHARES_TRIED:
+            return victim
+        allocation = self.try_with(chosen) or ()
+        hosts = {share.host for share in allocation}
+        less = replace(victim, gives=tuple([share for share in victim.gives if share.host in hosts]))
+        others = [one for one in chosen if one is not victim]
+        return less if self._is_enough(others, less) else victim
+
+    def _is_enough(self, others: Sequence[Victim], one: Victim) -> bool:
+        if self.trials_left <= 0:
+            return False
+        self.trials_left -= 1
+        return self.try_with([*others, one]) is not None
+
+
+def _rows_for(table: HostTable, request: Request, number: int) -> list[int]:
+    """Hosts that could take some of a role."""
+    return Room(table).candidates(request, request.roles, 0, number).all_rows()
+
+
+class _Measure:
+    """How near hosts are to holding the job, in tasks. A quick count that leaves the last word to the placement."""
+
+    def __init__(self, table: HostTable, all_freed: HostTable, request: Request) -> None:
+        role = request.roles[0]
+        self._chunk = (
+            chunk_of(role if role.one_host else replace(role, ptile=0)) if len(request.roles) == 1 else (1, 0, 0)
+        )
+        self._needed = 1 if role.one_host else role.tasks_min
+        self._most = 1 if role.one_host else max(role.ptile, 0) or role.tasks_min
+        self._per_task_gpus = role.gpus_per_task
+        if len(request.roles) > 1:
+            self._needed = self._most = request.slots_min
+        self._rows = {row for number in range(len(request.roles)) for row in _rows_for(all_freed, request, number)}
+        self._table = table
+        self._free: dict[int, tuple[int, int, int]] = {}
+        self._tasks: dict[int, float] = {}
+        self._total = 0
+        for row in self._rows:
+            self._free[row] = free = (
+                int(table.slots_free[row]), int(table.memory_free_mib[row]), int(table.gpus_free[row])
+            )  # fmt: skip
+            self._tasks[row] = self._worth(free)
+            self._total += int(self._tasks[row])
+        self._by_row: dict[int, list[int]] = {}
+        self._numbers: dict[Key, int] = {}
+
+    @property
+    def is_enough(self) -> bool:
+        """Do the tasks add up?"""
+        return self._total >= self._needed
+
+    def concerns(self, victim: Victim) -> bool:
+        """Does it hold anything where the job could run?"""
+        rows = [self._table.rows[share.host] for share in victim.gives]
+        if not any(row in self._rows for row in rows):
+            return False
+        number = self._numbers[victim.key] = len(self._numbers)
+        for row in rows:
+            self._by_row.setdefault(row, []).append(number)
+        return True
+
+    def gain(self, victim: Victim) -> float:
+        """How many tasks more there would be room for; parts of one count less than a half."""
+        gain = 0.0
+        for row, free in self._with(victim):
+            gain += self._worth(free) - self._tasks[row]
+        return min(gain, self._needed - self._total + _HALF)
+
+    def add(self, victim: Victim) -> set[int]:
+        """Take its room as free; the numbers of the others on its hosts."""
+        others: set[int] = set()
+        for row, free in self._with(victim):
+            self._total -= int(self._tasks[row])
+            self._free[row], self._tasks[row] = free, self._worth(free)
+            self._total += int(self._tasks[row])
+            others.update(self._by_row.get(row, ()))
+        mine = self._numbers.pop(victim.key)
+        for row in [self._table.rows[share.host] for share in victim.gives]:
+            self._by_row[row].remove(mine)
+        return others - {mine}
+
+    def may_be_enough(self, victims: Sequence[Victim]) -> bool:
+        """Without changing anything: do the tasks add up with these, from where no victim was taken?"""
+        free: dict[int, list[int]] = {}
+        for victim in victims:
+            for share in victim.gives:
+                row = self._table.rows[share.host]
+                if row in self._rows:
+                    here = free.setdefault(row, list(self._before(row)))
+                    for place, more in enumerate((share.slots, share.memory_mib, len(share.gpus))):
+                        here[place] += more
+        base = sum(int(self._worth(self._before(row))) for row in self._rows if row not in free)
+        return base + sum(int(self._worth((x[0], x[1], x[2]))) for x in free.values()) >= self._needed
+
+    def _before(self, row: int) -> tuple[int, int, int]:
+        table = self._table
+        return int(table.slots_free[row]), int(table.memory_free_mib[row]), int(table.gpus_free[row])
+
+    def _with(self, victim: Victim) -> Iterable[tuple[int, tuple[int, int, int]]]:
+        for share in victim.gives:
+            row = self._table.rows[share.host]
+            if row in self._rows:
+                slots, memory, gpus = self._free[row]
+                yield row, (slots + share.slots, memory + share.memory_mib, gpus + len(share.gpus))
+
+    def _worth(self, free: tuple[int, int, int]) -> float:
+        slots, memory, gpus = free
+        wanted, wanted_memory, wanted_gpus = self._chunk
+        parts = [max(0, slots) / wanted]
+        if wanted_gpus:
+            parts.append(gpus / wanted_gpus if self._per_task_gpus or gpus < wanted_gpus else self._most)
+        if wanted_memory:
+            parts.append(self._most if memory >= wanted_memory else max(0, memory) / wanted_memory)
+        tasks = min(*parts, self._most) if len(parts) > 1 else min(parts[0], self._most)
+        whole = int(tasks)
+        return whole + (_HALF * (tasks - whole))

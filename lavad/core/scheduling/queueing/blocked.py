@@ -1,0 +1,217 @@
+"""Buckets for which nothing fitted, by their smallest need: not looked at again until room for that need appears.
+
+Those that freed hosts could fit come out in scheduling order without a look at each: ``columns`` and ``woken``.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from functools import partial
+
+import numpy as np
+
+from lavad.core.language.requirements.parsed import watched_by
+from lavad.core.scheduling.placement.place import Need
+from lavad.core.scheduling.queueing.blocked_columns import Columns, First, Part, Rooms, Woken
+from lavad.core.scheduling.queueing.ordering import Rank
+from lavad.core.state.hosts.table import HostTable
+from lavad.core.state.pending import BucketKey
+
+_FEW = 32  # so many are compared one by one: arrays would take longer
+_NEVER = int(np.iinfo(np.int64).max)
+_NO_NEED = Need(*[_NEVER] * len(Need._fields))
+_NO_RANK: First = (float("inf"), float("inf"), float("inf"), float("inf"))
+_BEFORE_ALL: First = (float("-inf"), 0.0, 0.0, 0.0)
+
+
+class BlockedBuckets:
+    """Which buckets wait for room, for how much, and with which rank. A bucket's place is a column number."""
+
+    def __init__(self) -> None:
+        self._needs: list[Need] = []
+        self._ranks: list[First] = []
+        self._keys: list[BucketKey | None] = []
+        self._lanes: list[int] = []
+        self._places: dict[BucketKey, int] = {}
+        self._spare: list[int] = []
+        self.others = 0  # how many of them are not plain
+        self._least = _NEVER  # slots in all, and none of them needs fewer; raised when somebody looks in vain
+        self._watching: dict[str, set[BucketKey]] = {}  # by the value that may let them start
+        self._columns = Columns(self._needs, self._ranks)  # the same, for many at once
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: BucketKey) -> bool:
+        return key in self._places
+
+    def add(self, key: BucketKey, need: Need, rank: Rank, lane: int = 0) -> None:
+        """Nothing fitted for this bucket, whose first job has that rank in that lane."""
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = self._spare.pop() if self._spare else self._new_place()
+            self._keys[place] = key
+            self.others += not key.is_plain
+            if not (key.is_plain or key.chunk):  # those look at no values
+                for name in watched_by(key.request):
+                    self._watching.setdefault(name, set()).add(key)
+        if need.slots_in_all < self._least:
+            self._least = need.slots_in_all
+        self._needs[place] = need
+        self._ranks[place] = rank
+        self._lanes[place] = lane
+        self._columns.note(place)
+
+    def _new_place(self) -> int:
+        self._needs.append(_NO_NEED)
+        self._ranks.append(_NO_RANK)
+        self._keys.append(None)
+        self._lanes.append(0)
+        return len(self._keys) - 1
+
+    def discard(self, key: BucketKey) -> None:
+        """The bucket is to be looked at, or is gone."""
+        place = self._places.pop(key, None)
+        if place is not None:
+            self._keys[place] = None
+            self.others -= not key.is_plain
+            self._needs[place], self._ranks[place] = _NO_NEED, _NO_RANK
+            self._columns.note(place)
+            self._spare.append(place)
+            if not (key.is_plain or key.chunk):
+                for name in watched_by(key.request):
+                    self._unwatch(name, key)
+
+    def _unwatch(self, name: str, key: BucketKey) -> None:
+        keys = self._watching.get(name)
+        if keys is not None:
+            keys.discard(key)
+            if not keys:
+                del self._watching[name]
+
+    @property
+    def watched(self) -> Mapping[str, object]:
+        """Values that some of these buckets wait for, as they are now and will be."""
+        return self._watching
+
+    def watching(self, names: Iterable[str]) -> list[BucketKey]:
+        """Buckets that wait for one of these values, the oldest first."""
+        found = {key for name in names for key in self._watching.get(name, ())}
+        return sorted(found)
+
+    def key(self, place: int) -> BucketKey | None:
+        """The bucket at a place; None when it is not blocked any more."""
+        return self._keys[place]
+
+    def need(self, place: int) -> Need:
+        """What the bucket at a place waits for."""
+        return self._needs[place]
+
+    def rank(self, place: int) -> First:
+        """Of the bucket's first job when it was blocked."""
+        return self._ranks[place]
+
+    def of_queues(self, queues: Container[str]) -> list[int]:
+        """Places of all blocked buckets of these queues, the one that goes first at the end."""
+        found = [place for key, place in self._places.items() if key.queue in queues]
+        return sorted(found, key=self.rank, reverse=True)
+
+    def fitting(self, slots: int) -> list[BucketKey]:
+        """Buckets that need no more slots in all."""
+        if len(self._places) > _FEW:
+            return [key for place in self._columns.fitting(slots) if (key := self._keys[place]) is not None]
+        needs_now = self._needs
+        found = [key for key, place in self._places.items() if needs_now[place].slots_in_all <= slots]
+        if not found:
+            self._least = self._least_now()
+        return found
+
+    def may_fit(self, slots: int) -> bool:
+        """Could one of them need no more slots in all?"""
+        return self._least <= slots and bool(self._places)
+
+    def _least_now(self) -> int:
+        return min([self._needs[place].slots_in_all for place in self._places.values()], default=_NEVER)
+
+    def woken_by(
+        self, table: HostTable, rows: set[int], vain: Container[BucketKey], has_lanes: bool
+    ) -> dict[int, Woken]:
+        """Buckets whose need fits one of these hosts now, by lane; without the ``vain`` ones.
+
+        Where nobody ``has_lanes`` all of them are in lane 0.
+        """
+        if not self._places or not rows:
+            return {}
+        if len(self._places) <= _FEW:
+            by_lane = self._by_lane(self._few_fitting(table, rows))
+        else:
+            rooms = Rooms(_largest(_distinct_rooms(table, rows)), table.slots_open)
+            parts = self._columns.parts(rooms)
+            by_lane = self._by_lane(place for part in parts for place in part.places) if has_lanes else {0: parts}
+        gangs = _Gangs(table)
+
+        def is_hopeful(place: int) -> bool:
+            key = self._keys[place]
+            return key is not None and key not in vain and gangs.have_room(self._needs[place])
+
+        return {lane: Woken(parts, self.rank, is_hopeful) for lane, parts in by_lane.items()}
+
+    def _few_fitting(self, table: HostTable, rows: set[int]) -> list[int]:
+        needs, slots_open = self._needs, table.slots_open
+        hopeful = [place for place in self._places.values() if needs[place].slots_in_all <= slots_open]
+        if not hopeful:
+            self._least = self._least_now()
+        rooms = _distinct_rooms(table, rows) if hopeful else set()
+        return [place for place in hopeful if _fits_one(needs[place], rooms)]
+
+    def _by_lane(self, places: Iterable[int]) -> dict[int, list[Part]]:
+        """One part for each lane, to be sorted when somebody asks for it."""
+        found: dict[int, list[int]] = {}
+        for place in places:
+            found.setdefault(self._lanes[place], []).append(place)
+        return {lane: [Part(_BEFORE_ALL, partial(self._sorted, some))] for lane, some in found.items()}
+
+    def _sorted(self, places: list[int]) -> list[int]:
+        return sorted(places, key=self.rank, reverse=True)
+
+
+class _Gangs:
+    """Gangs that all open hosts together have slots for. The count is made once for those that are alike."""
+
+    def __init__(self, table: HostTable) -> None:
+        self._table = table
+        self._tasks: dict[tuple[int, int], int] = {}  # by slots per task and tasks per host
+
+    def have_room(self, need: Need) -> bool:
+        """Could there be room for one with that need? Of what is no gang nothing is known."""
+        return need.tasks <= 1 or need.tasks <= self._most(need.slots_per_task, need.tasks_per_host)
+
+    def _most(self, slots_per_task: int, tasks_per_host: int) -> int:
+        found = self._tasks.get((slots_per_task, tasks_per_host))
+        if found is None:
+            table = self._table
+            free = table.slots_free[: len(table)][table.open_rows()]
+            found = int(np.minimum(free // slots_per_task, tasks_per_host).clip(0).sum())
+            self._tasks[slots_per_task, tasks_per_host] = found
+        return found
+
+
+def _fits_one(need: Need, rooms: set[tuple[int, int, int]]) -> bool:
+    return any(need.slots <= slots and need.memory_mib <= memory and need.gpus <= gpus for slots, memory, gpus in rooms)
+
+
+def _largest(rooms: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Those that no other one covers: whatever fits some room fits one of these."""
+    found: list[tuple[int, int, int]] = []
+    for slots, memory, gpus in sorted(rooms, reverse=True):
+        if not any(memory <= more_memory and gpus <= more_gpus for _, more_memory, more_gpus in found):
+            found.append((slots, memory, gpus))
+    return found
+
+
+def _distinct_rooms(table: HostTable, rows: set[int]) -> set[tuple[int, int, int]]:
+    """Free (slots, memory, gpus) of those of the hosts that are open; many hosts are alike."""
+    if len(rows) <= _FEW:
+        return {table.room_of(row) for row in rows if table.is_open(row)}
+    open_rows = table.open_rows()
+    chosen = np.array([row for row in rows if open_rows[row]], dtype=np.int64)
+    columns = (table.slots_free[chosen], table.memory_free_mib[chosen], table.gpus_free[chosen])
+    return set(zip(*(column.tolist() for column in columns), strict=True))

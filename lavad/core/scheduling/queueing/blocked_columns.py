@@ -1,0 +1,184 @@
+"""Needs and ranks of blocked buckets as columns, in blocks, and those of them that freed hosts unblock.
+
+Many needs are compared at once, and no column is copied to grow. A block knows a rank that none of its buckets
+precedes, so that a search for the first need skips most blocks. Unblocked buckets come in parts in scheduling order,
+and a part is read only when its bound says that the first of all may be there: of 100,000 that fit one free slot one
+job starts, and then no host has room.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lavad.core.scheduling.placement.place import Need
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+First = tuple[float, float, float, float]  # the rank of a bucket's first job
+
+
+class Part:
+    """Some blocked buckets. None of those that ``find`` finds goes before ``bound``."""
+
+    __slots__ = ("_find", "_places", "bound")
+
+    def __init__(self, bound: First, find: Callable[[], list[int]]) -> None:
+        self.bound = bound
+        self._find = find
+        self._places: list[int] | None = None
+
+    @property
+    def places(self) -> list[int]:
+        """Those that are left, the first at the end."""
+        if self._places is None:
+            self._places = self._find()
+        return self._places
+
+
+class Woken:
+    """Places of blocked buckets; false when none is left.
+
+    ``rank`` tells the rank at a place, ``is_hopeful`` whether the bucket there is to be looked at at all.
+    """
+
+    __slots__ = ("_heap", "_is_hopeful", "_rank")
+
+    def __init__(self, parts: Iterable[Part], rank: Callable[[int], First], is_hopeful: Callable[[int], bool]) -> None:
+        self._heap = [(part.bound, number, part) for number, part in enumerate(parts)]
+        heapq.heapify(self._heap)
+        self._rank = rank
+        self._is_hopeful = is_hopeful
+
+    def __bool__(self) -> bool:
+        """Also brings the place that goes first to the top."""
+        heap = self._heap
+        while heap:
+            bound, number, part = heap[0]
+            places = part.places
+            while places and not self._is_hopeful(places[-1]):
+                places.pop()
+            if not places:
+                heapq.heappop(heap)
+                continue
+            first = self._rank(places[-1])
+            if first == bound:
+                return True
+            heapq.heapreplace(heap, (first, number, part))
+        return False
+
+    @property
+    def first(self) -> int:
+        """The place that goes first; somebody must have asked whether one is left."""
+        return self._heap[0][2].places[-1]
+
+    def pop(self) -> int:
+        """Take the first one out; somebody must have asked whether one is left."""
+        return self._heap[0][2].places.pop()
+
+
+def _nowhere(_: int) -> First:
+    raise AssertionError("there are no places")
+
+
+NOBODY_WOKEN = Woken((), _nowhere, bool)
+
+
+_BITS = 10
+_WIDTH = 1 << _BITS  # places a block
+_NEVER = int(np.iinfo(np.int64).max)
+_NOTED_MAX = 1024  # entered together, so that nobody has to wait for all of a pass
+_FIELDS = 4  # of a need: slots, memory and GPUs on one host, slots in all
+_PARTS = 4  # of a rank
+
+
+class Rooms(NamedTuple):
+    """What there is: slots, memory in MiB and GPUs of some hosts, and how many slots are open on all hosts."""
+
+    of_hosts: list[tuple[int, int, int]]
+    slots_open: int
+
+
+class _Block:
+    """Places in a row. Those that nobody has need more than there will ever be."""
+
+    def __init__(self, number: int) -> None:
+        self.begins = number << _BITS
+        self.bound: First = (0.0, 0.0, 0.0, 0.0)
+        self._needs: NDArray[np.int64] = np.full((_FIELDS, _WIDTH), _NEVER, np.int64)
+        self._ranks: NDArray[np.float64] = np.full((_PARTS, _WIDTH), np.inf)
+
+    def enter(self, places: list[int], needs: Sequence[Need], ranks: Sequence[First]) -> None:
+        """What is at these places now."""
+        at = np.array(places) - self.begins
+        count = len(places)
+        values = chain.from_iterable([needs[place][:_FIELDS] for place in places])
+        self._needs[:, at] = np.fromiter(values, np.int64, count * _FIELDS).reshape(count, _FIELDS).T
+        values_of_ranks = chain.from_iterable([ranks[place] for place in places])
+        self._ranks[:, at] = np.fromiter(values_of_ranks, np.float64, count * _PARTS).reshape(count, _PARTS).T
+        self.bound = self._first()
+
+    def _first(self) -> First:
+        """A rank that none here goes before, and that differs from the first by the job's number alone."""
+        queue, job_priority, position, _ = self._ranks
+        first_queue = queue.min()
+        leads = queue == first_queue
+        first_priority = job_priority[leads].min()
+        leads &= job_priority == first_priority
+        return float(first_queue), float(first_priority), float(position[leads].min()), 0.0
+
+    def fitting(self, slots: int) -> list[int]:
+        """Places that need no more slots in all."""
+        return (np.flatnonzero(self._needs[3] <= slots) + self.begins).tolist()
+
+    def find(self, rooms: Rooms) -> list[int]:
+        """Places whose need fits one of the hosts and all together, the one that goes first at the end."""
+        needs = self._needs
+        hit = np.zeros(_WIDTH, dtype=bool)
+        for slots, memory, gpus in rooms.of_hosts:
+            hit |= (needs[0] <= slots) & (needs[1] <= memory) & (needs[2] <= gpus)
+        hit &= needs[3] <= rooms.slots_open
+        at = np.flatnonzero(hit)
+        order = np.lexsort(self._ranks[::-1, at])
+        return (at[order[::-1]] + self.begins).tolist()  # type: ignore[no-any-return]
+
+
+class Columns:
+    """Of all places. ``needs`` and ``ranks`` are what they are made from; the owner notes where these change."""
+
+    def __init__(self, needs: Sequence[Need], ranks: Sequence[First]) -> None:
+        self._needs = needs
+        self._ranks = ranks
+        self._blocks: list[_Block] = []
+        self._noted: set[int] = set()
+
+    def note(self, place: int) -> None:
+        """Something else is at that place now."""
+        self._noted.add(place)
+        if len(self._noted) >= _NOTED_MAX:
+            self._enter()
+
+    def _enter(self) -> None:
+        by_block: dict[int, list[int]] = {}
+        for place in self._noted:
+            by_block.setdefault(place >> _BITS, []).append(place)
+        self._noted.clear()
+        for number, places in by_block.items():
+            while number >= len(self._blocks):
+                self._blocks.append(_Block(len(self._blocks)))
+            self._blocks[number].enter(places, self._needs, self._ranks)
+
+    def fitting(self, slots: int) -> list[int]:
+        """Places that need no more slots in all."""
+        self._enter()
+        return [place for block in self._blocks for place in block.fitting(slots)]
+
+    def parts(self, rooms: Rooms) -> list[Part]:
+        """Places whose need fits, to be found when somebody asks."""
+        self._enter()
+        return [Part(block.bound, partial(block.find, rooms)) for block in self._blocks]

@@ -1,0 +1,90 @@
+"""A bucket's jobs and array elements one after the other, in scheduling order; nothing is changed by looking."""
+
+import heapq
+from collections.abc import Container
+from itertools import islice
+
+from lavad.core.model.tuples import new as _new
+from lavad.core.scheduling.queueing.blocked import BlockedBuckets
+from lavad.core.scheduling.queueing.ordering import Rank, Ranking
+from lavad.core.state.pending import Bucket
+from lavad.core.state.records import ArrayRecord
+
+
+class Cursor:
+    """Stands on one job of a bucket, at first before all, or behind those that were passed by somebody else.
+
+    Elements of an array share a rank and come by index.
+
+    The records of jobs are looked at only where something depends on it: of a million jobs most are in no cache.
+    """
+
+    __slots__ = ("_at", "_bucket", "_elements", "_queue", "_ranking", "index", "job", "key", "rank")
+
+    rank: Rank
+    job: int
+    index: int
+
+    def __init__(self, ranking: Ranking, bucket: Bucket, passed: int = 0) -> None:
+        self.key = bucket.key
+        self._ranking = ranking
+        self._bucket = bucket
+        self._queue = ranking.steady_queue(bucket.key)
+        self._at = passed  # so many entries
+        self._elements: islice[int] | None = None  # of the array it stands on
+
+    def advance(self) -> bool:
+        """Step to the next job; False at the end, or where the queue starts nothing."""
+        if self._elements is not None and self._advance_in_array():
+            return True
+        bucket = self._bucket
+        while self._at < len(bucket):
+            entry = bucket.at(self._at)
+            queue = self._queue
+            rank = self._ranking.of(self.key, entry) if queue is None else _new(Rank, (queue, *entry))
+            if rank is None:
+                return False
+            self._at += 1
+            self.rank, self.job, self.index = rank, entry.job, 0
+            if entry.job not in bucket.arrays or self._begin_array():
+                return True
+        return False
+
+    def _begin_array(self) -> bool:
+        record = self._ranking.cluster.jobs[self.job]
+        assert isinstance(record, ArrayRecord), f"job {self.job} is no array"
+        self._elements = islice(record.pending, record.room())
+        return self._advance_in_array()
+
+    def _advance_in_array(self) -> bool:
+        assert self._elements is not None
+        index = next(self._elements, None)
+        if index is None:
+            self._elements = None
+            return False
+        self.index = index
+        return True
+
+    @property
+    def run_limit_s(self) -> int:
+        """The job's run limit; 0: it has none."""
+        return self._ranking.cluster.jobs[self.job].shared.run_limit_s
+
+    @property
+    def place(self) -> tuple[Rank, int]:
+        """Where the job stands among all others."""
+        return self.rank, self.index
+
+
+def blocked_in_order(ranking: Ranking, blocked: BlockedBuckets, queues: Container[str]) -> list[tuple[Rank, Cursor]]:
+    """Blocked buckets of these queues as a heap, each with a cursor on its first job."""
+    found = []
+    for place in blocked.of_queues(queues):
+        key = blocked.key(place)
+        bucket = ranking.cluster.pending.buckets.get(key) if key is not None else None
+        if bucket is not None:
+            cursor = Cursor(ranking, bucket)
+            if cursor.advance():
+                found.append((cursor.rank, cursor))
+    heapq.heapify(found)
+    return found

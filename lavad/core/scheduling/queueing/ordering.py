@@ -1,0 +1,165 @@
+"""Which job goes next: queue priority, then (where queues are shared) the account whose turn it is, then job priority,
+then the order of the queue. Which account's turn it is, is a matter of ``lanes``; here is the rest.
+
+A queue's order is that of submission, or by slowdown: the job goes first whose expected slowdown, (wait + run limit)
+over run limit, is largest, so that short jobs wait for a short time and long ones for a long time. That is highest
+response ratio next (Brinch Hansen, "An analysis of response ratio scheduling", IFIP Congress 1971) with run limits as
+run times; in backfilling it is known as largest expansion factor first (Srinivasan et al., "Selective reservation
+strategies for backfill job scheduling", JSSPP 2002). The waiting time of what it puts off is bounded: when the job that
+was submitted first has waited longer than the whole machine would need to clear the queue, and some more, it goes
+before all others.
+"""
+
+from typing import NamedTuple, Protocol
+
+from lavad.core.cluster import Cluster
+from lavad.core.model import JobState
+from lavad.core.model.policy import JobOrder, Queue
+from lavad.core.model.tuples import new as _new
+from lavad.core.scheduling.queueing.eligibility import obstacle
+from lavad.core.state.fairshare import Account, Tree
+from lavad.core.state.pending import BucketKey, Entry
+
+UNKNOWN_RUN_S = 86_400  # a job without a run limit counts as one of a day
+PATIENCE = 1.2  # times the work that waits in the queue, divided by the machine
+PATIENCE_S_MIN = 3600.0
+_FIRST = float("-inf")
+_UNKNOWN = 2**62  # no priority of a queue
+
+
+class Rank(NamedTuple):
+    """Smaller goes first. Queues of equal priority are served together."""
+
+    queue: int
+    job_priority: float
+    position: float
+    job: int
+
+
+Turn = tuple[int, float, float, int, BucketKey]  # a rank and whose it is; flat, because heaps compare so often
+
+
+class Adviser(Protocol):
+    """Whoever lets some buckets go before others, whatever their queues are."""
+
+    def ranked(self, key: BucketKey, rank: Rank) -> Rank:
+        """The rank that counts."""
+
+
+class Ranking:
+    """Ranks under one policy, as of one moment after the other."""
+
+    def __init__(self, cluster: Cluster, now: float, adviser: Adviser | None = None) -> None:
+        self.cluster = cluster
+        self._adviser = adviser
+        self.now = now
+        self._queues = cluster.policy.by_name
+        self._promoted: dict[str, int] = {}  # queue -> the job that has waited too long, or 0
+        self._trees = cluster.shares.trees
+        self._priorities: dict[Account, float] = {}
+        self.steady: dict[str, int | None] = {}  # by queue, what ``steady_queue`` has found out
+        self._taken: dict[Account, list[int]] = {}  # slots and committed slot-seconds of what has been decided since
+
+    def renew(self, now: float, adviser: Adviser | None) -> None:
+        """It is another moment: what depends on time, and on what was started since, has to be found out anew."""
+        self.now = now
+        if adviser is not self._adviser:
+            self._adviser = adviser
+            self.steady.clear()
+        self._promoted.clear()
+        self._priorities.clear()
+        self._taken.clear()
+
+    def steady_queue(self, key: BucketKey) -> int | None:
+        """The queue's part of the bucket's ranks, if nothing else than their entries decides about the rest of them.
+
+        None: each has to be asked for.
+        """
+        if key.deadline:
+            return None
+        name = key.queue
+        found = self.steady.get(name, _UNKNOWN)
+        if found == _UNKNOWN:
+            queue = self._queues.get(name)
+            is_steady = queue is not None and queue.active and not queue.has_windows
+            is_steady = is_steady and queue is not None and queue.order is not JobOrder.SLOWDOWN
+            is_alone = name not in self._trees and self._adviser is None
+            found = self.steady[name] = -queue.priority if queue is not None and is_steady and is_alone else None
+        return found
+
+    def of(self, key: BucketKey, entry: Entry) -> Rank | None:
+        """Rank of a bucket's entry; None when its queue does not start jobs."""
+        steady = self.steady_queue(key)
+        if steady is not None and not key.reservation:
+            return _new(Rank, (steady, *entry))
+        queue = self._queues.get(key.queue)
+        if queue is None or not queue.active or self._is_kept_back(queue, key):
+            return None
+        if self._trees and queue.name in self._trees and self.account_of(key) is None:
+            return None  # the user has lost the share that was there at the submit
+        place = entry.position if queue.order is not JobOrder.SLOWDOWN else self._score(queue, key, entry)
+        rank = Rank(-queue.priority, entry.rank, place, entry.job)
+        return rank if self._adviser is None else self._adviser.ranked(key, rank)
+
+    def _is_kept_back(self, queue: Queue, key: BucketKey) -> bool:
+        if not key.deadline and not queue.has_windows and not key.reservation:
+            return False
+        if key.reservation and not self.cluster.reserved.holds(self.cluster, key.reservation, self.now):
+            return True
+        return obstacle(self.cluster, queue, key.run_limit_s, key.deadline, self.now) is not None
+
+    # -- fairshare ---------------------------------------------------------------------------------------------------
+
+    def tree_of(self, key: BucketKey) -> Tree | None:
+        """The share tree of the bucket's queue; None where it is not shared."""
+        return self._trees.get(key.queue)
+
+    def account_of(self, key: BucketKey) -> Account | None:
+        """The account that the bucket's jobs are charged to."""
+        return self.cluster.shares.account_of(key.queue, key.kind.user, key.kind.user_group)
+
+    def priority(self, tree: Tree, account: Account) -> float:
+        """The account's dynamic priority, with what has been decided since."""
+        found = self._priorities.get(account)
+        if found is None:
+            slots, committed_s = self._taken.get(account, (0, 0))
+            found = self._priorities[account] = tree.priority(account, self.now, slots, committed_s)
+        return found
+
+    def take(self, account: Account, slots: int, run_limit_s: int) -> None:
+        """A job of the account is going to start."""
+        for one in account.chain():
+            taken = self._taken.setdefault(one, [0, 0])
+            taken[0] += slots
+            taken[1] += slots * run_limit_s
+            self._priorities.pop(one, None)
+
+    def is_reordered(self, queue: Queue) -> bool:
+        """Do reservations have to be made anew in each pass, because who goes first changes with time?"""
+        is_shared = queue.name in self._trees and (queue.backfill_depth > 0 or queue.in_order)
+        return is_shared or queue.order is JobOrder.SLOWDOWN
+
+    # -- by slowdown -------------------------------------------------------------------------------------------------
+
+    def _score(self, queue: Queue, key: BucketKey, entry: Entry) -> float:
+        promoted = self._promoted.get(queue.name)
+        if promoted is None:
+            promoted = self._promoted[queue.name] = self._overdue(queue)
+        if entry.job == promoted:
+            return _FIRST
+        run_s = key.run_limit_s or UNKNOWN_RUN_S
+        return -(self._wait_s(entry) + run_s) / run_s
+
+    def _wait_s(self, entry: Entry) -> float:
+        return self.now - self.cluster.jobs[entry.job].submitted_at
+
+    def _overdue(self, queue: Queue) -> int:
+        """The job of the queue that was submitted first, if it has waited too long; else 0."""
+        buckets = self.cluster.pending.buckets
+        heads = (bucket.head() for key, bucket in buckets.items() if key.queue == queue.name)
+        oldest = max(heads, key=lambda entry: (self._wait_s(entry), -entry.job), default=None)
+        if oldest is None or self._wait_s(oldest) <= PATIENCE_S_MIN:
+            return 0
+        work_slot_s = self.cluster.tally.work_by_queue[queue.name, JobState.PEND]
+        patience_s = PATIENCE * work_slot_s / max(1, self.cluster.table.slots_usable())
+        return oldest.job if self._wait_s(oldest) > patience_s else 0

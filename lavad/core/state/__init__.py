@@ -1,0 +1,1 @@
+"""Records and indexes that events change: jobs, counters, limits, shares, pools."""

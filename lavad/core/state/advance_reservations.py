@@ -1,0 +1,261 @@
+"""What advance reservations set apart on each host, now and at the moments to come that matter to a job.
+
+A job without a reservation may hold slots of a host as long as, at every moment until it ends, they are not needed for
+what is reserved there: ``held`` by others that will still run then, and reserved, must fit the host beside it. Both
+change only at turns of reservations and at ends of jobs, and what is held only becomes less, so it is enough to look at
+now and at the moments at which a reservation begins; of those at the ones that ask for more than an earlier one did.
+
+Counted host by host, lazily: a host is counted anew when something was taken or given back there. Where there is no
+reservation nothing is counted and nobody asks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core import events as e
+from lavad.core.model import Allocation, Key
+from lavad.core.model.advance_reservation import (
+    LOOK_AHEAD_S,
+    AdvanceReservation,
+    end_after,
+    holds,
+    next_turn,
+    stretches,
+)
+from lavad.core.model.windows import NEVER
+from lavad.core.state.expected_ends import expected_end
+
+if TYPE_CHECKING:
+    from lavad.core.cluster import Cluster
+
+Slots = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment at which reservations begin, with all that hold then."""
+
+    at: float
+    names: frozenset[str]
+
+
+class Timeline:
+    """Which reservations hold, from one turn of any of them to the next."""
+
+    def __init__(self, reservations: dict[str, AdvanceReservation], zone: tzinfo, now: float) -> None:
+        self.since = now
+        self.until = min((next_turn(one.times, zone, now) for one in reservations.values()), default=NEVER)
+        self.now = frozenset(name for name, one in reservations.items() if holds(one.times, zone, now))
+        self.stretches = list(_stretches(reservations, zone, now))
+        self.moments = _moments(self.stretches, now)
+
+    def covers(self, at: float) -> bool:
+        """Is that what holds then?"""
+        return self.since <= at < self.until
+
+    def before(self, end: float) -> int:
+        """How many of the moments come before that time."""
+        return sum(moment.at < end for moment in self.moments)
+
+
+def _moments(stretches: list[tuple[float, float, str]], now: float) -> list[Moment]:
+    found: list[Moment] = []
+    for at in sorted({begin for begin, _, _ in stretches if begin > now}):
+        names = frozenset(name for begin, end, name in stretches if begin <= at < end)
+        if not any(names <= before.names for before in found):
+            found.append(Moment(at, names))
+    return found
+
+
+def _stretches(
+    reservations: dict[str, AdvanceReservation], zone: tzinfo, now: float
+) -> Iterator[tuple[float, float, str]]:
+    """When each holds: in the week to come, and as far as a single one beyond that goes beside it."""
+    spans = [(now, now + LOOK_AHEAD_S)]
+    once = [one.times for one in reservations.values() if not one.times.recurs]
+    spans += [(times.begins_at, times.ends_at) for times in once if times.ends_at > now + LOOK_AHEAD_S]
+    for name, one in reservations.items():
+        if one.times.recurs:
+            found = {stretch for span in spans for stretch in stretches(one.times, zone, max(now, span[0]), span[1])}
+            yield from ((begin, end, name) for begin, end in found)
+        elif one.times.ends_at > now:
+            yield one.times.begins_at, one.times.ends_at, name
+
+
+class Reserved:
+    """All advance reservations. ``version`` is raised when slots may have become free for others or for their jobs."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, AdvanceReservation] = {}
+        self.numbers: dict[str, int] = {}  # of the newest reservation of each user, group and the system
+        self.jobs: dict[str, set[int]] = {}  # that were submitted to each, as long as they are remembered
+        self.holding: frozenset[str] = frozenset()  # those that held when the clock was last looked at
+        self.version = 0
+        self.is_unsettled = False  # what follows from a change, or from a restart, is still to be decided
+        self._timeline: Timeline | None = None
+        self._slots: dict[str, Slots] = {}  # of each reservation, by row
+        self._facts_version = -1  # of the hosts as they were when everything was counted
+        self._rows: frozenset[int] = frozenset()  # hosts of which something is reserved, now or later
+        self._ceasing: dict[str, float] = {}
+        self._stale: set[int] | None = None  # rows to be counted anew; None: all
+        self._unused: Slots = np.zeros(0, np.int64)
+        self._own: dict[str, Slots] = {}
+        self._held: list[Slots] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.by_name)
+
+    # -- change ----------------------------------------------------------------------------------------------------
+
+    def put(self, one: AdvanceReservation) -> None:
+        """A new reservation, or another form of a known one."""
+        self.by_name[one.name] = one
+        self.look_again()
+
+    def drop(self, name: str) -> None:
+        """A reservation is no more."""
+        self.by_name.pop(name, None)
+        self.holding -= {name}
+        self.look_again()
+
+    def enter(self, name: str, job: int) -> None:
+        """A job is to run in that reservation."""
+        self.jobs.setdefault(name, set()).add(job)
+
+    def leave(self, name: str, job: int) -> None:
+        """A job is forgotten, or to run elsewhere."""
+        jobs = self.jobs.get(name, set())
+        jobs.discard(job)
+        if not jobs:
+            self.jobs.pop(name, None)
+
+    def turn(self, holding: frozenset[str]) -> None:
+        """These hold now; what follows from that is decided."""
+        self.look_again()
+        self.holding, self.is_unsettled = holding, False
+
+    def look_again(self) -> None:
+        """Nothing that was counted is worth anything; waiting jobs may find room that they did not have."""
+        self.version += 1
+        self.is_unsettled = True
+        self._timeline, self._slots = None, {}
+
+    def note(self, cluster: "Cluster", event: e.Event) -> None:
+        """An event is about to take effect: where it may change what attempts hold, or until when."""
+        if isinstance(event, e.PolicyChanged):
+            self.look_again()
+        elif isinstance(event, e.JobModified | e.JobDetached):
+            self._stale = None
+        elif self._stale is not None and (key := getattr(event, "key", None)) is not None:
+            attempt, rows = cluster.attempts.get(key), cluster.table.rows
+            shares: Allocation = getattr(event, "allocation", ()) + getattr(event, "additions", ())
+            shares += attempt.booked if attempt is not None else ()
+            self._stale.update(rows[share.host] for share in shares)
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def timeline(self, cluster: "Cluster", now: float) -> Timeline:
+        """Which reservations hold now and later."""
+        if self._timeline is None or not self._timeline.covers(now):
+            self._timeline = Timeline(self.by_name, cluster.policy.zone, now)
+            self._stale = None
+        return self._timeline
+
+    def holds(self, cluster: "Cluster", name: str, now: float) -> bool:
+        """Does a reservation of that name hold now? Only then its jobs may start."""
+        return name in self.by_name and name in self.timeline(cluster, now).now
+
+    # -- counts ----------------------------------------------------------------------------------------------------
+
+    def slots(self, cluster: "Cluster", name: str) -> Slots:
+        """What a reservation sets apart of each host."""
+        table = cluster.table
+        if self._facts_version != table.facts_version:
+            self._slots, self._stale, self._facts_version = {}, None, table.facts_version
+        found = self._slots.get(name)
+        if found is None:
+            one = self.by_name[name]
+            found = self._slots[name] = np.zeros(len(table), np.int64)
+            for host, slots in one.hosts:
+                row = table.rows.get(host)
+                if row is not None:
+                    found[row] = table.slots_max[row] if one.is_whole else min(slots, int(table.slots_max[row]))
+        return found
+
+    def unused(self, cluster: "Cluster", now: float) -> Slots:
+        """Of what is set apart now on each host, the part that no job of its reservation uses."""
+        self._count(cluster, now)
+        return self._unused
+
+    def own(self, cluster: "Cluster", name: str, now: float) -> Slots:
+        """What jobs of a reservation that holds now use of each host."""
+        self._count(cluster, now)
+        return self._own[name]
+
+    def held(self, cluster: "Cluster", now: float) -> list[Slots]:
+        """At each of the moments to come, what jobs that run now will still hold outside of what is reserved then."""
+        self._count(cluster, now)
+        return self._held
+
+    def _count(self, cluster: "Cluster", now: float) -> None:
+        timeline = self.timeline(cluster, now)
+        sets = [self.slots(cluster, name) for name in self.by_name]
+        if self._stale is None:
+            self._begin_counting(cluster, timeline, sets)
+            stale = self._rows
+        else:
+            stale, self._stale = self._rows.intersection(self._stale), set()
+        for row in stale:
+            self._count_host(cluster, timeline, row)
+
+    def _begin_counting(self, cluster: "Cluster", timeline: Timeline, sets: list[Slots]) -> None:
+        hosts = len(cluster.table)
+        self._rows = frozenset(np.flatnonzero(sum(sets, start=np.zeros(hosts, np.int64))).tolist())
+        self._ceasing = {}
+        self._stale = set()
+        self._unused = np.zeros(hosts, np.int64)
+        self._own = {name: np.zeros(hosts, np.int64) for name in timeline.now}
+        self._held = [np.zeros(hosts, np.int64) for _ in timeline.moments]
+
+    def _count_host(self, cluster: "Cluster", timeline: Timeline, row: int) -> None:
+        host = cluster.hosts[cluster.table.names[row]]
+        own = dict.fromkeys(timeline.now, 0)
+        held = [0] * len(timeline.moments)
+        for key, share in host.attempts.items():
+            name, end = self._tenure(cluster, key)
+            if name in own:
+                own[name] += share.slots
+            for number, moment in enumerate(timeline.moments):
+                if end > moment.at and name not in moment.names:
+                    held[number] += share.slots
+        for number, slots in enumerate(held):
+            self._held[number][row] = slots
+        self._unused[row] = 0
+        for name, slots in own.items():
+            self._own[name][row] = slots
+            self._unused[row] += max(0, int(self.slots(cluster, name)[row]) - slots)
+
+    def _tenure(self, cluster: "Cluster", key: Key) -> tuple[str, float]:
+        """In which reservation an attempt runs, and until when it may hold its slots."""
+        attempt, record = cluster.attempts[key], cluster.jobs.get(key.job)
+        shared = record.shared if record is not None else None
+        name = shared.request.reservation if shared is not None else ""
+        end = expected_end(attempt, shared.run_limit_s if shared is not None else 0, 0).at
+        one = self.by_name.get(name)
+        if one is not None and not one.is_open:
+            end = min(end, self._ceases(cluster, one))
+        return name, end
+
+    def _ceases(self, cluster: "Cluster", one: AdvanceReservation) -> float:
+        """When jobs of a closed reservation will be ended: with the stretch that goes on, or the one that comes."""
+        found = self._ceasing.get(one.name)
+        if found is None:
+            assert self._timeline is not None, "a time line is made before anything is counted"
+            found = end_after(one.times, cluster.policy.zone, self._timeline.since)
+            self._ceasing[one.name] = found
+        return found

@@ -1,0 +1,184 @@
+"""Counters of jobs and slots by queue, user and state, and of the pending jobs that MAX_PEND limits bound.
+
+Moves are noted at once and entered when a counter is read: thousands of starts and ends come between two reads, and
+most of them are alike. Pending jobs are counted only for the configured limits, so that a submission costs the limits
+that match its user.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lavad.core.model import FINAL, WAITING, JobState, Shared, Sort
+from lavad.core.model.policy import Policy
+from lavad.core.state.limits import user_rows
+
+_SCOPES_KEPT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingLimit:
+    """At most so many waiting jobs and slots of all that count under ``scope``; None: no limit."""
+
+    scope: str
+    jobs: int | None
+    slots: int | None
+
+
+class Waiting:
+    """Waiting jobs and slots, for every scope that has a limit."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.jobs: Counter[str] = Counter()
+        self.slots: Counter[str] = Counter()
+        self._rows = [row for row in user_rows(policy) if _is_limited(row[1].pending_jobs, row[1].pending_slots)]
+        self._of_all = (
+            [WaitingLimit("", policy.pending_jobs, policy.pending_slots)]
+            if _is_limited(policy.pending_jobs, policy.pending_slots)
+            else []
+        )
+        self._known: dict[str, tuple[WaitingLimit, ...]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._rows or self._of_all)
+
+    def limits(self, user: str) -> tuple[WaitingLimit, ...]:
+        """Those that count for this user's jobs: his own, his groups', everybody's."""
+        found = self._known.get(user)
+        if found is None:
+            if len(self._known) >= _SCOPES_KEPT:
+                self._known.clear()
+            rows = [
+                WaitingLimit(f"user {user}" if not is_group else f"group {name}", row.pending_jobs, row.pending_slots)
+                for name, row, users, is_group, _ in self._rows
+                if user in users
+            ]
+            found = self._known[user] = (*rows, *self._of_all)
+        return found
+
+    def add(self, user: str, jobs: int, slots: int) -> None:
+        """So many of the user's jobs began to wait or, negative, wait no more."""
+        for limit in self.limits(user):
+            self.jobs[limit.scope] += jobs
+            self.slots[limit.scope] += slots
+
+    def adopt(self, jobs: Mapping[str, int], slots: Mapping[str, int]) -> None:
+        """Count anew, from what each user has waiting."""
+        self.jobs.clear()
+        self.slots.clear()
+        for user, count in jobs.items():
+            self.add(user, count, slots.get(user, 0))
+
+
+def _is_limited(jobs: int | None, slots: int | None) -> bool:
+    return jobs is not None or slots is not None
+
+
+_NOTED_MAX = 1000  # moves that differ, before they are entered
+_Move = tuple[JobState | None, JobState]  # from (None: from nowhere) and to which state
+
+
+class Tally:
+    """Slots and jobs by (queue, state) and by (user, state). A waiting job counts the slots it asks for at least."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        self.waiting = waiting  # as of the last look; ``waiting_now`` is what counts
+        self._slots_by_queue: Counter[tuple[str, JobState]] = Counter()
+        self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
+        self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
+        self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
+        self._noted: dict[_Move, Counter[Sort]] = {}  # how many jobs of each sort moved like this
+
+    @property
+    def waiting_now(self) -> Waiting:
+        """What waits under each limit on waiting jobs."""
+        self._enter()
+        return self.waiting
+
+    def take_waiting(self, waiting: Waiting) -> None:
+        """Under other rules: count what waits anew."""
+        self.waiting = waiting
+        if waiting:
+            self._enter()
+            waiting.adopt(_waiting_of(self._jobs_by_user), _waiting_of(self._slots_by_user))
+
+    @property
+    def slots_by_queue(self) -> Counter[tuple[str, JobState]]:
+        """Slots of each queue's jobs by state."""
+        self._enter()
+        return self._slots_by_queue
+
+    @property
+    def slots_by_user(self) -> Counter[tuple[str, JobState]]:
+        """Slots of each user's jobs by state."""
+        self._enter()
+        return self._slots_by_user
+
+    @property
+    def jobs_by_user(self) -> Counter[tuple[str, JobState]]:
+        """Jobs of each user by state."""
+        self._enter()
+        return self._jobs_by_user
+
+    @property
+    def work_by_queue(self) -> Counter[tuple[str, JobState]]:
+        """Slots times run limit of each queue's jobs that wait."""
+        self._enter()
+        return self._work_by_queue
+
+    def add(self, shared: Shared, state: JobState, count: int = 1) -> None:
+        """``count`` jobs submitted like this one came into (or, negative, left) a state."""
+        self._note(shared, None, state, count)
+
+    def move(self, shared: Shared, old: JobState, new: JobState, count: int = 1) -> None:
+        """``count`` jobs went from one state to another."""
+        self._note(shared, old, new, count)
+
+    def move_each(self, many: Iterable[Sort], old: JobState, new: JobState) -> None:
+        """One job of each of these sorts went from one state to another."""
+        noted = self._noted.setdefault((old, new), Counter())
+        noted.update(many)
+        if len(noted) > _NOTED_MAX:
+            self._enter()
+
+    def _note(self, shared: Shared, old: JobState | None, new: JobState, count: int) -> None:
+        noted = self._noted.get((old, new))
+        if noted is None:
+            noted = self._noted[old, new] = Counter()
+        sort = shared.sort
+        noted[sort] = noted.get(sort, 0) + count
+        if len(noted) > _NOTED_MAX:
+            self._enter()
+
+    def _enter(self) -> None:
+        if not self._noted:
+            return
+        noted, self._noted = self._noted, {}
+        for (old, new), counts in noted.items():
+            if old is not None:
+                self._add(counts, old, -1)
+            self._add(counts, new, 1)
+
+    def _add(self, counts: Counter[Sort], state: JobState, sign: int) -> None:
+        if state in FINAL:
+            return  # ended jobs are counted by the store
+        is_limited = state in WAITING and bool(self.waiting)
+        for sort, count in counts.items():
+            queue, user, jobs = sort.queue, sort.user, sign * count
+            slots = jobs * sort.slots
+            self._slots_by_queue[queue, state] += slots
+            self._slots_by_user[user, state] += slots
+            self._jobs_by_user[user, state] += jobs
+            if is_limited:
+                self.waiting.add(user, jobs, slots)
+            if state is JobState.PEND:
+                self._work_by_queue[queue, state] += slots * sort.run_limit_s
+
+
+def _waiting_of(counts: Counter[tuple[str, JobState]]) -> Counter[str]:
+    """By user, of the states in which jobs wait."""
+    found: Counter[str] = Counter()
+    for (user, state), count in counts.items():
+        if state in WAITING:
+            found[user] += count
+    return found

@@ -1,0 +1,1 @@
+"""State of hosts: the host table, shared resources, compute units, load thresholds."""

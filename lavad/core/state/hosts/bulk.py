@@ -1,0 +1,98 @@
+"""Sums of many host shares at once, and shared objects for equal shares of slots alone.
+
+``Total`` sums shares one by one and is read as columns over its hosts: for hundreds of shares on a few dozen hosts that
+is faster than sorting. ``PlainShares`` finds the one object of a share by its slots and row.
+"""
+
+from collections.abc import Iterable
+from itertools import compress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.model import Allocation, HostShare
+from lavad.core.model.allocation import plain_allocation
+
+Column = NDArray[np.int64]
+
+
+class Total:
+    """Sums by row of the host table."""
+
+    __slots__ = ("_sums",)
+
+    def __init__(self) -> None:
+        self._sums: dict[int, list[int]] = {}  # of each row: shares, slots, memory in MiB
+
+    def add_all(self, rows: Iterable[int], shares: Iterable[HostShare]) -> list[tuple[int, HostShare]]:
+        """More shares, each with its row; those that take something else, too."""
+        sums, special = self._sums, []
+        for row, share in zip(rows, shares, strict=True):
+            _, slots, memory_mib, gpus, _, resources, _, cpus, _, _ = share
+            found = sums.get(row)
+            if found is None:
+                sums[row] = [1, slots, memory_mib]
+            else:
+                found[0] += 1
+                found[1] += slots
+                found[2] += memory_mib
+            if gpus or cpus or resources:
+                special.append((row, share))
+        return special
+
+    def columns(self) -> tuple[Column, Column, Column, Column]:
+        """Rows, and for each how many shares it has, their slots and their memory."""
+        rows = np.fromiter(self._sums, np.int64, len(self._sums))
+        shares, slots, memory_mib = np.array(list(self._sums.values()), np.int64).reshape(-1, 3).T
+        return rows, shares, slots, memory_mib
+
+
+_MANY = 6  # so many shares are booked at once: fewer are faster one by one
+_PLACES_MAX = 1_000_000  # of shares that are kept for the next job; what is not kept is made again
+
+
+class PlainShares:
+    """Shares of one-slot tasks on the hosts with these ``names``, which are those of a host table, by row."""
+
+    __slots__ = ("_known", "_names")
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+        self._known: dict[int, list[HostShare | None]] = {}  # by slots and row, as far as somebody got them
+
+    def note_host(self) -> None:
+        """There is one more."""
+        self._known.clear()
+
+    def one(self, row: int, slots: int) -> HostShare:
+        """So many one-slot tasks on a host."""
+        shares = self._known.get(slots)
+        if shares is None:
+            shares = self._new(slots)
+        known = shares[row]
+        if known is None:
+            known = shares[row] = HostShare(self._names[row], slots, 0, (), (slots,))
+        return known
+
+    def _new(self, slots: int) -> list[HostShare | None]:
+        if len(self._known) * len(self._names) > _PLACES_MAX:
+            self._known.clear()
+        shares = self._known[slots] = [None] * len(self._names)
+        return shares
+
+    def many(self, rows: list[int], slots: list[int], at: NDArray[np.int64] | None = None) -> Allocation:
+        """The same on several hosts, of which those give nothing that have no slots here. ``at``: the rows, too."""
+        if len(rows) == 1:
+            return (self.one(rows[0], slots[0]),)
+        if not all(slots):
+            rows, slots, at = list(compress(rows, slots)), list(filter(None, slots)), None
+        shares = self._alike(rows, slots[0]) if slots.count(slots[0]) == len(slots) else None
+        if shares is None:
+            shares = tuple(map(self.one, rows, slots))
+        return shares if len(rows) < _MANY else plain_allocation(shares, self._names, rows, slots, at)
+
+    def _alike(self, rows: list[int], slots: int) -> Allocation | None:
+        """As many slots on each of these hosts; None where nobody ever had that there."""
+        known = self._known.get(slots)
+        shares = tuple(map(known.__getitem__, rows)) if known is not None else (None,)
+        return None if None in shares else shares  # type: ignore[return-value]

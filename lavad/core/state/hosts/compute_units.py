@@ -1,0 +1,71 @@
+"""cu[excl]: the compute units of a job are kept from all others while it runs.
+
+Kept are all hosts of each unit on a host of which the job has a share, as the units are when the share is taken; a
+host's part of that ends when the host has released the share.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from lavad.core.language.requirements import cu
+from lavad.core.model import Request
+from lavad.core.state.hosts.table import HostTable
+from lavad.core.state.records import Attempt
+
+
+def kept_type(request: Request) -> str | None:
+    """The type of the units that a job wants for itself, empty for the default one; None when it wants none."""
+    return None if request.is_simple else _kept_type(request)
+
+
+@lru_cache(maxsize=4096)
+def _kept_type(request: Request) -> str | None:
+    return next((units.type for units in units_of(request) if units.exclusive), None)
+
+
+def units_of(request: Request) -> tuple[cu.Units, ...]:
+    """All that a job asks for about compute units, in any of its alternatives."""
+    roles = (*request.roles, *(role for one in request.alternatives for role in one.roles))
+    texts = (request.cu, *(one.cu for one in request.alternatives), *(role.cu for role in roles))
+    return tuple(cu.parse(text) for text in dict.fromkeys(texts) if text)
+
+
+def unit_rows(table: HostTable, kind: str) -> list[list[int]]:
+    """Rows of each compute unit of a type, in the order of the configuration; a host belongs to the first."""
+    kind = kind or table.unit_type
+    units = [unit for unit in table.units if not kind or unit.type == kind]
+
+    def make() -> list[list[int]]:
+        seen: set[int] = set()
+        found = []
+        for unit in units:
+            mine = [row for row, name in enumerate(table.names) if row not in seen and name in unit.hosts]
+            seen.update(mine)
+            found.append(mine)
+        return found
+
+    return table.cached(("units", kind), make)
+
+
+def keep(table: HostTable, attempt: Attempt, rows: list[int], request: Request | None) -> None:
+    """The attempt has got shares of these hosts: shut their units for all others, if it wants that."""
+    attempt.keeps_units = kept_type(request) if request is not None else None
+    if attempt.keeps_units is None:
+        return
+    for row in rows:
+        for members in unit_rows(table, attempt.keeps_units):
+            if row in members:
+                table.keep(attempt.key, row, members)
+
+
+def let_go(table: HostTable, attempt: Attempt, rows: Iterable[int]) -> None:
+    """These hosts have released their shares of the attempt."""
+    if attempt.keeps_units is not None:
+        for row in rows:
+            table.keep_no_more(attempt.key, row)
+
+
+def unit_mates(table: HostTable, rows: Iterable[int], kind: str) -> set[int]:
+    """All hosts of the units that these hosts are in."""
+    own = set(rows)
+    return {one for members in unit_rows(table, kind) if own.intersection(members) for one in members}

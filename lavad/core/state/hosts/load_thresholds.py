@@ -1,0 +1,107 @@
+"""Load thresholds: beyond loadSched a host takes no new jobs, beyond loadStop its jobs are suspended one at a time.
+
+Bounds of a queue and of a host hold together, the stricter wins. Between the two bounds nothing changes: what was
+suspended goes on only below loadSched, so a load that swings does not make jobs swing with it.
+"""
+
+from collections.abc import Callable, Iterable
+
+from lavad.core.language.requirements.parser import select_mask
+from lavad.core.model.policy import HostRule, Policy, Queue, Threshold
+from lavad.core.state.hosts.table import HostTable
+
+
+class LoadRules:
+    """Of one policy. False where there are none, so that load reports cost nothing."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        rules = policy.host_rules.values()
+        self.has_host_rules = any(rule.thresholds for rule in rules)
+        self._stopping = [queue for queue in policy.queues if queue.stop_condition or _has_stop(queue.thresholds)]
+        self.stops = bool(self._stopping) or any(_has_stop(rule.thresholds) for rule in rules)
+
+    def __bool__(self) -> bool:
+        return self.has_host_rules or self.stops
+
+    def is_busy(self, table: HostTable, row: int) -> bool:
+        """Is the host beyond a loadSched of its own?"""
+        return bool(exceeded(table, row, self._rule(table, row).thresholds, stop=False))
+
+    def is_beyond(self, table: HostTable, row: int) -> bool:
+        """Might jobs of some queue have to stop there?"""
+        return any(self.why_stop(table, row, queue) for queue in self._stopping) or bool(
+            exceeded(table, row, self._rule(table, row).thresholds, stop=True)
+        )
+
+    def bounds(self, table: HostTable, queue: Queue, hosts: Iterable[str]) -> tuple[Threshold, ...]:
+        """The strictest bound on each index for jobs of that queue on these hosts."""
+        rows = [table.rows[host] for host in hosts if host in table.rows]
+        found: dict[str, Threshold] = {}
+        for bound in (*queue.thresholds, *(bound for row in rows for bound in self._rule(table, row).thresholds)):
+            known = found.get(bound.index, bound)
+            pick = min if table.is_increasing(bound.index) else max
+            sched, stop = _of_both(pick, known.sched, bound.sched), _of_both(pick, known.stop, bound.stop)
+            found[bound.index] = Threshold(bound.index, sched, stop)
+        return tuple(found.values())
+
+    def _rule(self, table: HostTable, row: int) -> HostRule:
+        facts = table.facts[row]
+        return self._policy.host_rule(facts.name, facts.model, facts.type)
+
+    def why_stop(self, table: HostTable, row: int, queue: Queue) -> str:
+        """Why jobs of the queue may not run on that host now; empty when they may."""
+        found = exceeded(table, row, (*self._rule(table, row).thresholds, *queue.thresholds), stop=True)
+        if found:
+            return f"Host load exceeded threshold: {' '.join(found)}"
+        if queue.stop_condition and _holds(queue.stop_condition, table, row):
+            return "STOP_COND is true"
+        return ""
+
+    def may_resume(self, table: HostTable, row: int, queue: Queue) -> bool:
+        """May suspended jobs of the queue go on there?"""
+        if self.why_stop(table, row, queue):
+            return False
+        if queue.resume_condition:
+            return _holds(queue.resume_condition, table, row)
+        return not exceeded(table, row, (*self._rule(table, row).thresholds, *queue.thresholds), stop=False)
+
+
+def _of_both(pick: Callable[[float, float], float], one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else pick(one, other)
+
+
+def _has_stop(bounds: Iterable[Threshold]) -> bool:
+    return any(bound.stop is not None for bound in bounds)
+
+
+def exceeded(table: HostTable, row: int, bounds: Iterable[Threshold], stop: bool) -> list[str]:
+    """The indices that are beyond their bounds on a host, in the order of the bounds."""
+    found: dict[str, None] = {}
+    for bound in bounds:
+        limit = bound.stop if stop else bound.sched
+        if limit is None:
+            continue
+        value = float(table.values(bound.index)[row])
+        if value > limit if table.is_increasing(bound.index) else value < limit:
+            found[bound.index] = None
+    return list(found)
+
+
+def _holds(condition: str, table: HostTable, row: int) -> bool:
+    return bool(select_mask(condition, table)[row])
+
+
+def start_condition(queue: Queue, table: HostTable) -> str:
+    """The queue's loadSched as a requirement on the hosts of its jobs; empty where it has none."""
+    parts = [
+        f"{bound.index}{'<=' if table.is_increasing(bound.index) else '>='}{_plain(bound.sched)}"
+        for bound in queue.thresholds
+        if bound.sched is not None
+    ]
+    return f"select[{' && '.join(parts)}]" if parts else ""
+
+
+def _plain(number: float) -> str:
+    """Without an exponent, which the requirement language does not know."""
+    return f"{number:.6f}".rstrip("0").rstrip(".")

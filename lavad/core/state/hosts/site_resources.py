@@ -1,0 +1,248 @@
+"""The site's own resources, host by host: what each host has of them, and how much of it is free.
+
+A numeric resource is an amount that belongs to one host or is shared by several: a ``Store``. What jobs reserve is
+taken from it. Amounts are whole thousandths, so that what is given back is what was taken. Indexed ones hand out
+numbered devices beside the amount. Kept current by ``apply``; values that an elim reports are volatile.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.model import HostFacts
+from lavad.core.model.policy import Resource, ResourceInstance, ResourceKind
+
+PARTS = 1000  # amounts are in thousandths
+_PLENTY = 10**15  # more than anybody may ask for
+NOWHERE = -1
+_OF_FACTS = {"swp": "swap_mib", "tmp": "tmp_mib"}  # what hosts bring along and rusage can reserve
+
+
+class Store:
+    """One amount. ``held`` is what is reserved of it; ``busy`` has a bit for each device that is."""
+
+    __slots__ = ("busy", "held", "is_shared", "rows", "total")
+
+    def __init__(self, total: int, is_shared: bool) -> None:
+        self.total = total
+        self.held = 0
+        self.busy = 0
+        self.is_shared = is_shared
+        self.rows: list[int] = []
+
+    def copy(self) -> "Store":
+        """An independent one; where it is does not change."""
+        twin = Store(self.total, self.is_shared)
+        twin.held, twin.busy, twin.rows = self.held, self.busy, self.rows
+        return twin
+
+    @property
+    def free(self) -> int:
+        """Thousandths that may be taken; below nothing when the total has shrunk under what is held."""
+        return self.total - self.held
+
+
+class Amounts:
+    """A numeric resource: its stores, and which of them each host takes from."""
+
+    def __init__(self, name: str, is_indexed: bool = False) -> None:
+        self.name = name
+        self.is_indexed = is_indexed
+        self.stores: list[Store] = []
+        self.of_row: list[int] = []
+
+    def copy(self) -> "Amounts":
+        """An independent one."""
+        twin = copy.copy(self)
+        twin.stores = [store.copy() for store in self.stores]
+        twin.of_row = self.of_row.copy()
+        return twin
+
+    def store(self, row: int) -> Store | None:
+        """Where a host takes from; None on a host that has none of it."""
+        number = self.of_row[row] if row < len(self.of_row) else NOWHERE
+        return None if number == NOWHERE else self.stores[number]
+
+    def put(self, row: int, number: int) -> None:
+        """Let a host take from a store."""
+        self.of_row.extend([NOWHERE] * (row + 1 - len(self.of_row)))
+        self.of_row[row] = number
+        if number != NOWHERE:
+            self.stores[number].rows.append(row)
+
+    def column(self, values: Sequence[float], hosts: int) -> NDArray[np.float64]:
+        """For each host the value of its store; none (NaN) where it has no store."""
+        of_row = np.full(hosts, NOWHERE, np.int64)
+        of_row[: len(self.of_row)] = self.of_row[:hosts]
+        padded = np.append(np.asarray(values, np.float64), np.nan)
+        return padded[of_row]
+
+
+class Site:
+    """All such resources of all hosts, as the policy and the agents' reports have them."""
+
+    def __init__(self) -> None:
+        self.resources: Mapping[str, Resource] = {}
+        self.version = 0  # raised with every change of a static value
+        self._map: tuple[ResourceInstance, ...] = ()
+        self._names: list[str] = []
+        self._facts: list[HostFacts] = []
+        self._amounts: dict[str, Amounts] = {}
+        self._shared: dict[tuple[str, int], int] = {}  # (resource, place in the map) -> number of its store
+        self._strings: dict[str, list[str]] = {}
+
+    def copy(self) -> "Site":
+        """An independent one with the same amounts."""
+        twin = copy.copy(self)
+        twin._amounts = {name: amounts.copy() for name, amounts in self._amounts.items()}
+        twin._names, twin._facts = self._names.copy(), self._facts.copy()
+        return twin
+
+    def configure(self, resources: Mapping[str, Resource], where: tuple[ResourceInstance, ...]) -> None:
+        """Take over other rules; what was held has to be taken again."""
+        reported = self._reported()
+        self.resources, self._map = resources, where
+        self._amounts, self._shared, self._strings = {}, {}, {}
+        self.version += 1
+        for row in range(len(self._names)):
+            self._place(row)
+        for (name, row), value in reported.items():
+            self.report(row, name, value)
+
+    def _reported(self) -> dict[tuple[str, int], float]:
+        """What elims have said: they do not say it again only because the rules have changed."""
+        dynamic = [amounts for amounts in self._amounts.values() if self.is_dynamic(amounts.name)]
+        stores = [(amounts.name, store) for amounts in dynamic for store in amounts.stores if store.rows]
+        return {(name, store.rows[0]): store.total / PARTS for name, store in stores}
+
+    def add_host(self, row: int, facts: HostFacts) -> None:
+        """A new host has what the policy says of it."""
+        self._names.append(facts.name)
+        self._facts.append(facts)
+        self.version += 1
+        self._place(row)
+
+    def change_facts(self, row: int, facts: HostFacts) -> None:
+        """A host came back with other facts."""
+        self._facts[row] = facts
+        self.version += 1
+        for name, attribute in _OF_FACTS.items():
+            store = self._amounts[name].store(row) if name in self._amounts else None
+            if store is not None:
+                store.total = getattr(facts, attribute) * PARTS
+
+    def _place(self, row: int) -> None:
+        for name in _OF_FACTS:
+            if name in self._amounts:
+                self._add_store(name, row)
+        for number, instance in enumerate(self._map):
+            resource = self.resources.get(instance.resource)
+            if resource is None or self._names[row] not in instance.hosts:
+                continue
+            if resource.kind is ResourceKind.NUMERIC:
+                self._place_amount(row, number, instance, resource)
+            elif resource.kind is ResourceKind.STRING:
+                column = self._strings.setdefault(resource.name, [])
+                column.extend([""] * (row + 1 - len(column)))
+                column[row] = instance.value
+
+    def _place_amount(self, row: int, number: int, instance: ResourceInstance, resource: Resource) -> None:
+        amounts = self._amounts.setdefault(resource.name, Amounts(resource.name, resource.is_indexed))
+        known = self._shared.get((resource.name, number)) if instance.is_shared else None
+        if known is None:
+            amounts.stores.append(Store(_thousandths(instance.value), instance.is_shared))
+            known = len(amounts.stores) - 1
+            if instance.is_shared:
+                self._shared[resource.name, number] = known
+        amounts.put(row, known)
+
+    def _add_store(self, name: str, row: int) -> None:
+        amounts = self._amounts[name]
+        amounts.stores.append(Store(getattr(self._facts[row], _OF_FACTS[name]) * PARTS, False))
+        amounts.put(row, len(amounts.stores) - 1)
+
+    # -- amounts -------------------------------------------------------------------------------------------------------
+
+    def amounts(self, name: str) -> Amounts | None:
+        """A numeric resource that can be reserved; None where there is none of that name."""
+        found = self._amounts.get(name)
+        if found is None and name in _OF_FACTS:
+            found = self._amounts[name] = Amounts(name)
+            for row in range(len(self._names)):
+                self._add_store(name, row)
+        return found
+
+    def numeric(self) -> list[Amounts]:
+        """The site's numeric resources, for lists."""
+        return [amounts for name, amounts in self._amounts.items() if name not in _OF_FACTS]
+
+    def move(self, row: int, name: str, amount: int, devices: int) -> Store | None:
+        """Hold so much more (or, below nothing, less) of what a host takes from; the store, if it still exists."""
+        amounts = self.amounts(name)
+        store = amounts.store(row) if amounts is not None else None
+        if store is None:  # the resource has gone from the configuration since
+            return None
+        store.held += amount
+        store.busy = store.busy | devices if amount >= 0 else store.busy & ~devices
+        return store
+
+    def report(self, row: int, name: str, value: float) -> Store | None:
+        """An elim's newest value; the store when that is another value than before."""
+        amounts = self._amounts.get(name)
+        store = amounts.store(row) if amounts is not None else None
+        total = round(value * PARTS)
+        if store is None or store.total == total or not self.is_dynamic(name):
+            return None
+        store.total = total
+        return store
+
+    def empty(self) -> None:
+        """Nobody holds anything any more, and of what elims report there is plenty."""
+        for amounts in self._amounts.values():
+            for store in amounts.stores:
+                store.held = store.busy = 0
+                store.total = _PLENTY if self.is_dynamic(amounts.name) else store.total
+
+    def is_dynamic(self, name: str) -> bool:
+        """Is the value one that an elim reports?"""
+        resource = self.resources.get(name)
+        return resource is not None and resource.interval_s > 0
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def strings(self, name: str) -> NDArray[Any]:
+        """The text each host has, empty where it has none."""
+        column = self._strings.get(name, [])
+        return np.array([*column, *[""] * (len(self._names) - len(column))], dtype=str)
+
+    def booleans(self, name: str) -> NDArray[np.bool_]:
+        """Which hosts have the resource, by their own word or the policy's."""
+        found = np.array([name in facts.resources for facts in self._facts], dtype=bool)
+        for instance in self._map:
+            if instance.resource == name:
+                found |= np.array([host in instance.hosts for host in self._names], dtype=bool)
+        return found
+
+    def has(self, name: str) -> NDArray[np.bool_]:
+        """Which hosts the resource is defined on."""
+        resource = self.resources.get(name)
+        if resource is not None and resource.kind is ResourceKind.NUMERIC:
+            amounts = self._amounts.get(name)
+            of_row = amounts.of_row if amounts is not None else []
+            found = np.zeros(len(self._names), dtype=bool)
+            found[: len(of_row)] = np.array(of_row, np.int64) != NOWHERE
+            return found
+        if resource is not None and resource.kind is ResourceKind.STRING:
+            return np.asarray(self.strings(name) != "")
+        return self.booleans(name)
+
+
+def _thousandths(text: str) -> int:
+    """A configured amount; what is no number counts as none, as does what an elim has not reported yet."""
+    try:
+        return round(float(text) * PARTS)
+    except (ValueError, OverflowError):
+        return 0

@@ -1,0 +1,594 @@
+"""Hosts as columns: what the scheduler compares for thousands of hosts at once.
+
+Kept current by ``apply``. A row belongs to one host for the life of the process; free figures count only what is not
+held by an attempt, and ``usable`` says whether the host may take anything now.
+"""
+
+import copy
+import re
+from bisect import insort
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.model import Allocation, HostFacts, HostShare, Key, ResourceShare
+from lavad.core.model.allocation import HOST, PlainAllocation
+from lavad.core.model.policy import ComputeUnit, Names, Policy, ResourceKind
+from lavad.core.state.hosts.bulk import PlainShares, Total
+from lavad.core.state.hosts.exclusive_units import Kept
+from lavad.core.state.hosts.shared_gpus import Sharing, joined, left_by
+from lavad.core.state.hosts.site_resources import PARTS, Site
+
+_GROWTH = 64
+_COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")
+_NOTED_MAX = 1000  # gangs that came since somebody asked for attempts
+_CACHED_MAX = 8192
+_FIRST_ROW, _NO_ROWS = np.zeros(1, np.intp), np.zeros(0, np.intp)
+_T = TypeVar("_T")
+LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
+
+
+class HostTable:
+    """Columns over hosts. ``gpu_free`` holds a bit for each free device; exclusive hosts have no room at all."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.gpu_free: list[int] = []
+        self._gpu_held: list[int] = []  # also devices that the host no longer tells of
+        self._gpu_again: dict[tuple[int, int], int] = {}  # (row, device) -> holders beyond the first
+        self.slots_max: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self.slots_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self.memory_free_mib: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self.gpus_free: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self._attempts: NDArray[np.int64] = np.zeros(_GROWTH, np.int64)
+        self._gangs_noted: dict[int, NDArray[np.int64]] = {}  # by number: one more on these hosts, not entered yet
+        self.usable: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
+        self.taken_whole: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)
+        self.load: NDArray[np.float64] = np.zeros((_GROWTH, len(LOAD_INDICES)), np.float64)
+        self.facts: list[HostFacts] = []
+        self.facts_version = 0  # raised when any host's facts change: cached select masks are made anew
+        self.usable_version = 0  # raised when a host is opened or shut
+        self.untold = 0  # changes that came with no event
+        self._in_order: list[tuple[list[tuple[int, str]], int]] = []  # natural names and rows, as hosts are taken
+        self._place: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._in_place: NDArray[np.intp] = np.zeros(0, np.intp)  # the row at each place
+        self._is_sorted = True  # rows happen to be in natural order of names
+        self.plain = PlainShares(self.names)
+        self.changed: set[int] = set()  # rows where room may have appeared since the last pass
+        self.lost: set[int] = set()  # rows that have been shut since the last pass
+        self.shut: set[int] = set()  # rows that may take nothing now, whatever is free on them
+        self.slots_open = 0  # free slots of all hosts that may take anything now
+        self._is_open: list[bool] = []
+        self._shut_count = 0  # hosts that are not
+        self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
+        self.site = Site()
+        self.gpu_shared: dict[int, dict[int, Sharing]] = {}  # row -> device, where jobs share some
+        self._cpus_all: dict[str, int] = {}
+        self._cpus_held: dict[int, int] = {}  # row -> a bit for each processor that is bound to a job
+        self.groups: Mapping[str, Names] = {}
+        self.units: tuple[ComputeUnit, ...] = ()
+        self.unit_type = ""  # of cu[...] that names none
+        self.kept = Kept()
+        self.watched: Mapping[str, object] = {}  # values that some blocked requirement waits for
+        self.moved: set[str] = set()  # those of them that have changed since the last pass
+        self._cache: dict[object, Any] = {}
+        self._cache_version = (0, 0)
+
+    def configure(self, policy: Policy) -> None:
+        """Take over the cluster's rules. Site resources that are held have to be taken again by the caller."""
+        self.groups = policy.host_groups
+        self.units = policy.compute_units
+        self.unit_type = policy.compute_unit_type or next(iter(policy.compute_unit_types), "")
+        self.facts_version += 1
+        self.site.configure(policy.resources, policy.resource_map)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, facts: HostFacts) -> int:
+        """Give a host a row; its room starts as all of it. One that was removed gets its old row back."""
+        if facts.name in self.rows:
+            row = self.rows[facts.name]
+            self.resize(row, self.facts[row], facts)
+            return row
+        row = len(self.names)
+        if row == len(self.slots_max):
+            self._grow()
+        self.names.append(facts.name)
+        self.facts.append(facts)
+        self.facts_version += 1
+        self.rows[facts.name] = row
+        insort(self._in_order, (natural(facts.name), row))
+        self.gpu_free.append((1 << facts.gpus) - 1)
+        self._gpu_held.append(0)
+        self.slots_max[row] = self.slots_free[row] = facts.slots
+        self.memory_free_mib[row] = facts.memory_mib
+        self.gpus_free[row] = facts.gpus
+        self._is_open.append(False)
+        self._shut_count += 1
+        self.plain.note_host()
+        self.shut.add(row)
+        self.site.add_host(row, facts)
+        return row
+
+    def remove(self, row: int) -> None:
+        """Leave a host's row without any room: rows are never given to other hosts. Nothing is held there."""
+        self.set_usable(row, usable=False)
+        self.resize(row, self.facts[row], HostFacts(self.names[row], 0, server=False))
+        self.changed.discard(row)
+
+    def rows_of(self, shares: Allocation) -> list[int]:
+        """The row of each share's host.
+
+        Raises:
+            KeyError: there is no such host.
+        """
+        if len(shares) == 1:
+            return [self.rows[shares[0].host]]
+        return shares.rows if self.knows(shares) else list(map(self.rows.__getitem__, map(HOST, shares)))
+
+    def copy(self) -> "HostTable":
+        """An independent table with the same hosts, to think about the future with."""
+        twin = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray | list | dict | set):
+                setattr(twin, name, value.copy())
+        twin.site, twin.kept = self.site.copy(), self.kept.copy()
+        twin.gpu_shared = {row: shared.copy() for row, shared in self.gpu_shared.items()}
+        twin.watched = {}
+        twin.plain = PlainShares(twin.names)
+        return twin
+
+    def emptied(self) -> "HostTable":
+        """A copy with nothing on any host: jobs, claims and kept units are gone, and of all that elims report, and of
+        memory, there is as much as there may ever be. Which hosts are usable stays."""
+        twin, used = self.copy(), len(self.names)
+        twin.slots_free[:used] = self.slots_max[:used]
+        twin.memory_free_mib[:used] = [facts.memory_mib for facts in self.facts]
+        twin.load[:used, _PLACES["mem"]] = np.inf  # so that free memory alone counts
+        twin._attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, Kept()
+        twin._gangs_noted = {}
+        twin._gpu_held, twin._gpu_again, twin.gpu_shared, twin._cpus_held = [0] * used, {}, {}, {}
+        twin.site.empty()
+        twin.gpus_free[:used] = gpus = [facts.gpus for facts in self.facts]
+        twin.gpu_free = [(1 << count) - 1 for count in gpus]
+        twin._open, twin._is_open = self.usable.copy(), self.usable[:used].tolist()
+        twin._shut_count = twin._is_open.count(False)
+        twin.slots_open = self.slots_usable()
+        return twin
+
+    def cached(self, key: object, make: Callable[[], _T]) -> _T:
+        """What is made from facts and rules alone, made again only when one of them changes."""
+        version = (self.facts_version, self.site.version)
+        if version != self._cache_version or len(self._cache) >= _CACHED_MAX:
+            self._cache.clear()
+            self._cache_version = version
+        if key not in self._cache:
+            self._cache[key] = make()
+        found: _T = self._cache[key]
+        return found
+
+    # -- values by name, as requirements call them
+
+    def values(self, name: str) -> NDArray[Any]:
+        """A number, truth or string for each host; false where nobody knows the name."""
+        used = len(self.names)
+        if name == "mem":  # what is reserved may not be used yet
+            return np.minimum(self.load[:used, _PLACES[name]], self.memory_free_mib[:used])
+        if name in _PLACES:
+            return self.load[:used, _PLACES[name]]
+        if name == "slots":
+            return self.slots_free[:used]
+        amounts = self.site.amounts(name) if name in self.site.resources else None
+        if amounts is not None:
+            return amounts.column([store.free / PARTS for store in amounts.stores], used)
+        return self.cached(("values", name), lambda: self._static(name))
+
+    def _static(self, name: str) -> NDArray[Any]:
+        value_of = _FACTS.get(name)
+        if value_of is not None:
+            return np.array([value_of(facts) for facts in self.facts])
+        if name.startswith("gpu_model") and name[9:].isdigit():
+            return np.array([_device_model(facts, int(name[9:])) for facts in self.facts], dtype=str)
+        resource = self.site.resources.get(name)
+        if resource is not None and resource.kind is ResourceKind.STRING:
+            return self.site.strings(name)
+        if resource is not None and resource.kind is ResourceKind.NUMERIC:
+            return np.full(len(self.names), np.nan)
+        return self.site.booleans(name)
+
+    def is_moving(self, name: str) -> bool:
+        """Does its value change as jobs are placed?"""
+        if name in ("slots", "mem"):
+            return True
+        resource = self.site.resources.get(name)
+        return resource is not None and resource.kind is ResourceKind.NUMERIC
+
+    def is_fixed(self, name: str) -> bool:
+        """Does its value stay as long as facts and rules do?"""
+        return name not in _PLACES and not self.is_moving(name)
+
+    def is_increasing(self, name: str) -> bool:
+        """Is a larger value worse?"""
+        resource = self.site.resources.get(name)
+        return name in _INCREASING or (resource is not None and resource.is_increasing)
+
+    def defined(self, name: str) -> NDArray[np.bool_]:
+        """Which hosts have such a resource."""
+        if name in _PLACES or name in _FACTS or name == "slots":
+            return np.ones(len(self.names), dtype=bool)
+        if name.startswith("gpu_model"):
+            return np.asarray(self.values(name) != "")
+        return self.cached(("defined", name), lambda: self.site.has(name))
+
+    @property
+    def place(self) -> NDArray[np.int64]:
+        """Of each row, its place among all hosts by natural order of names (n2 before n10).
+
+        Which host joined first is chance and must not decide where jobs run.
+        """
+        if len(self._place) != len(self.names):
+            order = self.rows_at(0, len(self.names))
+            self._place = np.empty(len(order), np.int64)
+            self._place[order] = np.arange(len(order))
+            self._is_sorted = bool((self._place[order] == order).all())
+        return self._place
+
+    def rows_at(self, start: int, stop: int) -> NDArray[np.intp]:
+        """Rows of these hosts in natural order of names, counted from 0."""
+        if len(self._in_place) != len(self.names):
+            self._in_place = np.array([row for _, row in self._in_order], np.intp)
+        return self._in_place[start:stop]
+
+    def sorted_rows(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Rows of the hosts for which ``chosen`` is true, in natural order of names."""
+        place = self.place
+        if self._is_sorted:
+            return chosen.nonzero()[0]
+        rows = chosen.nonzero()[0]
+        return rows[np.argsort(place[rows])]
+
+    def _grow(self) -> None:
+        for name in _COLUMNS:
+            column = getattr(self, name)
+            setattr(self, name, np.concatenate([column, np.zeros(len(column), column.dtype)]))
+        self.load = np.concatenate([self.load, np.zeros_like(self.load)])
+
+    def resize(self, row: int, old: HostFacts, new: HostFacts) -> None:
+        """A host came back with other facts: what is held stays held."""
+        self.facts[row] = new
+        self.facts_version += 1
+        self.slots_max[row] = new.slots
+        self._add_slots(row, new.slots - old.slots)
+        self.memory_free_mib[row] += new.memory_mib - old.memory_mib
+        self._count_gpus(row)
+        self.site.change_facts(row, new)
+        self.changed.add(row)
+
+    def _add_slots(self, row: int, slots: int) -> None:
+        """More (or, negative, fewer) free slots. Below none, what is booked twice is no one's to use."""
+        before = int(self.slots_free[row])
+        after = before + slots
+        self.slots_free[row] = after
+        if self._is_open[row]:
+            self.slots_open += slots if before >= 0 <= after else max(after, 0) - max(before, 0)
+
+    def _count_gpus(self, row: int) -> None:
+        self.gpu_free[row] = ((1 << self.facts[row].gpus) - 1) & ~self._gpu_held[row]
+        self.gpus_free[row] = self.gpu_free[row].bit_count()
+
+    def set_usable(self, row: int, usable: bool) -> None:
+        """Open or shut a host for new work."""
+        if usable and not self.usable[row]:
+            self.changed.add(row)
+            self.shut.discard(row)
+        elif not usable and self.usable[row]:
+            self.lost.add(row)
+            self.shut.add(row)
+        if usable is not bool(self.usable[row]):
+            self.usable_version += 1
+            self.untold += 1
+        self.usable[row] = usable
+        self._set_open(row)
+
+    def _set_open(self, row: int) -> None:
+        is_open = bool(self.usable[row]) and not self.taken_whole[row] and row not in self.kept
+        if is_open is not self._is_open[row]:
+            self._is_open[row] = self._open[row] = is_open
+            self._shut_count += -1 if is_open else 1
+            free = max(0, int(self.slots_free[row]))
+            self.slots_open += free if is_open else -free
+
+    def keep(self, key: Key, row: int, members: list[int]) -> None:
+        """These hosts are for nobody else as long as the attempt has a share on ``row``."""
+        for one in self.kept.keep(key, row, members):
+            self._set_open(one)
+
+    def keep_no_more(self, key: Key, row: int) -> None:
+        """The attempt has released its share there."""
+        for one in self.kept.let_go(key, row):
+            self.changed.add(one)
+            self._set_open(one)
+
+    def set_load(self, row: int, load: Sequence[float]) -> None:
+        """Newest load indices of a host, in the order of ``LOAD_INDICES``; sizes in MiB."""
+        if self.watched:
+            self._note_moved_load(row, load)
+        self.load[row] = load
+
+    def _note_moved_load(self, row: int, load: Sequence[float]) -> None:
+        for name in self.watched:
+            place = _PLACES.get(name)
+            if place is not None and self.load[row, place] != load[place]:
+                self._note_moved(name)
+
+    def set_external(self, row: int, values: Mapping[str, float]) -> None:
+        """Newest values of an elim on that host."""
+        self.untold += 1
+        for name, value in values.items():
+            store = self.site.report(row, name, value)
+            if store is not None:
+                self._note_moved(name)
+
+    def _note_moved(self, name: str) -> None:
+        """There may be more of it now: whoever waits for it is to be looked at."""
+        if name in self.watched:
+            self.moved.add(name)
+
+    def take(self, row: int, share: HostShare, whole: bool) -> None:
+        """Book a host share. What a suspended holder lends, or one gives back soon, may be booked a second time."""
+        self._add_slots(row, -share.slots)
+        self._note_moved("slots")
+        self._attempts[row] += 1
+        if share.memory_mib:
+            self.memory_free_mib[row] -= share.memory_mib
+        self._hold_rest(row, share)
+        if whole:
+            self.taken_whole[row] = True
+            self._set_open(row)
+
+    def _hold_rest(self, row: int, share: HostShare) -> None:
+        """What is not simply an amount in a column."""
+        if share.gpus:
+            self._hold_gpus(row, share)
+        if share.cpus:
+            self._cpus_held[row] = self._cpus_held.get(row, 0) | _cpus_of(share)
+        if share.resources:
+            self.move_resources(row, share.resources, 1)
+
+    def take_many(self, rows: list[int], shares: list[HostShare]) -> None:
+        """Book shares of many attempts, each on its row; a host may be among them several times."""
+        self._note_moved("slots")
+        total = Total()
+        for row, share in total.add_all(rows, shares):
+            self._hold_rest(row, share)
+        at, attempts, slots, memory_mib = total.columns()
+        self._attempts[at] += attempts
+        self.memory_free_mib[at] -= memory_mib
+        free = self.slots_free[at] = self.slots_free[at] - slots
+        if free.min() < 0:  # below none, what is booked twice is no one's to use
+            used = len(self.names)
+            self.slots_open = int(self.slots_free[:used][self._open[:used]].clip(0).sum())
+        else:
+            self.slots_open -= int(slots[self._open[at]].sum())
+
+    def ease(self, row: int, name: str, amount: int) -> None:
+        """So many thousandths of what is booked may be had by others from now on; below nothing: no longer."""
+        self.untold += 1
+        if name == "mem":
+            self.memory_free_mib[row] += amount // PARTS
+        else:
+            self.site.move(row, name, -amount, 0)
+            self._note_moved(name)
+        self.changed.add(row)
+
+    def move_resources(self, row: int, resources: tuple[ResourceShare, ...], sign: int) -> None:
+        """Hold more or less of what the site counts."""
+        for one in resources:
+            store = self.site.move(row, one.name, sign * one.amount, _bits(one.devices))
+            if store is not None:
+                self._note_moved(one.name)
+
+    def _hold_gpus(self, row: int, share: HostShare) -> None:
+        """Devices for this job alone, or beside others with so much memory of each."""
+        if share.gpu_memory_mib:
+            shared = self.gpu_shared.setdefault(row, {})
+            for gpu, memory in zip(share.gpus, share.gpu_memory_mib, strict=True):
+                shared[gpu] = joined(shared.get(gpu), self._gpu_size(row, gpu), memory)
+            self._gpu_held[row] |= _bits(share.gpus)
+        else:
+            self._hold_whole_gpus(row, share.gpus)
+        self._count_gpus(row)
+
+    def _hold_whole_gpus(self, row: int, gpus: tuple[int, ...]) -> None:
+        for gpu in gpus:
+            if self._gpu_held[row] >> gpu & 1:
+                self._gpu_again[row, gpu] = self._gpu_again.get((row, gpu), 0) + 1
+            self._gpu_held[row] |= 1 << gpu
+
+    def _let_gpus_go(self, row: int, gpus: tuple[int, ...]) -> None:
+        for gpu in gpus:
+            more = self._gpu_again.pop((row, gpu), 0) if self._gpu_again else 0
+            if more > 1:
+                self._gpu_again[row, gpu] = more - 1
+            if not more:
+                self._gpu_held[row] &= ~(1 << gpu)
+
+    def take_all(self, rows: Sequence[int], shares: Allocation, whole: bool) -> None:
+        """Book host shares, each on its row; a host has one at most."""
+        if self.knows(shares) and not whole:
+            left = self.slots_free[shares.at] - shares.slots
+            if min(left.tolist()) >= 0:
+                self._move(shares, left, -1)
+                return
+        for row, share in zip(rows, shares, strict=True):
+            self.take(row, share, whole)
+
+    def give_back_all(self, rows: Sequence[int], shares: Allocation, whole: bool) -> None:
+        """Undo ``take_all``."""
+        if self.knows(shares) and not whole:
+            free = self.slots_free[shares.at]
+            if min(free.tolist()) >= 0:
+                self._move(shares, free + shares.slots, 1)
+                self.changed.update(shares.rows)
+                return
+        for row, share in zip(rows, shares, strict=True):
+            self.give_back(row, share, whole)
+
+    def knows(self, shares: Allocation) -> TypeGuard[PlainAllocation]:
+        """Is it an allocation of slots that was made of this table's rows?"""
+        return type(shares) is PlainAllocation and shares.names is self.names
+
+    def _move(self, shares: PlainAllocation, free: NDArray[np.int64], sign: int) -> None:
+        """So much is free on these hosts from now on, which was not less than nothing before, nor is it now."""
+        self._note_moved("slots")
+        self.slots_free[shares.at] = free
+        if sign < 0:
+            self._gangs_noted[id(shares.at)] = shares.at
+            if len(self._gangs_noted) > _NOTED_MAX:
+                self._enter_attempts()
+        elif self._gangs_noted.pop(id(shares.at), None) is None:
+            self._attempts[shares.at] -= 1
+        if self.are_open(shares.rows):
+            self.slots_open += sign * shares.total
+        else:
+            is_open = self._open[shares.at]
+            self.slots_open += sign * int((is_open * shares.slots).sum())
+
+    def _enter_attempts(self) -> None:
+        noted, self._gangs_noted = self._gangs_noted, {}
+        for at in noted.values():
+            self._attempts[at] += 1
+
+    @property
+    def attempts(self) -> NDArray[np.int64]:
+        """How many attempts hold a share of each host."""
+        if self._gangs_noted:
+            self._enter_attempts()
+        return self._attempts
+
+    def give_back(self, row: int, share: HostShare, whole: bool) -> None:
+        """Undo ``take``."""
+        self._add_slots(row, share.slots)
+        self._attempts[row] -= 1
+        if share.memory_mib:
+            self.memory_free_mib[row] += share.memory_mib
+        if share.gpus:
+            self._free_gpus(row, share)
+        if share.cpus:
+            self._cpus_held[row] &= ~_cpus_of(share)
+        if share.resources:
+            self.move_resources(row, share.resources, -1)
+        if whole:
+            self.taken_whole[row] = False
+            self._set_open(row)
+        self.changed.add(row)
+
+    def _free_gpus(self, row: int, share: HostShare) -> None:
+        if share.gpu_memory_mib:
+            self._leave_shared_gpus(row, share)
+        else:
+            self._let_gpus_go(row, share.gpus)
+        self._count_gpus(row)
+
+    def _leave_shared_gpus(self, row: int, share: HostShare) -> None:
+        shared = self.gpu_shared[row]
+        for gpu, memory in zip(share.gpus, share.gpu_memory_mib, strict=True):
+            rest = left_by(shared.pop(gpu), memory)
+            if rest is not None:
+                shared[gpu] = rest
+            else:
+                self._gpu_held[row] &= ~(1 << gpu)
+        if not shared:
+            del self.gpu_shared[row]
+
+    def _gpu_size(self, row: int, gpu: int) -> int:
+        devices = self.facts[row].devices
+        return devices[gpu].memory_mib if gpu < len(devices) else 0
+
+    def cpus_free(self, row: int) -> int:
+        """A bit for each processor of the host that is bound to no job."""
+        topology = self.facts[row].topology
+        known = self._cpus_all.get(topology)
+        if known is None:
+            known = self._cpus_all[topology] = _bits(tuple(int(one.split()[0]) for one in topology.split(",") if one))
+        return known & ~self._cpus_held.get(row, 0)
+
+    def slots_usable(self) -> int:
+        """Slots of all hosts that are up and open, whether they are free or not."""
+        used = len(self.names)
+        return int(self.slots_max[:used] @ self.usable[:used])
+
+    def is_open(self, row: int) -> bool:
+        """May this host take anything now?"""
+        return self._is_open[row]
+
+    def are_open(self, rows: list[int]) -> bool:
+        """May all of these hosts take anything now?"""
+        return not self._shut_count or all(map(self._is_open.__getitem__, rows))
+
+    def room_of(self, row: int) -> tuple[int, int, int]:
+        """Free slots, memory and GPUs of one host."""
+        return int(self.slots_free[row]), int(self.memory_free_mib[row]), int(self.gpus_free[row])
+
+    def rows_with_slots(self) -> NDArray[np.intp]:
+        """Open hosts that have a free slot, in natural order of names."""
+        if len(self.names) == 1:
+            return _FIRST_ROW if self._is_open[0] and self.slots_free[0] > 0 else _NO_ROWS
+        fits = self.slots_free[: len(self.names)] > 0
+        if self._shut_count:
+            fits &= self.open_rows()
+        return self.sorted_rows(fits)
+
+    def open_rows(self) -> NDArray[np.bool_]:
+        """Which hosts may take anything now, over the rows in use."""
+        return self._open[: len(self.names)]
+
+
+_PLACES = {name: place for place, name in enumerate(LOAD_INDICES)}
+_PLACES |= {alias: _PLACES[name] for alias, name in (("swap", "swp"), ("login", "ls"), ("idle", "it"), ("cpu", "r1m"))}
+_INCREASING = frozenset({"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "login", "cpu"})
+_FACTS: dict[str, Callable[[HostFacts], Any]] = {
+    "ncpus": lambda facts: facts.cpus,
+    "nthreads": lambda facts: facts.cpus,
+    "ncores": lambda facts: facts.cores or facts.cpus,
+    "nprocs": lambda facts: facts.sockets,
+    "ndisks": lambda facts: facts.disks,
+    "maxmem": lambda facts: facts.memory_mib,
+    "maxswp": lambda facts: facts.swap_mib,
+    "maxtmp": lambda facts: facts.tmp_mib,
+    "cpuf": lambda facts: facts.cpu_factor,
+    "type": lambda facts: facts.type,
+    "model": lambda facts: facts.model,
+    "hname": lambda facts: facts.name,
+    "status": lambda facts: "ok",  # a host that is not ok is not asked
+    "server": lambda facts: facts.server,
+    "rexpri": lambda facts: 0,
+    "maxslots": lambda facts: facts.slots,
+    "gpu_driver": lambda facts: facts.gpu_driver,
+    **{name: lambda facts: facts.gpus for name in ("ngpus", "ngpus_physical", "ngpus_shared")},
+    **{name: lambda facts: facts.gpus for name in ("ngpus_excl_p", "ngpus_excl_t")},
+}
+
+
+def _device_model(facts: HostFacts, number: int) -> str:
+    return facts.devices[number].model if number < len(facts.devices) else ""
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sort key under which numbers in names count as numbers."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _cpus_of(share: HostShare) -> int:
+    return _bits(share.cpus_idle) | _bits(tuple(cpu for task in share.cpus for cpu in task))
+
+
+def _bits(gpus: tuple[int, ...]) -> int:
+    mask = 0
+    for gpu in gpus:
+        mask |= 1 << gpu
+    return mask

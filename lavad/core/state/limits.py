@@ -1,0 +1,468 @@
+"""Ceilings on what users, groups, queues, projects and hosts may use at a time, and how much of each is in use.
+
+Every limit of the configuration files is a ``Rule``: of what, at most how much, and by whom together. For each set of
+jobs that share a ceiling there is one ``Counter``; which counters a job falls under depends only on its user, queue and
+project, and is found once for all jobs alike (a ``Consumer``). So a start or an end costs the limits that match it.
+A job counts from its dispatch until it has ended; a suspended one goes on counting.
+"""
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.model import Allocation, HostShare, Request
+from lavad.core.model.policy import ALL, Limit, Names, Policy, Queue, UserRule, Window
+from lavad.core.model.windows import is_open
+from lavad.core.state.hosts.site_resources import PARTS
+from lavad.core.state.hosts.table import HostTable
+
+SLOTS, JOBS, MEMORY = "slots", "jobs", "mem"
+DEVICES = ("ngpus_physical", "ngpus", "gpu")  # what a limit on GPUs may call them
+_CONSUMERS_KEPT = 100_000
+UNLIMITED = float("inf")
+
+
+class LimitKind(Enum):
+    """Where a limit is written; each has a pending reason of its own."""
+
+    QUEUE = "QJOB_LIMIT"
+    QUEUE_USER = "UJOB_LIMIT"
+    QUEUE_PROCESSOR = "PJOB_LIMIT"
+    QUEUE_HOST = "HJOB_LIMIT"
+    QUEUE_REST = "JOB_ACCEPT_INTERVAL"
+    HOST_USER = "JL/U"
+    USER = "MAX_JOBS"
+    GROUP = "MAX_JOBS of a group"
+    USER_PROCESSOR = "JL/P"
+    GROUP_PROCESSOR = "JL/P of a group"
+    SECTION = "Limit"
+    UNKNOWN_USER = "no account on the host"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """At most ``amount`` of ``what``; on each host so much for each of its processors, where it is ``by_processor``.
+
+    Jobs of any of the users, queues, projects and hosts count together, but for those that are told apart.
+    """
+
+    kind: LimitKind
+    what: str
+    amount: float
+    name: str = ""
+    users: Names = ALL
+    queues: Names = ALL
+    projects: Names = ALL
+    hosts: Names | None = None  # None: wherever they run
+    each_user: bool = False
+    each_queue: bool = False
+    each_project: bool = False
+    each_host: bool = False
+    by_processor: bool = False
+    windows: tuple[Window, ...] = ()
+    rest_s: float = 0.0  # what counts is not what runs but what has started since so long ago, whosever it is
+
+    @property
+    def is_of_hosts(self) -> bool:
+        """Does it matter on which hosts a job runs?"""
+        return self.hosts is not None or self.each_host
+
+    def holds(self, user: str, queue: str, project: str) -> bool:
+        """Do these jobs fall under it?"""
+        return user in self.users and queue in self.queues and project in self.projects
+
+
+class Counter:
+    """What some jobs together use of one limit. ``members`` says which, where a rule counts them apart."""
+
+    __slots__ = ("members", "rule", "used", "used_on")
+
+    def __init__(self, rule: Rule, members: tuple[str, str, str]) -> None:
+        self.rule = rule
+        self.members = members  # user, queue, project; empty where they are not told apart
+        self.used = 0.0  # of all hosts that count
+        self.used_on: NDArray[np.float64] = np.zeros(0)  # by row of the host table, where hosts are told apart
+
+    def __repr__(self) -> str:
+        return f"{self.rule.kind.value} {self.rule.name} {self.members} {self.used:g}/{self.rule.amount:g}"
+
+    def on_rows(self, rows: int) -> NDArray[np.float64]:
+        """What is used on each of the hosts."""
+        self.used_on = _long_enough(self.used_on, rows)
+        return self.used_on[:rows]
+
+
+def _long_enough(column: NDArray[np.float64], rows: int, fresh: float = 0.0) -> NDArray[np.float64]:
+    return column if len(column) >= rows else np.concatenate([column, np.full(rows + 64 - len(column), fresh)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Consumer:
+    """The counters of all jobs of one user, queue and project."""
+
+    overall: tuple[Counter, ...] = ()  # wherever they run
+    on_hosts: tuple[Counter, ...] = ()  # each host for itself
+    among_hosts: tuple[Counter, ...] = ()  # some hosts together
+
+    @property
+    def is_of_hosts(self) -> bool:
+        """Does it matter on which hosts its jobs run?"""
+        return bool(self.on_hosts or self.among_hosts)
+
+    @property
+    def counters(self) -> tuple[Counter, ...]:
+        return (*self.overall, *self.on_hosts, *self.among_hosts)
+
+
+NOBODY = Consumer()
+
+
+class Limits:
+    """All rules of a policy with their counters. ``fallen`` are counters that fell since the scheduler last asked."""
+
+    def __init__(self, policy: Policy, table: HostTable) -> None:
+        self.rules = tuple(rules_of(policy))
+        self.by_project = any(rule.each_project or rule.projects != ALL for rule in self.rules)
+        self.windows = tuple(window for rule in self.rules for window in rule.windows)
+        self.zone = policy.zone
+        self.fallen: set[Counter] = set()
+        self._rests_s = {rule.rest_s for rule in self.rules if rule.rest_s}
+        self._last_starts: NDArray[np.float64] = np.zeros(0)  # by row of the host table; -inf: none
+        self._rests: list[tuple[float, int]] = []  # a heap: when which host has rested for long enough
+        self._kept_off: dict[str, tuple[Counter, dict[int, float]]] = {}  # by user: rows that do not know him, until
+        self._table = table
+        self._numbers_for_many: list[int] = []  # of rules that do not list their users
+        self._numbers_by_user: dict[str, list[int]] = {}
+        for number, rule in enumerate(self.rules):
+            if rule.users.is_all:
+                self._numbers_for_many.append(number)
+            for user in () if rule.users.is_all else rule.users.names:
+                self._numbers_by_user.setdefault(user, []).append(number)
+        self._facts_version = -1
+        self._made: dict[Rule, tuple[NDArray[np.float64], NDArray[np.bool_]]] = {}
+        self._counters: dict[tuple[int, tuple[str, str, str]], Counter] = {}
+        self._consumers: dict[tuple[str, str, str], Consumer] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.rules or self._kept_off)
+
+    def consumer(self, user: str, queue: str, project: str) -> Consumer:
+        """What counts for jobs of these."""
+        if not self.rules and user not in self._kept_off:
+            return NOBODY
+        name = (user, queue, project if self.by_project else "")
+        found = self._consumers.get(name)
+        if found is None:
+            if len(self._consumers) >= _CONSUMERS_KEPT:
+                self._consumers.clear()
+            found = self._consumers[name] = self._consumer(user, queue, project)
+        return found
+
+    def _consumer(self, user: str, queue: str, project: str) -> Consumer:
+        found: tuple[list[Counter], list[Counter], list[Counter]] = ([], [], [])
+        numbers = sorted([*self._numbers_by_user.get(user, ()), *self._numbers_for_many])
+        for number in numbers:
+            rule = self.rules[number]
+            if rule.holds(user, queue, project):
+                place = 1 if rule.each_host else 2 if rule.hosts is not None else 0
+                found[place].append(self._counter(number, rule, user, queue, project))
+        if user in self._kept_off:
+            found[1].append(self._kept_off[user][0])
+        return Consumer(*map(tuple, found)) if any(found) else NOBODY
+
+    def _counter(self, number: int, rule: Rule, user: str, queue: str, project: str) -> Counter:
+        members = (
+            user if rule.each_user else "",
+            queue if rule.each_queue else "",
+            project if rule.each_project else "",
+        )
+        found = self._counters.get((number, members))
+        if found is None:
+            found = self._counters[number, members] = Counter(rule, members)
+        return found
+
+    @property
+    def counters(self) -> Iterable[Counter]:
+        """Those that some job has ever fallen under."""
+        return self._counters.values()
+
+    # -- counting ----------------------------------------------------------------------------------------------------
+
+    def charge(self, consumer: Consumer, allocation: Allocation, sign: int = 1) -> None:
+        """A job took this allocation or, with ``sign`` -1, has ended."""
+        for counter in consumer.overall:
+            counter.used += sign * amount_of(counter.rule, allocation)
+        for counter in consumer.among_hosts:
+            counter.used += sign * amount_of(counter.rule, shares_on(counter.rule, allocation))
+        for counter in consumer.on_hosts:
+            if counter.rule.rest_s:
+                continue
+            used_on = counter.on_rows(len(self._table))
+            for share in shares_on(counter.rule, allocation):
+                used_on[self._table.rows[share.host]] += sign * amount_of(counter.rule, (share,))
+        if sign < 0:
+            self.fallen.update(consumer.overall)
+            if consumer.is_of_hosts:  # there may have been free slots that these limits forbade to take
+                self._table.changed.update([self._table.rows[share.host] for share in allocation])
+            for counter in consumer.among_hosts:
+                if shares_on(counter.rule, allocation):
+                    self._table.changed.update(np.flatnonzero(self.members_of(counter.rule)).tolist())
+
+    # -- hosts that do not know a user -------------------------------------------------------------------------------
+
+    def keep_off(self, user: str, row: int, until: float) -> None:
+        """No job of this user is dispatched to that host until then."""
+        if user not in self._kept_off:
+            rule = Rule(
+                LimitKind.UNKNOWN_USER, JOBS, 1, user, Names(False, frozenset({user})), each_host=True, rest_s=-1.0
+            )
+            self._kept_off[user] = Counter(rule, (user, "", "")), {}
+            self._forget_consumers(user)
+        self._kept_off[user][1][row] = until
+        heapq.heappush(self._rests, (until, row))
+
+    def _forget_consumers(self, user: str) -> None:
+        self._consumers = {name: one for name, one in self._consumers.items() if name[0] != user}
+
+    def _end_keeping_off(self, now: float) -> None:
+        for user, (_, rows) in list(self._kept_off.items()):
+            for row in [row for row, until in rows.items() if until <= now]:
+                del rows[row]
+            if not rows:
+                del self._kept_off[user]
+                self._forget_consumers(user)
+
+    def _rows_off(self, user: str, now: float) -> NDArray[np.float64]:
+        found = np.zeros(len(self._table))
+        rows = self._kept_off[user][1] if user in self._kept_off else {}
+        found[[row for row, until in rows.items() if until > now]] = 1.0
+        return found
+
+    # -- hosts that rest between two starts --------------------------------------------------------------------------
+
+    def note_start(self, allocation: Allocation, at: float) -> None:
+        """A job was dispatched: its hosts rest."""
+        if not self._rests_s:
+            return
+        self._last_starts = _long_enough(self._last_starts, len(self._table), -UNLIMITED)
+        for row in [self._table.rows[share.host] for share in allocation]:
+            if at > self._last_starts[row]:
+                self._last_starts[row] = at
+                for rest_s in self._rests_s:
+                    heapq.heappush(self._rests, (at + rest_s, row))
+
+    def resting(self, rule: Rule, now: float) -> NDArray[np.float64]:
+        """1 for each host that has started a job too lately for this rule, or does not know its user; else 0."""
+        if rule.kind is LimitKind.UNKNOWN_USER:
+            return self._rows_off(rule.name, now)
+        hosts = len(self._table)
+        self._last_starts = _long_enough(self._last_starts, hosts, -UNLIMITED)
+        return (self._last_starts[:hosts] + rule.rest_s > now).astype(np.float64)
+
+    def end_rests(self, now: float) -> None:
+        """Hosts that have rested for long enough are looked at again, as are those that did not know a user."""
+        if self._kept_off:
+            self._end_keeping_off(now)
+        while self._rests and self._rests[0][0] <= now:
+            self._table.changed.add(heapq.heappop(self._rests)[1])
+
+    def rests(self) -> list[tuple[float, int]]:
+        """When which host will have rested for long enough, as far as they rest now."""
+        return list(self._rests)
+
+    def rests_after(self, at: float) -> list[float]:
+        """When a host on which a job starts then will have rested, for each rule about that."""
+        return [at + rest_s for rest_s in self._rests_s]
+
+    @property
+    def has_rests(self) -> bool:
+        """Does any queue let hosts rest between two starts?"""
+        return bool(self._rests_s)
+
+    @property
+    def rest_ends_at(self) -> float:
+        """When the next host has rested for long enough."""
+        return self._rests[0][0] if self._rests else UNLIMITED
+
+    def is_active(self, rule: Rule, now: float) -> bool:
+        """Is the limit in force at this time of the week?"""
+        return not rule.windows or is_open(rule.windows, self.zone, now)
+
+    def ceilings_on(self, rule: Rule) -> NDArray[np.float64]:
+        """What the rule allows on each host."""
+        return self._by_facts(rule)[0]
+
+    def members_of(self, rule: Rule) -> NDArray[np.bool_]:
+        """Which hosts a rule is about."""
+        return self._by_facts(rule)[1]
+
+    def _by_facts(self, rule: Rule) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Both, made again when the facts of some host have changed."""
+        if self._facts_version != self._table.facts_version:
+            self._facts_version = self._table.facts_version
+            self._made.clear()
+        if rule not in self._made:
+            self._made[rule] = self._ceilings_on(rule), self._members_of(rule)
+        return self._made[rule]
+
+    def _members_of(self, rule: Rule) -> NDArray[np.bool_]:
+        hosts = rule.hosts
+        return np.array([hosts is None or name in hosts for name in self._table.names], dtype=bool)
+
+    def _ceilings_on(self, rule: Rule) -> NDArray[np.float64]:
+        facts = self._table.facts
+        most = np.full(len(facts), float(rule.amount))
+        if rule.by_processor:
+            most = np.floor(most * np.array([max(1, one.cpus) for one in facts]) + 1e-9)
+        most[~self._members_of(rule)] = UNLIMITED
+        return most
+
+
+def shares_on(rule: Rule, allocation: Allocation) -> Allocation:
+    """The shares that count for a rule about hosts."""
+    hosts = rule.hosts
+    return allocation if hosts is None else tuple([share for share in allocation if share.host in hosts])
+
+
+def amount_of(rule: Rule, shares: Allocation) -> float:
+    """How much of a limit these shares of one job use."""
+    if rule.what == SLOTS:
+        return sum([share.slots for share in shares])
+    if rule.what == JOBS:
+        return 1.0 if shares else 0.0
+    if rule.what == MEMORY:
+        return sum([share.memory_mib for share in shares])
+    return sum([_resource_of(share, rule.what) for share in shares])
+
+
+def _resource_of(share: HostShare, name: str) -> float:
+    if name in DEVICES:
+        return float(len(share.gpus))
+    return sum([one.amount for one in share.resources if one.name == name]) / PARTS
+
+
+def least_of(rule: Rule, request: Request) -> float:
+    """The least that a job with this request would add to a limit that counts wherever it runs."""
+    if rule.what == SLOTS:
+        return request.slots_min
+    if rule.what == JOBS:
+        return 1.0
+    if rule.what == MEMORY:
+        return sum(role.memory_mib for role in request.roles)
+    if rule.what in DEVICES:
+        return sum(role.gpus * (role.tasks_min if role.gpus_per_task else 1) for role in request.roles)
+    return 0.0
+
+
+# -- rules out of a policy -------------------------------------------------------------------------------------------
+
+
+def rules_of(policy: Policy) -> Iterable[Rule]:
+    """Every limit of the policy, in the order in which pending reasons name them."""
+    for queue in policy.queues:
+        yield from _of_queue(queue)
+    yield from _of_users(policy)
+    yield from _of_hosts(policy)
+    for limit in policy.limits:
+        yield from _of_section(limit)
+
+
+def _of_queue(queue: Queue) -> Iterable[Rule]:
+    mine = Names(False, frozenset({queue.name}))
+    if queue.slot_limit is not None:
+        yield Rule(LimitKind.QUEUE, SLOTS, queue.slot_limit, queues=mine)
+    if queue.user_slot_limit is not None:
+        yield Rule(LimitKind.QUEUE_USER, SLOTS, queue.user_slot_limit, queues=mine, each_user=True)
+    if queue.processor_slot_limit is not None:
+        amount = queue.processor_slot_limit
+        yield Rule(LimitKind.QUEUE_PROCESSOR, SLOTS, amount, queues=mine, each_host=True, by_processor=True)
+    if queue.host_slot_limit is not None:
+        yield Rule(LimitKind.QUEUE_HOST, SLOTS, queue.host_slot_limit, queues=mine, each_host=True)
+    if queue.accept_interval:
+        yield Rule(LimitKind.QUEUE_REST, JOBS, 1, queues=mine, each_host=True, rest_s=queue.accept_interval)
+
+
+def _of_users(policy: Policy) -> Iterable[Rule]:
+    for name, row, users, is_group, each in user_rows(policy):
+        kind = LimitKind.GROUP if is_group else LimitKind.USER
+        on_processor = LimitKind.GROUP_PROCESSOR if is_group else LimitKind.USER_PROCESSOR
+        if row.slots is not None:
+            yield Rule(kind, SLOTS, row.slots, name, users, each_user=each)
+        if row.slots_per_processor is not None:
+            amount = row.slots_per_processor
+            yield Rule(on_processor, SLOTS, amount, name, users, each_user=each, each_host=True, by_processor=True)
+
+
+def user_rows(policy: Policy) -> Iterable[tuple[str, UserRule, Names, bool, bool]]:
+    """Rows of lsb.users as (name, row, users, is it a group's, does each user have it for himself).
+
+    A user's own row stands above that of ``group@``, and that above the default. The default is also that of groups
+    without a row, each as a whole, unless DEFAULT_LIMIT_IGNORE_USER_GROUP says otherwise.
+    """
+    groups = policy.user_groups
+    own = frozenset(name for name in policy.user_rules if name not in groups and name != "default")
+    placed = own
+    for name, row in policy.user_rules.items():
+        if name in groups:
+            yield name, row, groups[name], True, False
+        elif name != "default":
+            yield name, row, Names(False, frozenset({name})), False, False
+    for name, row in policy.each_user_rules.items():
+        members = groups.get(name, Names(False))
+        users = (
+            Names(members.is_all, members.names | placed) if members.is_all else Names(False, members.names - placed)
+        )
+        yield f"{name}@", row, users, False, True
+        placed = placed | members.names if not members.is_all else placed
+    default = policy.user_rules.get("default")
+    if default is None:
+        return
+    if not any(groups.get(name, Names(False)).is_all for name in policy.each_user_rules):
+        yield "default", default, Names(True, placed), False, True
+    if not policy.default_limits_ignore_groups:
+        for name in groups:
+            if name not in policy.user_rules and name not in policy.each_user_rules:
+                yield name, default, groups[name], True, False
+
+
+def _of_hosts(policy: Policy) -> Iterable[Rule]:
+    named = frozenset(name for name in policy.host_rules if name != "default")
+    for name, row in policy.host_rules.items():
+        if row.user_slots is not None:
+            hosts = Names(True, named) if name == "default" else Names(False, frozenset({name}))
+            yield Rule(LimitKind.HOST_USER, SLOTS, row.user_slots, hosts=hosts, each_user=True, each_host=True)
+
+
+def _of_section(limit: Limit) -> Iterable[Rule]:
+    each = {
+        "each_user": limit.per_user is not None,
+        "each_queue": limit.per_queue is not None,
+        "each_project": limit.per_project is not None,
+    }
+    users = limit.users or limit.per_user or ALL
+    queues = limit.queues or limit.per_queue or ALL
+    projects = limit.projects or limit.per_project or ALL
+    hosts = limit.hosts if limit.hosts is not None else limit.per_host
+    is_each_host = limit.per_host is not None
+
+    def rule(what: str, amount: float, by_processor: bool = False) -> Rule:
+        return Rule(
+            LimitKind.SECTION, what, amount, limit.name, users, queues, projects, hosts,
+            each["each_user"], each["each_queue"], each["each_project"], is_each_host or by_processor, by_processor,
+            limit.windows,
+        )  # fmt: skip
+
+    if limit.slots is not None:
+        yield rule(SLOTS, limit.slots)
+    if limit.slots_per_processor is not None:
+        yield rule(SLOTS, limit.slots_per_processor, True)
+    if limit.jobs is not None:
+        yield rule(JOBS, limit.jobs)
+    if limit.memory_mib is not None:
+        yield rule(MEMORY, limit.memory_mib)
+    for name, amount in limit.resources:
+        yield rule(SLOTS if name == "slots" else MEMORY if name == "mem" else name, amount)

@@ -1,0 +1,124 @@
+"""Queues that may preempt others, and the running attempts that can be preempted.
+
+PREEMPTION of either queue may allow it, of the preemptive (PREEMPTIVE) or of the preemptable one (PREEMPTABLE), as long
+as the preemptable queue has the lower priority. As in LSF, queues of the highest preference come first, then those of
+the lowest priority. Attempts are kept in order of start, only for queues that another may preempt; ``version`` grows
+with each change, so that a search that found no victims is repeated only after it has grown.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lavad.core.model import JobState, Key
+from lavad.core.model.policy import Policy, Queue
+from lavad.core.state.records import Attempt, Job
+
+_Entry = tuple[float, Key]
+
+
+class Runners:
+    """Running attempts of some queues."""
+
+    def __init__(self, queues: frozenset[str]) -> None:
+        self.queues = queues
+        self.version = 0
+        self.slots: dict[str, int] = dict.fromkeys(queues, 0)
+        self._entries: dict[str, list[_Entry]] = {name: [] for name in queues}
+        self._known: dict[Key, tuple[str, _Entry, int]] = {}
+
+    def note(self, job: Job) -> None:
+        """Enter whether the job may be a victim as far as its state goes."""
+        attempt = job.attempt
+        if not self.queues or attempt is None:
+            return
+        if job.state is JobState.RUN and not attempt.is_ending:
+            self.add(job.shared.queue, attempt)
+        else:
+            self.discard(attempt)
+
+    def add(self, queue: str, attempt: Attempt) -> None:
+        """The attempt runs and nobody has told it to end."""
+        if queue not in self.queues or attempt.key in self._known:
+            return
+        entry = (attempt.started_at, attempt.key)
+        self._known[attempt.key] = (queue, entry, attempt.slots)
+        insort(self._entries[queue], entry)
+        self.slots[queue] += attempt.slots
+        self.version += 1
+
+    def discard(self, attempt: Attempt) -> None:
+        """It runs no more, or is to end."""
+        known = self._known.pop(attempt.key, None)
+        if known is None:
+            return
+        queue, entry, slots = known
+        entries = self._entries[queue]
+        del entries[bisect_left(entries, entry)]
+        self.slots[queue] -= slots
+        self.version += 1
+
+    def resized(self, attempt: Attempt) -> None:
+        """It has another allocation now, or can be asked again for a part of it."""
+        known = self._known.get(attempt.key)
+        if known is not None:
+            queue, entry, slots = known
+            self._known[attempt.key] = (queue, entry, attempt.slots)
+            self.slots[queue] += attempt.slots - slots
+            self.version += 1
+
+    def newest_first(self, queue: str) -> Iterator[Key]:
+        """Those of a queue, the one with the least run time first."""
+        for _, key in reversed(self._entries[queue]):
+            yield key
+
+    def entries(self, queue: str) -> list[_Entry]:
+        """(start, key) of those of a queue, the earliest first."""
+        return self._entries[queue]
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._known
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A queue to take from. Smaller ``order`` is taken from first."""
+
+    queue: str
+    order: tuple[int, int]
+    requeues: bool  # its jobs are ended and wait again, instead of being suspended
+
+
+class Rights:
+    """Of one policy. ``takers`` may take from others or save up slots, from ``victims`` somebody may take; with
+    capacity pools all queues are both. ``sources`` is empty for queues that take from no other queue."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._sources: dict[str, dict[str, Source]] = {}
+        for taker in policy.queues:
+            found = [_source(policy, taker, giver) for giver in policy.queues]
+            some = sorted((one for one in found if one is not None), key=lambda one: (one.order, one.queue))
+            if some:
+                self._sources[taker.name] = {one.queue: one for one in some}
+        pooled = frozenset(queue.name for queue in policy.queues) if policy.pools else frozenset()
+        savers = frozenset(queue.name for queue in policy.queues if queue.slot_reserve_s > 0)
+        self.takers = frozenset(self._sources) | pooled | savers
+        self.victims = frozenset(name for sources in self._sources.values() for name in sources) | pooled
+
+    def sources(self, queue: str) -> dict[str, Source]:
+        """The queues that this one may take from, in order."""
+        return self._sources.get(queue, {})
+
+
+def _source(policy: Policy, taker: Queue, giver: Queue) -> Source | None:
+    if giver.priority >= taker.priority:
+        return None
+    level = dict(taker.preempts).get(giver.name)
+    gives = giver.is_preemptable and (not giver.preemptable_by or taker.name in giver.preemptable_by)
+    if level is None and not gives:
+        return None
+    requeues = policy.preempts_by_requeue or "PREEMPT" in giver.terminate_when
+    return Source(giver.name, (-(level or 0), giver.priority), requeues)

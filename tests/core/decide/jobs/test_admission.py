@@ -1,0 +1,177 @@
+"""What a queue of LSF's files makes of a submission: whom and what it takes, its defaults, its limits."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lavad.core import commands as c
+from lavad.core.events import NewJob
+from lavad.core.model import Shared
+from lavad.core.model.policy import Fairshare, JobDefaults, Names, Policy, Queue, Share, UserRule
+from lavad.core.model.reasons import NotNow, Refused
+from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job
+
+
+def a_story(*queues: Queue, **rules: Any) -> Story:
+    """Two hosts under these queues; the first one is the default."""
+    policy = Policy(queues=queues, default_queue=queues[0].name, **rules)
+    return Story(a_host("n1"), a_host("n2"), policy=policy)
+
+
+def shared_of(story: Story, job: NewJob, caller: c.Caller = ANN, **asked: Any) -> Shared:
+    """The job as its queue took it."""
+    reply = story.do(c.SubmitJob(job, caller, c.Asked(**asked))).reply
+    return story.cluster.jobs[reply.job].shared
+
+
+def refusal(story: Story, job: NewJob, caller: c.Caller = ANN, **asked: Any) -> str:
+    """Why no queue took it."""
+    with pytest.raises(Refused) as refused:
+        story.do(c.SubmitJob(job, caller, c.Asked(**asked)))
+    return str(refused.value)
+
+
+def test_users_of_a_queue() -> None:
+    """Others are refused, administrators of the cluster and of the queue are not."""
+    story = a_story(Queue("q", users=Names(True, frozenset({"bob"})), administrators=frozenset({"kim"})))
+    assert shared_of(story, a_job(queue="q")).queue == "q"
+    assert refusal(story, a_job(queue="q", caller=BOB), BOB) == "q: User cannot use the queue"
+    kim = c.Caller("kim", 1002)
+    story = a_story(Queue("q", users=Names(False), administrators=frozenset({"kim"})))
+    assert shared_of(story, a_job(queue="q", caller=kim), kim).user == "kim"
+    assert shared_of(story, a_job(queue="q", caller=ROOT), ROOT).user == "root"
+
+
+def test_whoever_has_no_share_of_a_shared_queue() -> None:
+    """There would be no account for his jobs."""
+    shares = (Share("bob", 1, Names(False, frozenset({"bob"}))),)
+    story = a_story(Queue("q", fairshare=Fairshare(shares)))
+    assert shared_of(story, a_job(queue="q", caller=BOB), BOB).queue == "q"
+    assert refusal(story, a_job(queue="q")) == "q: User cannot use the queue"
+
+
+def test_the_group_that_a_job_is_for() -> None:
+    """One that there is and that the user is in, when the job is submitted and when it is changed."""
+    groups = {"art": Names(False, frozenset({"ann"})), "bio": Names(False, frozenset({"bob"})), "many": Names(True)}
+    story = a_story(Queue("q"), user_groups=groups)
+
+    def in_group(name: str) -> NewJob:
+        job = a_job(queue="q")
+        return job._replace(shared=replace(job.shared, user_group=name))
+
+    assert shared_of(story, in_group("art")).user_group == "art"
+    assert shared_of(story, in_group("many")).user_group == "many"
+    assert refusal(story, in_group("bio")) == "bio: User not in the specified user group"
+    assert refusal(story, in_group("atr")) == "atr: No such user group"
+    job = story.submit(in_group("art"))
+    fields = frozenset({"user_group"})
+    story.do(c.ModifyJob(c.Target(job), in_group("many"), ANN, "", fields))
+    assert story.cluster.jobs[job].shared.user_group == "many"
+    with pytest.raises(Refused, match="bio: User not in the specified user group"):
+        story.do(c.ModifyJob(c.Target(job), in_group("bio"), ANN, "", fields))
+
+
+def test_a_larger_job_needs_leave_to_wait() -> None:
+    """MAX_PEND_SLOTS holds for `bmod -n` as for bsub: of an array each waiting element grows."""
+    story = a_story(Queue("q"), user_rules={"ann": UserRule(pending_slots=10, pending_jobs=2)})
+
+    def enlarge(job: int, slots: int) -> None:
+        story.do(c.ModifyJob(c.Target(job), a_job(slots, queue="q"), ANN, "", frozenset({"roles.tasks"})))
+
+    job, array = story.submit(a_job(2, queue="q")), story.submit(a_job(1, queue="q"))
+    enlarge(job, 9)
+    with pytest.raises(NotNow, match="Pending job slots threshold reached"):
+        enlarge(job, 10)
+    enlarge(job, 4)
+    story.do(c.KillJob(c.Target(array), ANN))
+    array = story.submit(a_job(1, queue="q"))
+    with pytest.raises(Refused, match="Pending job slots threshold is 10; the submission has 15"):
+        enlarge(job, 19)
+    enlarge(array, 6)
+    assert story.cluster.tally.waiting_now.slots["user ann"] == 10
+    enlarge(job, 1)
+
+
+def test_each_element_of_an_array_grows() -> None:
+    """Three more slots for one more task."""
+    story = a_story(Queue("q"), user_rules={"ann": UserRule(pending_slots=8)})
+    array = story.submit(a_job(2, queue="q", array="1-3"))
+    with pytest.raises(NotNow):
+        story.do(c.ModifyJob(c.Target(array), a_job(3, queue="q"), ANN, "", frozenset({"roles.tasks"})))
+
+
+def test_the_first_queue_that_takes_the_job() -> None:
+    """Of several candidates; when none does, the first one's reason is told."""
+    small = Queue("small", run_limit_s=600)
+    shut = Queue("shut", open=False)
+    story = a_story(shut, small, Queue("large"))
+    names = ("shut", "small", "large")
+    assert shared_of(story, a_job(queue="shut", run_limit_s=60), queues=names).queue == "small"
+    assert shared_of(story, a_job(queue="shut", run_limit_s=6000), queues=names).queue == "large"
+    assert (
+        refusal(story, a_job(queue="shut", run_limit_s=6000), queues=("shut", "small")) == "shut: Queue has been closed"
+    )
+
+
+def test_hosts_of_a_queue() -> None:
+    """-m must name one that the queue uses; a host of lsf.cluster need not have joined yet."""
+    story = a_story(Queue("q", hosts=Names(False, frozenset({"n2", "n9"}))), known_hosts=frozenset({"n9"}))
+    assert shared_of(story, a_job(queue="q", hosts=("n1", "n2"))).request.hosts == ("n1", "n2")
+    assert shared_of(story, a_job(queue="q", hosts=("n9",))).request.hosts == ("n9",)
+    assert refusal(story, a_job(queue="q", hosts=("n1",))) == "n1: Host or host group is not used by the queue"
+    assert refusal(story, a_job(queue="q", hosts=("n8",))) == "n8: Bad host name, host group name or cluster name"
+
+
+def test_kinds_of_jobs() -> None:
+    """Exclusive ones where EXCLUSIVE allows it; a queue for interactive jobs takes no others."""
+    story = a_story(Queue("q", is_exclusive_allowed=False), Queue("term", interactive="only"))
+    assert refusal(story, a_job(queue="q", exclusive=True)) == "q: Queue does not accept EXCLUSIVE jobs"
+    assert refusal(story, a_job(queue="q", cu="excl")) == "q: Queue does not accept EXCLUSIVE jobs"
+    assert refusal(story, a_job(queue="term")) == "term: Queue only accepts interactive jobs"
+
+
+@pytest.mark.parametrize(
+    ("given", "least", "most"), [(None, 4, 4), ((2, 2), 2, 2), ((1, 6), 2, 6), ((6, 20), 6, 8), ((8, 8), 8, 8)]
+)
+def test_sizes(given: tuple[int, int] | None, least: int, most: int) -> None:
+    """The queue's default for a job without -n; a range is cut to what the queue allows."""
+    story = a_story(Queue("q", defaults=JobDefaults(tasks_min=2, tasks_default=4, tasks_max=8)))
+    size = {} if given is None else {"tasks_min": given[0], "tasks_max": given[1]}
+    role = shared_of(story, a_job(queue="q", **size), is_size_given=given is not None).request.roles[0]
+    assert (role.tasks_min, role.tasks_max) == (least, most)
+
+
+def test_sizes_out_of_bounds() -> None:
+    """LSF's sentences."""
+    story = a_story(Queue("q", defaults=JobDefaults(tasks_min=2, tasks_default=4, tasks_max=8)))
+    assert refusal(story, a_job(9, queue="q")) == "Too many processors requested"
+    assert refusal(story, a_job(1, queue="q")) == "Too few processors requested"
+
+
+def test_limits_and_defaults() -> None:
+    """A job without a limit gets the default, or the maximum where there is none; more than the maximum is refused."""
+    rules = JobDefaults(
+        run_limit_default_s=600, memory_limit_mib=4000, memory_limit_default_mib=1000, rlimits=(("core", 0, 1 << 20),)
+    )
+    story = a_story(Queue("q", run_limit_s=3600, rerunnable=True, defaults=rules, user_group_default="g"))
+    shared = shared_of(story, a_job(queue="q"))
+    assert (shared.run_limit_s, shared.memory_limit_mib, shared.rerunnable, shared.user_group) == (600, 1000, True, "g")
+    assert shared_of(story, a_job(queue="q", run_limit_s=3600)).run_limit_s == 3600
+    assert refusal(story, a_job(queue="q", run_limit_s=3601)) == "RUNLIMIT: Cannot exceed queue's hard limit(s)"
+    job = a_job(queue="q")
+    greedy = job._replace(shared=replace(job.shared, memory_limit_mib=4001))
+    assert refusal(story, greedy) == "MEMLIMIT: Cannot exceed queue's hard limit(s)"
+    assert refusal(story, job, limits=(("core", 2 << 20),)) == "CORELIMIT: Cannot exceed queue's hard limit(s)"
+    assert shared_of(a_story(Queue("q", run_limit_s=900)), a_job(queue="q")).run_limit_s == 900
+
+
+def test_what_was_admitted_before_is_asked_again_under_other_rules_and_for_others() -> None:
+    """The same job again: of its user, of one whom the queue does not take, and after the queue has been closed."""
+    story = a_story(Queue("q", users=Names(False, frozenset({"ann"}))))
+    job = a_job(queue="q")
+    assert shared_of(story, job) is shared_of(story, job)
+    assert refusal(story, job, BOB) == "q: User cannot use the queue"
+    assert refusal(story, job, queues=("r",)) == "r: No such queue"
+    story.do(c.RuleQueue("q", c.QueueAction.CLOSE, ROOT))
+    assert refusal(story, job) == "q: Queue has been closed"

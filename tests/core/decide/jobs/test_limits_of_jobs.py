@@ -1,0 +1,94 @@
+"""bmod of what runs: other limits, which its hosts are told, and again if they were away."""
+
+from dataclasses import replace
+
+import pytest
+
+from lavad.core import commands as c
+from lavad.core.model import Key
+from lavad.core.model.policy import JobDefaults, Policy, Queue
+from lavad.core.model.reasons import Refused
+from lavad.core.orders import LimitsOrder, Order
+from tests.builders import ANN, Story, a_cluster, a_host, a_job
+
+
+def modify(story: Story, job: int, field: str, **limits: float) -> list[Order]:
+    """bmod of one parameter; the orders that it leads to."""
+    new = a_job(array="1-3" if story.cluster.jobs[job].shared.queue == "short" else "")
+    new = new._replace(shared=replace(story.cluster.jobs[job].shared, **limits))  # type: ignore[arg-type]
+    return story.do(c.ModifyJob(c.Target(job), new, ANN, field, frozenset({field}))).orders
+
+
+def limits_of(orders: list[Order]) -> list[tuple[str, int, int]]:
+    """Whom is told which version of what run limit."""
+    assert all(isinstance(one, LimitsOrder) for one in orders)
+    return [(one.host, one.version, one.run_limit_s) for one in orders if isinstance(one, LimitsOrder)]
+
+
+def hello(story: Story, host: str, key: Key, version: int) -> list[Order]:
+    """The host comes back with limits of that version."""
+    return story.back(host, replace(story.runs_there(host, key), limits=version))
+
+
+def test_all_hosts_of_a_running_job_get_its_new_limits() -> None:
+    """Once; what changes nothing is not told, and a host that was away hears it when it is back."""
+    story = a_cluster(a_host("n1", 1), a_host("n2", 1))
+    key = story.run(a_job(2, run_limit_s=60))
+    assert sorted(limits_of(modify(story, key.job, "run_limit_s", run_limit_s=600))) == [
+        ("n1", 1, 600), ("n2", 1, 600)
+    ]  # fmt: skip
+    attempt = story.cluster.attempts[key]
+    modify(story, key.job, "description")
+    assert attempt.limits_version == 1
+    assert limits_of(hello(story, "n1", key, 0)) == [("n1", 1, 600)]
+    assert hello(story, "n1", key, 1) == []
+
+
+def switch(story: Story, key: Key, queue: str, own_s: int = 0) -> list[Order]:
+    """bswitch of a job that was submitted with this run limit of its own; the orders that it leads to."""
+    new = a_job(queue=queue, run_limit_s=own_s)
+    return story.do(c.ModifyJob(c.Target(key.job), new, ANN, "", frozenset({"queues"}), is_switch=True)).orders
+
+
+def test_a_running_job_gets_the_run_limit_of_its_new_queue() -> None:
+    """Unless it has one of its own; one that is above the new queue's is not switched. Other limits stay."""
+    short = Queue("short", 40, run_limit_s=600, defaults=JobDefaults(run_limit_default_s=300, memory_limit_mib=10))
+    queues = (Queue("normal", 30, run_limit_s=3600), short, Queue("endless", 20))
+    story = a_cluster(a_host("n1", 3), policy=Policy(queues))
+    plain, own, long = (story.run(a_job(queue="normal", run_limit_s=limit_s)) for limit_s in (0, 120, 900))
+    assert story.job(plain.job).shared.run_limit_s == 3600
+    assert [one[2] for one in limits_of(switch(story, plain, "short"))] == [300]
+    assert story.job(plain.job).shared.memory_limit_mib == 0
+    assert [one[2] for one in limits_of(switch(story, plain, "endless"))] == [0]
+    assert switch(story, own, "short", 120) == []
+    with pytest.raises(Refused, match="RUNLIMIT: Cannot exceed queue's hard limit"):
+        switch(story, long, "short", 900)
+
+
+def test_a_waiting_job_and_one_that_only_others_changed_tell_nobody() -> None:
+    """A job that waits has told no host anything yet."""
+    story = a_cluster(a_host("n1", 1))
+    running, waiting = story.run(a_job()), story.submit(a_job())
+    assert modify(story, waiting, "run_limit_s", run_limit_s=60) == []
+    assert story.cluster.attempts[running].limits_version == 0
+
+
+def test_a_running_job_keeps_its_size_and_its_queues_limits() -> None:
+    """Each refusal says what could be changed, or which limit is the queue's."""
+    story = a_cluster(a_host("n1", 1), policy=Policy((Queue("normal", 30, run_limit_s=3600),)))
+    key = story.run(a_job())
+    for field in ("roles.tasks", "rlimits.cpu", "output", "error"):
+        with pytest.raises(Refused, match="only -W, -We, -M"):
+            modify(story, key.job, field)
+    with pytest.raises(Refused, match="RUNLIMIT"):
+        modify(story, key.job, "run_limit_s", run_limit_s=7200)
+    assert story.cluster.attempts[key].limits_version == 0
+
+
+def test_elements_that_run_get_the_limits_of_their_array() -> None:
+    """As those that wait do."""
+    story = a_cluster(a_host("n1", 1))
+    job = story.submit(a_job(array="1-3", queue="short"))
+    story.plan()
+    story.started("n1", story.key(job, 1))
+    assert limits_of(modify(story, job, "run_limit_s", run_limit_s=60)) == [("n1", 1, 60)]

@@ -1,0 +1,279 @@
+"""Jobs that run again: by their exit code or because somebody asked for it; switched, forced, changed on the way."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lavad.core import commands as c
+from lavad.core.language.exit_values import parse
+from lavad.core.model import JobState, Key
+from lavad.core.model.policy import JobDefaults, Policy, Queue
+from lavad.core.model.reasons import Refused
+from lavad.simulator.rebirth import reborn
+from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_host, a_job
+
+S = JobState
+RUNNING = frozenset({S.STAGING, S.RUN, S.USUSP, S.SSUSP, S.UNKWN})
+
+
+def again(story: Story, job: int, indices: str = "", hold: bool = False, states: frozenset[S] = RUNNING) -> None:
+    """brequeue."""
+    story.do(c.RequeueJob(story.target(job, indices), ANN, states, hold))
+
+
+@pytest.mark.parametrize(
+    ("text", "codes", "excluding"),
+    [
+        ("30", {30}, set()),
+        ("30 99 EXCLUDE(20 21)", {30, 99, 20, 21}, {20, 21}),
+        ("1-3", {1, 2, 3}, set()),
+        ("all ~0 ~128-255", set(range(1, 128)), set()),
+        ("EXCLUDE(all ~0)", set(range(1, 256)), set(range(1, 256))),
+        ("", set(), set()),
+    ],
+)
+def test_exit_values_are_read(text: str, codes: set[int], excluding: set[int]) -> None:
+    """LSF's forms."""
+    found = parse(text)
+    assert (found.codes, found.excluding) == (codes, excluding)
+
+
+@pytest.mark.parametrize("text", ["x", "300", "5-2", "EXCLUDE(1", "1)", "~all", "EXCLUDE(EXCLUDE(1))", "1,2"])
+def test_bad_exit_values_are_refused_with_the_place(text: str) -> None:
+    """One sentence."""
+    with pytest.raises(Refused, match="Bad requeue exit values at character"):
+        parse(text)
+
+
+@given(st.text("al ~0129-EXCLUDE()", max_size=20))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """Never another error."""
+    try:
+        found = parse(text)
+    except Refused:
+        return
+    assert found.excluding <= found.codes
+
+
+def test_an_exit_code_requeues_a_job() -> None:
+    """Under its id, in its place, as its next attempt; other codes, signals and kills end it."""
+    story = a_cluster()
+    key = story.run(a_job(requeue="3"))
+    story.finished("n1", key, 3 << 8)
+    assert story.state(key.job) is S.PEND
+    story.plan()
+    second = story.key(key.job)
+    assert second.attempt == 2
+    story.started("n1", second)
+    story.finished("n1", key, 0)  # a late word about the first attempt
+    assert story.state(key.job) is S.RUN
+    story.finished("n1", second, 4 << 8)
+    assert story.state(key.job) is S.EXIT
+    killed = story.run(a_job(requeue="all"))
+    story.kill(killed.job)
+    story.finished("n1", killed, 130 << 8)
+    assert story.state(killed.job) is S.EXIT
+    crashed = story.run(a_job(requeue="all"))
+    story.finished("n1", crashed, 11)
+    assert story.state(crashed.job) is S.EXIT
+
+
+def test_the_queue_says_which_and_how_often() -> None:
+    """REQUEUE_EXIT_VALUES and MAX_JOB_REQUEUE; -Q goes before."""
+    queue = Queue("normal", defaults=JobDefaults(requeue_exit_values="5"), requeue_limit=1)
+    story = Story(a_host("n1"), policy=Policy(queues=(queue,)))
+    job = story.run(a_job()).job
+    for state in (S.PEND, S.EXIT):
+        story.finished("n1", story.key(job), 5 << 8)
+        assert story.state(job) is state
+        if state is S.PEND:
+            story.plan()
+            story.started("n1", story.key(job))
+    own = story.run(a_job(requeue="7"))
+    story.finished("n1", own, 5 << 8)
+    assert story.state(own.job) is S.EXIT
+
+
+def test_a_job_is_kept_from_the_host_where_it_failed() -> None:
+    """EXCLUDE: also after a restart; of an array no element comes back."""
+    story = a_cluster(a_host("n1", 4), a_host("n2", 1))
+    key = story.run(a_job(requeue="EXCLUDE(9)"))
+    array = story.submit(a_job(array="1-3", requeue="EXCLUDE(9)", limit=1))
+    story.finished("n1", key, 9 << 8)
+    story.plan()
+    assert story.where(key.job) == ["n2"]
+    story.started("n1", story.key(array, 1))
+    story.finished("n1", story.key(array, 1), 9 << 8)
+    story.cluster = reborn(story.cluster)
+    story.join(a_host("n1", 4))
+    story.join(a_host("n2", 1), (story.runs_there("n2", story.key(key.job)),))
+    story.agenda.look_at_everything(story.cluster)
+    story.plan()
+    assert not story.array(array).live
+    story.finished("n2", story.key(key.job))
+    story.plan()
+    assert story.where(array, 1) == ["n2"]
+
+
+def test_a_requeued_job_waits_until_nothing_is_left_of_it() -> None:
+    """On any of its hosts: two attempts never overlap."""
+    story = a_cluster(a_host("n1", 2), a_host("n2", 2))
+    key = story.run(a_job(slots=2, ptile=1, requeue="3"))
+    story.finished("n1", key, 3 << 8)
+    assert story.state(key.job) is S.RUN
+    story.released("n2", key)
+    assert story.state(key.job) is S.PEND
+    story.plan()
+    assert story.key(key.job).attempt == 2
+
+
+def test_brequeue_ends_a_running_job_and_lets_it_wait_again() -> None:
+    """With -H in PSUSP; not somebody else's; a kill meanwhile goes before."""
+    story = a_cluster()
+    key = story.run(a_job())
+    with pytest.raises(Refused, match="permission"):
+        story.do(c.RequeueJob(story.target(key.job), BOB, RUNNING))
+    again(story, key.job, hold=True)
+    assert story.state(key.job) is S.RUN
+    story.finished("n1", key, 130 << 8)
+    assert story.state(key.job) is S.PSUSP
+    killed = story.run(a_job())
+    again(story, killed.job)
+    story.kill(killed.job)
+    story.finished("n1", killed, 130 << 8)
+    assert story.state(killed.job) is S.EXIT
+
+
+def test_brequeue_of_jobs_that_have_ended() -> None:
+    """-d and -e: done and exited ones and elements run again, with the next attempt's number."""
+    story = a_cluster(a_host("n1", 8))
+    key = story.run(a_job())
+    story.finished("n1", key)
+    with pytest.raises(Refused, match="already finished"):
+        again(story, key.job)
+    again(story, key.job, states=frozenset({S.DONE}))
+    array = story.submit(a_job(array="1-4"))
+    story.plan()
+    assert story.key(key.job) == Key(key.job, 0, 2)
+    for index, status in ((1, 0), (2, 256)):
+        story.started("n1", story.key(array, index))
+        story.finished("n1", story.key(array, index), status)
+    for index in (3, 4):
+        story.started("n1", story.key(array, index))
+        story.finished("n1", story.key(array, index))
+    assert story.array(array).is_over
+    again(story, array, states=frozenset({S.EXIT}))
+    assert story.array(array).pending.text() == "2"
+    story.plan()
+    assert story.key(array, 2).attempt == 2
+    story.started("n1", story.key(array, 2))
+    story.finished("n1", story.key(array, 2))
+    assert (story.array(array).done, story.array(array).exited) == (4, 0)
+
+
+def test_bswitch_moves_waiting_and_running_jobs() -> None:
+    """A running one goes on; the wish is the event's, for its history."""
+    story = a_cluster(a_host("n1", 1))
+    key = story.run(a_job())
+    waits = story.submit(a_job())
+    for job in (key.job, waits):
+        story.do(c.ModifyJob(story.target(job), a_job(queue="idle"), ANN, "", frozenset({"queues"}), is_switch=True))
+        assert story.cluster.jobs[job].shared.queue == "idle"
+    assert story.state(key.job) is S.RUN
+    with pytest.raises(Refused, match="No such queue"):
+        story.do(c.ModifyJob(story.target(waits), a_job(queue="x"), ANN, "", frozenset({"queues"})))
+
+
+def test_what_can_not_be_changed_is_refused() -> None:
+    """Of a running job its size; of a plain job a limit of elements; elements one by one."""
+    story = a_cluster()
+    key, array = story.run(a_job()), story.submit(a_job(array="1-3", hold=True))
+
+    def change(job: int, *fields: str, indices: str = "") -> None:
+        story.do(c.ModifyJob(story.target(job, indices), a_job(), ANN, "", frozenset(fields)))
+
+    with pytest.raises(Refused, match="already started"):
+        change(key.job, "roles.tasks")
+    with pytest.raises(Refused, match="The job is not an array"):
+        change(key.job, "array_limit")
+    with pytest.raises(Refused, match="cannot be changed one by one; without an index"):
+        change(array, "name", indices="2")
+
+
+def test_brun_of_an_element_that_there_is_not() -> None:
+    """It has not finished: it never was."""
+    story = a_cluster()
+    array = story.submit(a_job(array="1-3"))
+    with pytest.raises(Refused, match="No matching job found"):
+        story.do(c.ForceJob(story.target(array, "7"), ROOT, (("n1", 0),)))
+
+
+def test_brun_leaves_alone_what_a_job_has_for_itself() -> None:
+    """Neither onto the host of an exclusive job, nor an exclusive job onto a host that is used; idle ones will do."""
+    story = a_cluster(a_host("n1", 2), a_host("n2", 2), a_host("n3", 2))
+    exclusive = story.run(a_job(exclusive=True, hosts=("n1",)))
+    story.run(a_job(hosts=("n2",)))
+    plain, other = story.submit(a_job(hold=False)), story.submit(a_job(exclusive=True))
+
+    def force(job: int, host: str) -> None:
+        story.do(c.ForceJob(story.target(job), ROOT, ((host, 0),)))
+
+    for job, host, sentence in (
+        (plain, "n1", "n1: Running an exclusive job"),
+        (other, "n2", "n2: Job's requirement for exclusive execution not satisfied"),
+    ):
+        with pytest.raises(Refused, match=sentence):
+            force(job, host)
+    force(other, "n3")
+    story.finished("n1", exclusive)
+    force(plain, "n1")
+    assert [story.where(job) for job in (plain, other)] == [["n1"], ["n3"]]
+
+
+def test_brun_starts_a_job_over_all_limits() -> None:
+    """Whatever it waits for, on full hosts; only administrators; all of it or nothing."""
+    story = a_cluster(a_host("n1", 1), a_host("n2", 1))
+    story.run(a_job())
+    held = story.submit(a_job(hold=True))
+    job = story.submit(a_job(slots=2, dependency=f"done({held})", begin_at=story.now + 9e9))
+
+    def force(caller: c.Caller, *hosts: tuple[str, int]) -> None:
+        story.do(c.ForceJob(story.target(job), caller, hosts, True))
+
+    for caller, hosts, sentence in (
+        (ANN, [("n1", 0)], "permission denied"),
+        (ROOT, [("n9", 0)], "n9: Bad host name"),
+        (ROOT, [("n1", 1)], "needs 2 slots; 1 were named"),
+    ):
+        with pytest.raises(Refused, match=sentence):
+            force(caller, *hosts)
+    force(ROOT, ("n1", 1), ("n2", 1))
+    assert story.where(job) == ["n1", "n2"]
+    with pytest.raises(Refused, match="already started"):
+        force(ROOT, ("n1", 2))
+    key = story.key(job)
+    for host in ("n1", "n2"):
+        story.staged(host, key)
+    story.started("n1", key)
+    story.finished("n1", key)
+    story.released("n2", key)
+    assert story.state(job) is S.DONE
+    assert not story.cluster.dependants.conditions
+
+
+def test_a_job_that_is_lost_for_ever_ends() -> None:
+    """A rerunnable job that kills what keeps it is not run for ever."""
+    story = a_cluster(a_host("n1", 1))
+    job = story.submit(a_job(rerunnable=True))
+    runs = 0
+    while story.state(job) is S.PEND:
+        story.plan()
+        key = story.key(job)
+        story.started("n1", key)
+        story.do(c.ReportFinished("n1", key, 9, story.now, also_released=True, lost=True))
+        runs += 1
+        assert runs <= 100
+    assert story.state(job) is S.EXIT
+    end = story.job(job).end
+    assert end is not None
+    assert "run 100 times" in end.reason

@@ -1,0 +1,55 @@
+"""Turns come out in the order of a sorted list, however many there are and whenever they come in."""
+
+import random
+
+from lavad.core.model import Request, RoleRequest
+from lavad.core.scheduling.queueing.due_queue import Turns
+from lavad.core.scheduling.queueing.ordering import Turn
+from lavad.core.state.pending import BucketKey, Kind
+
+KIND = Kind("normal", "ann", "", Request((RoleRequest(),)))
+MANY = 20_000
+
+
+def a_turn(rng: random.Random, number: int) -> Turn:
+    """Of one of few queues and priorities; now and then of a job that goes before all others."""
+    position = float("-inf") if rng.random() < 0.001 else rng.choice([float, int])(rng.randrange(10 * MANY))
+    return rng.choice([-30, -1]), rng.choice([0, 0, 0, -5]), position, number, BucketKey(KIND, number)
+
+
+def test_many_turns_come_in_order() -> None:
+    """All of them, with others entered meanwhile; in the end none is left."""
+    rng = random.Random(1)
+    expected, turns = [], Turns()
+    for number in range(MANY):
+        expected.append(a_turn(rng, number))
+        turns.push(expected[-1])
+    found = [turns.pop() for _ in range(MANY // 2)]
+    assert found == sorted(expected)[: MANY // 2]
+    for number in range(MANY, 2 * MANY):
+        later = a_turn(rng, number)
+        found.append(turns.push_pop(later))
+        expected.append(later)
+        assert found[-1] <= later
+    rest = []
+    while turns:
+        rest.append(turns.first)
+        assert turns.pop() is rest[-1]
+    assert rest == sorted(rest)
+    found += rest
+    assert sorted(found) == sorted(expected)
+    assert not turns
+
+
+def test_what_was_divided_is_one_heap_again_when_all_are_gone() -> None:
+    """And order holds from the beginning."""
+    rng = random.Random(2)
+    turns = Turns(a_turn(rng, number) for number in range(100))
+    for number in range(100, MANY):
+        turns.push(a_turn(rng, number))
+    first = [turns.pop() for _ in range(MANY)]
+    assert first == sorted(first)
+    again = [a_turn(rng, number) for number in range(MANY)]
+    for turn in again:
+        turns.push(turn)
+    assert [turns.pop() for _ in again] == sorted(again)

@@ -1,0 +1,42 @@
+"""What no host has room for is not asked again before some host's room grows."""
+
+from lavad.core.model import JobState
+from lavad.core.scheduling.queueing.refused_sizes import Hopeless
+from tests.builders import Story, a_host, a_job
+
+
+def test_whoever_asks_for_no_less_is_covered() -> None:
+    """In slots, memory and GPUs alike; who asks for less of any of them is not."""
+    hopeless = Hopeless()
+    hopeless.add((1, 500, 0))
+    hopeless.add((2, 100, 1))
+    assert (1, 500, 0) in hopeless
+    assert (3, 900, 2) in hopeless
+    assert (2, 100, 0) not in hopeless
+    assert (1, 100, 1) not in hopeless
+    hopeless.clear()
+    assert (3, 900, 2) not in hopeless
+
+
+def test_room_that_grows_is_seen_by_whoever_asks_next() -> None:
+    """A job was refused for want of memory; when some has come free, one that asks for more starts."""
+    story = Story(a_host("n1", 2, 1000))
+    first = story.run(a_job(memory_mib=1000))
+    refused = story.submit(a_job(memory_mib=600))
+    story.plan()
+    assert story.state(refused) is JobState.PEND
+    story.kill(refused)
+    story.finished("n1", first)
+    story.plan()
+    later = story.submit(a_job(memory_mib=700))
+    story.plan()
+    assert story.state(later) is JobState.STAGING
+
+
+def test_who_asks_for_less_is_still_looked_at() -> None:
+    """Behind jobs that found nothing, in the same pass."""
+    story = Story(a_host("n1", 4, 1000))
+    story.run(a_job(memory_mib=500))
+    jobs = [story.submit(a_job(memory_mib=memory)) for memory in (600, 700, 400, 650, 100)]
+    story.plan()
+    assert [story.where(job) for job in jobs] == [[], [], ["n1"], [], ["n1"]]

@@ -1,0 +1,40 @@
+"""Where jobs of one kind wait is found by what they were submitted with, and forgotten where nobody waits."""
+
+from dataclasses import replace
+
+import pytest
+
+from lavad.core.model import Shared
+from lavad.core.state import pending
+from lavad.core.state.pending import Entry, PendingIndex
+from tests.builders import a_job
+
+FIRST, SECOND, THIRD = (replace(a_job().shared, user=user) for user in ("ann", "bob", "eve"))
+
+
+def an_index(*waiting: Shared) -> PendingIndex:
+    index = PendingIndex()
+    for job, shared in enumerate(waiting, 1):
+        index.add(shared, Entry(0, job, job), is_array=False)
+    return index
+
+
+def test_what_is_equal_waits_together() -> None:
+    """Two objects that say the same, and one that does not."""
+    twin = replace(FIRST)
+    index = an_index(FIRST, twin, SECOND)
+    assert index.key_of(FIRST) is index.key_of(twin) is not index.key_of(SECOND)
+    assert [len(bucket) for bucket in index.buckets.values()] == [2, 1]
+
+
+def test_who_waits_is_found_when_others_were_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than two are known at a time."""
+    monkeypatch.setattr(pending, "_PLACES_KEPT", 2)
+    index = an_index(FIRST, SECOND)
+    before = index.key_of(FIRST)
+    assert index.remove_head(SECOND, 2, is_planned=True)
+    index.add(THIRD, Entry(0, 3, 3), is_array=False)
+    assert index.key_of(FIRST) is before
+    assert index.key_of(SECOND) is None
+    assert index.remove_head(FIRST, 1, is_planned=True)
+    assert list(index.buckets) == [index.key_of(THIRD)]
