@@ -33,8 +33,7 @@ class Statements:
         self._claim = _claim(dialect).compile(dialect=dialect)
 
     def claim(self, connection: Connection, term: int, number: int, next_job: int) -> bool:
-        """Enter a batch's number in the term's row; return False if the row has another term or not the preceding
-        batch."""
+        """Enter a batch's number in the term's row; return False if the row's term or last batch differs."""
         values = {"mine": term, "before": number - 1, "number": number, "first_free": next_job}
         names = self._claim.positiontup  # the order of the values where the driver knows no names
         given = values if names is None else tuple(values[name] for name in names)
