@@ -1,1 +1,1 @@
-"""The same core in virtual time: replayed traces, and whole clusters with faults."""
+"""Simulation of the same core in virtual time: replayed traces, and whole clusters with faults."""

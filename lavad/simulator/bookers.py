@@ -1,4 +1,4 @@
-"""Who sets slots apart in a simulated cluster, and the jobs for them; and chains of jobs that wait for each other."""
+"""Random advance reservations in a simulated cluster, jobs that use them, and jobs with dependencies."""
 
 from dataclasses import replace
 from random import Random
@@ -19,7 +19,7 @@ USER, UID = "u1000", 1000
 
 
 class Bookers:
-    """Reserves now and then; has a chance of its own, so that the rest of a seed stays as it is."""
+    """Advance reservations at random times, by a random generator of their own, so that the rest of a seed stays."""
 
     def __init__(self, world: World, users: "Users", bookings: int) -> None:
         self.world = world
@@ -28,7 +28,7 @@ class Bookers:
         self.bookings = bookings
 
     def begin(self, trouble_s: float) -> None:
-        """Spread what is done over the time of trouble."""
+        """Spread the reservations and dependent jobs over the trouble phase."""
         for number in range(self.bookings):
             self.world.after(self.rng.uniform(1, 0.7 * trouble_s), lambda number=number: self._book(number))  # type: ignore[misc]
             self.world.after(self.rng.uniform(1, 0.7 * trouble_s), lambda number=number: self._follow(number))  # type: ignore[misc]
@@ -51,7 +51,7 @@ class Bookers:
             )
 
     def _follow(self, number: int) -> None:
-        """A job that waits for the end of another one."""
+        """Submit a job that depends on the end of another one."""
         if self.users.known:
             other = self.rng.choice(self.users.known)
             name = f"after-{number}"
@@ -66,7 +66,7 @@ class Bookers:
         self.users.submit(job, Behaviour(rng.choice((0.5, 5.0, 20.0)), 0, False, False, 0.0))
 
     def settle(self) -> bool:
-        """No slots are set apart any more, and nobody waits for such slots. True when that was not so."""
+        """Remove all reservations and kill the jobs that wait for them; return True if there were any."""
         cluster = self.world.master.cluster
         names = list(cluster.reserved.by_name)
         for name in names:

@@ -1,7 +1,7 @@
-"""Replays in which nothing ever stops a job or runs it again, as under the textbook policies.
+"""Replay without preemption or requeue, as under the textbook policies: a faster form of the same schedule.
 
-Then what agents say between a start and an end changes nothing, and is left out: that is most of a replay's time. What
-is left is a submission, a start and an end for each job (the same schedule: a property test).
+Agent reports between the start and the end of an attempt then change nothing and are left out; they are most of a
+replay's time. Each job is one submission, one start and one end (a property test compares the schedules).
 """
 
 import heapq
@@ -16,7 +16,7 @@ from lavad.simulator.replay import SLICE_STEPS, Replay
 
 
 class BriefReplay(Replay):
-    """Submissions on some hosts, whose agents are not asked."""
+    """Replay of submissions without agents' answers."""
 
     def _play(self) -> float:
         arrivals, at, ends, now = self._submissions, 0, self._ends, 0.0
@@ -46,7 +46,7 @@ class BriefReplay(Replay):
                         self._launch(event, now)
 
     def _launch(self, event: e.AttemptDispatched, now: float) -> None:
-        """The attempt runs from now on; of a gang this is when all hosts have answered."""
+        """Start the attempt; a parallel job starts when all hosts have answered."""
         key, allocation = event.key, event.allocation
         place, until = self._note_start(key, allocation, now)
         heapq.heappush(self._ends, (until, place, key))
@@ -54,7 +54,7 @@ class BriefReplay(Replay):
             self.cluster.apply(e.AttemptLaunched(now, key))
 
     def _end(self, key: Key, now: float) -> None:
-        """The lead host says that the job has ended, and all hosts that they have released it."""
+        """Report the end of the job by its lead host and the release by all hosts."""
         allocation = self.cluster.attempts[key].allocation
         is_gang = len(allocation) > 1
         self._do(c.ReportFinished(allocation[0].host, key, 0, now, also_released=not is_gang), now)

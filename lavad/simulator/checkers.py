@@ -1,7 +1,7 @@
-"""What must hold of a whole history: which processes ran where and when, what was acknowledged, how every job ended.
+"""Invariants of a whole history: processes by host and time, acknowledgements, and the end of every job.
 
 A cluster's state may be sound at every instant while its history is not: a job that ran twice, one after the other,
-leaves no trace in the state. So the simulated agents enter every process they really start and end, the simulated
+leaves no trace in the state. So the simulated agents record every process they really start and end, the simulated
 clients every answer they got, and the checks here look at the whole.
 """
 
@@ -13,11 +13,11 @@ from lavad.core.model import FINAL, JobState, Key
 from lavad.core.model.reasons import EXIT_STATUS_KILLED, EXIT_STATUS_LOST
 from lavad.core.state.records import JobEnd
 
-PARTIAL_S_MAX = 30.0  # how long part of a job's tasks may be left alone, counted while their hosts can be reached
+PARTIAL_S_MAX = 30.0  # longest time that some of a job's tasks may be missing while all their hosts can be reached
 
 
 class Violation(AssertionError):
-    """A history that must not be."""
+    """Forbidden history."""
 
 
 @dataclass(slots=True)
@@ -37,32 +37,32 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A job or element whose end the master has made durable."""
+    """End of a job or element that the master has made durable."""
 
-    key: Key  # of its last attempt; attempt 0: it never started
+    key: Key  # of its last attempt; attempt 0 if it never started
     state: JobState
     end: JobEnd
 
 
 @dataclass(slots=True)
 class History:
-    """Everything outside the master that can tell what really happened."""
+    """Record of what really happened, kept outside the master."""
 
     processes: list[Process] = field(default_factory=list)
-    submitted: dict[bytes, set[int]] = field(default_factory=dict)  # request id -> the jobs it was told
-    killed: list[tuple[int, int, int]] = field(default_factory=list)  # acknowledged: job, index, its attempts till then
+    submitted: dict[bytes, set[int]] = field(default_factory=dict)  # request id -> job ids in the answers
+    killed: list[tuple[int, int, int]] = field(default_factory=list)  # acknowledged: job, index, attempts until then
     elements: dict[int, tuple[int, ...]] = field(default_factory=dict)  # job -> its indices, (0,) for a plain job
     rerunnable: dict[int, bool] = field(default_factory=dict)
-    limits: dict[int, int] = field(default_factory=dict)  # array -> how many elements may run at once
-    staged: set[tuple[Key, str]] = field(default_factory=set)  # hosts that were made ready for an attempt
-    forced: set[tuple[int, int]] = field(default_factory=set)  # ended by bkill -r, whatever the hosts said
-    follows: dict[bytes, int] = field(default_factory=dict)  # request id -> the job whose end its job waits for
+    limits: dict[int, int] = field(default_factory=dict)  # array -> most elements running at once (%limit)
+    staged: set[tuple[Key, str]] = field(default_factory=set)  # hosts that were staged for an attempt
+    forced: set[tuple[int, int]] = field(default_factory=set)  # ended by bkill -r, whatever the hosts reported
+    follows: dict[bytes, int] = field(default_factory=dict)  # request id -> the job that its job depends on
     has_leases: bool = False  # silent hosts end what they run, and the master does not wait for them
-    requeues: bool = False  # any job may be ended to make room, and then runs again
+    requeues: bool = False  # any job may be preempted by requeue, and then runs again
     running: dict[str, list[Process]] = field(default_factory=lambda: defaultdict(list))
 
     def start(self, process: Process, slots: int, limit_gpus: int) -> None:
-        """Enter a start, with the host's real size.
+        """Record a start, with the host's real size.
 
         Raises:
             Violation: the attempt's command was started before, or the host is over-committed.
@@ -77,25 +77,25 @@ class History:
         self._check_room(process.host, slots, limit_gpus)
 
     def go_on(self, process: Process, slots: int, limit_gpus: int) -> None:
-        """A stopped process goes on.
+        """Record that a stopped process continues.
 
         Raises:
-            Violation: others have its slots.
+            Violation: its slots are in use.
         """
         process.is_stopped = False
         self._check_room(process.host, slots, limit_gpus)
 
     def resize(self, process: Process, slots_held: int, slots: int, limit_gpus: int) -> None:
-        """A running job has another number of slots on a host.
+        """Record another number of slots of a running job on a host.
 
         Raises:
-            Violation: others have its slots.
+            Violation: the slots are in use.
         """
         process.slots = slots_held
         self._check_room(process.host, slots, limit_gpus)
 
     def _check_room(self, name: str, slots: int, limit_gpus: int) -> None:
-        """What is stopped takes no slots, but its devices are its own."""
+        """Check slots and GPUs of a host: stopped processes take no slots but keep their GPUs."""
         here = self.running[name]
         held = {one.key: one for one in here if not one.is_stopped}
         if sum(one.slots for one in held.values()) > slots:
@@ -105,10 +105,10 @@ class History:
             raise Violation(f"{name}: {sorted(map(str, held))} share a GPU or have one that is not there: {gpus}")
 
     def check_launch(self, key: Key, hosts: tuple[str, ...], order_age_s: float, order_validity_s: float) -> None:
-        """Look at what an order starts.
+        """Check the order that starts an attempt.
 
         Raises:
-            Violation: not all hosts of the attempt were made ready for it, or the order is too old.
+            Violation: not all hosts of the attempt were staged for it, or the order is too old.
         """
         if len(hosts) > 1 and any((key, host) not in self.staged for host in hosts):
             raise Violation(f"{key} is launched before all of {hosts} have staged")
@@ -126,21 +126,21 @@ class History:
             raise Violation(f"array {job} runs {sorted(running)} and one more, over its limit of {self.limits[job]}")
 
     def stop(self, process: Process, at: float, status: int) -> None:
-        """Enter an end."""
+        """Record an end."""
         if not process.ended:
             process.ended, process.status = at, status
             self.running[process.host].remove(process)
 
 
 class Alone:
-    """Finds attempts of which only some hosts do what all should, although all of them could be told."""
+    """Detector of attempts whose hosts differ in state for too long, although all of them can be reached."""
 
     def __init__(self, complaint: str) -> None:
         self._complaint = complaint
         self._since: dict[Key, float] = {}
 
     def look(self, now: float, partial: set[Key]) -> None:
-        """``partial``: attempts that are part one thing, part another, and wholly within reach now.
+        """Take the attempts whose hosts differ in state now and can all be reached (``partial``).
 
         Raises:
             Violation: one has been so for too long.
@@ -152,10 +152,10 @@ class Alone:
 
 
 def check(history: History, ended: list[Ended], healed: bool) -> None:
-    """Look at the whole history. ``healed``: everything works again and has had time, so every job must have ended.
+    """Check the whole history. ``healed``: all faults are repaired and time has passed, so every job must have ended.
 
     Raises:
-        Violation: with the first thing that must not be.
+        Violation: the first forbidden thing.
     """
     for look in (_submits, _attempts_apart, _runs_once, _killed_stays_killed, _followers_wait):
         for complaint in look(history):
@@ -185,7 +185,7 @@ def _by_job(history: History) -> dict[tuple[int, int], list[Process]]:
 
 
 def _attempts_apart(history: History) -> Iterator[str]:
-    """All processes of one attempt are gone before any of a later one begins."""
+    """Check that all processes of an attempt end before any of a later one starts."""
     for processes in _by_job(history).values():
         over: dict[int, float] = {}
         for one in processes:
@@ -204,7 +204,7 @@ def _runs_once(history: History) -> Iterator[str]:
 
 
 def _followers_wait(history: History) -> Iterator[str]:
-    """A job that waits for the end of another begins after its commands have ended."""
+    """Check that a dependent job starts after the commands of its parent have ended."""
     processes = [one for one in history.processes if (one.key.job, one.key.index) not in history.forced]
     for request_id, other in history.follows.items():
         commands = [one for one in processes if one.key.job == other and one.is_command]
@@ -216,7 +216,7 @@ def _followers_wait(history: History) -> Iterator[str]:
 
 
 def _killed_stays_killed(history: History) -> Iterator[str]:
-    """After an acknowledged kill no further attempt begins."""
+    """Check that no further attempt starts after an acknowledged kill."""
     processes = _by_job(history)
     for job, index, attempts in history.killed:
         later = {one.key.attempt for one in processes[job, index] if one.key.attempt > attempts}
@@ -225,7 +225,7 @@ def _killed_stays_killed(history: History) -> Iterator[str]:
 
 
 def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
-    """What the master tells of an end is what really happened."""
+    """Check that recorded ends agree with what really happened."""
     commands = {one.key: one for one in history.processes if one.is_command}
     for one in ended:
         name, process = str(one.key), commands.get(one.key)
@@ -234,11 +234,11 @@ def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
         if one.state is JobState.DONE and (process is None or not process.ended or process.status):
             yield f"{name} is DONE but its command did not end well"
         if not one.end.hosts:
-            continue  # killed while it waited
+            continue  # killed while pending
         if _was_to_be_repeated(history, one):
             continue
         if history.has_leases and one.end.status == EXIT_STATUS_LOST and process is not None and process.ended:
-            continue  # how it ended was told after the lease of its host had ended
+            continue  # its end was reported after the lease of its host had ended
         if process is not None and process.ended and one.end.status != process.status:
             yield f"{name} ended with status {process.status}, recorded is {one.end.status} ({one.end.reason})"
         if process is not None and not process.ended:
@@ -246,7 +246,7 @@ def _statuses(history: History, ended: list[Ended]) -> Iterator[str]:
 
 
 def _was_to_be_repeated(history: History, one: Ended) -> bool:
-    """Killed while it waited for the last host of a failed attempt: the failed attempt's status is not the job's."""
+    """Return True if the job was killed while its failed attempt ended: the recorded status is not the attempt's."""
     killed = any((job, index) == one.key[:2] for job, index, _ in history.killed)
     is_repeated = history.requeues or history.rerunnable[one.key.job]
     return killed and is_repeated and one.end.status in (EXIT_STATUS_KILLED, EXIT_STATUS_LOST)

@@ -1,7 +1,7 @@
-"""What jobs of the past ask for, as far as a replay can know it: the rest is left out of their requests, and said.
+"""Fit of past jobs' requests to what a replay knows: unknown names are removed from requests and reported.
 
-An elim's past values are not kept, and what other rules do not define nobody there can ask for. Where such a name
-stands in a condition, the least that a job can do without goes: one side of an ``&&``, or all of it.
+An elim's past values are not kept, and names that the policy does not define cannot be requested. Where a condition has
+such a name, the smallest possible part is removed: one operand of an ``&&``, or all of it.
 """
 
 from collections import Counter
@@ -21,13 +21,13 @@ AND = "&&"
 def fitted(
     submissions: Iterable[Submission], policy: Policy, hosts: Iterable[HostFacts]
 ) -> tuple[list[Submission], list[str]]:
-    """Submissions that these rules can judge, and a line on each thing that was left out of some."""
+    """Return submissions that the policy can evaluate, and a line on each kind of thing removed."""
     fitting = _Fitting(policy, hosts)
     return [fitting.submission(one) for one in submissions], list(fitting.notes())
 
 
 class _Fitting:
-    """Requests are made once for all jobs that share them."""
+    """Rewriter of requests, each shared one once."""
 
     def __init__(self, policy: Policy, hosts: Iterable[HostFacts]) -> None:
         static = {name: resource for name, resource in policy.resources.items() if not resource.interval_s}
@@ -39,7 +39,7 @@ class _Fitting:
         self._priorities = 0
 
     def submission(self, one: Submission) -> Submission:
-        """With what is known alone."""
+        """Return the submission without unknown names, its priority within bounds."""
         new = one.command.job
         made = self._made.get(new.shared)
         if made is None:
@@ -54,7 +54,7 @@ class _Fitting:
         return one._replace(command=replace(one.command, job=new._replace(shared=made[0], priority=priority)))
 
     def notes(self) -> Iterator[str]:
-        """A line on each kind of thing that was left out."""
+        """Yield a line on each kind of thing removed."""
         for name, count in self._unknown.items():
             is_defined = name in self._reading.resources
             why = "its past values are not known" if is_defined else "these rules do not define it"
@@ -101,14 +101,14 @@ class _Fitting:
             return text
         try:
             node = select.parse(text, vocabulary=self._reading)
-        except Refused:  # a string that these rules do not define, say
+        except Refused:  # for example a string that the policy does not define
             unknown[f"select[{text}]"] = None
             return ""
         kept = self._part(node, unknown)
         return text if kept is node else "" if kept is None else select.text_of(kept)
 
     def _part(self, node: select.Node, unknown: dict[str, None]) -> select.Node | None:
-        """What is left of a condition; None: nothing."""
+        """Return the known part of a condition; None if nothing is left."""
         if not isinstance(node, select.Chain) or any(sign != AND for sign, _ in node.rest):
             return node if self._knows(_names(node), unknown) else None
         parts = (node.first, *(part for _, part in node.rest))
@@ -120,14 +120,14 @@ class _Fitting:
         return left[0] if left else None
 
     def _knows(self, names: Iterable[str], unknown: dict[str, None]) -> bool:
-        """Are all these known? Those that are not are noted."""
+        """Return True if all names are known; record those that are not."""
         missing = [name for name in names if self._known.kind(name) is None]
         unknown.update(dict.fromkeys(missing))
         return not missing
 
 
 def _names(node: select.Node) -> Iterator[str]:
-    """Resources that a condition names, also those that need only be there."""
+    """Yield the resources that a condition names, including those that must only be defined."""
     match node:
         case select.Name(word) | select.Defined(word):
             yield word

@@ -1,8 +1,9 @@
 """Simulated hosts: an agent with a journal, shepherds that outlive it, and the processes they really run.
 
-They keep the rules of the wire (protos/agents.proto) that the real agents keep: journal first, then act; an attempt is
-taken on at most once; an order older than its validity on the agent's own clock starts nothing; the last report is kept
-and repeated until it is forgotten. Reality (what runs) is entered in the ``History``, never taken from the master.
+They follow the rules of the protocol (protos/agents.proto) as the real agents do: journal first, then act; an attempt
+is accepted at most once; an order older than its validity on the agent's own clock starts nothing; the last report is
+kept and repeated until it is forgotten. Reality (what runs) is recorded in the ``History``, never taken from the
+master.
 """
 
 from collections.abc import Callable
@@ -33,17 +34,17 @@ HEARTBEAT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What a job does when it runs."""
+    """Behaviour of a job when it runs."""
 
     duration_s: float
     status: int
     each: bool = False  # its command is started on every host
     is_stubborn: bool = False  # ignores everything but KILL
-    leftover_s: float = 0.0  # how long processes it left behind take to be killed
+    leftover_s: float = 0.0  # time until its leftover processes are killed
 
 
 class Surroundings(Protocol):
-    """What a host sees of the world around it."""
+    """Interface of a host to the simulated world."""
 
     now: float
     rng: Random
@@ -51,24 +52,24 @@ class Surroundings(Protocol):
     order_validity_s: float
 
     def after(self, delay_s: float, action: Callable[[], None]) -> None:
-        """Do something later."""
+        """Schedule an action."""
 
     def behaviour(self, key: Key) -> Behaviour:
-        """What the attempt's job does."""
+        """Return the behaviour of the attempt's job."""
 
     def say(self, host: "SimulatedHost", reports: list[c.AgentReport]) -> None:
         """Send reports to the master, if there is a session."""
 
     def hang_up(self, host: "SimulatedHost") -> None:
-        """The host's session is over on its side."""
+        """End the host's side of its session."""
 
     def peer(self, name: str) -> "SimulatedHost":
-        """Another host, for tasks that an attempt starts there."""
+        """Return another host, for tasks that an attempt starts there."""
 
 
 @dataclass(slots=True)
 class Shepherd:
-    """Keeps one attempt on one host. Survives the agent, dies with the host."""
+    """Shepherd of one attempt on one host; survives the agent, dies with the host."""
 
     key: Key
     share: HostShare
@@ -77,9 +78,9 @@ class Shepherd:
     process: Process | None = None
     is_over: bool = False
     is_launched: bool = False
-    end: tuple[int, float] | None = None  # status and when, as the exit log has it
+    end: tuple[int, float] | None = None  # status and time of the exit log
     is_timed: bool = False  # it runs the job's command, not only tasks for another host
-    left_s: float = 0.0  # run time that is left
+    left_s: float = 0.0  # remaining run time
     resumed_at: float = 0.0
     is_stopped: bool = False
     is_ending: bool = False
@@ -97,14 +98,14 @@ class Entry:
     is_releasing: bool = False
     last: c.AgentReport | None = None
     serials: set[int] = field(default_factory=set)
-    age_s: float = 0.0  # of the order that lets it start, when it came
+    age_s: float = 0.0  # age of the order that lets it start, at arrival
     version: int = 1
-    resized: c.ReportResized | None = None  # the newest word on another allocation
-    limits: int = 0  # version of the newest limits that it keeps
+    resized: c.ReportResized | None = None  # the newest report on a resize
+    limits: int = 0  # version of the newest limits in force
 
 
 class SimulatedHost:
-    """One host: its power, its agent, its shepherds. ``skew_s``: how far its wall clock is off."""
+    """One host: its power, its agent, its shepherds. ``skew_s``: error of its wall clock."""
 
     def __init__(self, world: Surroundings, facts: HostFacts, skew_s: float) -> None:
         self.world = world
@@ -112,10 +113,10 @@ class SimulatedHost:
         self.name = facts.name
         self.skew_s = skew_s
         self.clock_offset_s = world.rng.uniform(0, 1e6)
-        self.heard_at = 0.0  # on its own clock: when it said what the master answered last
+        self.heard_at = 0.0  # on its own clock: send time of the message that the master answered last
         self.incarnation = 0
         self.is_agent_up = False
-        self.is_stopped = False  # the agent has got SIGSTOP
+        self.is_stopped = False  # the agent got SIGSTOP
         self.journal: dict[Key, Entry] = {}
         self.shepherds: dict[Key, Shepherd] = {}
         self.exit_log: dict[Key, tuple[int, float]] = {}
@@ -126,7 +127,7 @@ class SimulatedHost:
     # -- the agent's life ------------------------------------------------------------------------------------------
 
     def start_agent(self) -> None:
-        """The agent starts and settles every attempt by what it finds."""
+        """Start the agent, which recovers every attempt from what it finds."""
         self.is_agent_up, self.is_stopped = True, False
         self.incarnation += 1
         self._queue.clear()
@@ -142,18 +143,18 @@ class SimulatedHost:
         self.world.hang_up(self)
 
     def stop_agent(self) -> None:
-        """SIGSTOP: whatever comes waits in buffers."""
+        """SIGSTOP of the agent: messages wait in buffers."""
         self.is_stopped = True
 
     def continue_agent(self) -> None:
-        """SIGCONT: the agent goes through its buffers."""
+        """SIGCONT of the agent: it works through its buffers."""
         self.is_stopped = False
         queue, self._queue = self._queue, []
         for action in queue:
             self.act(self.incarnation, action)
 
     def lose_power(self) -> None:
-        """Everything that runs here is gone; what was synced stays."""
+        """Reset the host: everything that runs is gone; synced data stays."""
         self.is_agent_up, self._was_rebooted = False, True
         for shepherd in self.shepherds.values():
             if shepherd.process is not None:
@@ -162,7 +163,7 @@ class SimulatedHost:
         self.world.hang_up(self)
 
     def act(self, incarnation: int, action: Callable[[], None]) -> None:
-        """Do something as this agent: never when it has been replaced, later when it is stopped."""
+        """Run an action as this agent: never if it has been replaced, later if it is stopped."""
         if not self.is_agent_up or incarnation != self.incarnation:
             return
         if self.is_stopped:
@@ -213,18 +214,18 @@ class SimulatedHost:
                 key, c.ReportRefused(self.name, key, "this host's agent was restarted before the job was started")
             )
 
-    # -- what it says ----------------------------------------------------------------------------------------------
+    # -- messages to the master ------------------------------------------------------------------------------------
 
     def own_clock(self) -> float:
-        """The clock that order ages are measured with."""
+        """Clock for the ages of orders."""
         return self.world.now + self.clock_offset_s
 
     def wall(self) -> float:
-        """Time of day, as far as this host knows it."""
+        """Time of day on this host's clock."""
         return self.world.now + self.skew_s
 
     def hello(self) -> c.AgentHello:
-        """The first message of a session."""
+        """Build the first message of a session."""
         held = tuple(
             c.HeldAttempt(key, entry.last, entry.is_launched, entry.version, entry.resized, entry.limits)
             for key, entry in self.journal.items()
@@ -259,7 +260,7 @@ class SimulatedHost:
     # -- orders ----------------------------------------------------------------------------------------------------
 
     def take_orders(self, orders: list[Order], echo: float) -> None:
-        """One message of the master's; ``echo`` is this agent's own clock as the master last heard it."""
+        """Handle one message of the master; ``echo`` is this agent's own clock as the master last heard it."""
         age_s = self.own_clock() - echo
         self.heard_at = max(self.heard_at, echo)
         for order in orders:
@@ -298,7 +299,7 @@ class SimulatedHost:
                 why = "what is left of the attempt is still being ended here"
                 self.world.say(self, [c.ReportRefused(self.name, order.key, why, version=order.version)])
                 return
-            self._forget(order.key)  # it left the attempt, and is to take part again
+            self._forget(order.key)  # the host left the attempt, and is to take part again
         elif entry is not None:
             if entry.last is not None:
                 self.world.say(self, [entry.last])
@@ -330,7 +331,7 @@ class SimulatedHost:
             self._keep(order.key, c.ReportStaged(self.name, order.key))
 
     def _keep_lease(self, shepherd: Shepherd, lease_s: float) -> None:
-        """The shepherd ends its attempt by itself when the host has heard nothing of the master for so long."""
+        """End the attempt when the host has not heard from the master for the length of its lease."""
         if shepherd.is_over or self.shepherds.get(shepherd.key) is not shepherd:
             return
         left_s = self.heard_at + lease_s - self.own_clock()
@@ -378,7 +379,7 @@ class SimulatedHost:
             shepherd = self.shepherds[key]
             self.world.after(self.world.rng.uniform(0.01, 0.2), lambda: self._end(shepherd, SIGKILL))
 
-    # -- another allocation ------------------------------------------------------------------------------------------
+    # -- resize ------------------------------------------------------------------------------------------------------
 
     def _resize(self, order: ResizeOrder, entry: Entry | None) -> None:
         if entry is None or entry.state != "held":
@@ -401,7 +402,7 @@ class SimulatedHost:
             self.world.history.resize(shepherd.process, shepherd.share.slots, self.facts.slots, self.facts.gpus)
 
     def _tell_job(self, key: Key, before: Allocation) -> None:
-        """The notification command runs; then the job uses what it has got."""
+        """Run the notification command; then the job uses its new hosts."""
         entry, shepherd = self.journal.get(key), self.shepherds.get(key)
         if entry is None or entry.state != "held" or shepherd is None:
             return
@@ -414,7 +415,7 @@ class SimulatedHost:
         self.world.say(self, [entry.resized])
 
     def _join_rank(self, lead: Shepherd, name: str) -> None:
-        """A task on a host that is new: a job that can grow can also do without it."""
+        """Start a task on a new host; an elastic job can also do without it."""
         there = self.world.peer(name)
         shepherd = there.shepherds.get(lead.key)
         is_ready = there.is_agent_up and not there.is_stopped and shepherd is not None and name in lead.peers
@@ -424,7 +425,7 @@ class SimulatedHost:
         if shepherd.process is None and not shepherd.is_over and not shepherd.end and not entry.is_releasing:
             there._begin_process(shepherd, is_command=False)
 
-    # -- shepherds: they act also while the agent is away --------------------------------------------------------------
+    # -- shepherds, which act also while the agent is away -------------------------------------------------------------
 
     def _start(self, shepherd: Shepherd) -> None:
         if shepherd.is_over or shepherd.is_launched or self.shepherds.get(shepherd.key) is not shepherd:
@@ -453,7 +454,7 @@ class SimulatedHost:
         self.world.history.start(process, self.facts.slots, self.facts.gpus)
 
     def _start_ranks(self, lead: Shepherd) -> None:
-        """The command on the lead host starts a task on each other host, through that host's agent."""
+        """Start a task on each other host through that host's agent, as the command on the lead host does."""
         for name in lead.peers[1:]:
             self.world.after(self.world.rng.uniform(0.01, 0.1), lambda name=name: self._start_rank(lead, name))  # type: ignore[misc]
 
@@ -463,7 +464,7 @@ class SimulatedHost:
         if lead.end is not None or lead.is_over:
             return
         if not there.is_agent_up or there.is_stopped or shepherd is None or shepherd.is_over or shepherd.end:
-            self._end(lead, 1 << 8)  # no task could be started there: the program gives up
+            self._end(lead, 1 << 8)  # no task could be started there: the program ends
         elif shepherd.process is None:
             there._begin_process(shepherd, is_command=False)
 
@@ -510,7 +511,7 @@ class SimulatedHost:
             self.world.after(2 * TERMINATE_STEP_S, lambda: self._end(shepherd, SIGKILL))
 
     def _end(self, shepherd: Shepherd, status: int) -> None:
-        """The processes end, all of them; leftovers are killed, and then the host's part is over."""
+        """End all processes; leftovers are killed, and then the host's part is over."""
         if shepherd.end is not None or shepherd.is_over or self.shepherds.get(shepherd.key) is not shepherd:
             return
         shepherd.end = (status, self.world.now)
@@ -546,7 +547,7 @@ class SimulatedHost:
     def _lead_notices(self, lead: "SimulatedHost", key: Key, name: str) -> None:
         shepherd = lead.shepherds.get(key)
         if shepherd is not None and shepherd.process is not None and name in shepherd.peers:
-            lead._end(shepherd, 1 << 8)  # a lost task ends the program, unless it has given that host up
+            lead._end(shepherd, 1 << 8)  # a lost task ends the program, unless the job has released that host
 
     def _is_over(self, shepherd: Shepherd) -> None:
         if self.shepherds.get(shepherd.key) is shepherd:

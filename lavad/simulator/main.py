@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One sentence; whoever wants the usage asks for it."""
+        """Exit with one sentence instead of the whole usage."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
@@ -101,7 +101,7 @@ def _hosts(word: str) -> str:
 
 
 def _complaint(arguments: argparse.Namespace) -> str:
-    """What does not go together, in a sentence; empty when all does."""
+    """Return a sentence on arguments that contradict each other; empty if none do."""
     has_past = arguments.from_history is not None
     checks = (
         (has_past == (arguments.trace is not None), "one trace, or --from-history without one, is needed"),
@@ -117,7 +117,7 @@ def _complaint(arguments: argparse.Namespace) -> str:
 
 
 def _one_file_twice(arguments: argparse.Namespace) -> bool:
-    """Would one overwrite the other? Devices and pipes may serve twice."""
+    """Return True if one file would overwrite another; devices and pipes may be named twice."""
     named = [path for path in (arguments.trace, arguments.starts, arguments.plot) if path not in (None, STDIN)]
     paths = [os.path.realpath(path) for path in named]
     files = [path for path in paths if os.path.isfile(path) or not os.path.exists(path)]
@@ -143,7 +143,7 @@ def _replay_trace(arguments: argparse.Namespace) -> None:
 
 def _replay_past(arguments: argparse.Namespace) -> None:
     from lavad.simulator.fitted import fitted
-    from lavad.simulator.past import read_past, with_hosts  # databases take as long to import as a trace to replay
+    from lavad.simulator.past import read_past, with_hosts  # importing the databases takes as long as replaying a trace
 
     settings = settings_of(arguments.from_history if arguments.from_history.parts else None, os.environ)
     policy = rules(arguments.policy, arguments.order, arguments.conf or settings.directory, os.environ)
@@ -164,7 +164,7 @@ def _replay_past(arguments: argparse.Namespace) -> None:
 
 
 def _tell_of_default(submissions: Sequence[Submission], policy: Policy) -> None:
-    """Queues that no job is in decide nothing: whoever compares them should know."""
+    """Warn about jobs in the default queue that the files do not configure: their queues decide nothing."""
     queues = [one.command.job.shared.queue for one in submissions]
     count = queues.count(policy.default_queue)
     if not count or not has_made_default(policy):
@@ -182,7 +182,7 @@ def _processors(hosts: Sequence[HostFacts]) -> int:
 
 
 class _Files:
-    """What was asked to be written; begun before a long replay, so that one that can't be written is told at once."""
+    """Output files; opened before a long replay, so that an unwritable one is reported at once."""
 
     def __init__(self, arguments: argparse.Namespace, stack: ExitStack) -> None:
         self.starts, self.plot = (
@@ -192,7 +192,7 @@ class _Files:
 
 
 def _run(files: _Files, replay: Replay | Possible, dropped: Counter[str], lines: int) -> tuple[list[Ran], float]:
-    """What ran, and in how many seconds that was found out; the starts are written where that was asked for."""
+    """Run the replay; return what ran and the wall time in seconds, and write the starts if requested."""
     began = time.perf_counter()
     ran = replay.run()
     wall_s = time.perf_counter() - began

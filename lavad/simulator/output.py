@@ -1,4 +1,4 @@
-"""Files that the simulator writes: whole at the end, or not at all; that they can be written is found out before."""
+"""Output files of the simulator: written whole at the end, or not at all; checked for writability before."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import Self
 
 
 class WholeFile:
-    """A file that takes the place of what was there when all of it is written. Devices and pipes are written as they
-    are."""
+    """File that replaces its predecessor once all of it is written; devices and pipes are written directly."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -17,7 +16,7 @@ class WholeFile:
         self._is_plain = self._target.is_file() or not self._target.exists()
 
     def __enter__(self) -> Self:
-        """Begin it.
+        """Open it.
 
         Raises:
             OSError: it can't be written; the error names the file.
@@ -31,10 +30,10 @@ class WholeFile:
         return self
 
     def write(self, text: str) -> None:
-        """Write it as a whole.
+        """Write the whole text.
 
         Raises:
-            OSError: there is no room for it, for instance; what was there before is there still.
+            OSError: for instance no space is left; the previous file is still there.
         """
         if not self._is_plain:
             return self._put(self._path, text)
@@ -47,7 +46,7 @@ class WholeFile:
     def _put(self, path: Path, text: str) -> None:
         try:
             path.write_text(text, "utf-8")
-        except OSError as error:  # a full disk is told without the file's name
+        except OSError as error:  # the error of a full disk lacks the file's name
             raise OSError(error.errno, error.strerror, str(self._path)) from error
 
     def __exit__(

@@ -1,8 +1,7 @@
-"""A cluster's own past as a replay's input: what was submitted when and ran for how long, and on which hosts.
+"""History of a cluster as a replay's input: submissions, run times and hosts.
 
-What the past does not tell, the replay does not know: every job is taken to have been ready when it was submitted,
-whatever it depended on, and to run as long as its last attempt did, wherever it is placed. Jobs that never started,
-or have not ended, are left out.
+Unrecorded facts are assumed: every job was ready when it was submitted, whatever its dependencies, and runs as long as
+its last attempt did, wherever it is placed. Jobs that never started, or have not ended, are left out.
 """
 
 from collections import Counter
@@ -22,7 +21,7 @@ from lavad.store.accounting import EndedRun
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Submissions in order, the cluster's hosts, and what really happened."""
+    """Submissions in order, the cluster's hosts, and the real schedule."""
 
     submissions: list[Submission]
     hosts: list[HostFacts]
@@ -34,11 +33,11 @@ class Past:
 
 
 def read_past(database: str, limit: int | None = None, queue: str | None = None) -> Past:
-    """The past of the cluster with that database (a value of LAVA_DATABASE).
+    """Read the history of the cluster from its database (a value of LAVA_DATABASE).
 
     Args:
-        limit: how many jobs and array elements to take, the first ones submitted.
-        queue: they are all submitted to this queue; None: to their own.
+        limit: number of jobs and array elements to take, the first ones submitted.
+        queue: submit all of them to this queue; None: each to its own.
 
     Raises:
         StoreRefused: the database can't be read.
@@ -54,7 +53,7 @@ def read_past(database: str, limit: int | None = None, queue: str | None = None)
 
 
 def _submissions(runs: Iterable[EndedRun], queue: str | None) -> Iterator[Submission]:
-    """Elements of an array are submitted together, as they were."""
+    """Yield submissions; elements of an array are submitted together, as they were."""
     for job, group in groupby(runs, key=lambda run: run.job):
         elements = list(group)
         first = elements[0]
@@ -67,14 +66,14 @@ def _submissions(runs: Iterable[EndedRun], queue: str | None) -> Iterator[Submis
 
 
 def _fresh(shared: Shared, queue: str | None) -> Shared:
-    """As it was submitted, without a deadline of its own day; what is replayed is its last attempt (bsub -Q)."""
+    """Return the shared fields as submitted, without a deadline of that day; the last attempt is replayed (bsub -Q)."""
     return replace(shared, queue=queue or shared.queue, terminate_at=0.0, requeue_exit_values="")
 
 
 def with_hosts(hosts: list[HostFacts], wanted: str, slots: int | None) -> list[HostFacts]:
-    """The cluster with so many hosts (``12``), or so many more (``+10``).
+    """Return the cluster with ``wanted`` hosts (``12``), or that many more (``+10``).
 
-    The first ones stay; those that are added are like the most common one, with ``slots`` slots if that is said.
+    The first ones stay; added ones are like the most common one, with ``slots`` slots if given.
     """
     count = len(hosts) + int(wanted) if wanted.startswith("+") else int(wanted)
     if count <= len(hosts):

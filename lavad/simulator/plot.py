@@ -1,7 +1,7 @@
-"""A schedule as a picture: utilisation, queue length and waits over time, as one SVG drawn by hand.
+"""Plot of a schedule: utilisation, queue length and waits over time, as one SVG written by hand.
 
 Invariants: the picture is self-contained (no script, font or style from elsewhere) and its size does not grow with the
-number of jobs: time is cut into so many columns, and each shows the mean (or the longest) of what fell into it.
+number of jobs: time is cut into a fixed number of columns, each of which shows the mean (or maximum) of its interval.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ INK, PALE, FILL, LINE = "#333333", "#d9d9d9", "#9ecae1", "#08519c"
 
 
 def draw(jobs: Sequence[Ran], processors: int, title: str) -> str:
-    """The picture as text of an SVG file."""
+    """Draw the SVG file and return its text."""
     begin = min((job.submit_s for job in jobs), default=0)
     span = max(1, max((job.end_s for job in jobs), default=1) - begin)
     busy = _means(((job.start_s, job.end_s, job.processors) for job in jobs), begin, span)
@@ -38,14 +38,14 @@ def draw(jobs: Sequence[Ran], processors: int, title: str) -> str:
 
 
 def _printable(title: str) -> str:
-    """File names may hold what XML must not."""
+    """Replace characters of file names that XML forbids."""
     return "".join(letter if letter.isprintable() else "?" for letter in title)
 
 
 def _means(intervals: Iterable[tuple[float, float, int]], begin: float, span: float) -> list[float]:
-    """Mean over each column of how much was held: every (from, to, amount) counts as long as it lasts."""
+    """Return the mean usage in each column; every interval (from, to, amount) counts for its length."""
     totals = [0.0] * (COLUMNS + 1)
-    slopes = [0.0] * (COLUMNS + 1)  # from here on every whole column gets so much more
+    slopes = [0.0] * (COLUMNS + 1)  # amount by which every whole column from here on grows
     for start, end, amount in intervals:
         _spread(totals, slopes, (start - begin) * COLUMNS / span, (end - begin) * COLUMNS / span, amount)
     level, means = 0.0, []
@@ -75,7 +75,7 @@ def _longest(jobs: Sequence[Ran], begin: float, span: float) -> list[float]:
 
 
 def _round_up(value: float) -> float:
-    """A round number that is at least this."""
+    """Return a round number that is at least this."""
     step = 1.0
     while True:
         for factor in (1, 2, 5):

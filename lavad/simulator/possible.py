@@ -1,7 +1,7 @@
-"""Replays what can be replayed: jobs that could never start, even alone, are left out, and the rest goes on.
+"""Replay of all jobs that can start: those that never could, even alone, are left out.
 
-A job that can't start may hold up others (nobody passes the first that waits), so those that are left at the end are
-tried alone first; only where all of them could start alone is every one of them left out.
+A job that can't start may delay others (under strict order none passes it), so the jobs left at the end are tried alone
+first; only if each of them could start alone are all of them left out.
 """
 
 from collections import Counter
@@ -17,12 +17,12 @@ from lavad.simulator.workload import Submission
 
 
 class NothingLeftError(Exception):
-    """No job of the past could be replayed."""
+    """Refusal: no job of the history could be replayed."""
 
 
 @dataclass(slots=True)
 class Possible:
-    """A replay as ``Replay`` is one. ``refused`` counts jobs by the reason, ``notes`` says what else is missing."""
+    """Replay with the interface of ``Replay``. ``refused`` counts jobs by reason, ``notes`` lists other omissions."""
 
     submissions: Sequence[Submission]
     hosts: Sequence[HostFacts]
@@ -32,7 +32,7 @@ class Possible:
     notes: list[str] = field(default_factory=list)
 
     def run(self) -> list[Ran]:
-        """What ran, in the order in which it was submitted; nothing if nothing could."""
+        """Return what ran, in the order of submission; empty if nothing could run."""
         left, left_out = self.submissions, _LeftOut()
         while True:
             replay = self._replay(left)
@@ -50,7 +50,7 @@ class Possible:
         return kind(submissions, self.hosts, self.policy)
 
     def _without(self, submissions: Sequence[Submission], error: StuckError, left_out: "_LeftOut") -> list[Submission]:
-        """Without those of the stuck that are stuck alone, or without all that are."""
+        """Leave out the stuck jobs that are stuck alone, or else all stuck jobs."""
         alone = self._stuck_alone([submissions[place] for place in error.places])
         gone: set[int] = set()
         for place in error.places:
@@ -64,7 +64,7 @@ class Possible:
         return [one for place, one in enumerate(submissions) if place not in gone]
 
     def _stuck_alone(self, submissions: Sequence[Submission]) -> dict[Shared, StuckError]:
-        """Why a job of each kind can't start on the empty machine, for the kinds that can't."""
+        """Return the error of each class of jobs that can't start on the empty machine."""
         kinds: dict[Shared, Submission] = {}
         for one in submissions:
             kinds.setdefault(one.command.job.shared, one)
@@ -78,21 +78,21 @@ class Possible:
 
 
 class _LeftOut:
-    """How many jobs, and the first of them with the reason."""
+    """Number of jobs left out, and the first of them with their reasons."""
 
     def __init__(self) -> None:
         self._count = 0
         self._told: list[str] = []
 
     def add(self, one: Submission, why: StuckError) -> None:
-        """A job or an array that can never start."""
+        """Add a job or an array that can never start."""
         self._count += len(one.runs)
         if len(self._told) < STUCK_NAMED_MAX:
             slots = one.command.job.shared.request.slots_min
             self._told.append(f"job {one.number}, of {slots} slots: {why.reason}")
 
     def lines(self) -> list[str]:
-        """One, or none if nothing was left out."""
+        """Return one line, or none if nothing was left out."""
         if not self._count:
             return []
         jobs = "1 job" if self._count == 1 else f"{self._count} jobs"

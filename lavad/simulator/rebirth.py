@@ -1,6 +1,6 @@
-"""The cluster that a restarted master has: made from another one by way of what the store keeps of it, and no more.
+"""Restart of a master: a new cluster made only from what the store keeps of another one.
 
-What is dropped here (sessions, silence, load, usage, plans) a real master has to find out anew.
+A real master has to find out anew what is dropped here (sessions, silence, load, usage, plans).
 """
 
 from lavad.core.cluster import Cluster
@@ -33,7 +33,7 @@ ATTEMPT_FIELDS = (
 
 
 def reborn(old: Cluster) -> Cluster:
-    """A new cluster that shares nothing changeable with the old."""
+    """Return a new cluster that shares no mutable state with the old."""
     new = Cluster(old.configured, old.name, old.term)
     new.queue_states.update(old.queue_states)
     new.take_queue_states()
@@ -59,7 +59,7 @@ def reborn(old: Cluster) -> Cluster:
     for claim in old.claims.values():
         new.adopt_claim(claim)
     new.next_job = old.next_job
-    new.request_ids.update(old.request_ids)  # the store is asked for those that memory does not know
+    new.request_ids.update(old.request_ids)  # stands for the store's lookup of ids that memory has forgotten
     return new
 
 
@@ -74,7 +74,7 @@ def _job(old: Job) -> Job:
 def _array(old: ArrayRecord) -> ArrayRecord:
     array = ArrayRecord(old.id, old.shared, old.text, old.submitted_at, Ranges(old.indices.parts()), old.limit, False)
     array.pending, array.held, array.killed = old.pending.copy(), old.held.copy(), old.killed.copy()
-    array.pending.update(old.blocked)  # divided again when it is adopted
+    array.pending.update(old.blocked)  # divided again at adoption
     array.unmet = old.unmet.copy()
     array.ended, array.codes = bytearray(old.ended), bytearray(old.codes)
     for name in ("done", "exited", "over_at", "position", "aged_from", "priority", "terms"):

@@ -1,7 +1,7 @@
-"""Submissions through the master's own core in virtual time, with agents that never fail and take no time.
+"""Replay of submissions through the master's own core in virtual time, with agents that never fail and take no time.
 
-Invariants: at each moment first everything that ends, then everything that arrives, then one scheduling pass; ``step``
-decides everything; the same submissions under the same policy give the same schedule.
+Invariants: at each time first all ends, then all arrivals, then one scheduling pass; ``step`` decides everything; the
+same submissions under the same policy give the same schedule.
 """
 
 import heapq
@@ -30,21 +30,21 @@ from lavad.garbage import seldom_collected
 from lavad.simulator.report import Ran
 from lavad.simulator.workload import Submission
 
-SLICE_STEPS = 1_000_000  # nobody waits for a reply between slices here
-TICK_EVERY = 1000  # ends between ticks, which let the cluster forget what has ended
-RETRY_S = 60.0  # bsub asks again so often where enough jobs wait already (MAX_PEND_JOBS)
-LOOK_S = 60.0  # where rules follow the clock, they are looked at so often while anything waits
-PATIENCE_S = 15 * 86_400.0  # windows come round every week: what has not started after two of them never will
-STUCK_NAMED_MAX = 3  # jobs that a complaint names
-STOP_SIGNALS = (18, 19)  # CONT and STOP, which the events tell of
+SLICE_STEPS = 1_000_000  # no caller waits for a reply between slices here
+TICK_EVERY = 1000  # ends between ticks, which let the cluster forget ended jobs
+RETRY_S = 60.0  # interval of bsub's retries at MAX_PEND_JOBS
+LOOK_S = 60.0  # interval of passes under a policy that follows the clock, while jobs are pending
+PATIENCE_S = 15 * 86_400.0  # time windows recur weekly: a job that has not started after two of them never will
+STUCK_NAMED_MAX = 3  # jobs named in an error message
+STOP_SIGNALS = (18, 19)  # CONT and STOP, which are simulated from the events
 KILLED = 9  # as an exit status
-IDLE_MIN = 10_000.0  # minutes without anybody at the keyboard
+IDLE_MIN = 10_000.0  # minutes of keyboard idle time
 
 
 class StuckError(Exception):
-    """Jobs are left that will never start; the message says how many, and why the first of them do not.
+    """Jobs left that will never start; the message says how many, and why the first of them do not.
 
-    ``places`` are those of their submissions, ``reason`` is why the first one does not start.
+    ``places`` are the indices of their submissions, ``reason`` is why the first one does not start.
     """
 
     def __init__(self, message: str, places: Sequence[int], reason: str) -> None:
@@ -54,7 +54,7 @@ class StuckError(Exception):
 
 @dataclass(slots=True)
 class _Run:
-    """An attempt that runs, or is stopped: ``ends_at`` is 0 then, and ``left_s`` says how much is left of it."""
+    """A running or stopped attempt; a stopped one has ``ends_at`` 0 and its remaining run time in ``left_s``."""
 
     key: Key
     lead: str
@@ -65,7 +65,7 @@ class _Run:
 
 
 class Replay:
-    """Submissions on some hosts. ``refused`` counts jobs that the queues did not take, by the reason they gave."""
+    """Replay of submissions on some hosts. ``refused`` counts rejected jobs by the reason."""
 
     def __init__(self, submissions: Sequence[Submission], hosts: Iterable[HostFacts], policy: Policy) -> None:
         self.refused: Counter[str] = Counter()
@@ -74,17 +74,17 @@ class Replay:
         self._submissions, self._began_at = _from_zero(submissions)
         self._hosts = hosts
         self._follows_clock = _follows_clock(policy)
-        self._ran: dict[tuple[int, int], Ran] = {}  # by place of the submission and index
-        self._ends: list[tuple[float, int, Key]] = []  # (when, place of the submission, attempt)
+        self._ran: dict[tuple[int, int], Ran] = {}  # by index of the submission and of the element
+        self._ends: list[tuple[float, int, Key]] = []  # (time, index of the submission, attempt)
         self._running: dict[Key, _Run] = {}
-        self._places: dict[int, int] = {}  # the cluster's job -> place of its submission
-        self._put_off: list[tuple[float, int]] = []  # submissions to be repeated: (when, place)
-        self._left = 0  # jobs and elements that were taken and have not ended
+        self._places: dict[int, int] = {}  # the cluster's job -> index of its submission
+        self._put_off: list[tuple[float, int]] = []  # submissions to repeat: (time, index)
+        self._left = 0  # accepted jobs and elements that have not ended
         self._ended = 0
-        self._last_change = self._submissions[0].at if submissions else 0.0  # reservations come and go for ever
+        self._last_change = self._submissions[0].at if submissions else 0.0  # reservations recur for ever
 
     def run(self) -> list[Ran]:
-        """From the first arrival to the last end; what ran, in the order in which it was submitted.
+        """Run from the first arrival to the last end; return what ran, in the order of submission.
 
         Raises:
             StuckError: jobs are left that will never start.
@@ -103,7 +103,7 @@ class Replay:
         return [_later(one, self._began_at) for one in ran]
 
     def _play(self) -> float:
-        """All that happens; when the last of it did."""
+        """Process all events; return the time of the last one."""
         arrivals, at, now = self._submissions, 0, self._last_change
         while (moment := self._next_moment(at, now)) is not None:
             now = moment
@@ -119,7 +119,7 @@ class Replay:
         return now
 
     def _complaint(self, left: int, now: float) -> StuckError:
-        """How many jobs are left, and why the first of them can't start."""
+        """Build the error: the number of jobs left, and why the first of them can't start."""
         stuck = list(islice(self._stuck(now), STUCK_NAMED_MAX))
         told = [f"job {label}, of {slots} slots: {reason}" for label, slots, reason in stuck]
         more = f"; and {left - len(told)} more" if left > len(told) else ""
@@ -131,7 +131,7 @@ class Replay:
         return StuckError(message, places, stuck[0][2] if stuck else "it waits, or is stopped, for ever")
 
     def _stuck(self, now: float) -> Iterator[tuple[str, int, str]]:
-        """Name, slots and first reason of jobs that wait."""
+        """Yield name, slots and first pending reason of pending jobs."""
         for number, record in self.cluster.jobs.items():
             for index in record.pending if isinstance(record, ArrayRecord) else (0,):
                 why = explain(self.cluster, record, index, now, self.agenda.book)
@@ -144,7 +144,7 @@ class Replay:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def _next_moment(self, at: int, now: float) -> float | None:
-        """When something happens next; None at the end."""
+        """Return the time of the next event; None at the end."""
         ends = self._ends
         arrival = self._submissions[at].at if at < len(self._submissions) else None
         while ends and ends[0][2] not in self._running:
@@ -166,7 +166,7 @@ class Replay:
             if self._follows_clock and now - self._last_change < PATIENCE_S:
                 yield (now // LOOK_S + 1) * LOOK_S
 
-    # -- what happens -------------------------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------------------------------
 
     def _submit(self, at: int, now: float) -> None:
         _, _, command, runs = self._submissions[at]
@@ -191,11 +191,11 @@ class Replay:
                 assert not dropped, f"{dropped} parts of a fresh plan do not hold"
 
     def _end_next(self, now: float) -> None:
-        """The agents that hold the next job to end say that it has, and what that leads to is done."""
+        """Report the next end by the job's hosts, and process its consequences."""
         key = heapq.heappop(self._ends)[2]
         run = self._running.get(key)
         if run is None or run.ends_at != now:
-            return  # it was stopped meanwhile, or ended before its time
+            return  # it was stopped meanwhile, or ended early
         del self._running[key]
         self._do(c.ReportFinished(run.lead, key, 0, now, also_released=True), now)
         self._note_end(now)
@@ -208,7 +208,7 @@ class Replay:
             self._do(c.Tick(), now)
 
     def _do(self, command: c.Command, now: float) -> Any:
-        """A step, and what agents answer to its orders at once; the reply to the command itself."""
+        """Run a step and the agents' immediate answers to its orders; return the reply to the command."""
         outcome = step(self.cluster, command, now)
         reply, answers = outcome.reply, deque(self._answers(outcome.events, outcome.orders, now))
         while answers:
@@ -219,7 +219,7 @@ class Replay:
     # -- the agents ---------------------------------------------------------------------------------------------------
 
     def _answers(self, events: Iterable[e.Event], orders: Iterable[Order], now: float) -> Iterator[c.Command]:
-        """What agents say to orders; jobs are stopped and go on as the events tell."""
+        """Yield the agents' answers to orders; suspend and resume jobs as the events say."""
         for event in events:
             if isinstance(event, e.JobSuspended):
                 self._stop(event.key, now)
@@ -239,7 +239,7 @@ class Replay:
                     yield c.ReportReleased(order.host, order.key)
 
     def _start(self, key: Key, now: float) -> str:
-        """The attempt runs from now on; its lead host."""
+        """Start the attempt; return its lead host."""
         allocation = self.cluster.attempts[key].allocation
         place, until = self._note_start(key, allocation, now)
         self._running[key] = _Run(key, allocation[0].host, until)
@@ -247,7 +247,7 @@ class Replay:
         return allocation[0].host
 
     def _note_start(self, key: Key, allocation: Allocation, now: float) -> tuple[int, float]:
-        """The place of its submission, and when it will end unless it is stopped."""
+        """Record the start; return the index of its submission and its end time unless it is stopped."""
         place, index = self._places[key.job], key.index
         number, submitted, _, runs = self._submissions[place]
         run_s = runs[index]
@@ -256,7 +256,7 @@ class Replay:
         return place, now + run_s
 
     def _kill(self, order: SignalOrder, now: float) -> Iterator[c.Command]:
-        """The job is ended before its time, to be run again; whoever else holds it is told to release it."""
+        """End the job before its time, to be requeued; its other hosts get a release order."""
         run = self._running.get(order.key)
         if run is not None and run.lead == order.host:
             del self._running[order.key]
@@ -277,7 +277,7 @@ class Replay:
 
 
 def _from_zero(submissions: Sequence[Submission]) -> tuple[Sequence[Submission], float]:
-    """The same submissions at no time before zero, which the core takes for the beginning of all time."""
+    """Shift submissions so that none is before time 0, which the core takes for the beginning of all time."""
     first = submissions[0].at if submissions else 0
     if first >= 0:
         return submissions, 0
@@ -289,18 +289,18 @@ def _later(ran: Ran, seconds: float) -> Ran:
 
 
 def _idle(facts: HostFacts) -> list[float]:
-    """Load indices of a host on which nothing but jobs runs: all of its memory, swap and /tmp, and no user for long."""
+    """Return the load of a host that only runs jobs: all memory, swap and /tmp free, and long idle."""
     sizes = {"tmp": facts.tmp_mib, "swp": facts.swap_mib, "mem": facts.memory_mib, "it": IDLE_MIN}
     return [sizes.get(index, 0.0) for index in LOAD_INDICES]
 
 
 def _lives(record: Job | ArrayRecord) -> bool:
-    """Has it, or any element of it, not ended?"""
+    """Return True if the job, or any element of it, has not ended."""
     return not record.is_over if isinstance(record, ArrayRecord) else record.state not in FINAL
 
 
 def _follows_clock(policy: Policy) -> bool:
-    """Can the mere time of day, or of waiting, let a job start?"""
+    """Return True if the time of day, or of waiting, alone can let a job start."""
     of_queues = any(
         queue.dispatch_windows or queue.run_windows or queue.preempts or queue.slot_reserve_s for queue in policy.queues
     )

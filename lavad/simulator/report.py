@@ -1,4 +1,4 @@
-"""The figures of a schedule: waits, slowdown, utilisation. Plain means over the jobs that ran.
+"""Figures of a schedule: waits, slowdown, utilisation. Plain means over the jobs that ran.
 
 Bounded slowdown is max(1, (wait + run) / max(run, 10 s)), after Feitelson and Rudolph, "Metrics and benchmarking for
 parallel job scheduling", JSSPP 1998. Utilisation is executed work over processors times makespan, the makespan from the
@@ -12,7 +12,7 @@ RUN_S_MIN = 10
 
 
 class Ran(NamedTuple):
-    """One job or array element as it was executed, of several attempts the last. ``number`` is the source's own.
+    """Last attempt of one job or array element as it ran. ``number`` is the source's own.
 
     A trace has whole seconds only.
     """
@@ -22,17 +22,17 @@ class Ran(NamedTuple):
     start_s: float
     run_s: float
     processors: int
-    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
-    stopped_s: float = 0  # suspended for others
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, unused here
+    stopped_s: float = 0  # while preempted
 
     @property
     def name(self) -> str:
-        """As commands name it: 7, or 7[3]."""
+        """Id as commands show it: 7, or 7[3]."""
         return f"{self.number}[{self.index}]" if self.index else str(self.number)
 
     @property
     def wait_s(self) -> float:
-        """Time in which it could have run and did not."""
+        """Seconds in which it could have run and did not."""
         return self.start_s - self.submit_s + self.stopped_s
 
     @property
@@ -41,12 +41,12 @@ class Ran(NamedTuple):
 
 
 def bounded_slowdown(wait_s: float, run_s: float) -> float:
-    """How much longer than its run a job took, with runs below ten seconds counted as ten."""
+    """Return (wait + run) / run, at least 1, with runs below ten seconds counted as ten."""
     return max(1.0, (wait_s + run_s) / max(run_s, RUN_S_MIN))
 
 
 def figures(jobs: Sequence[Ran], processors: int, wall_s: float) -> dict[str, float]:
-    """All figures by name; zeros when no job ran. ``wall_s`` is how long the replay took."""
+    """Return all figures by name; zeros if no job ran. ``wall_s`` is the duration of the replay."""
     count = len(jobs)
     waits = [job.wait_s for job in jobs]
     makespan = max((job.end_s for job in jobs), default=0) - min((job.submit_s for job in jobs), default=0)
@@ -63,13 +63,13 @@ def figures(jobs: Sequence[Ran], processors: int, wall_s: float) -> dict[str, fl
 
 
 def recorded(jobs: Sequence[Ran], processors: int) -> dict[str, float]:
-    """The figures of what really happened, by names of their own."""
+    """Return the figures of the real schedule, under names of their own."""
     values = figures(jobs, processors, 0.0)
     return {f"recorded_{name}": value for name, value in values.items() if name != "sim_jobs_per_s"}
 
 
 def as_lines(values: dict[str, float]) -> str:
-    """One key=value a line, in plain decimals."""
+    """Format one key=value a line, in plain decimals."""
     return "".join(f"{key}={_plain(value)}\n" for key, value in values.items())
 
 

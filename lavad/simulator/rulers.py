@@ -1,4 +1,4 @@
-"""Administrators of a simulated cluster: new rules while jobs run, queues closed and inactivated, all from the seed."""
+"""Administrators of a simulated cluster: reconfigurations and closed or inactivated queues while jobs run."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,16 +35,16 @@ VARIANTS: tuple[Callable[[Policy], Policy], ...] = (_without_short, _by_slowdown
 
 
 class Rulers:
-    """Changes the rules now and then; has a chance of its own, so that the rest of a seed stays as it is."""
+    """Random policy changes; has a random generator of its own, so that the rest of a seed stays as it is."""
 
     def __init__(self, world: World, changes: int) -> None:
         self.world = world
         self.rng = Random(f"rules {world.seed}")
         self.changes = changes
-        self.files = world.master.cluster.configured  # as they stand in the end
+        self.files = world.master.cluster.configured  # in force at the end
 
     def begin(self, trouble_s: float) -> None:
-        """Spread the changes over the time of trouble."""
+        """Spread the changes over the trouble phase."""
         for _ in range(self.changes):
             self.world.after(self.rng.uniform(1, trouble_s), self.rng.choice((self._reconfigure, self._rule)))
 
@@ -59,7 +59,7 @@ class Rulers:
         self.world.master.ask(c.RuleQueue(queue, self.rng.choice(tuple(c.QueueAction)), ROOT, "for a while"))
 
     def settle(self) -> bool:
-        """The files as they were, every queue open and active. True when they were not, so that jobs may start now."""
+        """Restore the first configuration, open and activate every queue; return True if that changed anything."""
         cluster = self.world.master.cluster
         if cluster.configured == self.files and cluster.policy == self.files:
             return False

@@ -1,4 +1,4 @@
-"""Under which rules is replayed: a textbook policy, or the configuration of a cluster."""
+"""Policy of a replay: a textbook policy, or the configuration of a cluster."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,9 +14,9 @@ POLICIES = (*plain.QUEUES, "lava")
 
 
 def configured(directory: Path | None, environment: Mapping[str, str]) -> Policy:
-    """The rules of the cluster whose lava.conf or LSF files are in a directory; None: the environment names it.
+    """Read the policy of the cluster whose lava.conf or LSF files are in a directory; None: the environment names it.
 
-    Without any, lava's built-in rules.
+    Without any, lava's default policy.
 
     Raises:
         ConfError: there are no such files, or they have errors: a line each.
@@ -47,10 +47,10 @@ def _read(place: Path, environment: Mapping[str, str]) -> Loaded:
 
 
 def settings_of(directory: Path | None, environment: Mapping[str, str]) -> Settings:
-    """lava.conf of the cluster whose past is replayed.
+    """Read lava.conf of the cluster whose history is replayed.
 
     Raises:
-        ConfError: it is not said which, or its lava.conf can't be used.
+        ConfError: no cluster is named, or its lava.conf can't be used.
     """
     place = directory or (Path(environment["LAVA_ENVDIR"]) if environment.get("LAVA_ENVDIR") else None)
     if place is None:
@@ -59,7 +59,7 @@ def settings_of(directory: Path | None, environment: Mapping[str, str]) -> Setti
 
 
 def rules(name: str, order: str | None, conf: Path | None, environment: Mapping[str, str]) -> Policy:
-    """The policy of that name, with no deadline that a replay's hosts could miss.
+    """Return the policy of that name, with no deadline that a replay's hosts could miss.
 
     Raises:
         ConfError: the configuration can't be used.
@@ -69,5 +69,5 @@ def rules(name: str, order: str | None, conf: Path | None, environment: Mapping[
 
 
 def in_order(policy: Policy, order: JobOrder) -> Policy:
-    """The same rules with this order in every queue."""
+    """Return the policy with this job order in every queue."""
     return replace(policy, queues=tuple(replace(queue, order=order) for queue in policy.queues))

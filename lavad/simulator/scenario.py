@@ -1,7 +1,7 @@
-"""What users do and what goes wrong in a simulated cluster, drawn from its seed; and the run from begin to end.
+"""Random users and faults in a simulated cluster, drawn from a seed, and the run of one seed.
 
-A user repeats a request until it is answered. In the end everything is healed, and within a bounded time every job must
-have ended and every host must be empty.
+A user repeats a request until it is answered. At the end all faults are repaired, and within a bounded time every job
+must have ended and every host must be empty.
 """
 
 from dataclasses import dataclass, replace
@@ -21,17 +21,17 @@ from lavad.simulator.fleet import Behaviour, SimulatedHost
 from lavad.simulator.rulers import Rulers
 from lavad.simulator.world import World
 
-TROUBLE_S = 150.0  # users submit and things go wrong
-HEALED_S = 1200.0  # then everything works, and what is left must end
+TROUBLE_S = 150.0  # users submit and faults happen
+HEALED_S = 1200.0  # afterwards all works, and remaining jobs must end
 ANSWER_TIMEOUT_S = 3.0
-RULE_CHANGES = (0, 3, 0, 10)  # of a seed, by its number
-BOOKINGS = (0, 0, 4, 0, 0, 0, 0, 8)  # advance reservations, and jobs that wait for others
+RULE_CHANGES = (0, 3, 0, 10)  # by the seed's number
+BOOKINGS = (0, 0, 4, 0, 0, 0, 0, 8)  # advance reservations and dependent jobs, by the seed's number
 ROOT = c.Caller("root", 0, True)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a seed went; ``digest`` stands for its whole history."""
+    """Result of a seed; ``digest`` is a hash of its whole history."""
 
     seed: int
     digest: str
@@ -47,7 +47,7 @@ def _attempts_of(cluster: Cluster, job: int, index: int) -> int:
 
 
 class Users:
-    """Submits, kills, stops, resumes; answers go into the history."""
+    """Users who submit, kill, stop and resume jobs; answers are recorded in the history."""
 
     def __init__(self, world: World, jobs: int) -> None:
         self.world = world
@@ -56,7 +56,7 @@ class Users:
         self.known: list[int] = []
 
     def begin(self) -> None:
-        """Spread what users do over the time of trouble."""
+        """Spread the users' actions over the trouble phase."""
         for number in range(self.jobs):
             self.world.after(self.rng.uniform(0, 0.7 * TROUBLE_S), lambda number=number: self._submit_new(number))  # type: ignore[misc]
         for _ in range(2 * self.jobs):
@@ -102,7 +102,7 @@ class Users:
         )  # fmt: skip
 
     def submit(self, job: NewJob, behaviour: Behaviour) -> None:
-        """Ask until there is an answer."""
+        """Send the submission until it is answered."""
         history = self.world.history
         answered: list[int] = []
         self.world.behaviour_of_request[job.request_id] = behaviour
@@ -110,7 +110,7 @@ class Users:
         def answer(submitted: Any) -> None:
             number = submitted.job
             if self.rng.random() < 0.1:
-                return  # the answer is lost on its way; the user asks again
+                return  # the answer is lost; the user asks again
             answered.append(number)
             history.submitted.setdefault(job.request_id, set()).add(number)
             history.elements[number] = tuple(Ranges(job.indices)) or (0,)
@@ -125,7 +125,7 @@ class Users:
 
         attempt()
 
-    # -- disturbing --------------------------------------------------------------------------------------------------
+    # -- disturbance -------------------------------------------------------------------------------------------------
 
     def _disturb(self) -> None:
         if not self.known:
@@ -161,7 +161,7 @@ class Users:
         )
 
     def kill(self, job: int) -> None:
-        """End a job that nobody needs any more."""
+        """Kill a job that can no longer finish."""
         self._kill(c.KillJob(c.Target(job), ROOT), job, -1)
 
     def _force(self, target: c.Target, job: int, index: int) -> None:
@@ -170,7 +170,7 @@ class Users:
         self._kill(c.KillJob(target, ROOT, remove=True), job, index)
 
     def _resize(self, what: str) -> None:
-        """Some job gives back all that can be spared, or the host that came last; or may grow to its maximum again."""
+        """Let an elastic job release all it can spare or its last host, or grow to its maximum again."""
         cluster = self.world.master.cluster
         if not cluster.resizable:
             return
@@ -191,7 +191,7 @@ class Users:
         self.world.after(self.rng.uniform(1, 30), lambda: self.world.master.ask(c.OpenHost(name, ROOT)))
 
     def resume_everything(self) -> None:
-        """No job is left stopped, no host closed."""
+        """Resume every stopped job and open every closed host."""
         cluster = self.world.master.cluster
         for record in list(cluster.jobs.values()):
             jobs = list(record.live.values()) if isinstance(record, ArrayRecord) else [record]
@@ -203,7 +203,7 @@ class Users:
                 self.world.master.ask(c.OpenHost(name, ROOT))
 
     def give_up_impossible(self) -> None:
-        """Nothing runs any more: what waits asks for more than the cluster has, or has been forgotten.
+        """Kill the remaining pending jobs, which must not fit even the empty cluster.
 
         Raises:
             Violation: a job could start and does not.
@@ -217,14 +217,14 @@ class Users:
 
 
 class Trouble:
-    """What goes wrong, and when."""
+    """Random faults."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.rng = world.rng
 
     def begin(self) -> None:
-        """Draw the faults of this seed; some seeds have few kinds, so that each kind is seen alone as well."""
+        """Draw the faults of this seed; some seeds have few kinds, so that each kind occurs alone as well."""
         kinds = [self._crash_master, self._crash_agent, self._reboot, self._partition, self._stop_agent, self._break]
         chosen = [kind for kind in kinds if self.rng.random() < 0.6]
         for _ in range(self.rng.choice((4, 15, 40))):
@@ -232,7 +232,7 @@ class Trouble:
                 self.world.after(self.rng.uniform(1, TROUBLE_S), self.rng.choice(chosen))
 
     def _a_host(self) -> SimulatedHost:
-        """Mostly one of a job on several hosts: that is where half of something can be left."""
+        """Choose a host, mostly one of a parallel job: there a fault can hit half of an attempt."""
         wide = [one for one in self.world.master.cluster.attempts.values() if len(one.allocation) > 1]
         if wide and self.rng.random() < 0.6:
             return self.world.hosts[self.rng.choice(self.rng.choice(wide).allocation).host]
@@ -281,7 +281,7 @@ class Trouble:
 
 
 def run(seed: int, jobs: int = 14, faults: bool = True, check_every: int = 1) -> Verdict:
-    """One seed from begin to end.
+    """Run one seed from start to end.
 
     Raises:
         Violation, AssertionError, IllegalTransition: the seed found a defect.

@@ -1,9 +1,9 @@
-"""The Standard Workload Format, version 2.2: which jobs of a trace are replayed, and with which figures.
+"""Standard Workload Format, version 2.2: a trace's jobs and the figures that are replayed.
 
-Invariants: a limit counts job lines before any is dropped; every job that is dropped is counted; jobs come in the order
-of (submit, line). Times are whole seconds. Columns that do not count are not looked at: people put all sorts there.
-The format: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999, and the
-Parallel Workloads Archive.
+Invariants: a limit counts job lines before any is dropped; every dropped job is counted; jobs come in the order of
+(submit, line). Times are whole seconds. Unused columns are not parsed: traces have all kinds of text there. The format:
+Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP 1999, and the Parallel
+Workloads Archive.
 """
 
 import gzip
@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 STDIN = Path("-")
-COLUMNS_MIN = 9  # up to the requested time; what lies behind it is taken as unknown where it is missing
+COLUMNS_MIN = 9  # up to the requested time; missing later ones count as unknown
 COLUMNS_READ = (1, 2, 4, 5, 8, 9, 12, 13, 15)  # the number, times, processors; user, group, queue
-DIGITS_MAX = 15  # of seconds and processors: beyond it sums would not be exact
+DIGITS_MAX = 15  # of seconds and processors: larger values would make sums inexact
 _LARGEST = 10**DIGITS_MAX
 _HEADER = re.compile(r";\s*(MaxProcs|MaxNodes)\s*:\s*(\d{1,3}(?:,\d{3})+|\d+)", re.IGNORECASE)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class TraceError(Exception):
-    """The trace can't be read; the message names file and line and says what was expected."""
+    """Unreadable trace; the message names file and line and says what was expected."""
 
 
 class TraceJob(NamedTuple):
@@ -47,7 +47,7 @@ class TraceJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The jobs to replay, in order, and how many lines were dropped for which reason."""
+    """Jobs to replay, in order, and the number of dropped lines by reason."""
 
     jobs: tuple[TraceJob, ...]
     lines: int
@@ -59,8 +59,8 @@ def read_trace(path: Path, processors: int | None = None, limit: int | None = No
     """Read a trace, plain or gzipped; ``-`` is standard input.
 
     Args:
-        processors: of the machine; wider jobs are dropped. None: what the header says, or else the widest job.
-        limit: how many job lines to read.
+        processors: of the machine; wider jobs are dropped. None: as in the header, or else the widest job.
+        limit: number of job lines to read.
 
     Raises:
         TraceError: it can't be read, or a line is no job.
@@ -78,13 +78,13 @@ def read_trace(path: Path, processors: int | None = None, limit: int | None = No
 
 
 def shown(path: Path) -> Path:
-    """What messages call a trace."""
+    """Return the name of a trace in messages."""
     return Path("standard input") if path == STDIN else path
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Iterable[bytes]]:
-    """Its lines. The file is opened once, so that it may be a pipe."""
+    """Open the trace and yield its lines; it is opened once, so that it may be a pipe."""
     with nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb") as opened:
         file = opened if isinstance(opened, io.BufferedReader) else io.BufferedReader(io.BytesIO(opened.read()))
         if file.peek(2)[:2] != b"\x1f\x8b":

@@ -1,6 +1,6 @@
-"""What a replay is given: hosts, and submissions with how long everything will run. A trace becomes both here.
+"""Input of a replay: hosts, and submissions with their run times; a trace is converted here.
 
-Invariants: submissions come in order of time; what a job will run is told to the replay alone, never to the scheduler.
+Invariants: submissions come in order of time; run times are known to the replay alone, never to the scheduler.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ HOSTS_MAX = 100_000
 
 
 class Overrun(Enum):
-    """What becomes of a job that would run past its estimate."""
+    """Treatment of jobs that would run past their estimate."""
 
     KILL = "kill"
     EXTEND = "extend"
@@ -26,9 +26,9 @@ class Overrun(Enum):
 
 
 class Submission(NamedTuple):
-    """A job or an array as it will be submitted. ``runs``: seconds by index, 0 being a plain job."""
+    """A job or an array to submit. ``runs``: seconds by index, index 0 for a plain job."""
 
-    number: int  # what the source calls it
+    number: int  # id in the source
     at: float
     command: SubmitJob
     runs: Mapping[int, float]
@@ -46,12 +46,12 @@ class Machine:
         return self.hosts * self.slots
 
     def facts(self) -> Iterator[HostFacts]:
-        """What the agents of these hosts would say."""
+        """Yield the facts that the agents of these hosts would report."""
         return (HostFacts(f"n{number:05}", self.slots, cpus=self.slots) for number in range(self.hosts))
 
 
 def times_of(job: TraceJob, overrun: Overrun) -> tuple[int, int]:
-    """(how long it will run, what the scheduler is told)."""
+    """Return (run time, estimate given to the scheduler), in seconds."""
     if overrun is Overrun.KILL:
         return min(job.run_s, job.estimate_s), job.estimate_s
     if overrun is Overrun.EXTEND:
@@ -60,7 +60,7 @@ def times_of(job: TraceJob, overrun: Overrun) -> tuple[int, int]:
 
 
 def of_trace(jobs: Iterable[TraceJob], policy: Policy, overrun: Overrun = Overrun.KILL) -> list[Submission]:
-    """A trace's jobs as submissions: users are user1, user2, ..., groups group1, ...; any free slots will do.
+    """Convert a trace's jobs: users are user1, user2, ..., groups group1, ...; any free slots will do.
 
     A job goes to the queue that has its number in the trace (queue3, or just 3), else to the default queue.
     """
@@ -74,7 +74,7 @@ def of_trace(jobs: Iterable[TraceJob], policy: Policy, overrun: Overrun = Overru
 
 
 class _Maker:
-    """Makes what jobs share, each once."""
+    """Builder of shared objects, each once."""
 
     def __init__(self, policy: Policy) -> None:
         self._default = policy.default_queue

@@ -1,9 +1,9 @@
-"""A whole cluster in virtual time, from one seed: the real core as master, simulated hosts, a network that fails.
+"""Whole cluster in virtual time, from one seed: the real core as master, simulated hosts, a network that fails.
 
-The master of this world commits, then speaks: replies and orders leave when the events before them are durable, and a
-crash loses what is not. After a crash the cluster is made anew from what a database would hold, no more. A session is a
-connection: in order, but it breaks at any time and loses what was under way; messages may come twice, and a partition
-holds them back. The same seed gives the same history, bit for bit.
+The master of this world commits, then sends: replies and orders leave when the events before them are durable, and a
+crash loses what is not. After a crash the cluster is restored from what a database would hold, no more. A session is a
+connection: in order, but it breaks at any time and loses messages in flight; messages may come twice, and a partition
+delays them. The same seed gives the same history, bit for bit.
 """
 
 import hashlib
@@ -40,12 +40,12 @@ from lavad.simulator.rebirth import reborn
 BEGIN = 1_000_000_000.0
 NEVER_STARTED = JobEnd(0.0, 0)
 WELCOME_S = 15.0
-LONG_PARTITION_S = 10.0  # after so long both ends give a connection up
+LONG_PARTITION_S = 10.0  # both ends then give the connection up
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What travels in a session, either way."""
+    """Message of a session, either way."""
 
     hello: c.AgentHello | None = None
     reports: tuple[c.AgentReport, ...] = ()
@@ -73,13 +73,13 @@ class Session:
     is_open_at_agent: bool = True
     is_open_at_master: bool = True
     has_opened: bool = False  # the master has seen the hello
-    is_welcome: bool = False  # the agent has had a word from the master
+    is_welcome: bool = False  # the agent has had a message from the master
     echo: float = 0.0
 
 
 @dataclass(slots=True)
 class Batch:
-    """Events under way to the disk, and what is said when they are there."""
+    """Events being written, and the messages to send once they are durable."""
 
     events: list[e.Event] = field(default_factory=list)
     speak: list[Callable[[], None]] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Master:
         self.durable = Cluster(policy)
         self.agenda = Agenda()
         self.overbooked = Overbooked()
-        self.life = 0  # counts starts: what an earlier life planned does not happen
+        self.life = 0  # number of starts: actions planned before a restart do not happen
         self.is_up = False
         self.links: dict[str, Session] = {}
         self.steps = 0
@@ -106,7 +106,7 @@ class Master:
     # -- life --------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Read what is durable and serve."""
+        """Restore the durable state and serve."""
         self.life += 1
         now = self.world.now
         self.cluster, self.durable = reborn(self.durable), reborn(self.durable)
@@ -122,7 +122,7 @@ class Master:
         self.wake()
 
     def crash(self) -> None:
-        """SIGKILL. A commit under way reaches the disk or not; nobody is told either way."""
+        """SIGKILL of the master: a commit in progress reaches the disk or not, and no reply is sent either way."""
         self.is_up = False
         if self._flying is not None and self.world.rng.random() < 0.5:
             self._make_durable(self._flying.events)
@@ -141,7 +141,7 @@ class Master:
     # -- commands ----------------------------------------------------------------------------------------------------
 
     def execute(self, command: c.Command, reply: Callable[[Any], None]) -> None:
-        """One command; its reply when it is durable.
+        """Execute one command; reply when it is durable.
 
         Raises:
             Refused, NotNow: at once.
@@ -150,13 +150,13 @@ class Master:
         self._commit(outcome, lambda: reply(outcome.reply))
 
     def ask(self, command: c.Command, reply: Callable[[Any], None] = lambda _: None) -> None:
-        """One command of somebody who lets it be when it is refused, or the master is down."""
+        """Execute one command whose sender ignores refusals and a master that is down."""
         if self.is_up:
             with suppress(Refused, NotNow):
                 self.execute(command, reply)
 
     def post(self, commands: Iterable[c.Command]) -> None:
-        """Commands whose replies nobody waits for, as one batch."""
+        """Execute commands that need no replies, as one batch."""
         together = Outcome()
         for command in commands:
             outcome = self._step(command)
@@ -207,7 +207,7 @@ class Master:
 
     @property
     def all_is_written(self) -> bool:
-        """Is nothing under way to the disk?"""
+        """True if nothing is waiting to be written."""
         return self._flying is None and not self._piled.events
 
     def _make_durable(self, events: list[e.Event]) -> None:
@@ -221,7 +221,7 @@ class Master:
     # -- scheduling --------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Something may start."""
+        """Note that a job may be able to start."""
         if not self._is_pass_due and self.agenda.has_work(self.cluster, self.world.now):
             self._is_pass_due = True
             self._later(self.world.rng.uniform(0.0, 0.005), self._plan)
@@ -237,7 +237,7 @@ class Master:
             self._apply_plan(plan, False)
 
     def _plan_besides(self) -> None:
-        """A careless scheduler's plan, made of the state now and applied when that is history: starts are verified."""
+        """Make a careless scheduler's plan of the present state and apply it later: plan verification must catch it."""
         starts = [start for bucket in self.cluster.pending.buckets.values() for start in self._careless(bucket)]
 
         def apply() -> None:
@@ -248,7 +248,7 @@ class Master:
         self._later(self.world.rng.uniform(0.0, 0.5), apply)
 
     def _careless(self, bucket: Bucket) -> Iterable[Start]:
-        """Starts of a bucket's first job, or the first elements of an array, as if each were alone in the cluster."""
+        """Yield starts of a bucket's first job, or an array's first elements, as if each were alone in the cluster."""
         record = self.cluster.jobs[bucket.head().job]
         indices = islice(record.pending, 3) if isinstance(record, ArrayRecord) else (0,)
         for index in indices:
@@ -265,7 +265,7 @@ class Master:
         if not plan.is_empty:
             self.execute(c.ApplyPlan(plan), applied)
         if is_late:
-            self.agenda.look_at_everything(self.cluster)  # what changed meanwhile may have been taken for planned
+            self.agenda.look_at_everything(self.cluster)  # changes made meanwhile may have been taken for planned ones
         self._is_pass_due = False
         self.wake()
 
@@ -281,7 +281,7 @@ class Master:
                 self.world.send(session, session.down, Message(orders=tuple(some), clock=session.echo))
 
     def receive(self, session: Session, message: Message) -> None:
-        """A message of an agent."""
+        """Handle a message of an agent."""
         name = session.host.name
         if message.hello is not None:
             self._open(session, message)
@@ -297,7 +297,7 @@ class Master:
 
     def _open(self, session: Session, message: Message) -> None:
         if session.has_opened:
-            return  # the same hello twice: the second ends nothing and begins nothing
+            return  # the same hello twice: the second has no effect
         assert message.hello is not None
         older = self.links.get(session.host.name)
         if older is not None:
@@ -308,7 +308,7 @@ class Master:
         self.post([message.hello])
 
     def session_over(self, session: Session) -> None:
-        """The master's side of a connection has ended."""
+        """End the master's side of a connection."""
         if self.links.get(session.host.name) is session:
             del self.links[session.host.name]
             if self.is_up:
@@ -316,7 +316,7 @@ class Master:
 
 
 def _policy_of(seed: int) -> Policy:
-    """Of four seeds one has preemption by suspending, one by ending victims, which wait again, and one has pools.
+    """Return the seed's policy: of four seeds one preempts by suspending, one by requeue, and one has pools.
 
     Of three one has leases.
     """
@@ -333,7 +333,7 @@ def _policy_of(seed: int) -> Policy:
 
 
 class World:
-    """Virtual time, the network, the hosts, the users, and what goes wrong."""
+    """Virtual time, the network, the hosts, the users and the faults."""
 
     def __init__(self, seed: int, hosts: int = 5, faults: bool = True, check_every: int = 1) -> None:
         self.seed = seed
@@ -349,7 +349,7 @@ class World:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
         self._blocked: set[tuple[str, str]] = set()  # host and direction
-        self._sessions: dict[str, Session] = {}  # as the agents see it
+        self._sessions: dict[str, Session] = {}  # as the agents see them
         policy = _policy_of(seed)
         self.history.requeues = policy.preempts_by_requeue or bool(policy.pools)
         self.history.has_leases = bool(policy.fence_after_s)
@@ -365,36 +365,36 @@ class World:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def after(self, delay_s: float, action: Callable[[], None]) -> None:
-        """Do something later; what is due at the same time happens in the order it was asked for."""
+        """Schedule an action; actions of the same time run in the order of these calls."""
         self._number += 1
         heapq.heappush(self._heap, (self.now + delay_s, self._number, action))
 
     def run_until(self, end: float, is_done: Callable[[], bool] = lambda: False) -> None:
-        """Let time pass."""
+        """Advance time."""
         while self._heap and self._heap[0][0] <= end and not is_done():
             self.now, _, action = heapq.heappop(self._heap)
             action()
         self.now = max(self.now, min(end, self.now if is_done() else end))
 
-    # -- what hosts see ----------------------------------------------------------------------------------------------
+    # -- interface of hosts ------------------------------------------------------------------------------------------
 
     def behaviour(self, key: Key) -> Behaviour:
-        """What the attempt's job does; elements of an array differ in their status."""
+        """Return the behaviour of the attempt's job; elements of an array differ in their status."""
         known = self.behaviours[key.job]
         return replace(known, status=((known.status + 3 * key.index) % 7) << 8) if key.index else known
 
     def peer(self, name: str) -> SimulatedHost:
-        """A host by name."""
+        """Return a host by name."""
         return self.hosts[name]
 
     def say(self, host: SimulatedHost, reports: list[c.AgentReport]) -> None:
-        """An agent's message, if it has a session."""
+        """Send an agent's message, if it has a session."""
         session = self._sessions.get(host.name)
         if session is not None and session.is_open_at_agent:
             self.send(session, session.up, Message(reports=tuple(reports), clock=host.own_clock()))
 
     def hang_up(self, host: SimulatedHost) -> None:
-        """The agent has died: the kernel closes its connection, if the machine still can."""
+        """Close the connection of a dead agent, as its kernel does unless the host is down."""
         session = self._sessions.pop(host.name, None)
         if session is not None:
             session.is_open_at_agent = False
@@ -403,7 +403,7 @@ class World:
     # -- the network -------------------------------------------------------------------------------------------------
 
     def dial(self, host: SimulatedHost) -> None:
-        """The agent opens a session and begins with its hello."""
+        """Open a session for the agent, beginning with its hello."""
         self._number += 1
         session = Session(self._number, host, host.incarnation)
         self._sessions[host.name] = session
@@ -411,7 +411,7 @@ class World:
         self.after(WELCOME_S, lambda: None if session.is_welcome else self.break_session(session))
 
     def send(self, session: Session, line: Line, message: Message) -> None:
-        """Put a message on its way."""
+        """Send a message."""
         delay_s = self.rng.choice((0.001, 0.003, 0.02, 0.3)) * self.rng.random()
         for _ in range(2 if self.faults and self.rng.random() < 0.02 else 1):
             line.last_due = max(line.last_due, self.now + delay_s)
@@ -438,7 +438,7 @@ class World:
         session.host.act(session.incarnation, take)
 
     def break_session(self, session: Session) -> None:
-        """A connection ends: each side learns it by itself, and what was under way is lost, or comes last."""
+        """Break a connection: each side notices by itself, and messages in flight are lost, or arrive late."""
         late_s = self.rng.choice((0.0, 0.05, 1.0))
 
         def end_at_master() -> None:
@@ -460,7 +460,7 @@ class World:
         self.after(self.rng.uniform(0.2, 2.0), lambda: self._keep_connected(host))
 
     def partition(self, host: SimulatedHost, directions: tuple[str, ...], duration_s: float) -> None:
-        """Nothing passes for a while; a connection that is cut for long is given up by both sides."""
+        """Block directions for a while; both sides give up a connection that is cut for long."""
         places = {(host.name, direction) for direction in directions}
         self._blocked |= places
 
@@ -481,7 +481,7 @@ class World:
         self.after(LONG_PARTITION_S * self.rng.uniform(0.7, 3.0), give_up)
 
     def break_all(self) -> None:
-        """The master has died, and every connection with it."""
+        """Break every connection after the master's death."""
         for session in list(self._sessions.values()):
             session.is_open_at_master = False
             self.after(self.rng.uniform(0.0, 1.0), lambda session=session: self.break_session(session))  # type: ignore[misc]
@@ -495,7 +495,7 @@ class World:
     # -- the whole ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Everything starts."""
+        """Start everything."""
         self.master.start()
         for host in self.hosts.values():
             host.start_agent()
@@ -508,9 +508,9 @@ class World:
         self.after(1.0, self._look)
 
     def _partial_attempts(self) -> set[Key]:
-        """Attempts with the command on each host of which part was lost, and all of whose hosts can be reached.
+        """Return attempts with a command on each host of which part was lost, while all hosts can be reached.
 
-        What happened on a host that is away nobody can know, and nothing is ended because of it.
+        The master cannot know the state of an unreachable host, and ends nothing because of it.
         """
         if not self.master.is_up:
             return set()
@@ -526,7 +526,7 @@ class World:
         return found
 
     def _torn_attempts(self) -> set[Key]:
-        """Attempts of which some processes are stopped and others run, all where orders arrive."""
+        """Return attempts with both stopped and running processes, whose hosts all receive orders."""
         if not self.master.is_up:
             return set()
         stopped: dict[Key, list[bool]] = {}
@@ -542,19 +542,19 @@ class World:
         return all(self.is_within_reach(self.hosts[share.host]) for share in attempt.allocation)
 
     def _has_lost(self, name: str, key: Key) -> bool:
-        """Nothing of the attempt runs on that host, and not because it ended well."""
+        """Return True if nothing of the attempt runs on that host, unless it ended normally."""
         processes = [one for one in self.history.processes if one.key == key and one.host == name]
         return not processes or any(one.ended and one.status == 9 for one in processes)
 
     def is_within_reach(self, host: SimulatedHost) -> bool:
-        """Do the master's orders arrive there?"""
+        """Return True if the master's orders reach the host."""
         session = self._sessions.get(host.name)
         connected = session is not None and self.master.links.get(host.name) is session
         cut = any(name == host.name for name, _ in self._blocked)
         return host.is_agent_up and not host.is_stopped and connected and not cut
 
     def ended(self) -> list[Ended]:
-        """Every job and element that has ended, as the disk has it."""
+        """Return every job and element that has ended according to the disk."""
         cluster = self.master.durable
         found = [Ended(job.key, job.state, job.end) for job in cluster.finished.values() if job.end is not None]
         return found + [
@@ -565,7 +565,7 @@ class World:
         ]
 
     def is_idle(self) -> bool:
-        """Is nothing left to do?"""
+        """Return True if nothing is left to do."""
         cluster = self.master.durable
         return (
             self.master.is_up
@@ -578,14 +578,14 @@ class World:
         )
 
     def digest(self) -> str:
-        """One line that stands for the whole history."""
+        """Return one line that identifies the whole history."""
         seen = self.master.log.copy()
         for one in self.history.processes:
             seen.update(repr(one).encode())
         return seen.hexdigest()
 
     def unresolved(self) -> list[str]:
-        """What is still under way, for the message of a failure."""
+        """List what is still unfinished, for the message of a failure."""
         cluster = self.master.cluster
         found = [f"{key} unreleased={sorted(a.unreleased)} over={a.over}" for key, a in cluster.attempts.items()]
         for record in cluster.jobs.values():
