@@ -1,1 +1,3 @@
-"""The wire: messages, services, frames of the local socket, and the trust between daemons. Imports nothing of ours."""
+"""The wire: messages, services, frames of the local socket, and the trust between daemons. Imports no other package
+here.
+"""

@@ -98,7 +98,7 @@ class AgentService:
 
 
 class EnrolmentServiceStub:
-    """On a port of its own, TLS without a client certificate: the ticket is what proves the right to join.
+    """On a port of its own, TLS without a client certificate: the ticket proves the right to join.
     """
 
     def __init__(self, channel):
@@ -115,7 +115,7 @@ class EnrolmentServiceStub:
 
 
 class EnrolmentServiceServicer:
-    """On a port of its own, TLS without a client certificate: the ticket is what proves the right to join.
+    """On a port of its own, TLS without a client certificate: the ticket proves the right to join.
     """
 
     def Enrol(self, request, context):
@@ -141,7 +141,7 @@ def add_EnrolmentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EnrolmentService:
-    """On a port of its own, TLS without a client certificate: the ticket is what proves the right to join.
+    """On a port of its own, TLS without a client certificate: the ticket proves the right to join.
     """
 
     @staticmethod

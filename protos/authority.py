@@ -1,8 +1,8 @@
 """The cluster's private certificate authority: ECDSA on P-256, one key for one purpose.
 
-A certificate says only what the authority decides: of a signing request nothing but the public key (proved by its
-signature) is taken over. Each certificate names exactly one role and can be used by both ends of a connection, never to
-sign others.
+A certificate contains only what the authority decides: nothing of a signing request is taken over but the public key,
+which its signature proves. Each certificate names exactly one role and can be used by both ends of a connection, never
+to sign others.
 """
 
 from dataclasses import dataclass, field
@@ -30,19 +30,19 @@ REQUEST_BYTES_MAX = 16 << 10
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """The authority with its private key: what can sign."""
+    """The authority with its private key, able to sign."""
 
     key: ec.EllipticCurvePrivateKey = field(repr=False)
     certificate: x509.Certificate
 
     @property
     def certificate_pem(self) -> bytes:
-        """What everyone in the cluster believes."""
+        """CA certificate (PEM) that every daemon of the cluster trusts."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @classmethod
     def load(cls, directory: Path) -> "Authority":
-        """From `directory`/ca.key and ca.pem; TrustError when they cannot be used."""
+        """Load `directory`/ca.key and ca.pem; TrustError if they cannot be used."""
         try:
             key = serialization.load_pem_private_key(read_private(directory / "ca.key"), password=None)
             certificate = x509.load_pem_x509_certificate((directory / "ca.pem").read_bytes())
@@ -57,11 +57,11 @@ class Authority:
         return cls(key, certificate)
 
     def sign(self, request_pem: bytes, role: Role, now: datetime | None = None) -> bytes:
-        """A certificate (PEM) for this role and the key in the request; TrustError when the request is no good."""
+        """Certificate (PEM) for this role and the key in the request; TrustError for an invalid request."""
         return self.certify(_public_key_of(request_pem), role, now)
 
     def certify(self, public_key: ec.EllipticCurvePublicKey, role: Role, now: datetime | None = None) -> bytes:
-        """A certificate (PEM) that says the holder of this key has this role."""
+        """Certificate (PEM) that the holder of this key has this role."""
         start = (now or datetime.now(UTC)) - BACKDATING
         usages = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         names = [x509.DNSName(server_name_of_role(role)), x509.UniformResourceIdentifier(uri_of_role(role))]
@@ -85,7 +85,7 @@ class Authority:
 
 
 def make_authority(cluster: str, now: datetime | None = None) -> Authority:
-    """A new authority, in memory only; `cluster` is for people who read its certificate."""
+    """New authority, in memory only; `cluster` is for human readers of its certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     start = (now or datetime.now(UTC)) - BACKDATING
     name = _common_name(f"lava {cluster}"[:64])
@@ -106,7 +106,7 @@ def make_authority(cluster: str, now: datetime | None = None) -> Authority:
 
 
 def make_key() -> ec.EllipticCurvePrivateKey:
-    """A new private key of the kind the cluster uses."""
+    """New private key of the cluster's kind."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
@@ -118,13 +118,13 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def make_request(key: ec.EllipticCurvePrivateKey, host: str) -> bytes:
-    """A signing request (PEM): proof that its sender holds the key. The name in it is only for people."""
+    """Signing request (PEM): proof that its sender holds the key. The name in it is for human readers only."""
     builder = x509.CertificateSigningRequestBuilder().subject_name(_common_name(host))
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def check_identity(identity: Identity, role: Role, now: datetime | None = None) -> None:
-    """TrustError, with the reason, unless this identity is valid now, for this role, and of its own authority."""
+    """Raise TrustError, with the reason, unless this identity is valid now, for this role, and of its own authority."""
     moment = now or datetime.now(UTC)
     certificate, key, authority = _parsed(identity)
     if key.public_key() != certificate.public_key():
@@ -143,7 +143,7 @@ def check_identity(identity: Identity, role: Role, now: datetime | None = None) 
 
 
 def is_near_expiry(identity: Identity, now: datetime | None = None) -> bool:
-    """Whether the certificate is in the last part of its life, or past it."""
+    """True if the certificate is in the last part of its life, or expired."""
     certificate, _, _ = _parsed(identity)
     life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     return (now or datetime.now(UTC)) > certificate.not_valid_after_utc - life * RENEWAL_SHARE
@@ -156,7 +156,7 @@ def serial_of(certificate_pem: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a register says of a certificate; times are seconds since the epoch."""
+    """Serial number and validity of a certificate; times are seconds since the epoch."""
 
     serial: str
     issued_at: float
@@ -165,10 +165,10 @@ class Facts:
 
 @lru_cache(maxsize=32_768)
 def facts_of(certificate_pem: bytes) -> Facts:
-    """The facts of a certificate of this cluster; remembered, since a host shows the same one with each call.
+    """Facts of a certificate of this cluster; cached, since a host shows the same one with each call.
 
     Raises:
-        TrustError: it cannot be read.
+        TrustError: it cannot be parsed.
     """
     try:
         found = x509.load_pem_x509_certificate(certificate_pem)

@@ -1,8 +1,8 @@
-"""The register of certificates: which were issued to whom, which were used, and which are revoked.
+"""The register of certificates: to whom each was issued, whether it was used, and whether it is revoked.
 
-One file in the cluster directory, to which lines are only added, so that the master and `lavactl` may both write it and
-a crash costs at most a line that was never acknowledged. A certificate that is not in the register (of a cluster older
-than it) counts as valid until it, or its host, is revoked. Revocations are durable before they take effect.
+One file in the cluster directory, to which lines are only appended, so that the master and `lavactl` may both write it
+and a crash loses at most a line that was never acknowledged. A certificate that is not in the register (of a cluster
+older than it) counts as valid until it, or its host, is revoked. Revocations are durable before they take effect.
 """
 
 import errno
@@ -18,7 +18,7 @@ from protos.tls import TrustError
 
 FILE_NAME = "certificates"
 ALL_OF_HOST = "*"
-TAIL_BYTES = 4096  # more than a line has
+TAIL_BYTES = 4096  # longer than any line
 FORGOTTEN_S = 6 * 365 * 86400.0  # no certificate is valid for longer
 
 
@@ -30,7 +30,7 @@ class Certificate:
     host: str
     issued_at: float
     expires_at: float
-    ticket: str = ""  # digest of the ticket that it was issued for
+    ticket: str = ""  # digest of the ticket for which it was issued
     used_at: float = 0.0
     revoked_at: float = 0.0
     revoked_by: str = ""
@@ -41,10 +41,10 @@ class Certificate:
 
 
 class Register:
-    """The certificates of one cluster directory. Blocks for as long as its file does."""
+    """Certificates of one cluster directory. Methods block on its file."""
 
     def __init__(self, directory: Path) -> None:
-        self.version = 0  # raised by each change of what is revoked
+        self.version = 0  # incremented by each change of revocations
         self._path = directory / FILE_NAME
         self._read_to = 0
         self._by_serial: dict[str, Certificate] = {}
@@ -53,13 +53,13 @@ class Register:
         self._by_ticket: dict[str, set[str]] = {}
         self.refresh()
 
-    # -- read
+    # -- reading
 
     def refresh(self) -> None:
-        """Take in what was added to the file since.
+        """Read the lines appended to the file since the last time.
 
         Raises:
-            TrustError: the file cannot be read, or holds a line that is none.
+            TrustError: the file cannot be read, or contains an invalid line.
         """
         try:
             size = self._path.stat().st_size
@@ -114,47 +114,47 @@ class Register:
                 self._by_serial[one] = replace(known, revoked_at=at, revoked_by=by)
 
     def all(self) -> list[Certificate]:
-        """Every certificate that is known, by host."""
+        """All registered certificates, by host."""
         return sorted(self._by_serial.values(), key=lambda one: (one.host, one.issued_at))
 
     def of_host(self, host: str) -> list[Certificate]:
-        """Every certificate of that host that is known."""
+        """All registered certificates of that host."""
         return [self._by_serial[serial] for serial in self._by_host.get(host, ())]
 
     def find(self, serial: str) -> Certificate | None:
-        """The certificate with that serial number, if it is known."""
+        """Certificate with that serial number; None if not registered."""
         return self._by_serial.get(serial)
 
     def hosts_of_ticket(self, mark: str) -> frozenset[str]:
-        """The hosts that have got certificates for that ticket."""
+        """Hosts that received certificates for that ticket."""
         return frozenset(self._by_ticket.get(mark, ()))
 
     def host_revoked_at(self, host: str) -> float:
-        """When all certificates of a host were revoked last; 0: never."""
+        """Time of the last revocation of all certificates of a host; 0: never."""
         return self._hosts_revoked.get(host, 0.0)
 
     def is_revoked(self, serial: str, host: str, issued_at: float) -> bool:
-        """True if this certificate is revoked, by its number or, where it is not registered, with all of its host."""
+        """True if this certificate is revoked, by its number or, if it is not registered, with all of its host."""
         known = self._by_serial.get(serial)
         if known is not None:
             return bool(known.revoked_at)
         return issued_at < self.host_revoked_at(host)
 
     def revoked(self, now: float) -> list[str]:
-        """What agents must know: SERIAL of each certificate that would be valid, HOST=TIME of each host."""
+        """Revocations for the agents: SERIAL of each revoked, unexpired certificate, HOST=TIME of each revoked host."""
         serials = [one.serial for one in self._by_serial.values() if one.revoked_at and now < one.expires_at]
         hosts = [(host, at) for host, at in sorted(self._hosts_revoked.items()) if at > now - FORGOTTEN_S]
         return [*sorted(serials), *(f"{host}={at:.3f}" for host, at in hosts)]
 
-    # -- write
+    # -- writing
 
     def note_issued(self, one: Certificate) -> None:
-        """Add a certificate that is about to be handed out; durable on return."""
+        """Register a certificate before it is handed out; durable on return."""
         words = ["issued", one.serial, one.host, f"{one.issued_at:.3f}", f"{one.expires_at:.0f}"]
         self._append([*words, one.ticket], is_durable=True)
 
     def note_used(self, one: Certificate, now: float) -> None:
-        """Its holder has shown it: whoever has its ticket gets no second one."""
+        """Register the first use of a certificate, after which its ticket admits no second one."""
         words = ["used", one.serial, one.host, f"{one.issued_at:.3f}", f"{one.expires_at:.0f}"]
         self._append([*words, f"{now:.0f}"], is_durable=False)
 
@@ -189,7 +189,7 @@ class Register:
 
 
 def _add_line(descriptor: int, line: bytes) -> None:
-    """Add a line whole, in place of what a crash or a full disk left of an earlier one."""
+    """Append a whole line, overwriting a partial one left by a crash or a full disk."""
     size = os.fstat(descriptor).st_size
     tail_at = max(0, size - TAIL_BYTES)
     tail = os.pread(descriptor, TAIL_BYTES, tail_at)
@@ -202,7 +202,7 @@ def _add_line(descriptor: int, line: bytes) -> None:
 
 
 class Revoked:
-    """What an agent knows of revoked certificates, as the master told it by ``Register.revoked``."""
+    """Revocations known to an agent, from the master's ``Register.revoked``."""
 
     def __init__(self, marks: Iterable[str] = ()) -> None:
         self._serials: set[str] = set()

@@ -1,9 +1,9 @@
 """lava.conf: one NAME=VALUE a line, shared by the master, the agents and the commands.
 
-Blank lines and lines whose first character is # are skipped. A value runs to the end of its line, so it may hold = and
-#; one pair of double quotes around all of it is taken off. A name is set once. Every complaint names file and line and
-what was expected, and all complaints of a file come at once. Secrets do not belong here: NAME_FILE=PATH names a file of
-mode 0600 that holds the value.
+Blank lines and lines whose first character is # are skipped. A value runs to the end of its line, so it may contain =
+and #; one pair of double quotes around all of it is removed. A name is set once. Every complaint names file and line
+and what was expected, and all complaints of a file are raised at once. Secrets do not belong here: NAME_FILE=PATH names
+a file of mode 0600 that holds the value.
 """
 
 import os
@@ -20,11 +20,11 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 class ConfError(Exception):
-    """The configuration cannot be used as it stands; the message is complete sentences for its owner."""
+    """Unusable configuration; the message is complete sentences for its owner."""
 
 
 def read(path: Path) -> dict[str, str]:
-    """The settings in a file, in its order; ConfError when it cannot be read or has a wrong line."""
+    """Settings of a file, in its order; ConfError if it cannot be read or has a malformed line."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -35,7 +35,7 @@ def read(path: Path) -> dict[str, str]:
 
 
 def parse(text: str, origin: str) -> dict[str, str]:
-    """The settings in a text; `origin` is what complaints call it."""
+    """Settings of a text; `origin` names it in complaints."""
     settings: dict[str, str] = {}
     complaints = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -57,7 +57,7 @@ def parse(text: str, origin: str) -> dict[str, str]:
 
 
 def render(settings: Mapping[str, str], comments: Mapping[str, str] | None = None) -> str:
-    """A text that `parse` reads back; `comments` puts a line of explanation before a name."""
+    """Text that `parse` reads back; `comments` puts a line of explanation before a name."""
     lines = []
     for name, value in settings.items():
         if "\n" in value:
@@ -70,7 +70,7 @@ def render(settings: Mapping[str, str], comments: Mapping[str, str] | None = Non
 
 
 def replaced(text: str, changes: Mapping[str, str]) -> str:
-    """The text with these settings changed in place, or added at its end; the rest stays as its owner wrote it."""
+    """Text with these settings changed in place, or appended; all else is kept."""
     left = dict(changes)
     lines = []
     for line in text.splitlines():
@@ -80,7 +80,7 @@ def replaced(text: str, changes: Mapping[str, str]) -> str:
 
 
 def secret(settings: Mapping[str, str], name: str, directory: Path) -> str | None:
-    """The value of NAME, or of the 0600 file that NAME_FILE names (relative to `directory`), or None for neither."""
+    """Value of NAME, or of the 0600 file that NAME_FILE names (relative to `directory`); None without either."""
     file = settings.get(f"{name}_FILE")
     if file is None:
         return settings.get(name)

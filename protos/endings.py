@@ -1,9 +1,10 @@
-"""What the words for the end of a job mean: the same in lists, in its history and in its report.
+"""Termination reasons of jobs as sentences: the same in listings, history and job report.
 
-Invariant: a sentence begins with its word and ends with a full stop, as tools that look for ``TERM_`` expect.
+Invariant: a sentence begins with the reason's keyword and ends with a full stop, as tools that look for ``TERM_``
+expect.
 """
 
-# What each termination reason means, as LSF prints it behind the word.
+# Meaning of each termination reason, as LSF prints it after the keyword.
 MEANINGS = {
     "TERM_PREEMPT": "job killed after preemption",
     "TERM_WINDOW": "job killed after queue run window closed",
@@ -25,20 +26,21 @@ MEANINGS = {
     "TERM_CWD_NOTEXIST": "current working directory is not accessible or does not exist on the execution host",
 }
 
-# Why a job ended that was killed with all others of its host, whose agent did not run; one that can be rerun is.
+# Reason and detail of a job that was killed with all others of its host while its agent was down; rerunnable ones
+# rerun.
 SHUT_DOWN = ("TERM_ADMIN", "Its host was taken down.")
 
-# Why a job ended whose host had no contact with the master for the time that the site allows (LAVA_FENCE_AFTER).
+# Reason and detail of a job ended by its host after LAVA_FENCE_AFTER without contact with the master.
 FENCED = ("TERM_UNKNOWN: its host had no contact with the master for too long and ended it.", "")
 
 
 def sentence(reason: str) -> str:
-    """A bare word with its meaning; anything else as it is."""
+    """Bare keyword with its meaning; any other text as it is."""
     return f"{reason}: {MEANINGS[reason]}." if reason in MEANINGS else reason
 
 
 def explained(reason: str, detail: str) -> str:
-    """Why a job ended, as its agent tells it: the reason, and if it could not start the sentence on that."""
+    """Reason for the end of a job as its agent reports it, followed by the sentence on a failed start, if any."""
     if not reason:
         return detail
     return f"{sentence(reason)} {detail}".rstrip() if reason in MEANINGS else reason

@@ -1,8 +1,8 @@
-"""Places where a test may make a process of the master's or of an agent die, to prove that nothing is lost there.
+"""Fail points: places where a test makes a process of the master or of an agent die, to prove that no state is lost.
 
 ``LAVA_FAIL=agent.after_journal:3`` ends the process, as if killed, when it passes that point for the third time; each
-process counts its own passings, and leaves a line about its end in its log. Without the variable a point costs one
-comparison. Only ``os`` is imported here, because the launcher and the shepherds use it too.
+process counts its own passes, and logs a line about its end. Without the variable a point costs one comparison. Only
+``os`` is imported here, because the launcher and the shepherds use it too.
 """
 
 import os
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 AGENT_POINTS = (
-    "agent.after_journal",  # orders are durable, nothing was handed to a shepherd yet
-    "agent.after_handover",  # a shepherd has the order, the agent has noted nothing about it
-    "agent.after_start",  # a job runs, the master has not been told
-    "agent.before_report",  # an attempt has ended, the master has not been told
+    "agent.after_journal",  # orders are durable, no shepherd has received one yet
+    "agent.after_handover",  # a shepherd has the order, the agent has not recorded it
+    "agent.after_start",  # a job runs, the master has not been informed
+    "agent.before_report",  # an attempt has ended, the master has not been informed
     "agent.before_forget",  # the master no longer wants the attempt, the journal still has it
     "launcher.before_fork",  # a shepherd's socket exists, the shepherd does not
-    "launcher.after_fork",  # a shepherd lives, the agent has not been told
-    "shepherd.before_spawn",  # the start is on record, the process does not exist
+    "launcher.after_fork",  # a shepherd lives, the agent has not been informed
+    "shepherd.before_spawn",  # the start is recorded, the process does not exist
     "shepherd.after_spawn",  # the process runs, its shepherd dies
-    "shepherd.before_record",  # the job has ended, its exit is not on record
-    "shepherd.after_record",  # the exit is on record, the agent has not been told
+    "shepherd.before_record",  # the job has ended, its exit is not recorded
+    "shepherd.after_record",  # the exit is recorded, the agent has not been informed
 )
 MASTER_POINTS = (
-    "master.before_commit",  # events are applied in memory, the store has not been handed them
-    "master.after_commit",  # events are durable, nothing that follows from them has been said
-    "master.before_reply",  # orders are on their way out, whoever asked has no reply
-    "master.after_orders",  # orders have gone to an agent
-    "master.after_report",  # what an agent reported is applied in memory and perhaps not durable
+    "master.before_commit",  # events are applied in memory, the store has not received them
+    "master.after_commit",  # events are durable, no order or reply has been sent
+    "master.before_reply",  # orders are being sent, the caller has no reply
+    "master.after_orders",  # orders have been sent to an agent
+    "master.after_report",  # an agent's report is applied in memory and perhaps not durable
 )
 POINTS = (*AGENT_POINTS, *MASTER_POINTS)
 DIED = 137  # the exit code, as a shell shows SIGKILL
@@ -44,9 +44,9 @@ _name, _left = _armed()
 
 
 def reach(point: str, about: "Iterable[object]" = ()) -> None:
-    """Pass a point; does not return where this process was told to die.
+    """Pass a fail point; does not return if this process is to die here.
 
-    ``about``: what is in hand; the last line of the log names its kinds.
+    ``about``: the items in hand; the last line of the log names their kinds.
     """
     global _left
     if point != _name:
@@ -59,6 +59,6 @@ def reach(point: str, about: "Iterable[object]" = ()) -> None:
 
 
 def _kind(thing: object) -> str:
-    """An order or report of the wire by what it says, everything else by its type."""
+    """Kind of an order or report of the wire, for other items the type."""
     said = getattr(thing, "WhichOneof", None)
     return (said("what") or "nothing") if said is not None else type(thing).__name__

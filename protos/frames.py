@@ -9,9 +9,8 @@ One connection carries many calls. A frame is a 12-byte header and a payload:
 
 A command opens a call with CALL (one request, answers follow) or OPEN (a stream of requests); both payloads are
 ``pack_open(method, message)``. The gateway does not parse messages: it passes them to the master by gRPC and the
-answers
-back. Flow control: each side may have WINDOW unconsumed MESSAGE frames of one call on its way; CREDIT gives more.
-Only ``struct`` is imported here, so that a command starts fast.
+answers back. Flow control: each side may have WINDOW unconsumed MESSAGE frames of one call in flight; CREDIT grants
+more. Only ``struct`` is imported here, so that a command starts fast.
 """
 
 import struct
@@ -24,8 +23,8 @@ CALL = 1  # command -> agent: method and the only request
 OPEN = 2  # command -> agent: method and first request of a stream
 MESSAGE = 3  # both ways: one more message
 HALF_CLOSE = 4  # command -> agent: no more requests
-CANCEL = 5  # command -> agent: forget the call
-CREDIT = 6  # both ways: uint32, so many messages were consumed
+CANCEL = 5  # command -> agent: drop the call
+CREDIT = 6  # both ways: uint32, number of messages consumed
 END = 7  # agent -> command: pack_end(status, text); the call is over
 
 OK = 0
@@ -42,7 +41,7 @@ UNAUTHENTICATED = 16
 
 
 class FrameError(Exception):
-    """The other side does not speak this protocol: the connection must be closed."""
+    """Protocol violation by the other side: the connection must be closed."""
 
 
 def pack(call: int, kind: int, payload: bytes = b"") -> bytes:
@@ -69,10 +68,10 @@ def pack_open(method: str, message: bytes) -> bytes:
 
 
 def unpack_open(payload: bytes) -> tuple[str, bytes]:
-    """Method and message of a CALL or OPEN payload.
+    """(method, message) of a CALL or OPEN payload.
 
     Raises:
-        FrameError: cut short, or the method is not ASCII.
+        FrameError: truncated payload, or a method that is not ASCII.
     """
     size = int.from_bytes(payload[:2], "little")
     name = payload[2 : 2 + size]
@@ -87,5 +86,5 @@ def pack_end(status: int, text: str = "") -> bytes:
 
 
 def unpack_end(payload: bytes) -> tuple[int, str]:
-    """Status and text of an END payload."""
+    """(status, text) of an END payload."""
     return int.from_bytes(payload[:2], "little"), payload[2:].decode(errors="replace")

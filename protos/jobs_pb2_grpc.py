@@ -125,28 +125,28 @@ class JobServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Move(self, request, context):
-        """btop and bbot: another place among jobs of equal priority.
+        """btop and bbot: another queue position among jobs of equal priority.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Force(self, request, context):
-        """brun: an administrator starts a waiting job now, on these hosts.
+        """brun: an administrator starts a pending job now, on these hosts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Resize(self, request, context):
-        """bresize: a running job gives hosts back, or is to have another size.
+        """bresize: a running job releases hosts, or requests another size.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """One JobChange at once for the present state, then one for each change until every watched job has ended.
+        """One JobChange for the present state, then one for each change until every watched job has ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -171,7 +171,7 @@ class JobServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PeekTicket(self, request, context):
-        """Leave to read a job's output on its lead host: checked by that host's agent.
+        """Permission to read a job's output on its lead host: checked by that host's agent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

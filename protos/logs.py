@@ -1,7 +1,7 @@
-"""The log lines of the daemons: one format for all of them, with the priority in front where journald reads them.
+"""Log format of all daemons, with the priority in front for journald.
 
-``time=... level=... part=... words``, the time left out and ``<N>`` (syslog's priority) put in front where standard
-error is the journal's: it keeps both by itself, and `journalctl -p warning` then finds warnings.
+``time=... level=... part=... words``; where standard error is the journal's, the time is omitted and ``<N>`` (syslog's
+priority) put in front: the journal records both itself, and `journalctl -p warning` then finds warnings.
 """
 
 import logging
@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-# Of a record whose message is several lines, each a line of the log of its own.
+# Marks a record whose message is several lines, each a log line of its own.
 MANY = {"is_many": True}
 _PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
 
@@ -22,7 +22,7 @@ class LineFormatter(logging.Formatter):
         self._for_journal = for_journal
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as lines; those of a traceback have the priority in front and nothing else."""
+        """Record as lines; those of a traceback have only the priority in front."""
         text = record.getMessage()
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
@@ -37,7 +37,7 @@ def _priority(level: int) -> int:
 
 
 def is_journal(environment: Mapping[str, str], descriptor: int = 2) -> bool:
-    """Tell whether a descriptor is the stream to journald that systemd names in $JOURNAL_STREAM."""
+    """True if a descriptor is the stream to journald that systemd names in $JOURNAL_STREAM."""
     try:
         found = os.fstat(descriptor)
     except OSError:
@@ -46,7 +46,7 @@ def is_journal(environment: Mapping[str, str], descriptor: int = 2) -> bool:
 
 
 def error_mark(environment: Mapping[str, str]) -> str:
-    """What goes in front of a last sentence on standard error, so that the journal has it as an error."""
+    """Prefix for a last sentence on standard error, so that the journal records it as an error."""
     return "<3>" if is_journal(environment) else ""
 
 

@@ -1,7 +1,6 @@
-"""sd_notify by hand: how a daemon tells whoever started it (systemd, or `lavactl up`) that it is ready.
+"""sd_notify without a library: readiness messages of a daemon to its starter (systemd, or `lavactl up`).
 
-Nothing here can stop a daemon: where nobody asked ($NOTIFY_SOCKET unset), or nobody listens any more, the word is
-dropped.
+A message never stops or blocks a daemon: without $NOTIFY_SOCKET, or without a listener, it is dropped.
 """
 
 import os
@@ -9,7 +8,7 @@ import socket
 
 
 def notify(*assignments: str) -> bool:
-    """Send lines such as READY=1 or STATUS=text; False when nobody asked for them or nobody could be reached."""
+    """Send lines such as READY=1 or STATUS=text; False if there is no $NOTIFY_SOCKET or no listener."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False
@@ -18,7 +17,7 @@ def notify(*assignments: str) -> bool:
     message = "\n".join(assignments).encode()
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-            # Never wait: a listener that does not read must not hold up a daemon's event loop.
+            # Never block: a listener that does not read must not hold up a daemon's event loop.
             sender.setblocking(False)
             sender.sendto(message, address)
     except OSError:
@@ -27,15 +26,15 @@ def notify(*assignments: str) -> bool:
 
 
 def ready(status: str = "") -> bool:
-    """Start-up is over and requests are answered; `status` is one line for people."""
+    """Report that start-up is over and requests are answered; `status` is one line for people."""
     return notify("READY=1", f"MAINPID={os.getpid()}", *([f"STATUS={status}"] if status else []))
 
 
 def status(text: str) -> bool:
-    """One line for people, shown by `systemctl status`."""
+    """Report one line for people, shown by `systemctl status`."""
     return notify(f"STATUS={text}")
 
 
 def stopping() -> bool:
-    """The daemon has begun to stop."""
+    """Report that the daemon has begun to stop."""
     return notify("STOPPING=1")

@@ -1,10 +1,10 @@
-"""Peek tickets: leave from the master to read one job's output on one host, checked by that host's agent.
+"""Peek tickets: permission from the master to read one job's output on one host, checked by that host's agent.
 
 A ticket is 73 bytes: a version byte (1), the time it expires (seconds since the epoch, unsigned, 8 bytes, big-endian)
 and an Ed25519 signature over ``lava-peek-1``, a zero byte, job (8 bytes), index (4), attempt (4), the expiry (8) and
 the host's name (UTF-8, the rest). The master draws a key pair at each start and sends the public half as 32 raw bytes
-in ``Welcome.ticket_key``. A ticket is bound to its key and host and lives for at most ``LIFE_S``, so a stolen one is
-of little use, and nothing needs to be kept on either side.
+in ``Welcome.ticket_key``. A ticket is bound to its key and host and lives for at most ``LIFE_S``, so a stolen one is of
+little use, and neither side stores tickets.
 """
 
 import struct
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 LIFE_S = 60.0
-# So far may the clocks of master and agents lie apart before good tickets are refused.
+# Tolerated difference between the clocks of master and agents.
 SKEW_S = 60.0
 
 _VERSION = 1
@@ -27,24 +27,23 @@ Key = tuple[int, int, int]
 
 
 def new_key() -> Ed25519PrivateKey:
-    """A fresh signing key for a master's life."""
+    """New signing key for one run of a master."""
     return Ed25519PrivateKey.generate()
 
 
 def public_bytes(key: Ed25519PrivateKey) -> bytes:
-    """The half that agents get, as ``Welcome.ticket_key`` carries it."""
+    """Public half for the agents, as ``Welcome.ticket_key`` carries it."""
     return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 def sign(private_key: Ed25519PrivateKey, key: Key, host: str, expires: float) -> bytes:
-    """A ticket for the attempt ``key`` = (job, index, attempt) on ``host``, good until ``expires`` (epoch
-    seconds)."""
+    """Ticket for the attempt ``key`` = (job, index, attempt) on ``host``, valid until ``expires`` (epoch seconds)."""
     moment = int(expires)
     return _HEAD.pack(_VERSION, moment) + private_key.sign(_message(key, host, moment))
 
 
 def check(public_key: bytes, ticket: bytes, key: Key, host: str, now: float) -> bool:
-    """Whether ``ticket`` was signed by the master for this attempt on this host and has not expired at ``now``."""
+    """True if ``ticket`` was signed by the master for this attempt on this host and has not expired at ``now``."""
     if len(public_key) != 32 or len(ticket) != _HEAD.size + _SIGNATURE_BYTES:
         return False
     version, expires = _HEAD.unpack_from(ticket)

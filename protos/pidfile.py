@@ -1,4 +1,4 @@
-"""The file that names a daemon's process, locked as long as the daemon runs: a second one leaves it as it is."""
+"""Pid file of a daemon, locked as long as the daemon runs: a second daemon leaves it unchanged."""
 
 import contextlib
 import fcntl
@@ -12,16 +12,16 @@ _RETRY_S = 0.05
 
 
 class PidFileInUse(Exception):
-    """Another process keeps the file; the text is one sentence."""
+    """Pid file locked by another process; the text is one sentence."""
 
 
 @contextlib.contextmanager
 def pid_file(path: Path | None, wait_s: float = WAIT_S) -> Iterator[None]:
-    """Keep our process id in a file; none where no path is given. A predecessor that is ending is waited for.
+    """Keep our process id in a file, if a path is given. A predecessor that is ending is waited for.
 
     Raises:
-        PidFileInUse: a running process has it.
-        OSError: it can't be written.
+        PidFileInUse: a running process holds it.
+        OSError: it cannot be written.
     """
     if path is None:
         yield
@@ -40,7 +40,7 @@ def pid_file(path: Path | None, wait_s: float = WAIT_S) -> Iterator[None]:
 
 
 def _locked(path: Path, give_up: float) -> int:
-    """A descriptor of the file, locked."""
+    """Descriptor of the file, locked."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -65,7 +65,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Tell whether the path still leads to the open file: a predecessor may have removed it meanwhile."""
+    """True if the path still names the open file: a predecessor may have removed it meanwhile."""
     try:
         there = path.stat()
     except FileNotFoundError:

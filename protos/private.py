@@ -1,9 +1,9 @@
-"""Files that hold secrets: read only when no one else can read them, written so that no one else ever could.
+"""Files that hold secrets: read only if other users cannot read them, written so that they never could.
 
-The mode is asked of the open file, not of its name, so the file that was judged is the file that is read. A write
-replaces the file in one durable step: a reader, or a crash, sees the old content or the new, never a part. What root
-writes belongs to the owner of its directory, and root reads what that owner wrote: the master's directory belongs to
-its service user, and root administers it.
+The mode is read from the open file, not from its path, so the file that was checked is the file that is read. A write
+replaces the file in one durable step: a reader, or a crash, sees the old content or the new, never a part. Files
+written by root are given to the owner of their directory, and root reads that owner's files: the master's directory
+belongs to its service user, and root administers it.
 """
 
 import os
@@ -12,13 +12,13 @@ from pathlib import Path
 
 
 class PrivateFileError(Exception):
-    """A file that should hold a secret cannot be used; the message is one sentence."""
+    """Unusable secret file; the message is one sentence."""
 
 
 def read_private(path: Path) -> bytes:
-    """The content of a file only its owner (this user or root) may read; PrivateFileError for any other file."""
+    """Content of a file only its owner (this user or root) may read; PrivateFileError for any other file."""
     try:
-        # Without O_NONBLOCK a pipe in the file's place would hold us for ever.
+        # Without O_NONBLOCK a pipe in place of the file would block for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError as error:
         raise PrivateFileError(f"{path}: {os.strerror(error.errno or 0)}.") from error
@@ -47,13 +47,13 @@ def _owner(directory: Path) -> tuple[int, int]:
 
 
 def follow_owner(path: Path) -> None:
-    """Give what root has made to the owner of its directory; other users' files are their own already."""
+    """Give a file made by root to the owner of its directory; no effect for other users."""
     if os.geteuid() == 0:
         os.chown(path, *_owner(path.parent), follow_symlinks=False)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put a file of mode 0600 in place."""
+    """Write a file of mode 0600 atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,4 +1,4 @@
-"""The place of the master's settings on each host: written by its agent, read by commands."""
+"""Directory of the master's settings on each host: written by its agent, read by commands."""
 
 CONF = "lsf.conf"
 PARAMS = "lsbatch/{}/configdir/lsb.params"

@@ -1,9 +1,9 @@
-"""Join tickets: what a host needs to become part of a cluster.
+"""Join tickets: the credential with which a host joins a cluster.
 
-A ticket is a small private file: where to ask, whom to believe, and a secret. The master keeps only hashes of secrets
-with their expiry, so that its list, read by anyone, admits no host. A ticket is for one host, named or whichever comes
-first, unless its maker says for how many; the master's list says so. A ticket is checked when a host enrols and never
-again. Which hosts used it is in the register of certificates.
+A ticket is a small private file: the enrolment address, the CA certificate, and a secret. The master stores only hashes
+of secrets with their expiry, so that a reader of its list cannot admit a host. A ticket is for one host, named or
+whichever joins first, unless it was made for several; the master's list records that. A ticket is checked when a host
+enrols and never again. The register of certificates records the hosts that used it.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ _FIELDS = ("cluster", "masters", "enrol", "ca_pem", "secret", "expires")
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """`masters` and `enrol` are HOST:PORT; `expires` is seconds since the epoch."""
+    """Content of a ticket; `masters` and `enrol` are HOST:PORT, `expires` is seconds since the epoch."""
 
     cluster: str
     masters: tuple[str, ...]
@@ -38,12 +38,12 @@ class Ticket:
     expires: float
 
     def write(self, path: Path) -> None:
-        """Store it in a private file."""
+        """Write it to a private file."""
         write_private(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
 
 def read_ticket(path: Path) -> Ticket:
-    """The ticket in a file; TrustError when it cannot be used."""
+    """Ticket of a file; TrustError if it cannot be used."""
     try:
         found: Any = json.loads(read_private(path))
         if not isinstance(found, dict) or not all(name in found for name in _FIELDS):
@@ -68,30 +68,30 @@ def make_secret() -> str:
 
 
 def digest(secret: str) -> str:
-    """What the master keeps of a secret. The secret is random and long, so a plain hash cannot be turned round."""
+    """Hash of a secret, for the master's list. The secret is random and long, so a plain hash cannot be reversed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class Entry(NamedTuple):
-    """What the master keeps of a ticket."""
+    """Entry of a ticket in the master's list."""
 
     expires: float
-    host: str = ""  # the only one it admits; empty: any that is new
-    uses: int = 1  # hosts that it admits, where it names none
+    host: str = ""  # the only host to admit; empty: any new one
+    uses: int = 1  # number of hosts to admit, if no host is named
     replaces: bool = False  # the host gets a certificate although it has a valid one, which is revoked
     made: float = 0.0
 
 
-MARK_SHOWN = 12  # digits of a digest that stand for a ticket in lists and on command lines
+MARK_SHOWN = 12  # digits of a digest that identify a ticket in lists and on command lines
 
 
 def admit(tickets: Path, secret: str, entry: Entry, now: float | None = None) -> None:
-    """Add a ticket to the master's list, and drop what has expired; a known secret gets the new entry."""
+    """Add a ticket to the master's list, and drop expired ones; a known secret gets the new entry."""
     admit_all(tickets, {secret: entry}, now)
 
 
 def admit_all(tickets: Path, entries: Mapping[str, Entry], now: float | None = None) -> None:
-    """Add tickets by their secrets, all in one write."""
+    """Add several tickets, by their secrets, in one write."""
     moment = time.time() if now is None else now
     with _locked(tickets):
         kept = {mark: entry for mark, entry in read_entries(tickets).items() if entry.expires > moment}
@@ -103,7 +103,7 @@ def revoke(tickets: Path, word: str) -> list[str]:
     """Drop the tickets whose digest begins with ``word``, those of a host of that name, or with ``all`` every one.
 
     Returns:
-        The digests of those dropped.
+        The digests of the dropped tickets.
     """
     with _locked(tickets):
         entries = read_entries(tickets)
@@ -117,14 +117,14 @@ def _is_meant(mark: str, word: str) -> bool:
 
 
 def check(tickets: Path, secret: str, now: float | None = None, host: str = "") -> tuple[str, Entry]:
-    """The digest and the entry of a ticket that may admit that host now; the list is read each time.
+    """Digest and entry of a ticket that may admit that host now; the list is read each time.
 
     Raises:
         TrustError: the ticket is unknown, expired or for another host.
     """
     mark = digest(secret)
     found = Entry(0.0)
-    # All entries are compared, each in constant time: how long it takes says nothing about how close a guess was.
+    # All entries are compared, each in constant time: the duration does not reveal how close a guess was.
     for known, entry in read_entries(tickets).items():
         if hmac.compare_digest(known, mark):
             found = entry
@@ -143,7 +143,7 @@ def read_entries(tickets: Path) -> dict[str, Entry]:
     """The master's list by digest.
 
     Raises:
-        TrustError: it cannot be read, or has a line that is none.
+        TrustError: it cannot be read, or contains an invalid line.
     """
     try:
         text = read_private(tickets).decode("ascii", "replace") if tickets.exists() else ""
@@ -160,7 +160,7 @@ def read_entries(tickets: Path) -> dict[str, Entry]:
 
 
 def _entry(until: str, words: list[str]) -> Entry | None:
-    """A line of the list; before there were names for its words, the third was the host."""
+    """Entry of a line of the list; in the old format without keywords the third word is the host."""
     values = {}
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
@@ -184,7 +184,7 @@ def _write_entries(tickets: Path, entries: Mapping[str, Entry]) -> None:
 
 @contextmanager
 def _locked(tickets: Path) -> Iterator[None]:
-    """One writer at a time; the directory is what is locked, since the file is replaced."""
+    """Lock for one writer at a time; the directory is locked, since the file is replaced."""
     descriptor = os.open(tickets.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

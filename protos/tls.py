@@ -1,9 +1,9 @@
 """Mutual TLS between daemons: credentials from an identity, and the role that a peer's certificate proves.
 
-Who someone is comes from the certificate alone, never from a message. A certificate names one role in one URI
+The identity of a peer comes from its certificate alone, never from a message. A certificate names one role in one URI
 (`lava://master/lavad` or `lava://agent/HOST`) and the DNS name that clients expect of it, so TLS itself refuses a
 server in the wrong role. Addresses are resolved here, by the system's resolver, and dialled as numbers: gRPC's own
-resolver ignores /etc/hosts when a name server is out of reach, and hangs.
+resolver ignores /etc/hosts when a name server is unreachable, and hangs.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ _PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----\n?", re.
 
 
 class TrustError(Exception):
-    """A key, certificate, address or peer is not what it must be; the message is one sentence."""
+    """Invalid key, certificate, address or peer; the message is one sentence."""
 
 
 class Kind(Enum):
-    """What a daemon is in a cluster."""
+    """Kind of a daemon."""
 
     MASTER = "master"
     AGENT = "agent"
@@ -42,7 +42,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Who a certificate says its holder is; `host` is empty for the master."""
+    """Role that a certificate gives its holder; `host` is empty for the master."""
 
     kind: Kind
     host: str = ""
@@ -50,7 +50,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A daemon's private key, the certificate for it, and the one authority it believes; all PEM."""
+    """A daemon's private key, the certificate for it, and the one authority it trusts; all PEM."""
 
     key_pem: bytes = field(repr=False)
     certificate_pem: bytes
@@ -58,7 +58,7 @@ class Identity:
 
     @classmethod
     def load(cls, directory: Path, name: str) -> "Identity":
-        """From NAME.key, NAME.pem and ca/ca.pem; TrustError when one is missing or the key is open to others."""
+        """Load NAME.key, NAME.pem and ca/ca.pem; TrustError if one is missing or the key is readable to others."""
         try:
             key = read_private(directory / f"{name}.key")
             return cls(key, _read(directory / f"{name}.pem"), _read(directory / "ca" / "ca.pem"))
@@ -67,7 +67,7 @@ class Identity:
 
     @classmethod
     def load_bundle(cls, path: Path) -> "Identity":
-        """From one private file that holds the key, its certificate and the authority's."""
+        """Load one private file with the key, its certificate and the authority's."""
         try:
             content = read_private(path)
         except PrivateFileError as error:
@@ -80,7 +80,7 @@ class Identity:
         return cls(keys[0], certificates[0], certificates[1])
 
     def bundle(self) -> bytes:
-        """The content of the file that `load_bundle` reads."""
+        """Content of the file that `load_bundle` reads."""
         return self.key_pem + self.certificate_pem + self.ca_pem
 
 
@@ -92,7 +92,7 @@ def _read(path: Path) -> bytes:
 
 
 def check_host_name(name: str) -> str:
-    """The name, when it may name a host (it becomes part of paths and certificates); TrustError otherwise."""
+    """The name itself, if it is valid for a host (it becomes part of paths and certificates); TrustError otherwise."""
     if not _HOST_NAME.fullmatch(name) or name in (".", ".."):
         raise TrustError(
             f"{name!r} cannot name a host: expected 1 to 64 letters, digits, dots, dashes and underscores, "
@@ -102,33 +102,33 @@ def check_host_name(name: str) -> str:
 
 
 def agent_server_name(host: str) -> str:
-    """The DNS name that the certificate of this host's agent bears."""
+    """DNS name in the certificate of this host's agent."""
     return check_host_name(host) + AGENT_NAME_SUFFIX
 
 
 def server_credentials(identity: Identity) -> grpc.ServerCredentials:
-    """For a port on which every client must show a certificate of the same authority."""
+    """Credentials for a port on which every client must show a certificate of the same authority."""
     pair = (identity.key_pem, identity.certificate_pem)
     return grpc.ssl_server_credentials([pair], root_certificates=identity.ca_pem, require_client_auth=True)
 
 
 def enrolment_server_credentials(identity: Identity) -> grpc.ServerCredentials:
-    """For the enrolment port: TLS, the client has no certificate yet."""
+    """Credentials for the enrolment port: TLS without a client certificate, since the client has none yet."""
     return grpc.ssl_server_credentials([(identity.key_pem, identity.certificate_pem)])
 
 
 def channel_credentials(identity: Identity) -> grpc.ChannelCredentials:
-    """For dialling a port of `server_credentials`."""
+    """Credentials for dialling a port of `server_credentials`."""
     return grpc.ssl_channel_credentials(identity.ca_pem, identity.key_pem, identity.certificate_pem)
 
 
 def enrolment_channel_credentials(ca_pem: bytes) -> grpc.ChannelCredentials:
-    """For dialling the enrolment port with nothing but the authority's certificate."""
+    """Credentials for dialling the enrolment port with only the authority's certificate."""
     return grpc.ssl_channel_credentials(ca_pem)
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT or [V6]:PORT; TrustError when it is neither."""
+    """Host and port of HOST:PORT or [V6]:PORT; TrustError for any other text."""
     host, _, port = address.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -145,7 +145,7 @@ def join_address(host: str, port: int) -> str:
 
 
 def channel_target(address: str) -> str:
-    """The address as numbers, looked up now (this may block); TrustError when the name is unknown."""
+    """Numeric form of the address, resolved now (this may block); TrustError for an unknown name."""
     host, port = split_address(address)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -160,7 +160,7 @@ def _reason(error: Exception) -> str:
 
 
 def secure_channel(target: str, credentials: grpc.ChannelCredentials, server_name: str) -> grpc.aio.Channel:
-    """A channel to an address in numbers that accepts only a server whose certificate bears `server_name`."""
+    """Channel to a numeric address that accepts only a server whose certificate has `server_name`."""
     options = [
         *CHANNEL_OPTIONS,
         ("grpc.ssl_target_name_override", server_name),
@@ -171,17 +171,17 @@ def secure_channel(target: str, credentials: grpc.ChannelCredentials, server_nam
 
 
 async def aio_channel(address: str, identity: Identity, server_name: str) -> grpc.aio.Channel:
-    """A channel to HOST:PORT, looked up now, off the event loop; TrustError when that fails, the rest shows in calls.
+    """Channel to HOST:PORT, resolved now, off the event loop; TrustError if that fails, later errors show in calls.
 
-    `server_name` is MASTER_NAME or `agent_server_name(host)`. A host that moves needs a new channel, so make one for
-    each connection attempt.
+    `server_name` is MASTER_NAME or `agent_server_name(host)`. A host that changes its address needs a new channel, so
+    make one for each connection attempt.
     """
     target = await asyncio.to_thread(channel_target, address)
     return secure_channel(target, channel_credentials(identity), server_name)
 
 
 def peer_role(auth_context: Mapping[str, Iterable[bytes]]) -> Role:
-    """The role in the certificate behind a call (`context.auth_context()`); TrustError unless there is exactly one."""
+    """Role in the peer certificate of a call (`context.auth_context()`); TrustError unless there is exactly one."""
     names = [name for name in auth_context.get("x509_subject_alternative_name", ()) if name.startswith(b"lava:")]
     if len(names) != 1:
         raise TrustError("The peer's certificate names no role in a lava cluster.")
@@ -189,7 +189,7 @@ def peer_role(auth_context: Mapping[str, Iterable[bytes]]) -> Role:
 
 
 def role_of_uri(uri: str) -> Role:
-    """The role that a certificate's URI stands for; TrustError for anything else."""
+    """Role that a certificate's URI names; TrustError for any other URI."""
     if uri == MASTER_URI:
         return Role(Kind.MASTER)
     if uri.startswith(AGENT_URI_PREFIX):
@@ -198,10 +198,10 @@ def role_of_uri(uri: str) -> Role:
 
 
 def uri_of_role(role: Role) -> str:
-    """The URI that a certificate for this role bears."""
+    """URI in a certificate for this role."""
     return MASTER_URI if role.kind is Kind.MASTER else AGENT_URI_PREFIX + check_host_name(role.host)
 
 
 def server_name_of_role(role: Role) -> str:
-    """The DNS name that a certificate for this role bears."""
+    """DNS name in a certificate for this role."""
     return MASTER_NAME if role.kind is Kind.MASTER else agent_server_name(role.host)

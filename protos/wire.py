@@ -1,12 +1,11 @@
-"""What both ends of a gRPC channel must agree on besides the messages: protocol version, metadata keys, channel
-options.
+"""Settings common to both ends of a gRPC channel: protocol version, metadata keys, channel options.
 
-The keepalive figures find a dead link within about 8 s; the defaults would take hours.
+The keepalive settings detect a dead link within about 8 s; the defaults would take hours.
 """
 
 PROTOCOL = 1
 
-# Metadata an agent adds for a command it vouches for. Only agents may send them; the master reads them nowhere else.
+# Metadata by which an agent identifies the user of a command. Accepted from agents only.
 CALLER_USER = "lava-user"
 CALLER_UID = "lava-uid"
 CALLER_GID = "lava-gid"
@@ -14,7 +13,7 @@ CALLER_GID = "lava-gid"
 # In Welcome.settings: seconds for which a kept task waits for its caller.
 TASK_PATIENCE = "LAVA_TASK_PATIENCE"
 
-# In Welcome.settings: kinds of reports that the master understands beside those that all do, with blanks between.
+# In Welcome.settings: optional kinds of reports that this master understands, separated by blanks.
 REPORTS_UNDERSTOOD = "LAVA_REPORTS"
 LATER_REPORTS = ("limit_reached",)
 
