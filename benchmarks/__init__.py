@@ -1,1 +1,1 @@
-"""Figures, measured: each module prints key=value lines; `python -m benchmarks` runs them all in one run."""
+"""Benchmarks: each module prints key=value lines; `python -m benchmarks` runs them all."""

@@ -1,4 +1,4 @@
-"""All figures in one run on one machine; see docs for what each means. `make bench` runs this."""
+"""All figures in one run on one machine; docs/reference/benchmarks.md explains each. `make bench` runs this."""
 
 import sys
 
@@ -7,7 +7,7 @@ from benchmarks.figures import Figures
 
 
 def main() -> int:
-    """Measure everything, keep the JSON."""
+    """Run all benchmarks and write the JSON."""
     figures = Figures()
     spawn_rate.measure(figures)
     array_jobs.measure(figures)

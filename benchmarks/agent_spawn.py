@@ -1,11 +1,10 @@
-"""How many short jobs a second an agent starts and sees through, without a master: journal, shepherds, output file,
-report.
+"""Throughput of an agent without a master: short jobs a second, with journal, shepherds, output file and report.
 
-Prints key=value lines: jobs per second of each run, CPU per job of agent and shepherds, and for comparison how fast
-this machine
-spawns the same command from two plain processes. Run it as root for the real thing (control groups, another user):
+Prints key=value lines: jobs per second of each run, CPU per job of agent and shepherds, and for comparison the rate at
+which two plain processes spawn the same command on this machine. Run it as root for the full path (control groups,
+another user):
 
-    python -m benchmarks.agent_spawn --jobs 2000 --slots 64 --user nobody
+    python -m benchmarks.agent_spawn --jobs 2000 --slots 64 --user ann
 """
 
 import argparse
@@ -29,7 +28,7 @@ HOST = "bench"
 
 
 def blob(job: int, command: str, user: pwd.struct_passwd, out: Path, variables: int) -> JobSpecBlob:
-    """An array of short jobs that write into files of their own, with an ordinary environment."""
+    """Array of short jobs, each with an output file of its own and an ordinary environment."""
     environment = [f"VARIABLE_{number}=some value of ordinary length {number}".encode() for number in range(variables)]
     environment.append(b"PATH=/usr/local/bin:/usr/bin:/bin")
     spec = JobSpec(
@@ -44,7 +43,7 @@ def blob(job: int, command: str, user: pwd.struct_passwd, out: Path, variables: 
 
 
 async def run(local: Local, one: JobSpecBlob, jobs: int, slots: int) -> float:
-    """Start jobs as places come free; jobs per second."""
+    """Start jobs as slots become free; jobs per second."""
     keeper = local.keeper
     free, ended = asyncio.Semaphore(slots), asyncio.Event()
     left = jobs
@@ -81,7 +80,7 @@ async def run(local: Local, one: JobSpecBlob, jobs: int, slots: int) -> float:
 
 
 def make_directory(path: Path, user: pwd.struct_passwd) -> Path:
-    """A directory of the user's."""
+    """Make a directory owned by the user."""
     path.mkdir()
     os.chown(path, user.pw_uid, user.pw_gid)
     return path
@@ -101,7 +100,7 @@ def raw_rate(command: str, seconds: float = 1.5) -> float:
 
 
 def scheduled_s(pid: int) -> float:
-    """Processor time of a process, in nanosecond steps: the tick-based counters miss short work."""
+    """CPU time of a process, in nanosecond steps: the tick-based counters miss short work."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
     except OSError:

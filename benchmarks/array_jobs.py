@@ -1,8 +1,8 @@
-"""How many short jobs a second, end to end: an array of 2,000 `/bin/true` on one host of 64 slots.
+"""Throughput of short jobs end to end: an array of 2,000 `/bin/true` on one host of 64 slots.
 
 Root's agent, an ordinary submitter, control groups, an output file for each element, the durable store: everything on.
-From the submit call to the last exit recorded. The CPU per job is the whole machine's, and of that our own daemons'
-part by process; the rest is the job itself, the kernel, and whatever else ran.
+Measured from the submit call to the last recorded exit. CPU per job is the whole machine's, with the share of lava's
+daemons by process; the rest is the job itself, the kernel, and other processes.
 """
 
 import time
@@ -22,7 +22,7 @@ PARTS = ("master", "writer", "agent", "shepherds")
 
 
 def _run(personal: Personal, outputs: Path) -> list[float]:
-    """Seconds taken, and seconds of CPU: of the machine, and of each of our parts."""
+    """Seconds taken, and seconds of CPU: of the machine, and of each part of the cluster."""
     connection = Connection(personal.socket)
     outputs.mkdir()
     spec = submitting.spec("/bin/true", name="bench", output=f"{outputs}/out.%I", array=submitting.array(JOBS))
@@ -37,20 +37,20 @@ def _run(personal: Personal, outputs: Path) -> list[float]:
 
 
 def _cpu_by_part(personal: Personal) -> Counter[str]:
-    """Seconds of CPU of our daemons so far. Shepherds that are born meanwhile count from their birth."""
+    """CPU seconds of the cluster's daemons so far. New shepherds count from their start."""
     used: Counter[str] = Counter()
     for directory in Path("/proc").iterdir():
         try:
             part = _part((directory / "cmdline").read_bytes().decode().split("\0"), str(personal.directory))
             if directory.name.isdigit() and part:
                 used[part] += _scheduled_s(directory)
-        except OSError:  # gone, or no process
+        except OSError:  # ended, or no process
             continue
     return used
 
 
 def _part(argv: list[str], directory: str) -> str:
-    """Which part of this cluster a process is; the writer names no directory, but there is one master."""
+    """Part of this cluster that a process belongs to; the writer names no directory, but there is one master."""
     if "lavad.store.writer_process" in argv:
         return "writer"
     if not any(word.startswith(directory) for word in argv):
@@ -63,7 +63,7 @@ def _part(argv: list[str], directory: str) -> str:
 
 
 def _scheduled_s(process: Path) -> float:
-    """Processor time of a process in nanosecond steps: the tick-based counters miss short work."""
+    """CPU time of a process in nanosecond steps: the tick-based counters miss short work."""
     tasks = (process / "task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 

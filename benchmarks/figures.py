@@ -1,4 +1,4 @@
-"""Figures of one run: printed at once as plain-decimal key=value lines, kept as JSON at the end."""
+"""Figures of one run: printed at once as plain-decimal key=value lines, written as JSON at the end."""
 
 import json
 import platform
@@ -12,14 +12,14 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Figures:
-    """What was measured so far, in order."""
+    """Figures measured so far, in order."""
 
     def __init__(self) -> None:
         self.values: dict[str, float | str] = {}
         self._started = time.time()
 
     def put(self, key: str, value: float) -> None:
-        """Note and print one figure."""
+        """Record and print one figure."""
         self.values[key] = round(value, 3)
         sys.stdout.write(f"{key}={value:.3f}\n")
         sys.stdout.flush()
@@ -30,7 +30,7 @@ class Figures:
             self.put(f"{key}_p{percent}", percentile(samples_s, percent) * 1000)
 
     def leave_out(self, key: str, why: str) -> None:
-        """Say that a figure could not be measured here."""
+        """Report that a figure cannot be measured here."""
         self.values[key] = f"left out: {why}"
         sys.stderr.write(f"{key} left out: {why}\n")
 
@@ -57,14 +57,14 @@ def percentile(samples: Sequence[float], percent: int) -> float:
 
 
 def busy_cpu_s() -> float:
-    """Seconds of CPU the whole machine has used so far: user, system, interrupts."""
+    """CPU seconds used by the whole machine so far: user, system, interrupts."""
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     user, nice, system, _idle, _wait, irq, softirq = (int(word) for word in words[1:8])
     return (user + nice + system + irq + softirq) / 100
 
 
 def resident_mib(*pids: int) -> float:
-    """Memory of these processes that is theirs alone plus their part of what is shared, in MiB."""
+    """Proportional set size of these processes, in MiB: private memory plus their part of shared memory."""
     total_kib = 0
     for pid in pids:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():

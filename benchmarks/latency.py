@@ -1,4 +1,4 @@
-"""How long one thing takes on an idle cluster: a dispatch, a bsub, bare Python to compare with."""
+"""Latency of single operations on an idle cluster: a dispatch, a bsub, and bare Python for comparison."""
 
 import subprocess
 import sys
@@ -32,7 +32,9 @@ def _dispatches(personal: Personal, outputs: Path) -> list[float]:
 
 
 def _first_number(output: Path) -> float:
-    """What the job wrote first. Waiting for it asks nothing of the cluster, which is to be idle but for this job."""
+    """First number that the job wrote. Waiting for it makes no call to the cluster, which must be idle but for this
+    job.
+    """
     for _ in range(10_000):
         words = output.read_text().split() if output.exists() else []
         if words:

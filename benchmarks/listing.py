@@ -1,7 +1,7 @@
-"""What long lists cost: `bjobs -l -a` and others over a large array, the master's part of it, and bsub meanwhile.
+"""Cost of long listings: `bjobs -l -a` and others over a large array, the master's part of it, and bsub meanwhile.
 
 The array waits first (its queue is inactive), then is killed and listed as ended. CPU is that of lavad alone, to the
-nanosecond. `bsub` is timed alone and beside the list, by turns, so that other load of the machine meets both alike.
+nanosecond. `bsub` is timed alone and beside the listing, in turns, so that other load of the machine affects both.
 """
 
 import argparse
@@ -31,13 +31,13 @@ FORMS = {
 
 
 def _cpu_s(pid: int) -> float:
-    """Processor time of a process."""
+    """CPU time of a process."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 def _submission(stream: submitting.SubmitStream) -> float:
-    """What of a bsub is the master's and the agent's: one job on a stream that is open."""
+    """Time of a submission for master and agent alone: one job on an open stream."""
     began = time.perf_counter()
     submitting.submit_one(stream, submitting.spec("/bin/true", hold=True))
     return time.perf_counter() - began
@@ -51,7 +51,7 @@ def _bsub(personal: Personal) -> float:
 
 
 class _Beside(threading.Thread):
-    """Submits again and again until it is told to stop."""
+    """Thread that submits repeatedly until it is stopped."""
 
     def __init__(self, personal: Personal) -> None:
         super().__init__()
@@ -69,13 +69,13 @@ class _Beside(threading.Thread):
         stream.close()
 
     def stop(self) -> None:
-        """End, with what was sent meanwhile."""
+        """Stop and wait for the last submission."""
         self._stopping.set()
         self.join()
 
 
 def _list(figures: Figures, personal: Personal, key: str, job: int, words: list[str], elements: int) -> None:
-    """One list of all elements, counted: wall time, lavad's CPU, and bsub beside it."""
+    """One listing of all elements: wall time, lavad's CPU, and bsub beside it."""
     alone = [_bsub(personal) for _ in range(ALONE)]
     stream = submitting.SubmitStream(Connection(personal.socket))
     alone_submissions = [_submission(stream) for _ in range(ALONE)]
@@ -105,7 +105,7 @@ def _list(figures: Figures, personal: Personal, key: str, job: int, words: list[
 
 
 def _beside_a_computation(figures: Figures, personal: Personal) -> None:
-    """bsub beside a process that only computes, as the listing command does: what of its delay is not the master's."""
+    """bsub beside a process that only computes, as the listing command does: the delay that is not the master's."""
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         samples = [_bsub(personal) for _ in range(ALONE)]
@@ -116,7 +116,7 @@ def _beside_a_computation(figures: Figures, personal: Personal) -> None:
 
 
 def measure(figures: Figures, elements: int = ELEMENTS) -> None:
-    """list_STATE_FORM_...: seconds in all, microseconds of lavad's CPU for each element."""
+    """list_STATE_FORM_...: seconds in total, microseconds of lavad's CPU for each element."""
     with cluster(2, 4) as personal:
         params = f"Begin Parameters\nMAX_JOB_ARRAY_SIZE = {elements}\nEnd Parameters\n"
         (personal.directory / "lsb.params").write_text(params)
@@ -137,7 +137,7 @@ def _run(personal: Personal, *words: str) -> None:
 
 
 def main() -> None:
-    """Measure, and keep the figures as JSON."""
+    """Measure, and write the figures as JSON."""
     parser = argparse.ArgumentParser(prog="benchmarks.listing", description=__doc__)
     parser.add_argument("--elements", type=int, default=ELEMENTS)
     figures = Figures()

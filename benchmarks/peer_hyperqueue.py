@@ -1,10 +1,10 @@
-"""HyperQueue (PyPI) with the same work beside us: server and one worker of 64 slots, 2,000 `/bin/true` in one
-submission, each with an output file of its own on the file system that ours write to.
+"""HyperQueue (PyPI) with the same work for comparison: server and one worker of 64 slots, 2,000 `/bin/true` in one
+submission, each with an output file of its own on the same file system as ours.
 
-What differs: it has no users, no control groups, no job's environment, no report in the output file and no queue that
-outlives its server; it is the upper bound of what people use today. Neither side runs a shell. Its Python client looks
-once a second whether all is done, so the end is watched from outside: the time when all output files are there and no
-task's process is left. Lives in a virtual environment of its own under .cache, so that lava does not depend on it.
+Differences: it has no users, no control groups, no job environment, no report in the output file and no queue that
+outlives its server; it is the upper bound of what people use today. Neither side runs a shell. Its Python client polls
+for completion once a second, so the end is observed from outside: the time when all output files exist and no task's
+process is left. Lives in a virtual environment of its own under .cache, so that lava does not depend on it.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ with LocalCluster(server_dir=str(Path("server").absolute())) as cluster:
 
 
 def measure(figures: Figures, jobs: int = 2000, slots: int = 64) -> None:
-    """hyperqueue_jobs_per_s: its best of three runs."""
+    """hyperqueue_jobs_per_s: best of three runs."""
     python = VENV / "bin/python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
@@ -69,7 +69,7 @@ def _rates(python: Path, jobs: int, slots: int, outputs: Path) -> list[float]:
     """Jobs per second of each run.
 
     Raises:
-        RuntimeError: it did not finish.
+        RuntimeError: a run did not finish.
     """
     argv = [python, "-c", DRIVER, str(jobs), str(slots), str(outputs), str(REPEATS)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as driver:
@@ -88,7 +88,7 @@ def _rates(python: Path, jobs: int, slots: int, outputs: Path) -> list[float]:
 
 
 def _end(pid: int, directory: Path, jobs: int) -> float:
-    """When the last task was over."""
+    """Time at which the last task ended."""
     give_up = time.monotonic() + PATIENCE_S
     while len(os.listdir(directory)) < jobs or _has_children(pid):
         if time.monotonic() > give_up:

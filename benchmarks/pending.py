@@ -1,5 +1,4 @@
-"""The master with 100,000 waiting jobs, all different: how fast they are taken, how much memory they cost, how long a
-list takes."""
+"""The master with 100,000 pending jobs, all different: submission rate, memory, and time of a listing."""
 
 import subprocess
 import time
@@ -16,7 +15,7 @@ PORTION = 10_000
 
 
 def _distinct(number: int) -> jobs_pb2.JobSpec:
-    """Name, command, directories, outputs and environment are this job's own."""
+    """Job whose name, command, directories, outputs and environment differ from all others."""
     made = submitting.spec(
         f"/opt/solver/bin/run --case {number} --steps 1000",
         name=f"case-{number}",

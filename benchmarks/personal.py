@@ -1,7 +1,7 @@
 """A personal cluster for a measurement, and an ordinary user who submits to it.
 
-The submitter is a forked child that has taken that user's identity after importing everything: the interpreter itself
-may lie where that user can't read.
+The submitter is a forked child that takes that user's identity after importing everything: the interpreter itself may
+lie where that user cannot read.
 """
 
 import contextlib
@@ -33,13 +33,13 @@ class Personal:
         return int((self.directory / "lavad.pid").read_text())
 
     def master_pids(self) -> list[int]:
-        """The master and its writer process."""
+        """Process ids of the master and its writer."""
         pid = self.master_pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return [pid, *map(int, children)]
 
     def command(self, *words: str) -> list[str]:
-        """A command of this installation."""
+        """Command line of one of this installation's commands."""
         return [str(BIN / words[0]), *words[1:]]
 
 
@@ -57,7 +57,7 @@ def _exports(directory: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def cluster(hosts: int, slots: int) -> Iterator[Personal]:
-    """A cluster that is taken down whatever happens."""
+    """Running cluster, taken down in any case."""
     top = Path(tempfile.mkdtemp(prefix="lava-bench-"))
     top.chmod(0o755)
     directory = top / "cluster"
@@ -75,7 +75,7 @@ def cluster(hosts: int, slots: int) -> Iterator[Personal]:
 
 @contextlib.contextmanager
 def submitter() -> Iterator[pwd.struct_passwd]:
-    """An ordinary user of this machine, added for the measurement when root runs it; else whoever runs it."""
+    """Ordinary user of this machine, added for the measurement if root runs it; otherwise the caller."""
     if os.geteuid() != 0:
         yield pwd.getpwuid(os.geteuid())
         return
@@ -93,10 +93,10 @@ def submitter() -> Iterator[pwd.struct_passwd]:
 
 
 def as_user(user: pwd.struct_passwd, work: Callable[[], Any]) -> Any:
-    """What ``work`` returns (a list of numbers), computed in a child with that user's identity.
+    """Result of ``work`` (a list of numbers), computed in a child with that user's identity.
 
     Raises:
-        RuntimeError: the child failed; its own words are on stderr.
+        RuntimeError: the child failed; its error is on stderr.
     """
     ours, theirs = socket.socketpair()
     child = os.fork()

@@ -1,13 +1,13 @@
-"""The scheduler alone, on the pure core: how long passes take on a large cluster with many waiting jobs.
+"""Scheduling passes on the pure core: their duration on a large cluster with many pending jobs.
 
-Mixed slots and memory, a fifth of the hosts with 8 GPUs, 200 users, so many buckets, gangs of 2 to 64 hosts among
-them. The first pass fills the cluster; then one job after the other ends and the pass that follows is timed. Passes are
-planned and applied in slices, as the pacer sizes them; what the starts come to for the store and for the agents is
-timed apart (rows_s, orders_s). longest_slice_cpu_ms is the most processor time that a slice took: on a machine that is
-shared the wall time also tells when somebody else had the processor.
+Mixed slots and memory, a fifth of the hosts with 8 GPUs, 200 users, many buckets, among them parallel jobs on 2 to 64
+hosts. The first pass fills the cluster; then one job after the other ends and the pass that follows is timed. Passes
+are planned and applied in slices, as the pacer sizes them; the rows and orders that follow from the starts are timed
+separately (rows_s, orders_s). longest_slice_cpu_ms is the most CPU time of one slice: on a shared machine the wall time
+also includes other processes.
 
 With --four-sizes the jobs are those of the measurement of Slurm in docs/reference/benchmarks.md: 1, 8, 64 and 256
-slots. With --backfill the first jobs that wait hold reservations, and jobs have run limits of 1 to 2.65 hours.
+slots. With --backfill the first pending jobs hold reservations, and jobs have run limits of 1 to 2.65 hours.
 
     python -m benchmarks.schedule --hosts 10000 --pending 1000000 [--buckets 1000]
     python -m benchmarks.schedule --hosts 5000 --pending 20000 --four-sizes
@@ -44,7 +44,7 @@ BETWEEN_ENDS_S = 0.1
 
 
 def a_cluster(hosts: int, backfill: int = 0) -> Cluster:
-    """Hosts of 64 slots, every fifth with 8 GPUs; so many jobs of the queue hold reservations."""
+    """Hosts of 64 slots, every fifth with 8 GPUs; the queue's backfill depth is ``backfill``."""
     cluster = Cluster(Policy(queues=(Queue("normal", backfill_depth=backfill),)))
     for number in range(hosts):
         gpus = GPUS if number % 5 == 0 else 0
@@ -54,7 +54,7 @@ def a_cluster(hosts: int, backfill: int = 0) -> Cluster:
 
 
 def requests(buckets: int, rng: random.Random) -> list[Shared]:
-    """As many kinds of jobs: 90 % on one host, 8 % with GPUs, 2 % gangs of 2 to 64 hosts."""
+    """``buckets`` kinds of jobs: 90 % on one host, 8 % with GPUs, 2 % parallel on 2 to 64 hosts."""
     return [_shared(number, _role(number, rng)) for number in range(buckets)]
 
 
@@ -70,23 +70,23 @@ def _role(number: int, rng: random.Random) -> RoleRequest:
 
 
 def _shared(number: int, role: RoleRequest) -> Shared:
-    user = (number + number // MEMORIES) % USERS  # another one for those that ask for the same
+    user = (number + number // MEMORIES) % USERS  # a different user for equal requests
     return Shared(f"user{user}", 1000 + user, 1000, "normal", "default", Request((role,), exclusive=False))
 
 
 def four_sizes() -> list[Shared]:
-    """Jobs that ask for nothing but slots, of four sizes."""
+    """Slots-only jobs of four sizes."""
     roles = [RoleRequest(tasks_min=slots, tasks_max=slots) for slots in FOUR_SIZES]
     return [_shared(number, role) for number, role in enumerate(roles)]
 
 
 def with_run_limits(kinds: list[Shared]) -> list[Shared]:
-    """The same, each for one of a hundred times."""
+    """The same kinds, each with one of a hundred run limits."""
     return [replace(one, run_limit_s=3600 + 60 * (number % 100)) for number, one in enumerate(kinds)]
 
 
 def submit(cluster: Cluster, kinds: list[Shared], pending: int, rng: random.Random) -> None:
-    """Jobs of random kinds, each with its own name, command and directory."""
+    """Submit jobs of random kinds, each with its own name, command and directory."""
     caller = c.Caller("user", 1000)
     for number in range(pending):
         text = pack_text(f"case{number}", f"/opt/run --case {number}", f"/scratch/{number}")
@@ -95,7 +95,7 @@ def submit(cluster: Cluster, kinds: list[Shared], pending: int, rng: random.Rand
 
 
 class Passes:
-    """Runs passes and notes what they cost."""
+    """Runs passes and records their cost."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -104,11 +104,11 @@ class Passes:
         self.apply_s = self.orders_s = self.rows_s = 0.0
         self.now = 2.0
         self.tempo = Tempo()
-        self.slices: list[tuple[float, float]] = []  # of each its wall time and its processor time
+        self.slices: list[tuple[float, float]] = []  # wall time and CPU time of each
         self.started: list[Key] = []
 
     def run(self) -> float:
-        """One whole pass; its duration in seconds, planning and applying."""
+        """Run one whole pass; seconds of planning and applying."""
         took_s = 0.0
         while True:
             began, busy = time.perf_counter(), time.thread_time()
@@ -125,7 +125,7 @@ class Passes:
                 return took_s
 
     def _pass_on(self, outcome: Outcome) -> None:
-        """What the store and the agents would be given."""
+        """Make the rows and orders for the store and the agents."""
         began = time.perf_counter()
         for event in outcome.events:
             for _ in orders_for(self.cluster, event):
@@ -138,7 +138,7 @@ class Passes:
 
 
 def end(cluster: Cluster, key: Key, now: float) -> None:
-    """The job ends and every host of it releases."""
+    """End the job and release every host of it."""
     attempt = cluster.attempts[key]
     hosts = [share.host for share in attempt.allocation]
     for host in hosts if not attempt.launched else ():
@@ -192,7 +192,7 @@ def measure(figures: Figures) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """One size, as asked."""
+    """Measure the size given on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", type=int, default=1000)
     parser.add_argument("--pending", type=int, default=100_000)

@@ -1,7 +1,7 @@
-"""Where the output files of measured jobs go: a file system in memory of our own, where that can be had.
+"""File system in memory for the output files of measured jobs, where it can be mounted.
 
-On a disk a measurement would be of what the runs before it left: ext4, for one, looks long and hard for an inode for
-each new file for minutes after thousands of others were deleted. Every system under test writes to the same place.
+On a disk the result would depend on earlier runs: ext4, for one, searches long for an inode for each new file for
+minutes after thousands of others were deleted. Every system under test writes to the same place.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """An empty directory that everyone may write to. Enter it before the cluster starts, whose hosts see what is there
-    by then. Without root's rights it is on the disk.
+    """Empty directory writable by all. Enter it before the cluster starts, whose hosts see the mounts of that time.
+    Without root's rights it is on the disk.
     """
     with tempfile.TemporaryDirectory(prefix="lava-bench-out-") as name:
         mounted = os.geteuid() == 0 and _succeeds("mount", "-t", "tmpfs", "-o", "mode=0777", "none", name)

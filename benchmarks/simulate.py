@@ -1,10 +1,10 @@
-"""How fast a trace is replayed, beside AccaSim (PyPI) in the same run: EASY, the first 10,000 lines of a trace.
+"""Replay rate of the simulator, beside AccaSim (PyPI) in the same run: EASY, the first 10,000 lines of a trace.
 
-Two machines: so many one-slot hosts, and one host with as many slots. Runs alternate, and the best of each counts, so
-that other work on the machine hits both alike. Both simulators get the same jobs (those that ran, killed at their
-estimates). AccaSim runs as it is delivered, with its result files (a replay whose schedule nobody gets to see is of no
-use; ours keeps it in memory), and once more without them, as `accasim_silent`. It lives in a virtual environment of its
-own under .cache, so that lava does not depend on it; on today's Python it needs its `collections` names back.
+Two machines: one-slot hosts, and one host with as many slots. Runs alternate, and the best of each counts, so that
+other work on the machine affects both. Both simulators get the same jobs (those that ran, killed at their estimates).
+AccaSim runs as it is delivered, with its result files (a replay without a visible schedule is of no use; ours keeps it
+in memory), and once more without them, as `accasim_silent`. It lives in a virtual environment of its own under .cache,
+so that lava does not depend on it; on today's Python it needs its `collections` names back.
 
     python -m benchmarks.simulate TRACE [PROCESSORS]
 """
@@ -49,7 +49,7 @@ print(f"rate={simulator.dispatched_jobs / took_s}", flush=True)
 
 
 def measure(figures: Figures, path: Path | None = None, processors: int = 128) -> None:
-    """sim_jobs_per_s of both simulators on both machines, and how many times the peer's ours is."""
+    """sim_jobs_per_s of both simulators on both machines, and the ratio of ours to the peer's."""
     found = path or (Path(os.environ[TRACE_VARIABLE]) if TRACE_VARIABLE in os.environ else None)
     if found is None:
         figures.leave_out("sim_jobs_per_s", f"no trace was named, and {TRACE_VARIABLE} is not set")
@@ -101,7 +101,7 @@ def _peer_rates(directory: Path, machine: Machine, peer: str) -> list[float]:
 
 
 def _write(trace: Trace, path: Path) -> None:
-    """The same jobs in the columns that AccaSim reads, each cut at its estimate."""
+    """Write the same jobs in the columns that AccaSim reads, each cut at its estimate."""
     lines = (
         f"{at} {job.submit_s} -1 {min(job.run_s, job.estimate_s)} {job.processors} -1 -1 {job.processors}"
         f" {job.estimate_s} -1 1 {max(job.user, 1)} 1 1 1 1 -1 -1\n"

@@ -1,4 +1,4 @@
-"""What the machine itself can do: `sh -c /bin/true` by vfork and by posix_spawn, from two processes at once."""
+"""Spawn rate of the machine itself: `sh -c /bin/true` by vfork and by posix_spawn, from two processes at once."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def _count_in_child(spawn) -> tuple[int, int]:  # type: ignore[no-untyped-def]
 
 
 def measure(figures: Figures) -> None:
-    """fork_exec_per_s: the better of the two ways."""
+    """fork_exec_per_s: the better of the two methods."""
     figures.put("fork_exec_per_s", max(_rate(_by_posix_spawn), _rate(_by_vfork)))
 
 

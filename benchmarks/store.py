@@ -1,4 +1,4 @@
-"""What the store costs: rows made for each job, rows written a second, the wait for one commit, and a restart.
+"""Cost of the store: rows made for each job, rows written a second, the latency of one commit, and a restart.
 
 Prints key=value lines. The database is a new SQLite file unless one is named:
 
@@ -30,7 +30,7 @@ SPEC_BYTES = 600
 
 
 class Work:
-    """A cluster whose events are made up, and the rows they leave."""
+    """A cluster with synthetic events, and the rows they produce."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -39,7 +39,7 @@ class Work:
         self.apply([e.HostJoined(1.0, HostFacts(HOST, IN_FLIGHT, 100_000), 1)])
 
     def apply(self, events: list[Event]) -> Batch:
-        """Let events take effect; the time their rows take is added up."""
+        """Apply events; the time to make their rows is summed up."""
         for event in events:
             self.cluster.apply(event)
         begun = time.perf_counter()
@@ -49,14 +49,14 @@ class Work:
 
 
 def new_job(job: int, indices: tuple[range, ...] = ()) -> NewJob:
-    """A submit with words of its own."""
+    """Submission with texts of its own."""
     shared = Shared("alice", 1000, 1000, "normal", "default", Request((RoleRequest(),)), "login1")
     text = pack_text(f"job{job}", f"./solve --case {job}", f"/home/alice/case{job}", "/home/alice", output=f"out.{job}")
     return NewJob(job, shared, text, os.urandom(SPEC_BYTES), os.urandom(16), indices=indices)
 
 
 async def submits(work: Work, count: int) -> float:
-    """Submits a second, streamed in messages, each message waiting for its commit, two messages under way."""
+    """Submissions a second, streamed in messages, each message waiting for its commit, two messages in flight."""
     begun, room = time.perf_counter(), asyncio.Semaphore(2)
     for first in range(work.cluster.next_job, work.cluster.next_job + count, IN_FLIGHT):
         await room.acquire()
@@ -67,7 +67,7 @@ async def submits(work: Work, count: int) -> float:
 
 
 def element_turns(job: int, count: int) -> Iterator[list[Event]]:
-    """The life of an array's elements as the master sees it: a turn of starts, then one of ends, and so on."""
+    """Events of an array's elements as the master sees them: a turn of starts, then one of ends, and so on."""
     allocation = (HostShare(HOST, 1, 0, (), (1,)),)
     for first in range(1, count + 1, IN_FLIGHT):
         keys = [Key(job, index, 1) for index in range(first, min(first + IN_FLIGHT, count + 1))]
@@ -81,7 +81,7 @@ def element_turns(job: int, count: int) -> Iterator[list[Event]]:
 
 
 async def elements(work: Work, count: int) -> tuple[float, float]:
-    """Elements a second from dispatch to release, and microseconds for the rows of one."""
+    """Elements a second from dispatch to release, and microseconds to make the rows of one."""
     job = work.cluster.next_job
     work.store.append(work.apply([e.JobSubmitted(2.5, new_job(job, (range(1, count + 1),)))]), _nothing)
     work.rows_s = 0.0
@@ -111,7 +111,7 @@ def _nothing() -> None:
 
 
 def say(key: str, value: float) -> None:
-    """One figure."""
+    """Print one figure."""
     print(f"{key}={value:.3f}", flush=True)
 
 

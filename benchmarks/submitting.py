@@ -1,4 +1,4 @@
-"""A client that submits as fast as the master takes it: one stream, several batches on their way."""
+"""Client that submits as fast as the master accepts: one stream, several batches in flight."""
 
 import os
 
@@ -35,7 +35,7 @@ def _batches(specs: list[jobs_pb2.JobSpec], size: int) -> list[bytes]:
 
 
 class SubmitStream:
-    """A Submit call that stays open, as a client keeps it that submits again and again."""
+    """A Submit call kept open, as by a client that submits repeatedly."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -49,7 +49,7 @@ class SubmitStream:
             self._call = self._connection.start(SUBMIT, batch, more=True)
 
     def replies(self) -> list[int]:
-        """The job ids of the oldest batch that was not answered yet; its jobs are durable."""
+        """Job ids of the oldest unanswered batch; its jobs are durable."""
         while True:
             _, kind, payload = self._connection.receive(60.0)
             if kind == frames.END:
@@ -59,7 +59,7 @@ class SubmitStream:
                 return _jobs_of(payload)
 
     def close(self) -> None:
-        """No more batches."""
+        """End the requests of the call."""
         self._connection.half_close(self._call)
         while self._connection.receive(60.0)[1] != frames.END:
             pass
@@ -74,13 +74,13 @@ def _jobs_of(payload: bytes) -> list[int]:
 
 
 def submit_one(stream: SubmitStream, spec: jobs_pb2.JobSpec) -> int:
-    """The id of a job that is submitted by itself."""
+    """Submit a single job; its id."""
     stream.send(_batches([spec], 1)[0])
     return stream.replies()[0]
 
 
 def submit_all(connection: Connection, specs: list[jobs_pb2.JobSpec], batch: int = 50) -> list[int]:
-    """Job ids, in order; every job is durable when this returns."""
+    """Submit all jobs; their ids, in order, durable on return."""
     stream, payloads = SubmitStream(connection), _batches(specs, batch)
     sent, jobs = 0, list[int]()
     for _ in payloads:
@@ -93,7 +93,7 @@ def submit_all(connection: Connection, specs: list[jobs_pb2.JobSpec], batch: int
 
 
 def wait_for_end(connection: Connection, jobs: list[int]) -> None:
-    """Until the last exit of all these jobs is recorded."""
+    """Wait until the last exit of all these jobs is recorded."""
     request = jobs_pb2.WatchRequest(refs=[common_pb2.JobRef(job=job) for job in jobs], only_end=True)
     for _ in connection.answers(WATCH, request.SerializeToString(), 600.0):
         pass
