@@ -1,7 +1,7 @@
-"""A cluster of three hosts on this machine, three kinds of jobs, every number checked, and everything taken down again.
+"""Demo: a cluster of three hosts on this machine, three kinds of jobs, every result checked, and everything taken down.
 
-`make demo` runs it. It needs no root; as root the hosts are the same, only the jobs could be anybody's. Were anything
-left behind, it would fail: it looks for processes, network links, mounts and control groups of its own.
+`make demo` runs it. It needs no root; as root the hosts are the same, only jobs could be of any user. It fails if
+anything is left behind: it looks for processes, network links, mounts and control groups of its own.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ COMMANDS = Path(sys.executable).parent
 HOSTS = 3
 SLOTS = 4
 ELEMENTS = 10
-# Long past what any step takes on a busy machine of two cores; reached only when something is broken.
+# Far longer than any step takes on a busy machine of two cores; reached only when something is broken.
 PATIENCE_S = 120.0
 LOOK_AGAIN_S = 0.2
 
@@ -40,23 +40,23 @@ mpirun {python} {program} --hold 12
 
 
 class DemoFailed(Exception):
-    """Something did not come out as it must; the sentence says what."""
+    """Unexpected result; the sentence describes it."""
 
 
 @dataclass
 class Demo:
-    """A user's session: the cluster's directory, the environment of the shell, and what was submitted."""
+    """A user's session: the cluster's directory, the environment of the shell, and the submitted jobs."""
 
     home: Path
     environment: dict[str, str]
 
     @property
     def cluster(self) -> Path:
-        """The cluster directory that `lavactl up` made."""
+        """Cluster directory that `lavactl up` made."""
         return self.home / "cluster"
 
     def run(self, *command: str, text: str | None = None, quiet: bool = False) -> str:
-        """Type a command: show it and what it answers. A non-zero exit ends the demo."""
+        """Run a command, and show it with its output. A non-zero exit ends the demo."""
         if not quiet:
             show(f"$ {shlex.join(command)}" + (" <<'END'\n" + text.rstrip() + "\nEND" if text else ""))
         done = subprocess.run(
@@ -89,7 +89,7 @@ class Demo:
         return self.run("bjobs", "-a", "-noheader", "-o", "stat", job, quiet=True).split()
 
     def wait_for_end(self, job: str) -> None:
-        """Wait until nothing of the job is unfinished; every part of it must have ended well."""
+        """Wait until no part of the job is unfinished; every part must be DONE."""
         until(f"job {job} to end", lambda: set(self.states(job)) <= {"DONE", "EXIT"})
         failed = [state for state in self.states(job) if state != "DONE"]
         check(f"job {job} ended with exit code 0", not failed)
@@ -101,14 +101,14 @@ def show(text: str) -> None:
 
 
 def check(claim: str, holds: object) -> None:
-    """Say what was checked; end the demo when it does not hold."""
+    """Print a check; end the demo if it fails."""
     if not holds:
         raise DemoFailed(f"this should hold but does not: {claim}")
     show(f"ok: {claim}")
 
 
 def until(what: str, happened: Callable[[], object]) -> None:
-    """Look again and again until it happened."""
+    """Poll until it happened."""
     deadline = time.monotonic() + PATIENCE_S
     while not happened():
         if time.monotonic() > deadline:
@@ -117,7 +117,7 @@ def until(what: str, happened: Callable[[], object]) -> None:
 
 
 def traces(identity: str, home: Path) -> dict[str, list[str]]:
-    """What of a cluster is still on this machine: links, namespaces, mounts, directories and control groups."""
+    """Remaining links, namespaces, mounts, directories and control groups of a cluster on this machine."""
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=False).stdout
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
     places = [path for pattern in ("*", "*/*") for path in Path("/sys/fs/cgroup").glob(pattern) if path.is_dir()]
@@ -132,7 +132,7 @@ def traces(identity: str, home: Path) -> dict[str, list[str]]:
 
 
 def processes_of(home: Path) -> list[str]:
-    """Processes that speak of the demo's directory in their arguments or environment, but for this one."""
+    """Processes with the demo's directory in their arguments or environment, except this one."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -146,7 +146,7 @@ def processes_of(home: Path) -> list[str]:
 
 
 def trap_ssh(home: Path) -> Path:
-    """Put an ssh and an rsh before all others that only write down that they were called; returns where."""
+    """Put an ssh and an rsh first on PATH that only record their calls; the path of the record."""
     called = home / "ssh-was-called"
     traps = home / "traps"
     traps.mkdir()
@@ -158,9 +158,9 @@ def trap_ssh(home: Path) -> Path:
 
 @contextlib.contextmanager
 def cluster() -> Iterator[Demo]:
-    """A running cluster in a fresh directory; taken down whatever happens, and nothing may be left of it."""
+    """Running cluster in a fresh directory; taken down in any case, with a check that nothing is left of it."""
     home = Path(tempfile.mkdtemp(prefix="lava-demo-"))
-    # Whoever runs the demo, a job must be able to enter its directory.
+    # A job must be able to enter its directory, whichever user runs the demo.
     home.chmod(0o755)
     path = f"{home / 'traps'}:{COMMANDS}:{os.environ.get('PATH', os.defpath)}"
     demo = Demo(home, {**os.environ, "PATH": path})
@@ -168,7 +168,7 @@ def cluster() -> Iterator[Demo]:
     try:
         called = trap_ssh(home)
         demo.run("lavactl", "up", "--hosts", str(HOSTS), "--slots", str(SLOTS), "--dir", str(demo.cluster))
-        # Six characters of the cluster's own are in the name of everything it makes on the machine.
+        # Everything the cluster makes on the machine has its six-character id in its name.
         identity = json.loads((demo.cluster / "personal.json").read_text(encoding="utf-8"))["id"]
         shell = 'eval "$(lavactl env --dir "$1")" && PATH="$2:$PATH" exec env -0'
         settings = demo.run("sh", "-c", shell, "sh", str(demo.cluster), str(home / "traps"), quiet=True)
@@ -190,13 +190,13 @@ def cluster() -> Iterator[Demo]:
 
 
 def show_logs(directory: Path) -> None:
-    """The end of each daemon's log, for whoever has to find out what went wrong."""
+    """Print the end of each daemon's log, for diagnosis."""
     for log in sorted(directory.rglob("*.log")):
         show(f"--- {log.name}\n" + "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]))
 
 
 def serial_job(demo: Demo) -> None:
-    """One process on one host."""
+    """Run one process on one host."""
     output = demo.home / "serial.out"
     job = demo.submit("-J", "serial", "-o", str(output), "echo the answer is $((6 * 7))")
     demo.wait_for_end(job)
@@ -204,7 +204,7 @@ def serial_job(demo: Demo) -> None:
 
 
 def array_job(demo: Demo) -> None:
-    """Ten elements, each of which squares its index."""
+    """Run ten elements, each of which squares its index."""
     output = demo.home / "square.%I"
     job = demo.submit("-J", f"squares[1-{ELEMENTS}]", "-o", str(output), "echo square=$((LSB_JOBINDEX * LSB_JOBINDEX))")
     demo.wait_for_end(job)
@@ -216,12 +216,12 @@ def array_job(demo: Demo) -> None:
 
 
 def hosts_with_processes(listing: str) -> int:
-    """On how many hosts `bjobs -l` shows processes."""
+    """Number of hosts on which `bjobs -l` shows processes."""
     return len(re.findall(r"PIDs:\s+\d", listing))
 
 
 def heat_job(demo: Demo) -> None:
-    """The heat equation on two hosts with two ranks each, started by a plain mpirun."""
+    """Solve the heat equation on two hosts with two ranks each, started by a plain mpirun."""
     output = demo.home / "heat.out"
     script = HEAT_SCRIPT.format(output=output, python=sys.executable, program=EXAMPLES / "heat2d.py")
     job = demo.submit(text=script)
@@ -242,7 +242,7 @@ def heat_job(demo: Demo) -> None:
 
 
 def running(demo: Demo, job: str) -> set[str]:
-    """The job's states as long as it is not over: waiting counts as running, because it will."""
+    """States of an unfinished job; a pending one counts as running."""
     return {"RUN" if state in {"PEND", "RUN"} else state for state in demo.states(job)}
 
 

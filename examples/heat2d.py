@@ -1,10 +1,9 @@
 """The two-dimensional heat equation on a grid of MPI ranks, checked against the exact solution.
 
-The unit square starts with the temperature sin(pi x) sin(pi y) and its edge is kept at zero; the exact temperature
-then is the same shape times exp(-2 pi^2 t). Each rank owns a rectangle of the grid and exchanges its rim with its
-four neighbours before every step (explicit Euler, five-point stencil). For this start the discrete solution is known
-exactly as well, so a single wrong rim value shows: the exit code is 0 only when both differences are within their
-bounds.
+The unit square starts with the temperature sin(pi x) sin(pi y) and its edge is kept at zero; the exact temperature then
+is the same shape times exp(-2 pi^2 t). Each rank owns a rectangle of the grid and exchanges its halo with its four
+neighbours before every step (explicit Euler, five-point stencil). For this start the discrete solution is known exactly
+as well, so a single wrong halo value shows: the exit code is 0 only when both differences are within their bounds.
 
     mpirun python heat2d.py [--cells 64] [--time 0.05] [--hold SECONDS]
 
@@ -30,7 +29,7 @@ EXACT_BOUND_PER_SQUARED_WIDTH = 4.0
 
 
 class Grid:
-    """One rank's rectangle of the inner points, with a rim of one point around it."""
+    """One rank's rectangle of the inner points, with a halo of one point around it."""
 
     def __init__(self, cart: MPI.Cartcomm, cells: int) -> None:
         self.cart = cart
@@ -58,7 +57,7 @@ class Grid:
                 self.values[row * self.stride + column] = self.shape(row, column)
 
     def exchange_rims(self) -> None:
-        """Give each neighbour the row or column next to it and take its own."""
+        """Exchange halo rows and columns with the neighbours."""
         row_bytes, values = 8 * self.stride, memoryview(self.values).cast("B")
         before, after = self.row_neighbours
         for here, there, send, receive in ((before, after, 1, self.rows + 1), (after, before, self.rows, 0)):
@@ -99,13 +98,13 @@ class Grid:
 
 
 def say(line: str) -> None:
-    """Print a line in one piece, so that the lines of several ranks are not torn."""
+    """Print a line by one write, so that lines of several ranks do not mix."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
 def share(points: int, parts: int, part: int) -> tuple[int, int]:
-    """How many points lie before this part of an even division, and how many are in it."""
+    """First point and number of points of this part of an even division."""
     first = points * part // parts
     return first, points * (part + 1) // parts - first
 
@@ -131,7 +130,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run; 0 when the numbers are right."""
+    """Solve and check; 0 if the results are right."""
     options = arguments()
     world = MPI.COMM_WORLD
     dims = MPI.Compute_dims(world.size, 2)

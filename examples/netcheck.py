@@ -1,7 +1,7 @@
 """Latency and bandwidth between every two hosts of an allocation, with every byte checked.
 
 One rank of each host takes part; the pairs are measured one after the other, so that they do not disturb each other.
-The exit code is 0 only when every pair answered in time, undamaged, and within the limits given.
+The exit code is 0 only when every pair answered in time, undamaged, and within the given limits.
 
     mpirun python netcheck.py [--max-latency MICROSECONDS] [--min-bandwidth MBYTES_PER_S] [--timeout SECONDS]
 
@@ -23,11 +23,11 @@ TAG = 7
 
 
 class PairFailed(Exception):
-    """Two hosts could not talk as they should; the text says how."""
+    """Failed communication between two hosts; the text says how."""
 
 
 def one_rank_each_host(world: MPI.Intracomm) -> MPI.Comm | None:
-    """A communicator of the first rank on each host; None for the others."""
+    """Communicator of the first rank on each host; None for other ranks."""
     host = socket.gethostname()
     hosts = world.allgather(host)
     first = hosts.index(host) == world.rank
@@ -36,14 +36,14 @@ def one_rank_each_host(world: MPI.Intracomm) -> MPI.Comm | None:
 
 
 def wait(request: MPI.Request, deadline: float, what: str) -> None:
-    """Wait for a request, but not for ever."""
+    """Wait for a request until the deadline."""
     while not request.Test():
         if time.monotonic() > deadline:
             raise PairFailed(f"{what} timed out")
 
 
 def ping_pong(world: MPI.Comm, peer: int, begins: bool, size: int, rounds: int, deadline: float) -> float:
-    """Seconds for one way of ``size`` bytes, as the mean over so many round trips; contents are checked."""
+    """Seconds for one way of ``size`` bytes, as the mean over ``rounds`` round trips; contents are checked."""
     sent = bytearray((peer + world.rank + place) % 251 for place in range(min(size, 251))) * (size // 251 + 1)
     out, back = memoryview(sent)[:size], bytearray(size)
     began = time.perf_counter()
@@ -67,7 +67,7 @@ def measure(leaders: MPI.Comm, peer: int, begins: bool, timeout_s: float) -> tup
 
 
 def check_pairs(leaders: MPI.Comm, options: argparse.Namespace) -> int:
-    """Measure all pairs and print them; the number of pairs that failed."""
+    """Measure all pairs and print them; the number of failed pairs."""
     hosts = leaders.allgather(socket.gethostname())
     failed = 0
     if leaders.rank == 0:
@@ -84,7 +84,7 @@ def check_pairs(leaders: MPI.Comm, options: argparse.Namespace) -> int:
 
 
 def judge(leaders: MPI.Comm, peer: int, begins: bool, options: argparse.Namespace) -> str:
-    """The figures of one pair as a row of the table. A pair that does not answer ends the whole program."""
+    """Figures of one pair as a row of the table. A pair that does not answer ends the whole program."""
     try:
         latency_us, bandwidth = measure(leaders, peer, begins, options.timeout)
     except PairFailed as failure:
@@ -109,7 +109,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run; 0 when every pair is well."""
+    """Check all pairs; 0 if every pair passes."""
     options = arguments()
     world = MPI.COMM_WORLD
     leaders = one_rank_each_host(world)
