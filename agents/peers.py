@@ -12,7 +12,6 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import time
 from typing import Any
 
@@ -23,7 +22,7 @@ from google.protobuf.message import DecodeError
 from agents.callers import CallFailed
 from agents.counting import Counting
 from agents.ranks.contract import Attempts, HeldAttempt
-from agents.ranks.output import CHUNK, NotReadable, OnlyForItsUser, open_output
+from agents.ranks.output import NotReadable, OnlyForItsUser, open_kept, open_output
 from agents.ranks.tasks import converse
 from agents.shepherd.messages import Key
 from agents.shepherd.spool import kept_path
@@ -174,12 +173,14 @@ class Peers(PeerServiceServicer):
     async def _tail_kept(self, key: Key, send: Callable[[TailChunk], Awaitable[None]]) -> None:
         """What a job that has ended here had written."""
         try:
-            data = await asyncio.to_thread(Path(kept_path(self.kept, key)).read_bytes)  # bounded by its shepherd
-        except OSError:
-            await send(TailChunk(error="The job has ended, and no output of it is kept here."))
+            reader = open_kept(kept_path(self.kept, key))
+        except NotReadable as error:
+            await send(TailChunk(error=str(error)))
             return
-        for at in range(0, len(data), CHUNK):
-            await send(TailChunk(data=data[at : at + CHUNK]))
+        try:
+            await reader.send_all(0, lambda data: send(TailChunk(data=data)))
+        finally:
+            reader.close()
 
     def _path(self, request: TailRequest) -> str:
         """The file that is asked for, through its shepherd's descriptor, as long as that holds the attempt."""

@@ -6,6 +6,7 @@ the shepherd has let go of the attempt; only regular files are read; reading, wh
 happens in threads that serve one user each; following waits for the kernel's word that the file has grown.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,6 +17,7 @@ from agents.ranks.readers import READERS, Reading
 CHUNK = 256 << 10
 # How often a follower looks whether the job is over; new output wakes it at once.
 LOOK_AGAIN_S = 1.0
+TOO_MUCH = "too much output is being read on this host at the same time; try again"
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -71,8 +73,10 @@ def _next_data(descriptor: int, offset: int) -> tuple[int, bytes]:
     """What comes next, and where: the middle of a long output may have been given back to the disk."""
     try:
         start = os.lseek(descriptor, offset, os.SEEK_DATA)
-    except OSError:  # at the end, or the file system does not know
-        start = offset
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # at the end, or a hole up to it: there may be any length of that, on no disk
+            return offset, b""
+        start = offset  # the file system does not know
     return start, os.pread(descriptor, CHUNK, start)
 
 
@@ -85,12 +89,29 @@ async def open_output(path: str, uid: int, groups: Sequence[int], is_held: Calla
     """
     reading = READERS.begin(uid)
     if reading is None:
-        raise NotReadable("too much output is being read on this host at the same time; try again")
+        raise NotReadable(TOO_MUCH)
     try:
         descriptor = await _open(reading, path, uid, groups, is_held)
     except BaseException:
         reading.end()
         raise
+    return OutputReader(descriptor, reading)
+
+
+def open_kept(path: str) -> OutputReader:
+    """What a job that has ended had written to no file. Its user may hold it open still, and make it any size.
+
+    Raises:
+        NotReadable: it is not there, or its user reads too many already.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        raise NotReadable("The job has ended, and no output of it is kept here.") from None
+    reading = READERS.begin(os.fstat(descriptor).st_uid)
+    if reading is None:
+        os.close(descriptor)
+        raise NotReadable(TOO_MUCH)
     return OutputReader(descriptor, reading)
 
 

@@ -11,6 +11,7 @@ import pytest
 from agents.kept_outputs import remove_old
 from agents.peers import Peers
 from agents.preparation import Bounds
+from agents.ranks.output import CHUNK
 from protos.agents_pb2 import TailChunk, TailRequest
 from tests.acceptance.personal import Cluster
 from tests.agents.conftest import place, somebody
@@ -19,6 +20,8 @@ from tests.agents.hosts import NAME, Host, Key, Place, blob, key_message
 __all__ = ["place", "somebody"]
 
 pytestmark = pytest.mark.slow
+
+HUGE = 1 << 42
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
@@ -71,6 +74,25 @@ def test_a_job_that_writes_for_ever_keeps_its_beginning_and_end(place: Place) ->
             assert text.endswith(b"x\nlast\n")
             assert b" bytes of output are left out here]\n" in text
             assert len(text) < (1 << 20) + 100
+
+    run(story())
+
+
+def test_a_kept_output_that_its_user_makes_huge_is_read_in_pieces(place: Place) -> None:
+    """Whoever still holds the descriptor may give the file any size: the agent must not take that into memory."""
+
+    async def story() -> None:
+        async with Host(place, slots=1) as host:
+            await host.finish(blob(place, 1, "echo said", output=""))
+            kept = host.local.outputs / "1.0.1"
+            os.truncate(kept, HUGE)
+            (chunk,) = await _peek(host, (1, 0, 1))
+            assert chunk.data.startswith(b"said\n")
+            assert len(chunk.data) <= CHUNK
+            with kept.open("r+b") as file:
+                file.seek(HUGE)
+                file.write(b"more")
+            assert [chunk.data for chunk in await _peek(host, (1, 0, 1))][-1] == b"more"
 
     run(story())
 
