@@ -40,6 +40,7 @@ from lavad.specs import CAUSE_BITS, SpecShelf, as_admitted, blob_of, control_of
 from protos import agents_pb2 as pb
 from protos import common_pb2
 from protos.jobs_pb2 import JobSpec
+from protos.wire import AGENT_MESSAGE_MAX
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,9 @@ WINDOW_S = 0.003  # between two messages to a busy host
 RETRY_S = 0.5  # before an order is tried again whose spec could not be read
 BUSY_ATTEMPTS = 8  # on one host: above it orders share messages
 MESSAGE_ORDERS_MAX = 256
+# After so much the rest waits for the next message. What is added last may be a script of several MiB, and one message
+# that is larger than an agent takes would end its session, again and again.
+MESSAGE_BYTES = AGENT_MESSAGE_MAX // 4
 # An attempt takes six orders or so in its life, and a host holds no more attempts than it has slots: an agent that lets
 # more than this pile up does not read. Its link is cut; when it comes back, both sides compare what they hold.
 WAITING_PER_SLOT_MAX = 8
@@ -135,6 +139,12 @@ class Outbox:
             self._ready.clear()
         return taken
 
+    def put_back(self, orders: list[Order]) -> None:
+        """These were taken, and had no room in the message."""
+        if not self.is_closed:
+            self.orders[:0] = orders
+            self._ready.set()
+
     def needs_spec(self, job: int) -> bool:
         """Must the spec go along? It must unless this session sent it lately."""
         known = job in self._specs_sent
@@ -208,27 +218,36 @@ class AgentLinks:
             outbox.mark_sent = mark
             message.mark.database, message.mark.term, message.mark.batch, message.mark.next_job = mark
             message.mark.seal = self.seals.of_mark(mark)
-        for order in outbox.take():
-            if isinstance(order, StageOrder):
-                await self._add_stage(message, outbox, order)
-            elif isinstance(order, ResizeOrder):
-                self._add_resize(message, order)
-            else:
-                _ADDERS[type(order)](message, order)
+        await self._add_orders(message, outbox)
         message.echo_monotonic = outbox.echo_monotonic
         message.echo_sequence = outbox.echo_sequence
         return message
 
-    async def _add_stage(self, message: pb.Orders, outbox: Outbox, order: StageOrder) -> None:
+    async def _add_orders(self, message: pb.Orders, outbox: Outbox) -> None:
+        """Those that wait, as far as the message stays well below what an agent takes."""
+        orders, size = outbox.take(), 0
+        for place, order in enumerate(orders):
+            if size >= MESSAGE_BYTES:
+                outbox.put_back(orders[place:])
+                return
+            if isinstance(order, StageOrder):
+                size += await self._add_stage(message, outbox, order)
+            elif isinstance(order, ResizeOrder):
+                size += self._add_resize(message, order)
+            else:
+                _ADDERS[type(order)](message, order)
+
+    async def _add_stage(self, message: pb.Orders, outbox: Outbox, order: StageOrder) -> int:
+        """Add it, with the job's description if need be; how many bytes they are."""
         record = self.cluster.jobs.get(order.key.job)
         attempt = self.cluster.attempts.get(order.key)
         if record is None or attempt is None or attempt.over:
-            return  # ended while the order waited: a release order has gone or will go
-        shared = record.shared
+            return 0  # ended while the order waited: a release order has gone or will go
+        shared, size = record.shared, 0
         if outbox.needs_spec(order.key.job):
             spec = await self._spec_for(outbox, order)
             if spec is None:
-                return
+                return 0
             blob = blob_of(
                 as_admitted(spec, shared, self.cluster.policy.queue(shared.queue)),
                 record.id,
@@ -241,21 +260,24 @@ class AgentLinks:
             )
             self.seals.seal_spec(blob)
             message.specs.append(blob)
+            size = blob.ByteSize()
         added = message.orders.add(allocation_version=order.version)
         added.key.job, added.key.index, added.key.attempt = order.key
         added.stage.CopyFrom(self._stage(order, shared))
         self.seals.seal_stage(order.key, added.stage)
+        return size + added.ByteSize()
 
-    def _add_resize(self, message: pb.Orders, order: ResizeOrder) -> None:
+    def _add_resize(self, message: pb.Orders, order: ResizeOrder) -> int:
         record = self.cluster.jobs.get(order.key.job)
         if record is None:
-            return  # it ended while the order waited: a release order has gone or will go
+            return 0  # it ended while the order waited: a release order has gone or will go
         added = message.orders.add(allocation_version=order.version)
         added.key.job, added.key.index, added.key.attempt = order.key
         addresses = tuple([self._address(share.host) for share in order.allocation])
         added.resize.allocation.extend(self._shares(order.allocation, addresses, record.shared))
         added.resize.notify = order.notify
         added.resize.allocation_seal = self.seals.of_allocation(order.key, added.resize.allocation)
+        return added.ByteSize()
 
     def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
         """What is to be staged: one object for neighbouring elements of an array, which mostly have it in common."""

@@ -15,6 +15,7 @@ from lavad.core.model.reasons import Refused
 from protos import cluster_pb2, common_pb2, jobs_pb2
 
 TEXT_MAX = 4094
+SPEC_BYTES_MAX = 4 << 20
 ROLES_MAX = 100
 HOSTS_MAX = 10_000
 QUEUES_MAX = 100
@@ -66,6 +67,16 @@ def check_spec(spec: jobs_pb2.JobSpec) -> None:
             raise Refused(f"Unknown way to launch a role: {role.launch}")
         if role.gpu.num > GPUS_MAX:
             raise Refused(f"-gpu: more than {GPUS_MAX} GPUs were requested")
+
+
+def check_size(spec: jobs_pb2.JobSpec) -> None:
+    """Refuse a job that is too large to be passed on.
+
+    Raises:
+        Refused: one sentence says so.
+    """
+    if spec.ByteSize() > SPEC_BYTES_MAX:
+        raise Refused(f"The job's script and environment together are larger than {SPEC_BYTES_MAX >> 20} MiB")
 
 
 def check_texts(

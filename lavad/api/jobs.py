@@ -29,8 +29,6 @@ from lavad.specs import SpecShelf
 from protos import common_pb2, jobs_pb2_grpc, peektickets
 from protos import jobs_pb2 as pb
 
-SPEC_BYTES_MAX = 4 << 20
-
 
 class JobService(jobs_pb2_grpc.JobServiceServicer):
     """Job service for user commands."""
@@ -119,8 +117,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
 
     def _submit_command(self, item: pb.SubmitItem, caller: c.Caller) -> c.SubmitJob:
         spec = item.spec
-        if spec.ByteSize() > SPEC_BYTES_MAX:
-            raise Refused(f"The job's script and environment together are larger than {SPEC_BYTES_MAX >> 20} MiB")
+        checks.check_size(spec)
         spec.submit_host = caller.host
         policy = self.engine.cluster.policy
         spec.project = spec.project or policy.default_project
@@ -287,6 +284,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         before, spec = await self.shelf.spec(target.job), pb.JobSpec()
         spec.CopyFrom(before)
         modifying.take_over(spec, request)
+        checks.check_size(spec)
         owner = c.Caller(record.shared.user, record.shared.uid, False, record.shared.gid, record.shared.from_host)
         packed = self.shelf.pack(spec, record.shared.user)
         cluster = self.engine.cluster
