@@ -130,8 +130,11 @@ class _List:
             if self._slices.is_over:
                 await self._slices.give_way()
                 reasons = self._lists.reasons() if wants_reasons else None
-            shown = self._request.details and self._sight.has_details(item[0].shared)
+            has_details = self._sight.has_details(item[0].shared)
+            shown = self._request.details and has_details
             message = listing.record_message(self._cluster, item, engine.clock(), shown, reasons)
+            if not has_details:
+                listing.hide_details(message)
             if not shown:
                 self._last = _NOTHING
             else:

@@ -280,6 +280,12 @@ def _add_attempt(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:
         message.usage.pids.append(attempt.pid)
 
 
+def hide_details(message: jobs_pb2.JobRecord) -> None:
+    """Leave a summary: for callers who may not know where the job runs in the file system, nor why there and then."""
+    for field in ("exec_home", "exec_cwd", "start_reason"):
+        message.ClearField(field)
+
+
 def _set_figures(message: common_pb2.Usage, used: JobUsage) -> None:
     message.cpu_s, message.user_s, message.system_s = used.cpu_s, used.user_s, used.system_s
     message.memory_mib_max, message.memory_mib_mean = used.memory_mib_max, used.memory_mib_mean

@@ -59,7 +59,7 @@ class Stored:
                 await slices.check()
                 if not is_visible(one.job.shared):
                     continue
-                message = _history(one, request.details)
+                message = _history(one, request.details, sight.has_details(one.job.shared))
                 answer.jobs.append(message)
                 size += message.ByteSize()
                 if size >= listing.PAGE_BYTES:
@@ -123,16 +123,18 @@ def _record(one: JobHistory, has_details: bool = True) -> pb.JobRecord:
     listing.add_run(message, job)
     if has_details:
         message.spec.CopyFrom(listing.known_spec(job))
+    else:
+        listing.hide_details(message)
     return message
 
 
-def _history(one: JobHistory, details: bool) -> pb.JobHistory:
+def _history(one: JobHistory, details: bool, has_details: bool) -> pb.JobHistory:
     message = pb.JobHistory(
         job=one.job.id,
         index=one.job.index,
         user=one.job.shared.user,
         name=one.job.words["name"] or names.of_command(one.job.words["command"]),
-        record=_record(one),
+        record=_record(one, has_details),
         seconds_by_state=one.seconds_by_state,
     )
     if details:

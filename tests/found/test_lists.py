@@ -1,11 +1,14 @@
 """Long lists with details, and whose jobs they show."""
 
 import os
+import pwd
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from lavactl.connection import Connection
+from protos import common_pb2, jobs_pb2
 from tests.acceptance.personal import Cluster, wait_for
 
 ELEMENTS = int(os.environ.get("LAVA_LIST_ELEMENTS", "1000"))
@@ -41,20 +44,16 @@ def test_every_element_is_shown_with_what_all_have_in_common(cluster: Cluster) -
     cluster.says("bkill", str(array), str(other))
 
 
+def _set_level(cluster: Cluster, level: int) -> None:
+    lines = [f"SECURE_JOB_INFO_LEVEL = {level}", "SECURE_INFODIR_USER_ACCESS = G"]
+    cluster.reconfigure({"lsb.params": "\n".join(["Begin Parameters", *lines, "End Parameters", ""])})
+
+
 @pytest.fixture
 def private(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster while each user sees only his own jobs."""
     params = cluster.directory / "lsb.params"
-    cluster.reconfigure(
-        {
-            "lsb.params": """\
-            Begin Parameters
-            SECURE_JOB_INFO_LEVEL = 4
-            SECURE_INFODIR_USER_ACCESS = G
-            End Parameters
-            """
-        }
-    )
+    _set_level(cluster, 4)
     yield cluster
     params.unlink()
     cluster.reconfigure()
@@ -78,6 +77,32 @@ def test_jobs_of_others_are_private(private: Cluster, account: str, other_accoun
         assert account not in done.stdout, command
     assert "User permission denied" in stranger.run("bkill", job).stderr
     owner.says("bkill", job)
+
+
+def test_a_summary_bears_no_details(private: Cluster, account: str, other_account: str) -> None:
+    """Of whatever is sent to a client nothing tells what the job runs, or where: clients may be the users' own."""
+    _set_level(private, 1)
+    job = private.as_seen_by(account).submit("-J", "plain", "-o", "/dev/null", "-cwd", "/tmp", "sleep 100; : hidden")
+    wait_for(lambda: private.state(job) == "RUN", 30, "the job to run")
+    connection = _connected_as(other_account, private)
+    wanted = jobs_pb2.JobFilter(refs=[common_pb2.JobRef(job=job)])
+    list_request = jobs_pb2.ListJobsRequest(filter=wanted, details=True, basic_too=True)
+    for method, request in (("List", list_request), ("History", jobs_pb2.HistoryRequest(filter=wanted))):
+        answer = b"".join(connection.answers(f"/lava.v1.JobService/{method}", request.SerializeToString(), 30.0))
+        assert b"plain" in answer, method
+        assert b"hidden" not in answer, method
+        assert b"/tmp" not in answer, method
+    connection.close()
+    private.says("bkill", str(job))
+
+
+def _connected_as(user: str, cluster: Cluster) -> Connection:
+    """The kernel notes whose connection it is when it is made."""
+    os.seteuid(pwd.getpwnam(user).pw_uid)
+    try:
+        return Connection(cluster.environment["LAVA_SOCKET"])
+    finally:
+        os.seteuid(0)
 
 
 def test_without_the_parameter_everybody_sees_all(cluster: Cluster, account: str, other_account: str) -> None:
