@@ -364,11 +364,12 @@ def _report(host: str, report: pb.Report) -> Any:
 
 def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
     end = report.finished
-    reason = endings.explained(end.reason, end.detail if end.status else "")
+    detail, words = checks.words_of(end.detail), checks.words_of
+    reason = endings.explained(words(end.reason), detail if end.status else "")
     return c.ReportFinished(
         host, key, end.status, checks.moment_of(end.time, time.time()), reason, checks.amount_of(end.cpu_s),
         min(end.memory_mib_max, checks.MEMORY_MAX_MIB), end.pid, checks.amount_of(end.started),
-        end.detail, end.exec_home, end.exec_cwd, report.also_released, end.lost, report.allocation_version,
+        detail, words(end.exec_home), words(end.exec_cwd), report.also_released, end.lost, report.allocation_version,
         checks.amount_of(end.user_s), checks.amount_of(end.system_s), checks.amount_of(end.memory_mib_mean),
         checks.amount_of(end.seconds), tuple((one.host, _usage(one)) for one in end.others) if end.others else (),
     )  # fmt: skip
@@ -376,7 +377,7 @@ def _finished(host: str, key: Key, report: pb.Report) -> c.ReportFinished:
 
 def _resized(host: str, key: Key, report: pb.Report) -> c.ReportResized:
     word = report.resized
-    return c.ReportResized(host, key, report.allocation_version, word.failed, word.detail)
+    return c.ReportResized(host, key, report.allocation_version, word.failed, checks.words_of(word.detail))
 
 
 def _released(host: str, key: Key, report: pb.Report) -> c.ReportReleased:
@@ -385,19 +386,20 @@ def _released(host: str, key: Key, report: pb.Report) -> c.ReportReleased:
 
 
 def _limit_reached(host: str, key: Key, report: pb.Report) -> c.ReportLimit:
-    return c.ReportLimit(host, key, endings.sentence(report.limit_reached.reason), report.allocation_version)
+    reason = endings.sentence(checks.words_of(report.limit_reached.reason))
+    return c.ReportLimit(host, key, reason, report.allocation_version)
 
 
 def _refused(host: str, key: Key, report: pb.Report) -> c.ReportRefused:
     word = report.refused
-    return c.ReportRefused(host, key, word.reason, word.host_fault, report.allocation_version, word.user_unknown)
+    reason, version = checks.words_of(word.reason), report.allocation_version
+    return c.ReportRefused(host, key, reason, word.host_fault, version, word.user_unknown)
 
 
 def _started(host: str, key: Key, report: pb.Report) -> c.ReportStarted:
-    begin = report.started
-    return c.ReportStarted(
-        host, key, begin.pid, checks.moment_of(begin.time, time.time()), begin.exec_home, begin.exec_cwd
-    )
+    begin, words = report.started, checks.words_of
+    at = checks.moment_of(begin.time, time.time())
+    return c.ReportStarted(host, key, begin.pid, at, words(begin.exec_home), words(begin.exec_cwd))
 
 
 _REPORTS: dict[str, Callable[[str, Key, pb.Report], Any]] = {

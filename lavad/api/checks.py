@@ -35,6 +35,7 @@ TIME_MAX = 1e11  # seconds since the epoch: the year 5138
 STORED_MAX = (1 << 63) - 1  # the largest integer of a database column
 UMASK_MAX = 0o777
 TOPOLOGY_MAX = 100_000
+HOST_BYTES_MAX = 256 << 10  # of what a host says of itself: it is shown to everybody, beside what others say
 _TOPOLOGY = re.compile(r"\d{1,4} \d{1,6} \d{1,4} \d{1,4}(,\d{1,4} \d{1,6} \d{1,4} \d{1,4})*")
 SIGNAL_MAX = 64
 
@@ -131,8 +132,15 @@ def check_facts(facts: cluster_pb2.HostFacts) -> None:
     sizes = (facts.memory_mib, facts.swap_mib, facts.tmp_mib)
     if max(sizes) > MEMORY_MAX_MIB or facts.slots > HOST_SLOTS_MAX or len(facts.gpus) > HOST_GPUS_MAX:
         raise Refused("The host says that it is larger than any host can be.")
+    if facts.ByteSize() > HOST_BYTES_MAX:
+        raise Refused("The host says more of itself than there could be to say.")
     if not (math.isfinite(facts.cpu_factor) and facts.cpu_factor >= 0):
         raise Refused("The host's CPU factor is no number.")
+
+
+def words_of(said: str) -> str:
+    """Words as an agent said them: no more than are shown, since lists with them have to reach everybody."""
+    return said[:TEXT_MAX]
 
 
 def topology_of(text: str) -> str:
@@ -159,6 +167,9 @@ def tidy_load(load: cluster_pb2.Load) -> None:
             setattr(load, field.name, amount_of(value))
         elif field.type == field.TYPE_UINT64:
             setattr(load, field.name, min(value, MEMORY_MAX_MIB))
+    if load.ByteSize() > HOST_BYTES_MAX:
+        load.ClearField("gpus")
+        load.ClearField("external")
 
 
 def check_batch(batch: jobs_pb2.SubmitBatch) -> None:
