@@ -52,8 +52,11 @@ class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
         """Issue a certificate for the host in the request, or say why not."""
         try:
             host = check_host_name(request.host)
-            # The guard has already checked the certificate that renews itself here.
-            admission = None if _shows_certificate_of(host, context) else self._trust.admit(request.secret, host)
+            admission = None
+            if _shows_certificate_of(host, context):  # which the guard has checked: it renews itself
+                self._trust.check_renewal(host)
+            else:
+                admission = self._trust.admit(request.secret, host)
             certificate = self._authority.sign(request.csr_pem, Role(Kind.AGENT, host))
             self._trust.note_issued(host, certificate, admission)
         except TrustError as error:

@@ -29,7 +29,11 @@ KNOWN = (
     "or a ticket that replaces it: lavactl init {1} --new-ticket --host {0} --replace"
 )
 SPENT = "The ticket has been used, by {}; each host needs one of its own: lavactl init {} --new-ticket --host {}"
+OFTEN = "Host {} has been given {} certificates within a day; there is another one tomorrow."
 REMOVED = "The ticket was made before {} was removed; ask the master's administrator for a new one."
+
+RENEWALS_MAX = 20  # of one host: each is a durable line of the register, for which all others wait
+DAY_S = 86400.0
 
 
 class Admission(NamedTuple):
@@ -95,6 +99,18 @@ class Trust:
                 raise TrustError(SPENT.format(host, self.directory, host))
             raise TrustError(KNOWN.format(host, self.directory))
         return Admission(mark, tuple(valid))
+
+    def check_renewal(self, host: str) -> None:
+        """Whether a host that shows its own certificate gets another.
+
+        Raises:
+            TrustError: it had very many lately.
+        """
+        self.register.refresh()
+        since = time.time() - DAY_S
+        lately = sum(one.issued_at > since for one in self.register.of_host(host))
+        if lately >= RENEWALS_MAX:
+            raise TrustError(OFTEN.format(host, lately))
 
     def note_issued(self, host: str, certificate_pem: bytes, admission: Admission | None = None) -> None:
         """Register a certificate before it is handed out, and revoke those that it replaces."""
