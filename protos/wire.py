@@ -36,8 +36,12 @@ CHANNEL_OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
+# Anyone may connect; who says nothing holds a descriptor that others need (2 minutes if the library had its way).
+HANDSHAKE_MS = 15_000
+
 SERVER_OPTIONS = [
     *KEEPALIVE,
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
     ("grpc.http2.min_ping_interval_without_data_ms", 4000),
     ("grpc.max_receive_message_length", AGENT_MESSAGE_MAX),
     ("grpc.max_send_message_length", AGENT_MESSAGE_MAX),

@@ -1,0 +1,91 @@
+"""What root of one host, or anyone who reaches the master's ports, could do to everybody else."""
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+
+import grpc.aio
+import pytest
+
+from lavad.api import agents, checks
+from lavad.api.enrolment import master_identity
+from lavad.api.trust import RENEWALS_MAX
+from lavad.core.model import Key
+from lavad.core.reasons import Refused
+from protos import agents_pb2 as pb
+from protos import cluster_pb2, tls
+from protos.agents_pb2_grpc import EnrolmentServiceStub
+from protos.authority import make_key, make_request
+from protos.wire import HANDSHAKE_MS, SERVER_OPTIONS
+from tests.trust.test_enrolment import a_cluster, a_master, an_ageing_identity
+
+pytestmark = pytest.mark.slow
+
+LONG = "x" * 10_000_000  # more than one answer to a command can bear
+
+
+def test_a_host_that_says_too_much_of_itself_is_refused() -> None:
+    """bhosts and lshosts failed for all users, about all hosts."""
+    for facts in (cluster_pb2.HostFacts(model=LONG), cluster_pb2.HostFacts(resources=map(str, range(100_000)))):
+        with pytest.raises(Refused, match="more of itself"):
+            checks.check_facts(facts)
+    load = cluster_pb2.Load(r1m=1.0, external={str(number): 1.0 for number in range(100_000)})
+    checks.tidy_load(load)
+    assert load == cluster_pb2.Load(r1m=1.0)
+
+
+def test_long_words_about_jobs_are_cut() -> None:
+    """Lists with such a job failed, bjobs -u all among them, and the words were stored as well."""
+    finished = pb.Finished(status=1, reason=LONG, detail=LONG, exec_home=LONG, exec_cwd=LONG)
+    started = pb.Started(exec_home=LONG, exec_cwd=LONG)
+    said = [
+        agents._REPORTS[kind]("n1", Key(1, 0, 1), pb.Report(**{kind: word}))  # type: ignore[arg-type]
+        for kind, word in (
+            ("finished", finished),
+            ("started", started),
+            ("refused", pb.Refused(reason=LONG)),
+            ("resized", pb.Resized(failed=True, detail=LONG)),
+            ("limit_reached", pb.LimitReached(reason=LONG)),
+        )
+    ]
+    assert max(len(repr(one)) for one in said) < 6 * checks.TEXT_MAX
+
+
+def test_renewals_without_end_are_refused(tmp_path: Path) -> None:
+    """Each is written to the register, and waited for by all others; the host's neighbours are not concerned."""
+    directory = a_cluster(tmp_path / "D")
+    one, other = (an_ageing_identity(directory, name, tmp_path / name) for name in ("n1", "n2"))
+
+    async def asked(identity: tls.Identity, address: str, host: str) -> str:
+        async with await tls.aio_channel(address, identity, tls.MASTER_NAME) as channel:
+            request = pb.EnrolRequest(host=host, csr_pem=make_request(make_key(), host))
+            reply = await EnrolmentServiceStub(channel).Enrol(request, timeout=10)
+            return str(reply.error)
+
+    async def story() -> None:
+        async with a_master(directory) as (address, _):
+            assert [await asked(one, address, "n1") for _ in range(RENEWALS_MAX)] == [""] * RENEWALS_MAX
+            assert "n1 has been given 20 certificates within a day" in await asked(one, address, "n1")
+            assert not await asked(other, address, "n2")
+
+    asyncio.run(story())
+
+
+def test_a_connection_that_says_nothing_is_closed(tmp_path: Path) -> None:
+    """Any user of the network could keep all descriptors of the master for two minutes, and again."""
+    identity = master_identity(a_cluster(tmp_path / "D"))
+
+    async def story() -> None:
+        server = grpc.aio.server(options=SERVER_OPTIONS)
+        port = server.add_secure_port("127.0.0.1:0", tls.server_credentials(identity))
+        await server.start()
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", port)) as silent:
+            silent.settimeout(HANDSHAKE_MS / 1000 + 15)
+            while await asyncio.to_thread(silent.recv, 4096):
+                continue
+        assert time.monotonic() - began < HANDSHAKE_MS / 1000 + 10
+        await server.stop(None)
+
+    asyncio.run(story())
