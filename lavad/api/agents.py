@@ -23,7 +23,7 @@ from lavad.core.decide.recovery import waits_unheard
 from lavad.core.model import Key
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
-from lavad.core.state.usage import HostUsage
+from lavad.core.model.usage import HostUsage
 from lavad.engine import Engine
 from lavad.links import AgentLinks, Outbox
 from lavad.settings import Settings

@@ -15,6 +15,7 @@ from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.host_config import as_configured
 from lavad.core.model.policy import Policy, Queue
+from lavad.core.model.usage import HostUsage, taken
 from lavad.core.model.windows import Calendar
 from lavad.core.state.advance_reservations import Reserved
 from lavad.core.state.counters import Tally, Waiting
@@ -31,7 +32,6 @@ from lavad.core.state.pending import PendingIndex
 from lavad.core.state.pools import Pools
 from lavad.core.state.preemptable import Rights, Runners
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState, Unentered
-from lavad.core.state.usage import HostUsage, taken
 
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
 

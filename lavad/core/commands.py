@@ -9,8 +9,8 @@ from lavad.core.model import Allocation, HostFacts, JobState, Key, RoleAsked
 from lavad.core.model.advance_reservation import AdvanceReservation, Times
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.usage import HostUsage
 from lavad.core.plan import Plan
-from lavad.core.state.usage import HostUsage
 
 
 @dataclass(frozen=True, slots=True)

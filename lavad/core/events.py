@@ -11,7 +11,7 @@ from lavad.core.model import Allocation, HostFacts, JobState, Key, QueueWindow, 
 from lavad.core.model.advance_reservation import AdvanceReservation
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
-from lavad.core.state.usage import HostUsage
+from lavad.core.model.usage import HostUsage
 
 
 class NewJob(NamedTuple):

@@ -27,8 +27,8 @@ from lavad.core.model import (
 from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times
 from lavad.core.model.policy import Window
 from lavad.core.model.ranges import Ranges
+from lavad.core.model.usage import NO_ONE, Departed, HostUsage
 from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, Terms
-from lavad.core.state.usage import NO_ONE, Departed, HostUsage
 from lavad.store.batch import Row
 
 if TYPE_CHECKING:

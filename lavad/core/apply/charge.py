@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from lavad.core.model import HOLDING, Allocation, Shared
 from lavad.core.model.allocation import slots_of
+from lavad.core.model.usage import NO_ONE
 from lavad.core.state.fairshare import Account, Shares, Used, decayed_run_s
 from lavad.core.state.limits import Consumer, Limits
 from lavad.core.state.records import Attempt, Job
-from lavad.core.state.usage import NO_ONE, of_attempt
+from lavad.core.state.usage import of_attempt
 
 if TYPE_CHECKING:
     from lavad.core.cluster import Cluster

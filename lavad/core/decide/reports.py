@@ -15,9 +15,9 @@ from lavad.core.decide.jobs.requeue import by_exit_code
 from lavad.core.model import JobState, Key
 from lavad.core.model import reasons as r
 from lavad.core.model.tuples import new as _new
+from lavad.core.model.usage import HostUsage
 from lavad.core.orders import UNKNOWN, ForgetOrder, LaunchOrder, Order, ReleaseOrder, launch_hosts
 from lavad.core.state.records import Attempt, Job
-from lavad.core.state.usage import HostUsage
 
 S = JobState
 SIGKILL = 9

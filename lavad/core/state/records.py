@@ -15,7 +15,7 @@ from lavad.core.language.dependency import Expression
 from lavad.core.model import Allocation, HostFacts, HostShare, JobState, Key, Shared, unpack_text
 from lavad.core.model.allocation import HOST, grown, slots_of
 from lavad.core.model.ranges import Ranges
-from lavad.core.state.usage import NO_ONE, ByHost
+from lavad.core.model.usage import NO_ONE, ByHost
 
 _SHARES_MAX = 4096  # entered within a millisecond
 

@@ -6,8 +6,8 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core.model import JobState, Key
+from lavad.core.model.usage import HostUsage
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
-from lavad.core.state.usage import HostUsage
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job, each
 
 S = JobState

@@ -7,9 +7,9 @@ import pytest
 from lavad.core.model import HostFacts
 from lavad.core.model.policy import ALL, Fairshare, JobOrder, Names, Policy, Queue, Share
 from lavad.core.model.reasons import Refused
+from lavad.core.model.usage import HostUsage
 from lavad.core.queries.fairshare_tree import share_tree
 from lavad.core.state.fairshare import Account, Shares, Tree, Used, decayed_run_s
-from lavad.core.state.usage import HostUsage
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job
 
 HOUR = 3600.0
