@@ -14,7 +14,7 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
-from lavad.core.model import FINAL, Allocation, HostFacts, Key
+from lavad.core.model import FINAL, LOAD_INDICES, Allocation, HostFacts, Key
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import NotNow, Refused
@@ -22,7 +22,6 @@ from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, Sta
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.worklist import Agenda
-from lavad.core.state.hosts.table import LOAD_INDICES
 from lavad.core.state.limits import UNLIMITED
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.step import step

@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
-from lavad.core.model import Key
+from lavad.core.model import LOAD_INDICES, Key
 from lavad.core.model.policy import JobDefaults, Policy, Queue, Threshold, Window
-from lavad.core.state.hosts.table import LOAD_INDICES
 from lavad.core.state.records import ArrayRecord
 from lavad.simulator.rebirth import reborn
 from tests.fakes.world import ROOT, World, new_job

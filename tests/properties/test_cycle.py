@@ -14,7 +14,7 @@ from lavad.core import invariants
 from lavad.core.apply import batch_dispatch
 from lavad.core.cluster import Cluster
 from lavad.core.decide.plans import apply_plan
-from lavad.core.model import Launch
+from lavad.core.model import LOAD_INDICES, Launch
 from lavad.core.model.policy import Policy, Resource, ResourceInstance, ResourceKind
 from lavad.core.model.reasons import Refused
 from lavad.core.plan import Start
@@ -23,7 +23,6 @@ from lavad.core.scheduling.fast.single_task import StraightStarts
 from lavad.core.scheduling.queueing import blocked
 from lavad.core.scheduling.queueing import blocked_columns as columns
 from lavad.core.scheduling.worklist import Agenda
-from lavad.core.state.hosts.table import LOAD_INDICES
 from tests.builders import ANN, BOB, ROOT, WITH_PRIORITIES, Story, a_host, a_job
 from tests.properties import rules
 from tests.properties.test_fold import state_of

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lavad.core.language.requirements.parser import select_mask
 from lavad.core.model import Allocation, HostFacts, HostShare, Request, RoleRequest
 from lavad.core.scheduling.capacity import free_resources as rooms
 from lavad.core.scheduling.capacity.free_resources import Room
 from lavad.core.scheduling.placement.place import place
+from lavad.core.state.hosts.load_thresholds import select_mask
 from lavad.core.state.hosts.table import HostTable
 from tests.builders import a_host, a_role
 

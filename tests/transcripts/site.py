@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from lavad.core.model import Device, HostFacts
+from lavad.core.model import LOAD_INDICES, Device, HostFacts
 from lavad.core.model.policy import ComputeUnit, Names, Policy, Resource, ResourceInstance, ResourceKind
-from lavad.core.state.hosts.table import LOAD_INDICES
 from tests.builders import a_host
 
 NUMBERS = {"memory", "cpus", "cores", "swap", "tmp", "gpu_memory"}

@@ -356,3 +356,6 @@ class HostFacts:
     can_set_gpu_mode: bool = False
     has_mps: bool = False
     keeps_leases: bool = False  # it ends by itself what runs under a lease that has not been renewed
+
+
+LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")

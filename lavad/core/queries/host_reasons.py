@@ -6,7 +6,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.language.requirements import host_list
 from lavad.core.language.requirements.parsed import Wants, amount_for, wants_of
 from lavad.core.language.requirements.rusage import PARTS, Reserve
-from lavad.core.model import Request, RoleRequest
+from lavad.core.model import LOAD_INDICES, Request, RoleRequest
 from lavad.core.model import reasons as r
 from lavad.core.model.policy import Threshold
 from lavad.core.model.reasons import PendingReason
@@ -20,7 +20,7 @@ from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import CappedRoom
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.hosts.load_thresholds import exceeded
-from lavad.core.state.hosts.table import LOAD_INDICES, HostTable
+from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.records import Claim, Host
 
 

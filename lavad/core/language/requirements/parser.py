@@ -8,9 +8,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lavad.core.language.requirements import affinity, cu, order, rusage, same, select, span
 from lavad.core.language.requirements.affinity import Affinity
 from lavad.core.language.requirements.cu import Units
@@ -19,7 +16,6 @@ from lavad.core.language.requirements.rusage import Usage
 from lavad.core.language.requirements.span import Span
 from lavad.core.language.requirements.vocabulary import ANY, Vocabulary
 from lavad.core.model.reasons import Refused
-from lavad.core.state.hosts.table import HostTable
 
 _SECTION = re.compile(r"(select|order|rusage|span|same|cu|affinity)\s*\[", re.IGNORECASE)
 _TIMES = re.compile(r"\s*(?:(\d+)\s*\*\s*)?\{")
@@ -286,13 +282,3 @@ def _usage_text(usage: Usage) -> str:
     gpus = f"ngpus_physical={usage.gpus}{'/task' if usage.gpus_per_task else ''}" if usage.gpus else ""
     options = f":{usage.gpu_options}" if usage.gpu_options else ""
     return ",".join(filter(None, (rusage.text_of(usage.reserves), f"{gpus}{options}")))
-
-
-# -- for those who only have a condition -------------------------------------------------------------------------------
-
-
-def select_mask(text: str, table: HostTable) -> NDArray[np.bool_]:
-    """Which hosts satisfy a select expression now."""
-    if not text.strip():
-        return np.ones(len(table), dtype=bool)
-    return select.Selection(text, vocabulary=Vocabulary(table.site.resources, is_open=True)).truth(table)

@@ -4,9 +4,9 @@ import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from lavad.core.model import LOAD_INDICES
 from lavad.core.model.policy import Resource, ResourceKind
 from lavad.core.model.reasons import Refused
-from lavad.core.state.hosts.table import LOAD_INDICES
 
 ALIASES = {"swap": "swp", "login": "ls", "idle": "it", "cpu": "r1m", "ngpus_physical": "ngpus", "ngpus_shared": "ngpus"}
 NUMBERS = frozenset(

@@ -6,7 +6,11 @@ suspended goes on only below loadSched, so a load that swings does not make jobs
 
 from collections.abc import Callable, Iterable
 
-from lavad.core.language.requirements.parser import select_mask
+import numpy as np
+from numpy.typing import NDArray
+
+from lavad.core.language.requirements import select
+from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model.policy import HostRule, Policy, Queue, Threshold
 from lavad.core.state.hosts.table import HostTable
 
@@ -105,3 +109,10 @@ def start_condition(queue: Queue, table: HostTable) -> str:
 def _plain(number: float) -> str:
     """Without an exponent, which the requirement language does not know."""
     return f"{number:.6f}".rstrip("0").rstrip(".")
+
+
+def select_mask(text: str, table: HostTable) -> NDArray[np.bool_]:
+    """Which hosts satisfy a select expression now."""
+    if not text.strip():
+        return np.ones(len(table), dtype=bool)
+    return select.Selection(text, vocabulary=Vocabulary(table.site.resources, is_open=True)).truth(table)

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.model import Allocation, HostFacts, HostShare, Key, ResourceShare
+from lavad.core.model import LOAD_INDICES, Allocation, HostFacts, HostShare, Key, ResourceShare
 from lavad.core.model.allocation import HOST, PlainAllocation
 from lavad.core.model.policy import ComputeUnit, Names, Policy, ResourceKind
 from lavad.core.state.hosts.bulk import PlainShares, Total
@@ -27,7 +27,6 @@ _NOTED_MAX = 1000  # gangs that came since somebody asked for attempts
 _CACHED_MAX = 8192
 _FIRST_ROW, _NO_ROWS = np.zeros(1, np.intp), np.zeros(0, np.intp)
 _T = TypeVar("_T")
-LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 
 
 class HostTable:

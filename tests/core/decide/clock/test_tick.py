@@ -4,10 +4,9 @@ Any of these stopped the master once, and again at each start: what was due then
 """
 
 from lavad.core import commands as c
-from lavad.core.model import JobState
+from lavad.core.model import LOAD_INDICES, JobState
 from lavad.core.model.policy import Policy, Queue, Threshold
 from lavad.core.orders import SignalOrder
-from lavad.core.state.hosts.table import LOAD_INDICES
 from lavad.simulator.rebirth import reborn
 from tests.builders import Story, a_host, a_job
 from tests.core.decide.clock.test_windows import in_minutes

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lavad.core.language.requirements.parser import parse, select_mask
+from lavad.core.language.requirements.parser import parse
 from lavad.core.language.requirements.rusage import PARTS
 from lavad.core.language.requirements.span import Span
 from lavad.core.model.reasons import Refused
+from lavad.core.state.hosts.load_thresholds import select_mask
 from lavad.core.state.hosts.table import HostTable
 from tests.builders import a_host
 
