@@ -23,11 +23,11 @@ from lavad.clock import SystemClock
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
+from lavad.core.decide.clock import exit_rates
 from lavad.core.decide.clock.tick import wake_at
 from lavad.core.events import Event, HostClosed
 from lavad.core.model import Key
 from lavad.core.model.ranges import Ranges
-from lavad.core.state.hosts import exit_rates
 from lavad.engine import Engine
 from lavad.environments import EnvironmentSweep
 from lavad.garbage import collect_seldom

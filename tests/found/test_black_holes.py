@@ -7,11 +7,11 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core import invariants
+from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.model import JobState
 from lavad.core.model.policy import HostRule, Policy, Queue
 from lavad.core.model.reasons import PendingReason
 from lavad.core.queries.pending_reasons import explain
-from lavad.core.state.hosts.exit_rates import exit_rate_events
 from lavad.core.state.records import Job
 from tests.builders import ANN, BOB, ROOT, Story, a_host, a_job, each
 

@@ -9,6 +9,7 @@ from lavad.core import events as e
 from lavad.core.apply.start_conditions import is_due, waits_past_deadline
 from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
+from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.decide.clock.load_thresholds import load_events
 from lavad.core.decide.clock.windows import next_window_change, window_events
 from lavad.core.decide.decision import Decision
@@ -19,7 +20,6 @@ from lavad.core.model import Key
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.windows import NEVER
-from lavad.core.state.hosts.exit_rates import exit_rate_events
 from lavad.core.state.records import ArrayRecord
 
 
