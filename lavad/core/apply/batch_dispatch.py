@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lavad.core import lifecycle
-from lavad.core.apply import charge, start_conditions
+from lavad.core.apply import charge, leases, start_conditions
 from lavad.core.apply.allocate import enter_in_pool
 from lavad.core.apply.enqueue import entry
 from lavad.core.apply.jobs import element_for_dispatch
 from lavad.core.events import AttemptDispatched, Event
 from lavad.core.model import HostShare, JobState, Key
-from lavad.core.state import leases
 from lavad.core.state.hosts import compute_units
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
-from lavad.core.apply import advance_reservations, allocate, charge, claims, hosts, modify, resize, start_conditions
+from lavad.core.apply import (
+    advance_reservations,
+    allocate,
+    charge,
+    claims,
+    hosts,
+    leases,
+    modify,
+    resize,
+    start_conditions,
+)
 from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
 from lavad.core.model import (
     BY_USER,
@@ -21,7 +31,6 @@ from lavad.core.model import (
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.tuples import new as _new
 from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, taken
-from lavad.core.state import leases
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
 from lavad.core.state.usage import depart, of_attempt
 
