@@ -7,11 +7,10 @@ from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.language.requirements.rusage import PARTS, Per
 from lavad.core.model import Request, RoleRequest, Shared
 from lavad.core.model import reasons as r
-from lavad.core.model.policy import ALL
 from lavad.core.model.reasons import PendingReason
 from lavad.core.scheduling.capacity.free_resources import chunk_of
 from lavad.core.scheduling.capacity.headroom import Headroom
-from lavad.core.state.limits import DEVICES, JOBS, MEMORY, SLOTS, Counter, LimitKind, Rule
+from lavad.core.state.limits import DEVICES, JOBS, MEMORY, SLOTS, Counter, LimitKind, Rule, text_of
 
 K = LimitKind
 # Nothing left at all, and too little left for a parallel job.
@@ -31,7 +30,6 @@ _ON_HOSTS = {
     K.UNKNOWN_USER: r.UNKNOWN_USER,
 }
 _OF_GROUPS = frozenset({K.GROUP, K.GROUP_PROCESSOR})
-_WHAT = {SLOTS: "slots", JOBS: "jobs", MEMORY: "mem"}
 
 
 class LimitReasons:
@@ -120,27 +118,6 @@ def _group_of(rule: Rule) -> str:
     if rule.kind is K.UNKNOWN_USER:
         return f" (User: {rule.name})"
     return f" (Group: {rule.name}, Limit Value: {rule.amount:g})" if rule.kind in _OF_GROUPS else ""
-
-
-def text_of(counter: Counter) -> str:
-    """The sentence for a limit with a name of its own."""
-    rule = counter.rule
-    word = _WHAT.get(rule.what, rule.what)
-    who = [
-        text
-        for text, is_told in (
-            ("user(s)", rule.each_user or rule.users != ALL),
-            ("queue(s)", rule.each_queue or rule.queues != ALL),
-            ("host(s)", rule.is_of_hosts),
-            ("project(s)", rule.each_project or rule.projects != ALL),
-        )
-        if is_told
-    ]
-    about = " and/or ".join(who) or "all jobs"
-    return (
-        f"Resource limit defined on {about} has been reached"
-        f" (Resource: {word}, Limit Name: {rule.name}, Limit Value: {rule.amount:g})"
-    )
 
 
 def limit_reasons(cluster: Cluster, shared: Shared, now: float) -> LimitReasons | None:

@@ -466,3 +466,27 @@ def _of_section(limit: Limit) -> Iterable[Rule]:
         yield rule(MEMORY, limit.memory_mib)
     for name, amount in limit.resources:
         yield rule(SLOTS if name == "slots" else MEMORY if name == "mem" else name, amount)
+
+
+def text_of(counter: Counter) -> str:
+    """The sentence for a limit with a name of its own."""
+    rule = counter.rule
+    word = _WHAT.get(rule.what, rule.what)
+    who = [
+        text
+        for text, is_told in (
+            ("user(s)", rule.each_user or rule.users != ALL),
+            ("queue(s)", rule.each_queue or rule.queues != ALL),
+            ("host(s)", rule.is_of_hosts),
+            ("project(s)", rule.each_project or rule.projects != ALL),
+        )
+        if is_told
+    ]
+    about = " and/or ".join(who) or "all jobs"
+    return (
+        f"Resource limit defined on {about} has been reached"
+        f" (Resource: {word}, Limit Name: {rule.name}, Limit Value: {rule.amount:g})"
+    )
+
+
+_WHAT = {SLOTS: "slots", JOBS: "jobs", MEMORY: "mem"}

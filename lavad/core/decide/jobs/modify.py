@@ -9,8 +9,8 @@ from lavad.core.decide.jobs.request import known_request
 from lavad.core.model import HostShare, RoleRequest, Shared
 from lavad.core.model.policy import Queue
 from lavad.core.model.reasons import Refused
-from lavad.core.queries.limit_reasons import text_of
 from lavad.core.scheduling.capacity.headroom import Headroom
+from lavad.core.state.limits import text_of
 from lavad.core.state.records import Attempt, Job
 
 _ONLY = "Job has already started: of its -R only the amount of rusage[mem=...] can be changed"
