@@ -12,9 +12,9 @@ from lavad.core.model import Allocation, JobState, Key
 from lavad.core.model.allocation import is_divisible, part_of, shrunk, tasks_of
 from lavad.core.model.policy import Policy
 from lavad.core.scheduling.capacity.free_resources import Room
-from lavad.core.scheduling.elastic import spare
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.preemption.preempt import candidates, to_be_shrunk
+from lavad.core.scheduling.preemption.shrink import spare
 from lavad.core.scheduling.preemption.victim_search import Clearing, clear
 from lavad.core.scheduling.preemption.victims import Victim, Way
 from tests.builders import Story, a_host, a_job

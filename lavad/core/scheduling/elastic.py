@@ -5,14 +5,14 @@ each as far as it may and as there is room. Costs O(resizable jobs that run), an
 waiting job holds a reservation nobody grows: room that is free now is part of what it was promised.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lavad.core.apply.resize import may_change
 from lavad.core.cluster import Cluster
 from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
-from lavad.core.model.allocation import could_give, is_divisible, tasks_of
+from lavad.core.model.allocation import is_divisible, tasks_of
 from lavad.core.plan import Grow, Plan
 from lavad.core.scheduling.backfill.reservations import Book
 from lavad.core.scheduling.capacity.advance_reservations import Withheld
@@ -121,20 +121,6 @@ def wanted(cluster: Cluster, key: Key) -> int:
         return 0
     role = job.shared.request.roles[0]
     return max(0, min(role.tasks_max, attempt.resizing.wish or role.tasks_max) - tasks_of(attempt.allocation))
-
-
-def spare(cluster: Cluster, key: Key, tasks: int = 0, wanted: Mapping[str, int] | None = None) -> Allocation:
-    """What an attempt could give back to have so many tasks less (0: as many as it can spare); empty: nothing.
-
-    The shares are those of a ``Shrink`` in a plan. Slots on hosts that it keeps are free as soon as the job has been
-    told; whole hosts when nothing of the job is left there. ``wanted``: about so many slots on these hosts, nothing on
-    others. A shrink that is under way does not stand in the way of another; a growth is given up for it.
-    """
-    attempt, job = cluster.resizable.get(key), cluster.holder(key)
-    if attempt is None or job is None or job.state is not JobState.RUN or attempt.is_ending:
-        return ()
-    role = job.shared.request.roles[0]
-    return could_give(attempt.allocation, role, tasks or tasks_of(attempt.allocation), wanted)
 
 
 def _additions(cluster: Cluster, room: Room, attempt: Attempt, more: int) -> Allocation:

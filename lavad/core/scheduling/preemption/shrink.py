@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 from lavad.core.cluster import Cluster
-from lavad.core.model import Allocation, HostShare, Key, RoleRequest
-from lavad.core.model.allocation import is_divisible, part_of, tasks_of
-from lavad.core.scheduling.elastic import spare
+from lavad.core.model import Allocation, HostShare, JobState, Key, RoleRequest
+from lavad.core.model.allocation import could_give, is_divisible, part_of, tasks_of
 from lavad.core.scheduling.preemption.lent_resources import bits
 from lavad.core.scheduling.preemption.victims import Together, Victim, Way
 from lavad.core.state.hosts.table import HostTable
@@ -96,3 +95,17 @@ def _most(high: int, holds: Callable[[int], bool]) -> int:
         else:
             high = middle - 1
     return low
+
+
+def spare(cluster: Cluster, key: Key, tasks: int = 0, wanted: Mapping[str, int] | None = None) -> Allocation:
+    """What an attempt could give back to have so many tasks less (0: as many as it can spare); empty: nothing.
+
+    The shares are those of a ``Shrink`` in a plan. Slots on hosts that it keeps are free as soon as the job has been
+    told; whole hosts when nothing of the job is left there. ``wanted``: about so many slots on these hosts, nothing on
+    others. A shrink that is under way does not stand in the way of another; a growth is given up for it.
+    """
+    attempt, job = cluster.resizable.get(key), cluster.holder(key)
+    if attempt is None or job is None or job.state is not JobState.RUN or attempt.is_ending:
+        return ()
+    role = job.shared.request.roles[0]
+    return could_give(attempt.allocation, role, tasks or tasks_of(attempt.allocation), wanted)
