@@ -10,12 +10,11 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
 from lavad.core.decide import reports
-from lavad.core.decide.clock.windows import host_window_events
 from lavad.core.decide.contact import is_in_contact, silent_hosts
 from lavad.core.decide.decision import Decision, denial
 from lavad.core.decide.jobs import resize
 from lavad.core.decide.recovery import is_left
-from lavad.core.model import JobState, Key
+from lavad.core.model import HostFacts, JobState, Key
 from lavad.core.model.host_config import as_configured
 from lavad.core.model.reasons import Refused
 from lavad.core.orders import (
@@ -287,3 +286,12 @@ def _check_administrator(cluster: Cluster, host: str, caller: c.Caller) -> None:
         raise Refused(denial(caller))
     if host not in cluster.hosts:
         raise Refused(f"{host}: Bad host name, host group name or cluster name")
+
+
+def host_window_events(cluster: Cluster, facts: HostFacts, now: float) -> list[e.Event]:
+    """Whether a host has begun, or ceased, to take jobs; it need not have joined yet."""
+    rule = cluster.policy.host_rule(facts.name, facts.model, facts.type)
+    is_open, _ = cluster.calendar.look(rule.dispatch_windows, cluster.policy.zone, now)
+    host = cluster.hosts.get(facts.name)
+    is_shut = host is not None and host.is_shut
+    return [e.HostWindowChanged(now, facts.name, is_open)] if is_open is is_shut else []

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
-from lavad.core.decide.clock.windows import may_run, run_window_events
 from lavad.core.decide.decision import Decision, check_owner
 from lavad.core.decide.jobs.admission import (
     admitted,
@@ -24,6 +23,7 @@ from lavad.core.decide.jobs.admission import (
 )
 from lavad.core.decide.jobs.dependencies import resolve
 from lavad.core.decide.jobs.modify import with_other_memory
+from lavad.core.decide.jobs.run_windows import may_run, run_window_events
 from lavad.core.events import JobModified, JobSubmitted, NewJob
 from lavad.core.language.dependency import parse, text_of
 from lavad.core.language.dependency_cycles import waits_for_itself
