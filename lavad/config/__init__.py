@@ -1,1 +1,1 @@
-"""LSF's own configuration files, in their own grammar, as values of the core. All errors of all files come at once."""
+"""Reader of LSF's configuration files: their grammar, and their values for the core. Reports all errors at once."""

@@ -1,4 +1,4 @@
-"""Accounts of this machine, and external groups, as far as the configuration refers to them.
+"""User accounts of this machine, and external groups, as far as the configuration refers to them.
 
 Looked up only when the files are read: the directory service behind it may be slow, and the core never asks.
 """
@@ -16,7 +16,7 @@ EGROUP_TIMEOUT_S = 10.0
 
 
 class Accounts:
-    """Users and Unix groups of this host; ``egroup_dir`` is where the site keeps its egroup program."""
+    """Users and Unix groups of this host; ``egroup_dir`` is the directory of the site's egroup program."""
 
     def __init__(self) -> None:
         self.egroup_dir = ""
@@ -24,23 +24,23 @@ class Accounts:
         self._groups: dict[str, frozenset[str] | None] = {}
 
     def is_user(self, name: str) -> bool:
-        """Has this machine an account of that name?"""
+        """Return True if this machine has an account of that name."""
         if name not in self._users:
             self._users[name] = _is_user(name)
         return self._users[name]
 
     def known_users(self) -> list[str]:
-        """Those that can be listed; a directory service may not tell all of its own."""
+        """Return the users that can be listed; a directory service may withhold some."""
         return [account.pw_name for account in pwd.getpwall()]
 
     def group(self, name: str) -> frozenset[str] | None:
-        """Members of a Unix group, those for whom it is the first one among them; None when there is none."""
+        """Return the members of a Unix group, also those with it as primary group; None if there is no such group."""
         if name not in self._groups:
             self._groups[name] = _group(name)
         return self._groups[name]
 
     def external(self, kind: str, name: str) -> list[str]:
-        """Members that the site's egroup program names for a group; ``kind`` is -u for users, -m for hosts.
+        """Return the members of a group from the site's egroup program; ``kind`` is -u for users, -m for hosts.
 
         Raises:
             Wrong: there is no such program, it fails, or it takes too long.
@@ -71,7 +71,7 @@ class Accounts:
 
 
 def _is_safe(path: Path) -> bool:
-    """Whether nobody but root and this process's user may change it: what is run has lavad's rights."""
+    """Return True if only root and this process's user may write the file, which runs with lavad's rights."""
     facts = path.stat()
     return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022
 

@@ -1,4 +1,4 @@
-"""lsf.shared and lsf.cluster.NAME: the hosts, host models and resources of a site, and its administrators."""
+"""lsf.shared and lsf.cluster.NAME: hosts, host models and resources of a site, and its cluster administrators."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _RESOURCE_NAME = re.compile(r"[A-Za-z_]\w{0,38}\Z")
 _BUILT_IN = frozenset((*queues.INDICES, *queues.ALIASES, "ncpus", "ndisks", "maxmem", "maxswp", "maxtmp", "cpuf",
                        "type", "model", "hname", "status", "rexpri", "server", "slots", "maxslots", "nprocs",
                        "ncores", "nthreads", "ngpus", "ngpus_physical"))  # fmt: skip
-# Of LSF with GPUs: its installer defines and places them, and here agents count them by themselves.
+# LSF's GPU resources: its installer defines and places them; here agents detect GPUs themselves.
 _OF_GPUS = frozenset(("ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "ngpus_prohibited"))
 _GPUS_COUNTED = "agents find GPUs by themselves"
 _PLACE = re.compile(r"\s*(?:([^\s\[\]@]+)\s*@\s*)?\[([^\[\]]*)\]")
@@ -36,7 +36,7 @@ def _factor(text: str) -> float:
 
 
 def _detected(text: str) -> str:
-    """A model or type; ``!`` leaves it to the agent."""
+    """Read a model or type; ``!`` leaves it to the agent."""
     return "" if text == "!" else text
 
 
@@ -111,14 +111,14 @@ CLUSTER_SECTIONS: Mapping[str, Table | Ignored] = {
 
 
 def cluster_names(document: Document) -> list[str]:
-    """The clusters that lsf.shared names, in its order."""
+    """Return the clusters that lsf.shared names, in its order."""
     return [
         row["CLUSTERNAME"].text for section in document.of("Cluster") for row in section.rows if "CLUSTERNAME" in row
     ]
 
 
 def read_shared(document: Document, site: Site) -> None:
-    """Models and resources into ``site``."""
+    """Read models and resources into ``site``."""
     check_sections(document, SHARED_SECTIONS, site)
     for name, table in (("Cluster", SHARED_SECTIONS["Cluster"]), ("HostType", HOST_TYPE)):
         for section in document.of(name):
@@ -147,7 +147,7 @@ def read_shared(document: Document, site: Site) -> None:
 
 
 def read_cluster(document: Document, site: Site) -> Fields:
-    """Hosts into ``site``; resources by place. Administrators are read later, when groups are known."""
+    """Read hosts into ``site``, resources by location. Administrators are read later, when groups are known."""
     check_sections(document, CLUSTER_SECTIONS, site)
     parameters = CLUSTER_SECTIONS["Parameters"]
     assert not isinstance(parameters, Ignored)
@@ -167,7 +167,7 @@ def read_cluster(document: Document, site: Site) -> Fields:
 
 
 def read_administrators(document: Document, site: Site) -> frozenset[str]:
-    """ClusterAdmins: users, and members of groups."""
+    """Read ClusterAdmins: users, and members of groups."""
     found: frozenset[str] = frozenset()
     for section in document.of("ClusterAdmins"):
         for row in section.rows:
@@ -207,7 +207,7 @@ def _resource_map(document: Document, site: Site) -> list[ResourceInstance]:
 
 
 def instances_of(name: str, location: str, site: Site) -> list[ResourceInstance]:
-    """What a LOCATION says: ``[default]`` is an instance for each host, any other brackets hold one for their hosts.
+    """Read a LOCATION: ``[default]`` is an instance for each host, any other brackets one shared by their hosts.
 
     Raises:
         Wrong: no such resource, or no such form.
@@ -231,7 +231,7 @@ def instances_of(name: str, location: str, site: Site) -> list[ResourceInstance]
 
 
 def _place(text: str, at: int) -> tuple[tuple[str, str], int]:
-    """(value, hosts) at this place, and where the next begins; ``[v@[h1]]`` is the same as ``v@[h1]``."""
+    """Return (value, hosts) at this position, and the next position; ``[v@[h1]]`` is the same as ``v@[h1]``."""
     outer = re.match(r"\s*\[\s*(?=[^\[\]]*@\s*\[)", text[at:])
     begin = at + (outer.end() if outer else 0)
     found = _PLACE.match(text, begin)

@@ -1,4 +1,4 @@
-"""lsf.conf: NAME=VALUE settings of the whole installation. Most are about LSF's own daemons."""
+"""lsf.conf: NAME=VALUE settings of the whole installation. Most concern LSF's own daemons."""
 
 import re
 
@@ -17,7 +17,7 @@ def _unit(text: str) -> str:
 
 
 def _by_commands(about: str) -> Honoured:
-    """Read by the commands themselves, on each host."""
+    """Declare a parameter that the commands read themselves, on each host."""
     return Honoured(lambda text, site: {}, about)
 
 
@@ -104,7 +104,7 @@ CONF: Table = {
                      "LSF_EGO_DAEMON_CONTROL", "LSF_PAM_HOSTLIST_USE", "LSB_CHUNK_RUSAGE", "LSB_DEFAULT_JOBGROUP",
                      "LSF_DATA_HOSTS", "LSF_LICENSE_ACCT_PATH"), Ignored("how LSF's own daemons work")),
 }  # fmt: skip
-# Families of names that are about LSF's own diagnostics and about hosts from clouds.
+# Families of names: LSF's own diagnostics, and hosts from clouds.
 _PREFIXES = (
     "LSB_RC_",
     "EBROKERD_",
@@ -120,7 +120,7 @@ _PREFIXES = (
 
 
 def read_conf(document: Document, site: Site) -> Fields:
-    """Places and units into ``site``; fields confdir, lsb_confdir."""
+    """Read directories and units into ``site``; return the fields confdir and lsb_confdir."""
     for section in document.sections:
         site.wrong(cell_of(section), f"Begin {section.name}: lsf.conf has NAME=VALUE lines only")
     known = {

@@ -1,9 +1,9 @@
-"""The grammar of LSF's configuration files: text to sections and settings, each cell with the line it stands on.
+"""Grammar of LSF's configuration files: text to sections and settings, each cell with its line.
 
 ``Begin Name`` ... ``End Name`` hold either KEY = value lines (vertical) or a line of keywords with one row an item
 (horizontal; a cell with blanks stands in parentheses). ``#`` begins a comment, ``\\`` at the end of a line continues
-it. lsf.conf is NAME=VALUE lines without sections. A mistake is told once and where it is: a section whose Begin or End
-is missing is read all the same. Nothing is interpreted here; complaints carry file and line.
+it. lsf.conf is NAME=VALUE lines without sections. Each mistake is reported once, where it is: a section without its
+Begin or End is read all the same. Nothing is interpreted here; complaints carry file and line.
 """
 
 import re
@@ -21,7 +21,7 @@ _CELL = re.compile(r"\s*(?:\(((?:[^()]|\([^()]*\))*)\)|\"([^\"]*)\"|(\S+))")
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What is wrong where, and what was expected. Fatal ones keep the old configuration in force."""
+    """Error or warning with its position and what was expected. A fatal one keeps the old configuration in force."""
 
     file: str
     line: int
@@ -34,7 +34,7 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value and where it stands. ``-`` and ``()`` count as empty."""
+    """A value and its position. ``-`` and ``()`` count as empty."""
 
     text: str
     line: int
@@ -56,7 +56,7 @@ class Section:
 
 @dataclass(slots=True)
 class Document:
-    """A file as it was read."""
+    """One parsed file."""
 
     file: str
     sections: list[Section] = field(default_factory=list)
@@ -64,12 +64,12 @@ class Document:
     complaints: list[Complaint] = field(default_factory=list)
 
     def of(self, name: str) -> Iterator[Section]:
-        """All sections of that name; case does not matter."""
+        """Yield all sections of that name, in any case."""
         return (section for section in self.sections if section.name.lower() == name.lower())
 
 
 def read(path: Path, *, has_sections: bool = True) -> Document:
-    """A file's document. A file that can't be read is a complaint, not an exception."""
+    """Read and parse a file. A file that can't be read is a complaint, not an exception."""
     try:
         text = text_of(path)
     except OSError as error:
@@ -78,10 +78,10 @@ def read(path: Path, *, has_sections: bool = True) -> Document:
 
 
 def parse(text: str, file: str, *, has_sections: bool = True) -> Document:
-    """The document in a text; ``file`` is what complaints call it.
+    """Parse a text; ``file`` is its name in complaints.
 
     Args:
-        has_sections: lines outside any section are a mistake, told once for those that stand together.
+        has_sections: lines outside any section are an error, reported once for consecutive lines.
     """
     document = Document(file)
     lines = list(logical_lines(text, file, lambda line, about: _complain(document, line, about)))
@@ -113,7 +113,7 @@ def _complain(document: Document, line: Line, text: str) -> None:
 
 
 def _astray(document: Document, lines: list[Line]) -> None:
-    """Say of lines that stand together outside any section where they begin."""
+    """Report consecutive lines outside any section, at the first of them."""
     if lines:
         more = len(lines) - 1
         others = f" and {more} more line{'s' if more > 1 else ''} stand" if more else " stands"
@@ -122,7 +122,7 @@ def _astray(document: Document, lines: list[Line]) -> None:
 
 
 def _without_begin(document: Document, body: list[Line], end: Line, name: str) -> None:
-    """A section whose Begin is missing or misspelt is read all the same, so that nothing else misses it."""
+    """Read a section whose Begin is missing or misspelt, so that references to it still work."""
     if _names_alone(body[0], name):
         _complain(document, body[0], f"expected 'Begin {name}', found {body[0].text!r}")
         body = body[1:]
@@ -132,7 +132,7 @@ def _without_begin(document: Document, body: list[Line], end: Line, name: str) -
 
 
 def _names_alone(line: Line, name: str) -> bool:
-    """Is it one word and the name of a section: a misspelt Begin or End?"""
+    """Return True for one word and the section's name: a misspelt Begin or End."""
     words = line.text.lower().split()
     return len(words) == 2 and words[1] == name.lower()
 
@@ -151,7 +151,7 @@ def _outside(document: Document, line: Line) -> None:
 
 
 def _section(document: Document, lines: list[Line], at: int, name: str) -> int:
-    """Read a section that begins at ``at``; returns where to go on."""
+    """Read the section that begins at ``at``; return the index after it."""
     begin = lines[at]
     section = Section(name, begin.number, begin.file)
     body: list[Line] = []
@@ -173,7 +173,7 @@ def _section(document: Document, lines: list[Line], at: int, name: str) -> int:
 
 
 def _without_end(document: Document, section: Section, body: list[Line], following: Line | None) -> None:
-    """A section whose End is missing or misspelt is read all the same."""
+    """Read a section whose End is missing or misspelt."""
     name = section.name
     if body and _names_alone(body[-1], name):
         _complain(document, body[-1], f"expected 'End {name}', found {body[-1].text!r}")
@@ -201,7 +201,7 @@ def _vertical(document: Document, body: list[Line]) -> Row:
         if found is None:
             _complain(document, line, f"expected KEY = value, found {line.text[:40]!r}")
         elif found[1].upper() in row and line.is_conditional:
-            continue  # the value for all times counts
+            continue  # the value without a time condition counts
         elif found[1].upper() in row:
             before = row[found[1].upper()].line
             _complain(document, line, f"{found[1]} is set a second time; it was set on line {before}")
@@ -227,7 +227,7 @@ def _horizontal(document: Document, section: Section, body: list[Line]) -> None:
 
 
 def cells_of(line: str) -> list[str]:
-    """The cells of a row; parentheses and quotes are taken off, ``-`` and ``()`` become empty."""
+    """Split a row into cells; parentheses and quotes are removed, ``-`` and ``()`` become empty."""
     cells = []
     for found in _CELL.finditer(line):
         text = next((group for group in found.groups() if group is not None), "").strip()

@@ -1,4 +1,4 @@
-"""lsb.hosts: what each host gives the batch system, and groups of hosts."""
+"""lsb.hosts: limits and thresholds of each host, host groups, compute units."""
 
 from collections.abc import Container, Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ def _slots(text: str) -> int | None:
 
 
 def windows(text: str, site: Site) -> Fields:
-    """Windows, and how they were written."""
+    """Read dispatch windows, and keep their text."""
     return {"dispatch_windows": v.windows(text), "window_text": " ".join(text.split())}
 
 
@@ -59,7 +59,7 @@ DEFAULT = "default"
 
 
 def read_hosts(document: Document, site: Site) -> Fields:
-    """Host groups into ``site``, and the policy's fields."""
+    """Read host groups into ``site``; return the policy's fields."""
     check_sections(document, SECTIONS, site)
     rows = _group_rows(document, site)
     cells = {name: row["GROUP_MEMBER"] for name, row in rows.items()}
@@ -72,7 +72,7 @@ def read_hosts(document: Document, site: Site) -> Fields:
 
 
 def _compute_units(document: Document, site: Site) -> tuple[ComputeUnit, ...]:
-    """Racks, enclosures and the like with the hosts at any depth below them."""
+    """Read racks, enclosures and the like, each with the hosts at any depth below it."""
     rows: dict[str, Row] = {}
     for section in document.of("ComputeUnit"):
         for row in section.rows:
@@ -109,7 +109,7 @@ def _group_rows(document: Document, site: Site) -> dict[str, Row]:
 
 
 def _rules(document: Document, site: Site) -> dict[str, HostRule]:
-    """Rules by host, model, type or ``default``. A host's own row wins over that of its group, whatever their order."""
+    """Read host rules by host, model, type or ``default``; a host's own row wins over its group's, in any order."""
     by_group: dict[str, Fields] = {}
     by_name: dict[str, Fields] = {}
     for section in document.of("Host"):
@@ -144,7 +144,7 @@ def _members(name: str, site: Site) -> list[str]:
 
 
 def _joined(said: Mapping[str, Fields], site: Site) -> dict[str, HostRule]:
-    """What lsb.hosts says joined with what lsf.cluster says of the same hosts."""
+    """Merge the rules of lsb.hosts with those of lsf.cluster for the same hosts."""
     rules = {name: HostRule(**fields) for name, fields in said.items()}
     for name, listed in site.hosts.items():
         own = next((rules[key] for key in (name, listed.model, listed.type, DEFAULT) if key in rules), None)
@@ -153,7 +153,7 @@ def _joined(said: Mapping[str, Fields], site: Site) -> dict[str, HostRule]:
 
 
 def _merged(own: HostRule, listed: HostRule) -> HostRule:
-    """The rule of lsb.hosts with model, type, resources and windows of lsf.cluster."""
+    """Merge a rule of lsb.hosts with model, type, resources and windows of lsf.cluster."""
     return replace(
         own,
         model=listed.model,
@@ -168,6 +168,6 @@ def _merged(own: HostRule, listed: HostRule) -> HostRule:
 
 
 def _stricter(one: tuple[Threshold, ...], other: tuple[Threshold, ...]) -> tuple[Threshold, ...]:
-    """Bounds of lsb.hosts, and of lsf.cluster for indices that lsb.hosts says nothing of."""
+    """Return the thresholds of lsb.hosts, and those of lsf.cluster for indices that lsb.hosts does not set."""
     named = {threshold.index for threshold in one}
     return one + tuple(threshold for threshold in other if threshold.index not in named)

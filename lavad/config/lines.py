@@ -1,8 +1,8 @@
-"""Physical lines of a configuration file to lines of meaning: comments gone, continued ones joined, files included.
+"""Logical lines of a configuration file: without comments, continuations joined, included files inserted.
 
-``#INCLUDE "file"`` reads another file in its place. Blocks that depend on the time (``#if time(...)``) are refused with
-one complaint for each; their first branch is read all the same and marked, so that what stands in it is not missed
-elsewhere. Comments that begin with such a word (``# If a queue ...``) are comments.
+``#INCLUDE "file"`` reads another file in its place. Blocks with a time condition (``#if time(...)``) are refused with
+one complaint for each; their first branch is still read and marked, so that other sections can refer to it. Comments
+that begin with such a word (``# If a queue ...``) are comments.
 """
 
 import errno
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 _DIRECTIVE = re.compile(r"#(\s*)(if|ifdef|ifndef|elif|else|endif|include)\b\s*(.*)$", re.IGNORECASE)
-_CONDITION = re.compile(r"[!(]|\w+\s*\(|\S*$")  # `#if you want more` is a comment, `#if tme(8:00-9:00)` a mistake
+_CONDITION = re.compile(r"[!(]|\w+\s*\(|\S*$")  # `#if you want more` is a comment, `#if tme(8:00-9:00)` an error
 _EDGE = re.compile(r"(?:begin|end)\s+\w+\s*$", re.IGNORECASE)
-_FILE_MAX_MIB = 16  # the largest sites have some MiB; what is larger was named by mistake, a log for instance
-_INCLUDES_MAX = 8  # files that include files; more is a circle
+_FILE_MAX_MIB = 16  # the largest sites have some MiB; a larger file is named by mistake, a log for instance
+_INCLUDES_MAX = 8  # nesting depth; more is a cycle
 _BY_THE_CLOCK = (
     "#if: lava does not change its configuration by the clock; expected the lines for all times "
     "(RUN_WINDOW, DISPATCH_WINDOW and the LAVA_WINDOW of a limit depend on the time)"
@@ -24,16 +24,16 @@ _BY_THE_CLOCK = (
 
 
 class Line(NamedTuple):
-    """A line of meaning and where its first physical line stands."""
+    """A logical line and the number of its first physical line."""
 
     file: str
     number: int
     text: str
-    is_conditional: bool = False  # it stands in the first branch of an #if
+    is_conditional: bool = False  # in the first branch of an #if
 
 
 class Complain(Protocol):
-    """How a mistake on a line is told."""
+    """Callback that reports an error on a line."""
 
     def __call__(self, line: Line, text: str) -> None: ...
 
@@ -47,8 +47,7 @@ class Directive(NamedTuple):
 
 
 def text_of(path: Path) -> str:
-    """Names are ASCII; an odd byte in a comment or description is no reason to refuse a file. No system call takes a
-    NUL.
+    """Read a file as ASCII, replacing odd bytes (in comments and descriptions) and NULs, which no system call takes.
 
     Raises:
         OSError: it can't be read, or never to its end: a pipe, a device.
@@ -64,15 +63,15 @@ def text_of(path: Path) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Without the pair of double quotes around all of it."""
+    """Remove the pair of double quotes around the whole text."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
 def logical_lines(text: str, file: str, complain: Complain, depth: int = 0) -> Iterator[Line]:
-    """Lines without comments and blanks; included files in the place of their line.
+    """Yield lines without comments and blanks, with included files in place of their line.
 
     Args:
-        depth: how many files include this one.
+        depth: number of files that include this one.
     """
     raws = text.splitlines()
     conditions = _Conditions(file, raws, complain)
@@ -102,7 +101,7 @@ def logical_lines(text: str, file: str, complain: Complain, depth: int = 0) -> I
 
 
 def _directive(raw: str, number: int, depth: int) -> Directive | None:
-    """What a line directs; None for other lines and for comments that only begin alike."""
+    """Parse a directive; None for other lines and for comments that only begin alike."""
     found = _DIRECTIVE.match(raw.strip())
     if found is None:
         return None
@@ -118,12 +117,12 @@ def _directive(raw: str, number: int, depth: int) -> Directive | None:
 
 
 class _Conditions:
-    """Where in ``#if`` blocks a file's reader is, and which of their lines count."""
+    """State of the ``#if`` blocks at the present line."""
 
     def __init__(self, file: str, raws: list[str], complain: Complain) -> None:
         self._file, self._complain = file, complain
         self._open_ends = _without_end(raws)
-        self._stack: list[int] = []  # the lines of the #if that are open
+        self._stack: list[int] = []  # lines of the open #if
         self._other_branch = 0  # in an #else or #elif, at this depth
 
     @property
@@ -131,7 +130,7 @@ class _Conditions:
         return len(self._stack)
 
     def turn(self, directive: Directive) -> None:
-        """Go past an ``#if``, ``#else``, ``#elif`` or ``#endif``."""
+        """Process an ``#if``, ``#else``, ``#elif`` or ``#endif``."""
         line = Line(self._file, directive.number, directive.word)
         if directive.word.startswith("if"):
             self._stack.append(directive.number)
@@ -148,7 +147,7 @@ class _Conditions:
             self._other_branch = self.depth
 
     def is_left_out(self, raw: str) -> bool:
-        """Does a line stand in another branch than the first? Without an ``#endif`` that ends with its section."""
+        """Return True for a line in a later branch; without an ``#endif`` the branch ends with its section."""
         if self._other_branch and self._stack[self._other_branch - 1] in self._open_ends and _EDGE.match(raw.strip()):
             del self._stack[self._other_branch - 1 :]
             self._other_branch = 0
@@ -156,7 +155,7 @@ class _Conditions:
 
 
 def _without_end(raws: list[str]) -> frozenset[int]:
-    """The lines of every ``#if`` that no ``#endif`` closes."""
+    """Return the lines of every ``#if`` without an ``#endif``."""
     waiting: list[int] = []
     for number, raw in enumerate(raws, start=1):
         directive = _directive(raw, number, len(waiting))

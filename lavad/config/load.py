@@ -1,8 +1,8 @@
-"""A directory of LSF's files to a ``Policy``, with every complaint about it at once.
+"""Reader of a directory of LSF's files: a ``Policy``, with all complaints about it at once.
 
-Where the files are: LAVA_LSF_DIR of lava.conf, else lava.conf's own directory if it holds any of them, else
-$LSF_ENVDIR. lsf.conf there may send on to others by LSF_CONFDIR and LSB_CONFDIR. Without any file the built-in policy
-stands.
+Location of the files: LAVA_LSF_DIR of lava.conf, else lava.conf's own directory if it holds any of them, else
+$LSF_ENVDIR. lsf.conf there may name other directories by LSF_CONFDIR and LSB_CONFDIR. Without any file the default
+policy applies.
 """
 
 import os
@@ -19,9 +19,9 @@ from lavad.config.grammar import Cell, Complaint, Document, read
 from lavad.config.site import Entry, Fields, Site
 from lavad.core.model.policy import Policy, Queue
 
-MADE = "For jobs without -q."  # what the default queue is described by that no file configures
+MADE = "For jobs without -q."  # description of the default queue that no file configures
 LSB_FILES = ("lsb.params", "lsb.users", "lsb.hosts", "lsb.queues", "lsb.resources")
-# Files of LSF that have no counterpart: named when they are there, so that nobody thinks they count.
+# Files of LSF without a counterpart here: named if present, so that their lack of effect is known.
 UNREAD_FILES = {
     "lsb.applications": "no application profiles",
     "lsb.serviceclasses": "no service classes; see capacity pools",
@@ -32,7 +32,7 @@ UNREAD_FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What came of a directory; ``policy`` is only to be used without fatal complaints."""
+    """Result of reading a directory; ``policy`` is only to be used without fatal complaints."""
 
     policy: Policy
     complaints: tuple[Complaint, ...] = ()
@@ -52,7 +52,7 @@ class Loaded:
 
 
 def find_directory(own: Path, named: str, environment: Mapping[str, str]) -> Path:
-    """The directory of LSF's files: as ``named``, else lava.conf's ``own``, else of $LSF_ENVDIR."""
+    """Return the directory of LSF's files: as ``named``, else lava.conf's ``own``, else of $LSF_ENVDIR."""
     if named:
         return own / named
     if any(own.glob("lsb.*")) or any(own.glob("lsf.cluster.*")) or (own / "lsf.shared").exists():
@@ -71,8 +71,8 @@ def load(
     """Read all files of a directory.
 
     Args:
-        base: what holds where the files say nothing: settings of lava.conf.
-        name: the cluster's name; where no file fits it, that of the only lsf.cluster file is taken.
+        base: the policy where the files set nothing: settings of lava.conf.
+        name: the cluster's name; if no file has it, that of the only lsf.cluster file is taken.
         joined: the cluster's hosts, as far as they are known.
     """
     site = Site(accounts or Accounts(), joined=joined)
@@ -93,7 +93,7 @@ def load(
 
 
 class _Reader:
-    """Opens each file where it is, and lets its own module read it; later files refer to earlier ones."""
+    """Opener of the files, each parsed by its own module; later files refer to earlier ones."""
 
     def __init__(self, directory: Path, site: Site) -> None:
         self.site = site
@@ -105,7 +105,7 @@ class _Reader:
         self._cluster: Document | None = None
 
     def open_conf(self) -> None:
-        """lsf.conf, which says where the rest is."""
+        """Read lsf.conf, which names the other directories."""
         document = self._read(self.directory / "lsf.conf", has_sections=False)
         if document is None:
             return
@@ -115,7 +115,7 @@ class _Reader:
         self.gpu_requirement = fields.get("gpu_requirement", "")
 
     def _place(self, name: str, named: str, document: Document) -> Path:
-        """A directory that lsf.conf names; its own where that one is not there, as in a copy made elsewhere."""
+        """Return a directory named in lsf.conf; its own if that does not exist, as in a copy made elsewhere."""
         path = self.directory / named
         if os.path.isdir(path) or not self.directory.is_dir():
             return path
@@ -135,7 +135,7 @@ class _Reader:
         return document
 
     def _find(self, name: str) -> Document | None:
-        """The first file of that name where LSF keeps such."""
+        """Parse the first file of that name in LSF's directories."""
         places = [self.confdir, self.directory]
         if name.startswith("lsb."):
             under = Path(self.cluster_name, "configdir")
@@ -143,7 +143,7 @@ class _Reader:
         return next((found for place in places if (found := self._read(place / name)) is not None), None)
 
     def read_cluster(self, name: str) -> Fields:
-        """lsf.shared and lsf.cluster.NAME."""
+        """Read lsf.shared and lsf.cluster.NAME."""
         shared = self._find("lsf.shared")
         if shared is not None:
             cluster.read_shared(shared, self.site)
@@ -152,14 +152,14 @@ class _Reader:
         return cluster.read_cluster(self._cluster, self.site) if self._cluster is not None else {}
 
     def _choose(self, name: str, listed: list[str]) -> str:
-        """Which cluster these files are about: the one of that name, else the one that lsf.shared names first."""
+        """Return the cluster's name: ``name`` if its file exists, else the first one of lsf.shared that has a file."""
         present = sorted({path.name.removeprefix("lsf.cluster.") for path in self.confdir.glob("lsf.cluster.*")})
         if name in present or not present:
             return name
         return next((one for one in listed if one in present), present[0])
 
     def read_batch(self) -> Fields:
-        """The lsb files, in the order in which they refer to one another."""
+        """Read the lsb files, in the order in which they refer to one another."""
         site, fields = self.site, Fields()
         documents = {name: self._find(name) for name in LSB_FILES}
         written = documents["lsb.params"]
@@ -181,11 +181,11 @@ class _Reader:
         return fields
 
     def administrators(self) -> frozenset[str]:
-        """ClusterAdmins, now that groups are known."""
+        """Read ClusterAdmins, now that groups are known."""
         return cluster.read_administrators(self._cluster, self.site) if self._cluster is not None else frozenset()
 
     def tell_unread(self) -> None:
-        """Files that are there and do not count."""
+        """Report files that exist and have no effect."""
         places = (self.lsb_confdir / self.cluster_name / "configdir", self.lsb_confdir, self.confdir, self.directory)
         for name, why in UNREAD_FILES.items():
             path = next((place / name for place in places if os.path.isfile(place / name)), None)
@@ -194,23 +194,23 @@ class _Reader:
 
 
 def _is_there(path: Path) -> bool:
-    """Does anything have that name? What can't be read, such as a link to nowhere, was meant to count all the same."""
+    """Return True if the name exists; a file that can't be read, such as a dangling link, was meant to count, too."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
-        return True  # nobody knows; reading it says why
+        return True  # unknown; reading it says why
     return True
 
 
 def has_made_default(policy: Policy) -> bool:
-    """Is the default queue one that no file configures, beside those that files do?"""
+    """Return True if the default queue is one that no file configures, beside configured ones."""
     return any(queue.name == policy.default_queue and queue.description == MADE for queue in policy.queues)
 
 
 def _choose_default(fields: Fields, rows: list[dict[str, Cell]], site: Site) -> None:
-    """The default queue: as lsb.params says; where it says nothing LSF makes a queue named ``default``."""
+    """Set the default queue of lsb.params; without one add the queue ``default``, as LSF does."""
     named = fields.get("default_queues", ())
     cell = next((row["DEFAULT_QUEUE"] for row in rows if "DEFAULT_QUEUE" in row), Cell("", 0))
     for name in named:
@@ -239,7 +239,7 @@ def _policy(base: Policy, fields: Fields, site: Site) -> Policy:
 
 @cache
 def local_zone() -> tzinfo:
-    """The time zone of this machine: TZ, else /etc/localtime, else UTC."""
+    """Return the time zone of this machine: TZ, else /etc/localtime, else UTC."""
     name = os.environ.get("TZ", "").lstrip(":")
     try:
         if name:

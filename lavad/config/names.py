@@ -1,7 +1,7 @@
-"""Lists of users and hosts as sets of names: ``all ~u1``, ``g1 u2``, ``h1+2 others``, ``node[01-64]``, nested groups.
+"""User and host lists as sets of names: ``all ~u1``, ``g1 u2``, ``h1+2 others``, ``node[01-64]``, nested groups.
 
-A group's members are found once, at any depth. A host need not have joined yet; one that lsf.cluster does not list
-although it lists others is worth a warning.
+A group's members are resolved once, at any depth. A host need not have joined yet; one that lsf.cluster does not list
+although it lists others gets a warning.
 """
 
 import fnmatch
@@ -23,7 +23,7 @@ _RANGE_MAX = 100_000
 
 
 def union(one: Names, other: Names) -> Names:
-    """Everything in either."""
+    """Return the union."""
     if one.is_all and other.is_all:
         return Names(True, one.names & other.names)
     if one.is_all or other.is_all:
@@ -33,14 +33,14 @@ def union(one: Names, other: Names) -> Names:
 
 
 def minus(one: Names, other: Names) -> Names:
-    """What is in the first and not in the second."""
+    """Return the names of the first set that are not in the second."""
     if other.is_all:
         return Names(False, (other.names - one.names) if one.is_all else (one.names & other.names))
     return Names(True, one.names | other.names) if one.is_all else Names(False, one.names - other.names)
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name for a queue or group that could not be told from LSF's own words.
+    """Refuse a name for a queue or group that could be confused with LSF's own words.
 
     Raises:
         Wrong: it says why.
@@ -52,7 +52,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def expand_range(word: str) -> list[str]:
-    """``node[01-03,7]`` as names; any other word is itself. Numbers are as wide as they are written."""
+    """Expand ``node[01-03,7]``; any other word is itself. Numbers keep their width."""
     found = _RANGE.match(word)
     if not found:
         return [word]
@@ -69,10 +69,10 @@ def expand_range(word: str) -> list[str]:
 
 
 def combine(text: str, of_word: Callable[[str], Names]) -> Names:
-    """A list's meaning: all that its words mean, without what stands behind a ``~``.
+    """Evaluate a list: the union of its words, without those behind a ``~``.
 
     Raises:
-        Wrong: nothing is named, or something is left out of nothing.
+        Wrong: nothing is named, or something is excluded from nothing.
     """
     words = text.split()
     found, gone = NOBODY, NOBODY
@@ -87,12 +87,12 @@ def combine(text: str, of_word: Callable[[str], Names]) -> Names:
 
 
 def users(text: str, site: Site) -> Names:
-    """A list of users and groups of users."""
+    """Evaluate a list of users and user groups."""
     return combine(text, lambda word: user_word(word, site))
 
 
 def user_word(word: str, site: Site) -> Names:
-    """A user, or everybody in a group of lsb.users or of Unix. ``name/`` is a group and no user."""
+    """Evaluate a user, or a group of lsb.users or of Unix. ``name/`` is a group and no user."""
     name = word.removesuffix("/")
     if name == "all":
         return ALL
@@ -110,27 +110,27 @@ def user_word(word: str, site: Site) -> Names:
         raise Wrong(f"{word}: there is no such user group")
     if not _NAME.match(name):
         raise Wrong(f"{word}: expected the name of a user or group")
-    site.nobodies.append(name)  # accounts may exist on other hosts only, and groups elsewhere: worth a warning
+    site.nobodies.append(name)  # accounts may exist on other hosts only, and groups elsewhere: only a warning
     return Names(False, frozenset((name,)))
 
 
 def hosts(text: str, site: Site) -> Names:
-    """A list of hosts and host groups, without preferences."""
+    """Evaluate a list of hosts and host groups, without preferences."""
     return combine(text, lambda word: host_word(word, site))
 
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """Hosts, and how much more than the others some of them are preferred."""
+    """Hosts with preference levels."""
 
     hosts: Names
     preference: tuple[tuple[str, int], ...]
 
 
 def preferred_hosts(text: str, site: Site) -> Preferred:
-    """A list of hosts in which each word may end in ``+n``: higher is taken first.
+    """Evaluate a list of hosts in which each word may end in ``+n``: a higher one is preferred.
 
-    Hosts that are named nowhere have the level of ``others+n`` or ``all+n``; levels count from there, so that it is 0.
+    Unnamed hosts have the level of ``others+n`` or ``all+n``; levels are relative to that one, which becomes 0.
     """
     levels: dict[str, int] = {}
     plain, rest = [], 0
@@ -152,7 +152,7 @@ def preferred_hosts(text: str, site: Site) -> Preferred:
 
 
 def host_word(word: str, site: Site) -> Names:
-    """A host, all hosts of a group, or hosts by a range or pattern of names."""
+    """Evaluate a host, a host group, or a range or pattern of host names."""
     name = word.removesuffix("/")
     if name in ("all", "others"):
         return ALL
@@ -183,7 +183,7 @@ def _matching(pattern: str, site: Site) -> Names:
 def resolve_groups(
     members: Mapping[str, Cell], known: dict[str, Names], of_word: Callable[[str], Names], external: str, site: Site
 ) -> None:
-    """Members of nested groups at any depth, into ``known``; ``external`` is how egroup is asked for this kind."""
+    """Resolve nested groups at any depth into ``known``; ``external`` is the egroup option for this kind."""
     under_way: list[str] = []
 
     def resolve(name: str) -> Names:

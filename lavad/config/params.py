@@ -1,4 +1,4 @@
-"""lsb.params: what holds for the whole cluster."""
+"""lsb.params: parameters of the whole cluster."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ def _unit_types(text: str) -> tuple[str, ...]:
 
 
 def _default_unit_type(text: str) -> str:
-    """The one that ``!`` marks, else the first."""
+    """Return the compute unit type marked by ``!``, else the first."""
     marked = [word.removesuffix("!") for word in text.split() if word.endswith("!")]
     if len(marked) > 1:
         raise Wrong("expected one type with !")
@@ -34,7 +34,7 @@ def _history_access(text: str) -> str:
 
 
 def _warn_of_open_history(rows: list[Row], site: Site) -> None:
-    """Jobs that bjobs hides, and bhist tells everybody."""
+    """Warn if bjobs hides jobs that bhist shows to all users."""
     named = [row for row in rows if "SECURE_JOB_INFO_LEVEL" in row]
     if named and not any("SECURE_INFODIR_USER_ACCESS" in row for row in rows):
         cell = named[-1]["SECURE_JOB_INFO_LEVEL"]
@@ -141,7 +141,7 @@ MAX_ARRAY_SIZE = 1000  # LSF's default, where there is an lsb.params
 
 
 def rows_of(document: Document, site: Site) -> list[Row]:
-    """The Parameters sections, and how long a dispatch turn is."""
+    """Return the rows of the Parameters sections, and set the length of a dispatch turn."""
     check_sections(document, SECTIONS, site)
     rows = [row for section in document.of("Parameters") for row in section.rows]
     for row in rows:
@@ -154,7 +154,7 @@ def rows_of(document: Document, site: Site) -> list[Row]:
 
 
 def read_params(rows: list[Row], site: Site) -> tuple[Fields, Fields, dict[str, str]]:
-    """(fields of the policy, fields that every queue has unless it says otherwise, the texts as written)."""
+    """Return (the policy's fields, default fields of queues, the texts as written)."""
     fields: Fields = {"max_array_size": MAX_ARRAY_SIZE}
     for row in rows:
         fields |= site.read(row, PARAMETERS)

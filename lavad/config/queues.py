@@ -37,7 +37,7 @@ def _parsed(text: str, site: Site) -> Requirement:
 
 
 def _condition(name: str, about: str) -> Honoured:
-    """A condition on hosts, with or without ``select[...]`` around it."""
+    """Declare a condition on hosts, with or without ``select[...]`` around it."""
 
     def read(text: str, site: Site) -> Fields:
         select = _parsed(text, site).term.select
@@ -67,7 +67,7 @@ def _task_limit(text: str, site: Site) -> Fields:
 
 
 def _size_limit(name: str, least: int = 1) -> Honoured:
-    """A limit of each process, kept in bytes."""
+    """Declare a limit of each process, kept in bytes."""
 
     def read(text: str, site: Site) -> Fields:
         default, most = v.default_and_most_kib(text, site.unit, least)
@@ -180,7 +180,7 @@ def _nice(text: str) -> int:
 
 
 def factors() -> dict[str, Honoured]:
-    """Parameters of the dynamic priority, the same for a queue and (in lsb.params) for all queues."""
+    """Declare the parameters of dynamic priority, the same in a queue and (in lsb.params) for all queues."""
     return {
         "CPU_TIME_FACTOR": _factor("cpu_time_factor", "weight of CPU time in the dynamic priority"),
         "RUN_TIME_FACTOR": _factor("run_time_factor", "weight of run time"),
@@ -292,7 +292,7 @@ SECTIONS: Mapping[str, Table | Ignored] = {"Queue": QUEUE}
 
 
 def threshold_of(name: str, site: Site) -> Honoured | None:
-    """The column or parameter of a load index, built in or the site's own."""
+    """Declare the column or parameter of a load index, built-in or the site's own."""
     index = ALIASES.get(name.lower(), name.lower())
     own = next((known for known in site.resources if known.lower() == index), None)
     if own is not None and site.resources[own].kind is ResourceKind.NUMERIC:
@@ -303,7 +303,7 @@ def threshold_of(name: str, site: Site) -> Honoured | None:
 
 
 def read_queues(document: Document, site: Site, plain: Fields) -> tuple[Queue, ...]:
-    """The queues of the file. ``plain`` are fields that lsb.params sets for all of them."""
+    """Read the queues of the file. ``plain`` are fields that lsb.params sets for all of them."""
     check_sections(document, SECTIONS, site)
     rows = [(section, row) for section in document.of("Queue") for row in section.rows]
     cells = [(row, required(row, "QUEUE_NAME", section, site)) for section, row in rows]
@@ -320,7 +320,7 @@ def read_queues(document: Document, site: Site, plain: Fields) -> tuple[Queue, .
 
 
 def _written(row: Row, site: Site) -> tuple[tuple[str, str], ...]:
-    """The settings that count, as their file has them; names of groups with a slash behind them."""
+    """Return the effective settings as written; names of groups with a slash behind them."""
     groups = {"USERS": site.user_groups, "ADMINISTRATORS": site.user_groups, "HOSTS": site.host_groups}
     found = []
     for name, cell in row.items():
@@ -337,7 +337,7 @@ def _with_slash(word: str, groups: Mapping[str, Names]) -> str:
 
 
 def _named(cells: list[tuple[Row, str]], site: Site) -> dict[str, Row]:
-    """Rows by queue name, without those that can't be named."""
+    """Return rows by queue name, without those with invalid names."""
     named: dict[str, Row] = {}
     for row, name in cells:
         if not name:
@@ -356,7 +356,7 @@ def _named(cells: list[tuple[Row, str]], site: Site) -> dict[str, Row]:
 
 
 def _queue_of(fields: Fields) -> Queue:
-    """A queue from its fields; what LSF has otherwise than a queue of the built-in policy is set here."""
+    """Build a queue from its fields, with LSF's defaults where they differ from the default policy's."""
     own = {name: value for name, value in fields.items() if "." not in name and name not in ("backfill", "preemption")}
     own.setdefault("is_exclusive_allowed", False)
     if fields.get("backfill") and "backfill_depth" not in own:
@@ -374,7 +374,7 @@ def _part(fields: Fields, prefix: str) -> dict[str, Any]:
 
 
 def _share_trees(queues: dict[str, Queue], found: dict[str, Fields]) -> None:
-    """Queues that FAIRSHARE_QUEUES names share the tree of the queue that names them."""
+    """Give queues named in FAIRSHARE_QUEUES the fairshare tree of the queue that names them."""
     for name in found:
         fairshare = queues[name].fairshare
         for other in fairshare.queues[1:] if fairshare is not None and "fairshare.queues" in found[name] else ():
@@ -382,7 +382,7 @@ def _share_trees(queues: dict[str, Queue], found: dict[str, Fields]) -> None:
 
 
 def _preempt(queues: dict[str, Queue], found: dict[str, Fields], rows: dict[str, Row], site: Site) -> None:
-    """Who may preempt whom, from both ends: PREEMPTIVE of the higher queue and PREEMPTABLE of the lower one."""
+    """Set the preemption pairs from both ends: PREEMPTIVE of the higher queue and PREEMPTABLE of the lower one."""
     pairs: dict[tuple[str, str], int] = {}
     for name, fields in found.items():
         said = fields.get("preemption", {})

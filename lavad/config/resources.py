@@ -1,4 +1,4 @@
-"""lsb.resources: Limit sections, capacity pools, and who may make advance reservations."""
+"""lsb.resources: Limit sections, resource pools, and permissions for advance reservations."""
 
 import re
 from collections.abc import Mapping
@@ -87,7 +87,7 @@ LIMIT: Table = {
     "INELIGIBLE": missed("no eligible time is counted"),
     "JOBS_PER_SCHED_CYCLE": missed("there are no cycles"),
 }
-# A limit for these would hold for everybody if the word were ignored: the whole section is left out.
+# A limit with these would apply to all consumers if the word were ignored: the whole section is left out.
 _NO_SUCH_CONSUMERS = ("APPS", "PER_APP", "LIC_PROJECTS", "PER_LIC_PROJECT", "CLUSTERS", "PER_CLUSTER")
 
 
@@ -124,7 +124,7 @@ RESERVATION: Table = {
     "HOSTS": _hosts("hosts", "of which hosts; all"),
     "TIME_WINDOW": sets("windows", v.windows, "in which windows a reservation must begin and end; always"),
 }
-# LSF's own words for what service classes get: without those classes they mean nothing.
+# Service-class parameters of LSF: without service classes they have no effect.
 _OF_CLASSES = ("DISTRIBUTION", "LOAN_POLICIES")
 SECTIONS: Mapping[str, Table | Ignored] = {
     "Limit": LIMIT,
@@ -137,7 +137,7 @@ SECTIONS: Mapping[str, Table | Ignored] = {
 
 
 def read_resources(document: Document, site: Site) -> Fields:
-    """The policy's limits, pools, and who may make advance reservations."""
+    """Read limits, resource pools, and permissions for advance reservations."""
     check_sections(document, SECTIONS, site)
     limits = [
         limit
@@ -194,7 +194,7 @@ def _limit(row: Row, section: Section, site: Site) -> Limit | None:
 
 
 def row_counts(limit: Limit) -> bool:
-    """Does it limit anything?"""
+    """Return True if the section limits anything."""
     amounts = (limit.slots, limit.jobs, limit.memory_mib, limit.slots_per_processor)
     return any(amount is not None for amount in amounts) or bool(limit.resources)
 

@@ -12,7 +12,7 @@ _QUEUE_FORM = re.compile(r"USER_SHARES\s*\[(.*)\]\s*$", re.IGNORECASE | re.DOTAL
 
 
 def queue_shares(text: str, site: Site) -> tuple[Share, ...]:
-    """The value of FAIRSHARE in a queue."""
+    """Read FAIRSHARE of a queue."""
     found = _QUEUE_FORM.match(text.strip())
     if not found:
         raise Wrong("expected USER_SHARES[[user or group, shares] ...]")
@@ -20,7 +20,7 @@ def queue_shares(text: str, site: Site) -> tuple[Share, ...]:
 
 
 def share_list(text: str, site: Site) -> tuple[Share, ...]:
-    """``[name,shares] ...`` as accounts, with those of groups below them."""
+    """Read ``[name,shares] ...`` as share accounts, with those of groups below them."""
     pairs = pairs_of(text)
     named = names.NOBODY
     accounts = {}
@@ -38,7 +38,7 @@ def _share(name: str, each: bool, number: int, users: Names, site: Site) -> Shar
 
 
 def pairs_of(text: str) -> list[tuple[str, bool, int]]:
-    """(name, whether each member counts by itself, shares) of a list, in its order."""
+    """Return (name, True for a share for each member, shares) of a list, in its order."""
     pairs, at, seen = [], 0, set()
     stripped = text.rstrip()
     while at < len(stripped):

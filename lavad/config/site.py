@@ -1,7 +1,7 @@
-"""What reading one directory of LSF files knows and finds: tables of parameters, groups and hosts so far, complaints.
+"""State of reading one directory of LSF files: parameter tables, groups and hosts so far, complaints.
 
 A table says of every parameter of a section whether it is honoured (and how it is read) or known and without effect
-(and why). What is in no table is unknown, and is reported with the name that may have been meant.
+(and why). A name in no table is unknown, and is reported with a near known name.
 """
 
 import difflib
@@ -17,15 +17,15 @@ from lavad.config.values import Wrong
 from lavad.core.model.policy import HostRule, Names, Resource, Share
 
 Fields = dict[str, Any]
-NEAR = 0.75  # how alike a name must be to be what was meant: one letter of four
-NAMED_MAX = 5  # so many unknown names are told of one line
+NEAR = 0.75  # similarity for a suggestion: three letters of four
+NAMED_MAX = 5  # unknown names reported for one line
 
 
 _DIGITS = re.compile(r"\d+")
 
 
 class Fate(Enum):
-    """What becomes of a parameter."""
+    """Treatment of a parameter."""
 
     HONOURED = "honoured"
     IGNORED = "ignored"
@@ -34,10 +34,11 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Honoured:
-    """``read`` gives what the value sets, by field; ``about`` is its form or meaning, for people.
+    """Parameter with effect: ``read`` returns the values it sets, by field; ``about`` is its form or meaning, for
+    display.
 
-    ``gap`` is what nothing obeys yet, although the value is read and checked: people are told of it as if the parameter
-    were ignored.
+    ``gap`` says which effect is still missing, although the value is read and checked: the parameter is then reported
+    as if it were ignored.
     """
 
     read: Callable[[str, "Site"], Fields]
@@ -47,10 +48,10 @@ class Honoured:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Known, and without effect in lava; ``reason`` says why in a few words.
+    """Known parameter without effect in lava; ``reason`` says why in a few words.
 
-    ``is_missed`` tells of a text whether the site may count on what it asks for: then ``badmin ckconfig`` names the
-    parameter without -v, too.
+    ``is_missed`` returns True for a value whose effect a site may rely on: then ``badmin ckconfig`` names the parameter
+    without -v, too.
     """
 
     reason: str
@@ -58,7 +59,7 @@ class Ignored:
 
 
 def missed(reason: str, is_missed: Callable[[str], bool] | None = None) -> Ignored:
-    """A parameter that does nothing here, where the site may count on it, unless its text asks for nothing."""
+    """Declare a parameter without effect that a site may rely on, unless its value asks for nothing."""
     return Ignored(
         reason, is_missed or (lambda text: text.strip(" ()-\"'").lower() not in ("", "n", "no", "none", "0"))
     )
@@ -80,7 +81,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Site:
-    """Everything that later files need of earlier ones. ``turn_s`` is the length of a dispatch turn."""
+    """State that later files need of earlier ones. ``turn_s`` is the length of a dispatch turn."""
 
     accounts: Accounts
     unit: str = "K"  # LSF_UNIT_FOR_LIMITS
@@ -97,20 +98,20 @@ class Site:
     queue_names: frozenset[str] = frozenset()
     unit_types: tuple[str, ...] = ()  # COMPUTE_UNIT_TYPES, the smallest first
     joined: frozenset[str] = frozenset()  # hosts whose agents have joined
-    strangers: list[str] = field(default_factory=list)  # hosts named just now that nobody knows
-    nobodies: list[str] = field(default_factory=list)  # users or groups named just now that are neither
+    strangers: list[str] = field(default_factory=list)  # unknown hosts of the present list
+    nobodies: list[str] = field(default_factory=list)  # unknown users or groups of the present list
 
     def wrong(self, cell: Cell, text: str) -> None:
-        """An error: this configuration can't be used."""
+        """Add an error: this configuration can't be used."""
         self.complaints.append(Complaint(cell.file, cell.line, text))
 
     def warn(self, cell: Cell, text: str) -> None:
-        """Something the administrator should know; the configuration can be used."""
+        """Add a warning for the administrator; the configuration can be used."""
         self.complaints.append(Complaint(cell.file, cell.line, text, is_fatal=False))
 
     def warn_of_strangers(self, cell: Cell) -> None:
-        """Say which hosts the last list named that are in no Host section, where there is one, and which users and
-        groups that nobody knows."""
+        """Warn of unknown users and groups in the last list, and of hosts that no Host section lists, if there is
+        one."""
         if self.strangers:
             self._warn_of_hosts(cell, list(dict.fromkeys(self.strangers)))
             self.strangers = []
@@ -119,7 +120,7 @@ class Site:
             self.nobodies = []
 
     def _warn_of_hosts(self, cell: Cell, names: list[str]) -> None:
-        """The first, with what may have been meant; hosts that differ in their numbers alone are not meant."""
+        """Warn of the first with a suggestion; names that differ only in their numbers are not suggested."""
         what = f"no host of {'lsf.cluster' if self.hosts else 'the cluster'}; counts once such a host has joined"
         known = [*self.known_hosts, *self.host_groups]
         is_numbered = _pattern(names[0]) in set(map(_pattern, self.known_hosts))
@@ -128,11 +129,11 @@ class Site:
 
     @property
     def known_hosts(self) -> Collection[str]:
-        """Those of lsf.cluster or, where it lists none, those that have joined; empty when that is not known."""
+        """Return the hosts of lsf.cluster or, if it lists none, the joined ones; empty if neither is known."""
         return self.hosts or self.joined
 
     def _warn_of_nobodies(self, cell: Cell, names: list[str]) -> None:
-        """Names near to a known one have a line each; of others the first few are named."""
+        """Warn of names: each one near a known name on a line of its own, the first few others together."""
         known = [*self.user_groups, *self.accounts.known_users()]
         near = {name: close[0] for name in names if (close := difflib.get_close_matches(name, known, 1, NEAR))}
         what = "no user of this host and no user group; counts once there is such a user"
@@ -144,11 +145,11 @@ class Site:
             self.warn(cell, f"{' '.join(far[:NAMED_MAX])}{more}: {what}")
 
     def note(self, cell: Cell, name: str, fate: Fate, text: str = "") -> None:
-        """What became of a setting."""
+        """Record the treatment of a setting."""
         self.entries.append(Entry(cell.file, cell.line, name, fate, text))
 
     def unknown(self, cell: Cell, name: str, known: Mapping[str, Any], what: str = "parameter") -> None:
-        """A name that stands in no table: reported, and without effect."""
+        """Report a name that is in no table and has no effect."""
         self.note(cell, name, Fate.UNKNOWN)
         self.warn(cell, f"{name}: unknown {what}, it has no effect{_hint(name, known)}")
 
@@ -165,12 +166,12 @@ class Site:
         extra: Callable[[str], Honoured | None] = lambda name: None,
         all_narrow: str = "",
     ) -> Fields:
-        """What the settings of a row come to, by field. Each wrong value is a complaint, and all are looked at.
+        """Read the settings of a row, by field; every wrong value gets a complaint.
 
         Args:
             extra: finds a parameter whose name is not fixed (a load index), or None.
-            all_narrow: what the row is, where each setting says whom or what it is for: without one that is misspelt
-                it would be for everybody, so that is an error.
+            all_narrow: kind of the row, if each of its settings restricts its consumers: a misspelt one would widen it
+                to all, so that is an error.
         """
         fields: Fields = {}
         for name, cell in row.items():
@@ -206,13 +207,13 @@ class Site:
 
 
 def _hint(name: str, known: Iterable[str], nearness: float = NEAR) -> str:
-    """Which of these may have been meant; empty when none is near."""
+    """Suggest a near name; empty if there is none."""
     close = difflib.get_close_matches(name, list(known), 1, nearness)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 def _pattern(name: str) -> str:
-    """A host's name with all its numbers alike."""
+    """Return a host name with its numbers replaced by one mark."""
     return _DIGITS.sub("0", name)
 
 
@@ -221,17 +222,17 @@ def _short(text: str) -> str:
 
 
 def sets(name: str, read: Callable[[str], Any], about: str, gap: str = "") -> Honoured:
-    """A parameter that fills one field by reading its text alone."""
+    """Declare a parameter that sets one field from its text alone."""
     return Honoured(lambda text, site: {name: read(text)}, about, gap)
 
 
 def cell_of(section: Section) -> Cell:
-    """Where a section begins, for complaints about all of it."""
+    """Return the first line of a section, for complaints about all of it."""
     return Cell("", section.line, section.file)
 
 
 def required(row: Row, name: str, section: Section, site: Site) -> str:
-    """The text of a column that every row must have; empty after a complaint."""
+    """Return the text of a column that every row must have; empty after a complaint."""
     cell = row.get(name)
     if cell is not None and cell.text:
         return cell.text
@@ -242,14 +243,14 @@ def required(row: Row, name: str, section: Section, site: Site) -> str:
 
 
 def _place(row: Row, section: Section) -> Cell:
-    """Where a row begins: its line in a table, else that of its section."""
+    """Return the first line of a row: its own in a table, else that of its section."""
     cells = list(row.values())
     is_of_table = len(cells) > 1 and len({cell.line for cell in cells}) == 1
     return cells[0] if is_of_table else cell_of(section)
 
 
 def check_sections(document: Document, known: Mapping[str, Table | Ignored], site: Site) -> None:
-    """Complain about sections that a file does not have in LSF."""
+    """Complain about sections that LSF does not have in this file."""
     names = {name.lower(): name for name in known}
     for section in document.sections:
         name = names.get(section.name.lower())

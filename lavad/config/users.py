@@ -1,4 +1,4 @@
-"""lsb.users: groups of users, and how much users and groups may have at once."""
+"""lsb.users: user groups, and limits of users and groups."""
 
 from collections.abc import Container, Mapping
 
@@ -45,7 +45,7 @@ SECTIONS: Mapping[str, Table | Ignored] = {
 
 
 def read_users(document: Document, site: Site) -> Fields:
-    """User groups into ``site``, and the policy's fields."""
+    """Read user groups into ``site``; return the policy's fields."""
     check_sections(document, SECTIONS, site)
     rows = _group_rows(document, site)
     cells = {name: row["GROUP_MEMBER"] for name, row in rows.items()}
@@ -71,7 +71,7 @@ def _group_rows(document: Document, site: Site) -> dict[str, Row]:
 
 
 def add_named(rows: dict[str, Row], name: str, row: Row, cell: Cell, what: str, site: Site) -> None:
-    """Keep a row under its name, unless the name is no name or is taken."""
+    """Keep a row under its name, unless the name is invalid or taken."""
     try:
         names.check_name(name, what)
     except Wrong as error:
@@ -91,12 +91,12 @@ def _group(name: str, fields: Fields, cells: Mapping[str, Cell], site: Site) -> 
 
 
 def shown(word: str, groups: Container[str]) -> str:
-    """A member as lists show it: a group with a slash behind it."""
+    """Format a member for lists: a group with a slash behind it."""
     return word + "/" if word in groups else word
 
 
 def _resolve_shares(cells: Mapping[str, Cell], site: Site) -> None:
-    """USER_SHARES of groups, those of inner groups first. Circles were found when members were."""
+    """Read USER_SHARES of groups, inner groups first; cycles were refused with the members."""
 
     def resolve(name: str, above: tuple[str, ...]) -> tuple[Share, ...]:
         if name in above:

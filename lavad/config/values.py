@@ -1,6 +1,6 @@
-"""What one value in LSF's files means: numbers, switches, times, sizes, windows, thresholds. Text in, value out.
+"""Readers of single values in LSF's files: numbers, switches, times, sizes, windows, thresholds.
 
-Each reader raises ``Wrong`` with what was expected; who calls it knows the name, the file and the line.
+Each raises ``Wrong`` with what was expected; the caller knows the name, the file and the line.
 """
 
 import re
@@ -22,30 +22,30 @@ _SIGNAL_OR_COMMAND = re.compile(r"(SUSPEND|RESUME|TERMINATE)\s*\[((?:[^\[\]]|\[[
 
 
 class Wrong(ValueError):
-    """The value makes no sense; the message says what was expected."""
+    """Invalid value; the message says what was expected."""
 
 
 def integer(text: str, least: int = 0, most: int = LARGEST) -> int:
-    """A plain number within bounds."""
+    """Read a plain number within bounds."""
     if not re.fullmatch(r"-?\d{1,18}", text) or not least <= int(text) <= most:
         raise Wrong(f"expected a whole number from {least} to {most}")
     return int(text)
 
 
 def above_one(text: str) -> bool:
-    """Whether a text is a number of more than one."""
+    """Return True if a text is a number above one."""
     return text.isdigit() and int(text) > 1
 
 
 def decimal(text: str, least: float = 0.0, most: float = 1e9) -> float:
-    """A number that may have a fraction."""
+    """Read a number that may have a fraction."""
     if not re.fullmatch(r"\d{1,12}(\.\d{0,9})?|\.\d{1,9}", text) or not least <= float(text) <= most:
         raise Wrong(f"expected a number from {least:g} to {most:g}")
     return float(text)
 
 
 def switch(text: str) -> bool:
-    """Y or N, as LSF's files spell it."""
+    """Read Y or N, as LSF's files spell it."""
     word = text.strip().lower()
     if word in ("y", "yes", "1", "true", "on"):
         return True
@@ -55,7 +55,7 @@ def switch(text: str) -> bool:
 
 
 def minutes_s(text: str) -> tuple[int, str]:
-    """Seconds of ``[hours:]minutes[/host]``, and the host or model it is meant for."""
+    """Read ``[hours:]minutes[/host]``: seconds, and the host or model they refer to."""
     found = _TIME.match(text)
     if not found:
         raise Wrong("expected [hours:]minutes[/host]")
@@ -66,7 +66,7 @@ def minutes_s(text: str) -> tuple[int, str]:
 
 
 def default_and_most_s(text: str) -> tuple[int, int]:
-    """``[default] maximum`` of a time limit, in seconds; a default of 0 means that none was given."""
+    """Read ``[default] maximum`` of a time limit, in seconds; the default is 0 if absent."""
     words = text.split()
     if not 1 <= len(words) <= 2:
         raise Wrong("expected [default] maximum, each [hours:]minutes[/host]")
@@ -82,7 +82,7 @@ def _ordered(numbers: list[int]) -> tuple[int, int]:
 
 
 def size_kib(text: str, unit: str, least: int = 1) -> int:
-    """KiB of a size, rounded up, ``least`` of them or more; ``unit`` is the letter meant where there is none."""
+    """Read a size in KiB, rounded up, at least ``least``; ``unit`` is the unit letter where the text has none."""
     found = _SIZE.match(text)
     if not found:
         raise Wrong("expected a size: a number, or one with K, M, G or T after it")
@@ -93,12 +93,12 @@ def size_kib(text: str, unit: str, least: int = 1) -> int:
 
 
 def size_mib(text: str, unit: str) -> int:
-    """MiB of a size, rounded up."""
+    """Read a size in MiB, rounded up."""
     return -(-size_kib(text, unit) // 1024)
 
 
 def default_and_most_kib(text: str, unit: str, least: int = 1) -> tuple[int, int]:
-    """``[default] maximum`` of a size limit, in KiB; a default of 0 means that none was given."""
+    """Read ``[default] maximum`` of a size limit, in KiB; the default is 0 if absent."""
     words = text.split()
     if not 1 <= len(words) <= 2:
         raise Wrong("expected [default] maximum, each a size")
@@ -106,7 +106,7 @@ def default_and_most_kib(text: str, unit: str, least: int = 1) -> tuple[int, int
 
 
 def counts(text: str) -> tuple[int, int]:
-    """``[default] maximum`` of a number of processes or threads."""
+    """Read ``[default] maximum`` of a number of processes or threads."""
     words = text.split()
     if not 1 <= len(words) <= 2:
         raise Wrong("expected [default] maximum")
@@ -114,7 +114,7 @@ def counts(text: str) -> tuple[int, int]:
 
 
 def task_limit(text: str) -> tuple[int, int, int]:
-    """``[minimum [default]] maximum`` of the size of a job."""
+    """Read ``[minimum [default]] maximum`` of the size of a job."""
     numbers = [integer(word, 1) for word in text.split()]
     if not 1 <= len(numbers) <= 3:
         raise Wrong("expected [minimum [default]] maximum")
@@ -126,7 +126,7 @@ def task_limit(text: str) -> tuple[int, int, int]:
 
 
 def windows(text: str) -> tuple[Window, ...]:
-    """Time windows separated by blanks; one without days is there every day."""
+    """Read time windows separated by blanks; one without days applies every day."""
     found: list[Window] = []
     for word in text.split():
         found += _window(word)
@@ -151,7 +151,7 @@ def _window(word: str) -> list[Window]:
 
 
 def _moment(word: str, text: str) -> tuple[int | None, int]:
-    """Day of the week if one is given, and minute of the day. ``d:h``, as in 6:20, is an hour with minutes."""
+    """Read a day of the week, if any, and the minute of the day. ``d:h``, as in 6:20, is an hour with minutes."""
     parts = text.split(":")
     day = int(parts[0]) % 7 if len(parts) == 3 else None
     hour = int(parts[-2]) if len(parts) > 1 else int(parts[0])
@@ -162,7 +162,7 @@ def _moment(word: str, text: str) -> tuple[int | None, int]:
 
 
 def threshold(index: str, text: str) -> Threshold:
-    """``loadSched/loadStop`` of a load index; either may be left out."""
+    """Read ``loadSched/loadStop`` of a load index; either may be left out."""
     sched, _, stop = text.partition("/")
     try:
         bounds = [decimal(part.strip()) if part.strip() else None for part in (sched, stop)]
@@ -174,7 +174,7 @@ def threshold(index: str, text: str) -> Threshold:
 
 
 def per_time(text: str) -> tuple[int, float]:
-    """``increment/minutes`` of a priority: the step, and after how many seconds it comes again."""
+    """Read ``increment/minutes`` of a priority: the step, and its interval in seconds."""
     step, slash, every = text.partition("/")
     if not slash:
         raise Wrong("expected increment/minutes")
@@ -182,7 +182,7 @@ def per_time(text: str) -> tuple[int, float]:
 
 
 def job_controls(text: str) -> tuple[tuple[str, str], ...]:
-    """``SUSPEND[signal or command] RESUME[...] TERMINATE[...]``; a signal by its name, with SIG."""
+    """Read ``SUSPEND[signal or command] RESUME[...] TERMINATE[...]``; a signal by its name, with SIG."""
     found: dict[str, str] = {}
     at = 0
     while at < len(text):
@@ -200,7 +200,7 @@ def job_controls(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def words(text: str, *known: str) -> frozenset[str]:
-    """Words of a fixed set, in whatever case they are written; spelt as in the set."""
+    """Read words of a fixed set, in any case; return them as spelt in the set."""
     spelt = {word.lower(): word for word in known}
     given = text.lower().split()
     if not given or not spelt.keys() >= set(given):
@@ -209,7 +209,7 @@ def words(text: str, *known: str) -> frozenset[str]:
 
 
 def gpu_requirement(text: str) -> str:
-    """What -gpu takes.
+    """Read the argument of -gpu.
 
     Raises:
         Wrong: -gpu would refuse it.
