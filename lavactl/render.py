@@ -52,6 +52,12 @@ def compact_time(moment: float) -> str:
     return time.strftime("%m/%d-%H:%M:%S", time.localtime(moment)) if moment else MISSING
 
 
+def kept_output(key: str) -> str:
+    """Where the output of a job that names no file for it is read; the key is ``123`` or ``123[5]``."""
+    job = f'"{key}"' if "[" in key else key
+    return f"No output file: bpeek {job} shows its output, also for a while after its end"
+
+
 def keep_tail(text: str, width: int) -> str:
     """Text cut to a width; the tail is kept, since it distinguishes job names."""
     return text if len(text) <= width else "*" + text[1 - width :]

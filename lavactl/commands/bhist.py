@@ -6,7 +6,7 @@ from lavactl.errors import FAILURE
 from lavactl.job_long import SEPARATOR, head, submitted
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
-from lavactl.render import clean, keep_tail, long_time, wrap
+from lavactl.render import clean, keep_tail, kept_output, long_time, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ def show_long(job: "jobs_pb2.JobHistory", io: "Io", *, first: bool) -> None:
     paragraphs += [f"{long_time(note.time)}: {clean(note.text).rstrip('.;')};" for note in notes]
     lines = [] if first else [SEPARATOR]
     lines += ["", *(wrap(paragraph) for paragraph in paragraphs), ""]
+    if record.start_time and not record.spec.output:
+        lines += [kept_output(key_text(job.job, job.index)), ""]
     until = record.end_time if record.state in ENDED and record.end_time else io.now()
     lines.append(f"Summary of time in seconds spent in various states by  {long_time(until)}")
     lines.append("  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL")

@@ -10,7 +10,7 @@ from lavactl import messages
 from lavactl.errors import CommandError, UsageError
 from lavactl.exits import exit_code
 from lavactl.options import answered
-from lavactl.render import clean
+from lavactl.render import clean, kept_output
 from lavactl.submission import USAGE, Submission, read_submission
 
 TYPE_CHECKING = False
@@ -75,7 +75,7 @@ def announce(submission: Submission, result: messages.SubmitResult, io: "Io") ->
     say(f"Job <{result.job}> is submitted to {default}queue <{result.queue}>.")
     io.flush()
     if not submission.spec.output:
-        io.error(f"No output file: bpeek {result.job} shows its output, also for a while after its end")
+        io.error(kept_output(str(result.job)))
     if submission.spec.begin_time:
         io.error(f"Job will be scheduled after {time.ctime(submission.spec.begin_time)}")
     if submission.spec.terminate_time:

@@ -271,11 +271,25 @@ Sat Nov 21 09:20:00: Signal <KILL> requested by user or administrator <alice>;
 Sat Nov 21 09:20:01: Exited with exit code 130. The CPU time used is 1804.2 seco
                      nds;
 
+No output file: bpeek 1201 shows its output, also for a while after its end
+
 Summary of time in seconds spent in various states by  Sat Nov 21 09:20:01
   PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL
   4        0        1066     0        0        0        1070
 """
     )
+
+
+def test_bhist_long_says_how_to_read_kept_output(desk: Desk) -> None:
+    """Of a job that has started and has no file for its output; an element is named with its index."""
+    element, waiting, filed = a_history(), a_history(), a_history()
+    element.index, waiting.record.start_time, filed.record.spec.output = 3, 0.0, "out.%J"
+    desk.client.histories = [a_history(), element, waiting, filed]
+    said = [line for line in desk.type("bhist", "-l", "-a").out.splitlines() if "bpeek" in line]
+    assert said == [
+        "No output file: bpeek 1201 shows its output, also for a while after its end",
+        'No output file: bpeek "1201[3]" shows its output, also for a while after its end',
+    ]
 
 
 @pytest.mark.parametrize(
