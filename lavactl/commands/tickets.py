@@ -6,6 +6,7 @@ from lavactl.columns import minute, table
 from lavactl.errors import FAILURE, CommandError, UsageError
 from lavactl.io import Io
 from lavactl.options import VALUE, answer_standard, printable
+from lavactl.personal import directory as files
 from lavactl.personal.options import directory, parse, value
 from protos import tickets
 from protos.certificates import Register
@@ -30,6 +31,7 @@ def main(argv: list[str], io: Io) -> int:
     if len(options.words) != 1:
         raise UsageError("lavactl tickets: expected one directory", USAGE)
     target, word = directory(options.words[0], io), value(options, "revoke")
+    files.read_settings(target)
     try:
         return _list(target, io) if word is None else _revoke(target, word, io)
     except (TrustError, OSError) as error:
@@ -40,7 +42,8 @@ def _list(target: Path, io: Io) -> int:
     register = Register(target)
     rows = []
     for mark, entry in tickets.read_entries(target / "tickets").items():
-        if entry.expires > io.now():
+        is_revoked = bool(entry.host) and entry.made < register.host_revoked_at(entry.host)
+        if entry.expires > io.now() and not is_revoked:
             admits = entry.host or f"{entry.uses} new host{'s' if entry.uses > 1 else ''}"
             used = sorted(register.hosts_of_ticket(mark))
             shown = " ".join(used[:USERS_SHOWN]) + (
