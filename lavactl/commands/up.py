@@ -126,11 +126,14 @@ def _start(directory: Path, cluster: record.Cluster) -> record.Cluster:
 
 
 def _describe(directory: Path, cluster: record.Cluster, io: Io) -> None:
-    names = " ".join(cluster.hosts)
-    noun = "host" if len(cluster.hosts) == 1 else "hosts"
+    gone = daemons.removed(directory, cluster)
+    hosts = [host for host in cluster.hosts if host not in gone]
+    noun = "host" if len(hosts) == 1 else "hosts"
     io.print(
-        f"The cluster in {directory} is up: {len(cluster.hosts)} {noun} with {cluster.slots} slots each ({names})."
+        f"The cluster in {directory} is up: {len(hosts)} {noun} with {cluster.slots} slots each ({' '.join(hosts)})."
     )
+    if gone:
+        io.print(f"Removed by badmin hremove: {' '.join(sorted(gone))}.")
     if cluster.mode is record.Mode.LOOPBACK:
         io.print(
             "Namespaces are closed here: its hosts are loopback addresses, and MPI over several hosts is left out."
