@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from lavactl.errors import FAILURE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lavactl.io import Io
@@ -17,4 +19,4 @@ def run(name: str, argv: list[str], io: "Io") -> int:
     said = done.stderr.decode(errors="surrogateescape").rstrip("\n")
     if said:
         io.error(said)
-    return done.returncode
+    return FAILURE if done.returncode else 0

@@ -30,6 +30,8 @@ def make(where_text: str, target: Path) -> list[str]:
     where = url.parse(where_text)
     if target.exists():
         raise StoreRefused(f"{target} exists already.")
+    if not target.parent.is_dir():
+        raise StoreRefused(f"{target.parent} is not a directory.")
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:

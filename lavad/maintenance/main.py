@@ -48,7 +48,10 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     one = _command(commands, "migrate-database", _migrate, "copy the cluster to an empty database; lavad must not run")
     one.add_argument("source", metavar="FROM", help="sqlite:///PATH or postgresql://USER@HOST/NAME")
     one.add_argument("target", metavar="TO", help="the same")
-    return parser.parse_args(argv)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return options
 
 
 def _command(
@@ -61,7 +64,7 @@ def _command(
     one.add_argument(
         "--conf", type=Path, default=Path(os.environ.get("LAVA_ENVDIR", "/etc/lava")), help="directory of lava.conf"
     )
-    one.set_defaults(run=run)
+    one.set_defaults(run=run, parser=one)
     return one
 
 

@@ -93,7 +93,7 @@ def move(source_text: str, target_text: str) -> list[str]:
     Raises:
         StoreRefused: a lavad runs on one of them, the target is not empty, or they are the same.
     """
-    source_url, target_url = url.parse(source_text), url.parse(target_text)
+    source_url, target_url = url.parse(source_text, "FROM"), url.parse(target_text, "TO")
     if source_url == target_url:
         raise StoreRefused("FROM and TO are the same database.")
     if database.is_sqlite(source_url) and not database.path_of(source_url).exists():

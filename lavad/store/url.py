@@ -10,28 +10,32 @@ from lavad.store.errors import StoreRefused
 _POSTGRES = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
 
 
-def parse(text: str) -> URL:
+def parse(text: str, name: str = "LAVA_DATABASE") -> URL:
     """Convert a path, ``sqlite:///...`` or ``postgresql://...`` to a URL with the driver in use.
+
+    Args:
+        text: what the site wrote.
+        name: what messages call it.
 
     Raises:
         StoreRefused: another database, a relative path, or no URL at all.
     """
     if "://" not in text:
-        return _sqlite(text)
+        return _sqlite(text, name)
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise StoreRefused("LAVA_DATABASE is not a database URL.") from None
+        raise StoreRefused(f"{name} is not a database URL.") from None
     if url.drivername in _POSTGRES:
         return url.set(drivername="postgresql+psycopg")
     if url.drivername == "sqlite":
-        return _sqlite(url.database or "")
-    raise StoreRefused(f"LAVA_DATABASE names {url.drivername}; sqlite and postgresql are supported.")
+        return _sqlite(url.database or "", name)
+    raise StoreRefused(f"{name} names {url.drivername}; sqlite and postgresql are supported.")
 
 
-def _sqlite(path: str) -> URL:
+def _sqlite(path: str, name: str) -> URL:
     if not Path(path).is_absolute():
-        raise StoreRefused(f"LAVA_DATABASE must name an absolute path, not {path!r}.")
+        raise StoreRefused(f"{name} must name an absolute path, not {path!r}.")
     return URL.create("sqlite", database=path)
 
 
