@@ -104,6 +104,8 @@ class Selection:
             if self.admits(record):
                 admitted.append(record)
                 are_moved = are_moved or record.position != record.id
+        # Only jobs that hosts gave back to an older database are out of order, so that this costs little.
+        admitted.sort(key=lambda record: record.id)
         for record in in_turn(admitted) if are_moved else admitted:
             yield from self._elements(record, None, missing)
 

@@ -61,6 +61,19 @@ def test_the_elements_of_an_array() -> None:
     assert story.array(array).killed == Ranges.parse(f"1-{MANY}")
 
 
+def test_jobs_are_listed_by_their_numbers() -> None:
+    """Also those that hosts gave back to an older database, in whatever order they did."""
+    story = a_cluster()
+    numbers = [story.submit(a_job(hold=True)) for _ in range(3)]
+    story.cluster.jobs[numbers[0]] = story.cluster.jobs.pop(numbers[0])
+
+    async def body() -> list[int]:
+        selection = listing.Selection(pb.JobFilter(user="all"), ROOT, story.cluster)
+        return [record.id async for record, _, _ in selection.items([])]
+
+    assert asyncio.run(body()) == numbers
+
+
 def details(story: Story, job: int) -> pb.JobRecord:
     """What bjobs -l is told."""
     record = story.cluster.jobs[job]
