@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from agents.shepherd import cpuset, hierarchy, processes
@@ -172,6 +173,18 @@ def _value(text: bytes, name: bytes) -> int:
     return int(text[at + len(name) : at + len(name) + 24].split(None, 1)[0])
 
 
+def kill_all(members: Callable[[], list[int]], pids_max: str) -> int:
+    """Kill the members of a group and refuse it forks; how many were killed.
+
+    The first are killed before forks are refused: a shell that cannot fork would exit by itself, with a status that
+    looks like the job's own. What they have started meanwhile is killed after that.
+    """
+    first = members()
+    killed = processes.send(first, signal.SIGKILL)
+    write(pids_max, "0")
+    return killed + processes.send([pid for pid in members() if pid not in first], signal.SIGKILL)
+
+
 def _others(procs: str) -> list[int]:
     own = os.getpid()
     return [pid for pid in map(int, read(procs).split()) if pid != own]
@@ -254,8 +267,7 @@ class GroupV1:
         return max(0, int(read(f"{self._paths['pids']}/pids.current")) - 1)
 
     def kill(self) -> int:
-        write(f"{self._paths['pids']}/pids.max", "0")
-        return processes.send(self.members(), signal.SIGKILL)
+        return kill_all(self.members, f"{self._paths['pids']}/pids.max")
 
     def allow_forks(self) -> None:
         write(f"{self._paths['pids']}/pids.max", self._pids_max)
@@ -373,8 +385,7 @@ class GroupV2:
 
     def kill(self) -> int:
         # cgroup.kill would take the shepherd along.
-        write(f"{self._path}/pids.max", "0")
-        return processes.send(self.members(), signal.SIGKILL)
+        return kill_all(self.members, f"{self._path}/pids.max")
 
     def allow_forks(self) -> None:
         write(f"{self._path}/pids.max", self._pids_max)
