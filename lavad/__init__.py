@@ -1,1 +1,1 @@
-"""The master: pure core, engine, store and gRPC services."""
+"""Master of a cluster: pure core, engine, store and gRPC services."""

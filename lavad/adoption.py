@@ -1,9 +1,9 @@
-"""Whether the database is behind what the cluster has seen, and how master and hosts agree anew then.
+"""Adoption: detection of a database that is older than the cluster, and recovery of master and hosts from it.
 
-Commits were lost, an older backup was restored, or another database is in place: the mark file beside the database or
-the marks that agents remember say so. The master then gives no orders and takes no jobs, because both would mean things
-already used. Only an administrator can know that no other lavad goes on with the right database: by `lavactl adopt` the
-term, the commit number and the next job are raised above all that was seen, durably; then hosts tell what they hold.
+If commits were lost, an older backup was restored, or another database is in place, the mark file beside the database
+or the marks that agents remember show it. The master then gives no orders and takes no jobs, because both would reuse
+numbers. Only an administrator can know that no other lavad runs on the right database: `lavactl adopt` raises the term,
+the commit number and the next job above all marks seen, durably; then hosts report what they hold.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ log = logging.getLogger("lavad.adoption")
 
 REQUEST, ANSWER = "adopt.request", "adopt.answer"
 COMMAND = "If no other lavad serves this cluster, run on the master:  lavactl adopt"
-# Above all that was seen: hosts that are away may have seen more.
+# Margin above all marks seen: unreachable hosts may have seen more.
 TERMS_AHEAD, COMMITS_AHEAD, JOBS_AHEAD = 10, 1_000_000, 1000
-SETTLE_S = 6.0  # hosts that are there have come back by then; nothing is scheduled before
-REQUEST_KEPT_S = 30.0  # after the start, while hosts have not yet said that the database is behind
-YOUNG_S = 60.0  # a host that is alone with what it has seen, later than this, is refused and stops nobody else
-FIGURE_MAX = 10**9  # a larger one is told by its size
-HOLD_S = 45.0  # a host that knows why it is refused waits that long for its answer, and is not back every second
+SETTLE_S = 6.0  # time for reachable hosts to reconnect; nothing is scheduled before
+REQUEST_KEPT_S = 30.0  # after the start, while hosts have not yet reported that the database is behind
+YOUNG_S = 60.0  # a single host that reports a newer mark later than this is refused and stops no other host
+FIGURE_MAX = 10**9  # a larger number is shown by its magnitude
+HOLD_S = 45.0  # a refused host that knows the reason waits this long for its answer, instead of retrying every second
 
 DOUBTED = (
     "Host {0} says that it has seen {1} of another or a newer database than this one, which is at {2}, and no master's "
@@ -45,7 +45,7 @@ DOUBTED = (
 
 
 class Adoption:
-    """The marks that were seen, and the administrator's word about them.
+    """Commit marks seen, and the state of an adoption by the administrator.
 
     ``on_behind`` is called when the database turns out to be behind, ``on_settled`` when after an adoption jobs may be
     scheduled again.
@@ -57,30 +57,30 @@ class Adoption:
         self.adopted = asyncio.Event()
         self._all_back = asyncio.Event()
         self.is_settling = False
-        self.late: list[Any] = []  # commands about ends, for when all hosts have told what they hold
-        self.unproven: list[tuple[str, Key]] = []  # attempts that hosts know by their logs alone
+        self.late: list[Any] = []  # commands about ends, until all hosts have reported what they hold
+        self.unproven: list[tuple[str, Key]] = []  # attempts known from hosts' logs alone
         self._cluster = cluster
         self._store = store
         self._directory = directory
         self._clock = clock
         self._began_at = clock()
-        self._databases: frozenset[str] = frozenset()  # whose place this one has taken
-        self._before = Mark()  # this database before the last adoption
-        self._adopted_in = 0  # the term that the last adoption began
-        self._lost: list[int] = []  # the numbers between, as the last adoption's row has them
-        self._seen: dict[str, Mark] = {}  # by host; empty name: the mark file
-        self._doubted: dict[str, Mark] = {}  # hosts that say more without proof: they are kept out, alone
+        self._databases: frozenset[str] = frozenset()  # replaced by this one
+        self._before = Mark()  # mark of this database before the last adoption
+        self._adopted_in = 0  # term that the last adoption began
+        self._lost: list[int] = []  # job ids between the marks, as in the last adoption's row
+        self._seen: dict[str, Mark] = {}  # by host; the empty name stands for the mark file
+        self._doubted: dict[str, Mark] = {}  # hosts that report newer marks without a seal: only they are refused
         self._blocks = False
         self._awaited: set[str] = set()
         self._told: set[str] = set()  # hosts that know why they are refused
         self._found: list[str] = []
-        self._asked: set[str] = set()  # hosts that were asked for all that they hold
-        self._heard: set[str] = set()  # hosts that have come since the last adoption, also before a restart
+        self._asked: set[str] = set()  # hosts asked for a detailed hello
+        self._heard: set[str] = set()  # hosts reconnected since the last adoption, also before a restart
 
-    # -- what is known
+    # -- detection
 
     def recall(self, rows: list[tuple[int, str]]) -> None:
-        """Adoptions of the past, as their rows have them: term and content."""
+        """Restore past adoptions from their rows: term and content."""
         for term, content in sorted(rows):
             kept = json.loads(content)
             self._databases |= set(kept["databases"])
@@ -89,21 +89,22 @@ class Adoption:
 
     @property
     def mine(self) -> Mark:
-        """How far this database has come."""
+        """Commit mark of this database."""
         return self._store.mark._replace(next_job=self._cluster.next_job)
 
     def witness(self, mark: Mark | None) -> None:
-        """Take in the mark file; None where it says nothing that the database does not know."""
+        """Take the mark of the mark file; None if it is not ahead of the database."""
         if mark is not None:
             self._seen[""] = mark
             self._blocks = True
 
     async def admit(self, host: str, mark: Mark, said: Mark) -> str:
-        """Take in what a host has seen; why its session is refused, or nothing. One that was told before waits.
+        """Take the mark of a host; return why its session is refused, or "". A host refused before waits for the
+        adoption.
 
         Args:
-            mark: what a master of this cluster has told it, by the master's seal.
-            said: what it says itself. More than the database has, without a seal, keeps that host out and no other.
+            mark: the newest mark a master of this cluster sent it, verified by the seal.
+            said: the mark it claims. One ahead of the database without a seal gets this host refused, and no other.
         """
         is_more = is_behind(self.mine, mark, self._databases)
         if is_more:
@@ -137,21 +138,24 @@ class Adoption:
         return self._clock() - self._began_at < YOUNG_S or not self._has_come_back()
 
     def asks(self, host: str, mark: Mark, is_detailed: bool) -> bool:
-        """Whether the host must tell all that it holds: it saw commits that this database lost, and has not been heard
-        since it was adopted. Each host is asked once, whatever it says and however often this master is restarted."""
+        """Return True if the host must send a detailed hello: it saw lost commits and has not reported since the
+        adoption.
+
+        Each host is asked once, whatever it reports and however often this master is restarted.
+        """
         has_lost = self._before.term > 0 and mark.has_jobs and is_behind(self._before, mark)
-        has_lost = has_lost and mark.term < self._adopted_in  # one that knows that term was heard then
+        has_lost = has_lost and mark.term < self._adopted_in  # a host that knows that term has reported then
         if not has_lost or host in self._heard or (is_detailed and host in self._asked):
             return False
         self._asked.add(host)
         return True
 
     def was_asked(self, host: str) -> bool:
-        """Whether what the host tells in detail is to be heeded; unasked it could put any job into the books."""
+        """Return True if a detailed hello is accepted; unasked, a host could restore any job."""
         return host in self._asked
 
     def notify(self, events: Iterable[e.Event]) -> None:
-        """Events that are durable: a host that is removed is waited for and remembered no longer."""
+        """Forget removed hosts, on durable events."""
         for event in events:
             if isinstance(event, e.HostRemoved):
                 self._forget(event.host)
@@ -160,17 +164,17 @@ class Adoption:
         for names in (self._awaited, self._told, self._asked, self._heard):
             names.discard(host)
         self._doubted.pop(host, None)
-        if not self._blocks:  # otherwise it is what tells that the database is behind
+        if not self._blocks:  # otherwise its mark shows that the database is behind
             self._seen.pop(host, None)
 
     @property
     def is_behind(self) -> bool:
-        """Whether no orders may be given and no jobs be taken."""
+        """True if no orders may be given and no jobs taken."""
         return self._blocks
 
     @property
     def reason(self) -> str:
-        """Why not, in one sentence, and what to do; empty when all is well."""
+        """Reason in one sentence, with the remedy; empty if the database is not behind."""
         if not self._seen:
             return ""
         host, mark = max(self._seen.items(), key=lambda item: (item[1].term, item[1].batch))
@@ -182,10 +186,10 @@ class Adoption:
             f"lost, or LAVA_DATABASE names another database. {COMMAND}"
         )
 
-    # -- the administrator's word
+    # -- adoption by the administrator
 
     async def look(self) -> None:
-        """Carry out a request that waits in the state directory."""
+        """Carry out an adoption request in the state directory, if there is one."""
         request = self._directory / REQUEST
         if not request.exists():
             return
@@ -225,7 +229,7 @@ class Adoption:
         asyncio.get_running_loop().create_task(self._settle(request, before, mark))
 
     def _take(self, before: Mark, mark: Mark) -> None:
-        """The core, and the rows that tell the next master, know of it before any host hears of it."""
+        """Raise the core's numbers and append the adoption's row, before any host is told."""
         cluster = self._cluster
         self._databases |= {one.database for one in self._seen.values()} - {before.database}
         cluster.term, cluster.next_job = mark.term, mark.next_job
@@ -235,7 +239,7 @@ class Adoption:
         self._note(self._adopted)
 
     def _note(self, durable: Callable[[], None]) -> None:
-        """Have the next master know of the last adoption, and of the hosts that have been heard since."""
+        """Store the last adoption, and the hosts that have reported since, for the next master."""
         content = {
             "lost": self._lost,
             "databases": sorted(self._databases),
@@ -256,22 +260,22 @@ class Adoption:
         self.is_settling = True
         self.adopted.set()
 
-    # -- hosts come back
+    # -- hosts reconnect
 
     def back(self, host: str, found: list[str]) -> None:
-        """A host has told what it holds; ``found`` names what the books had not heard of."""
+        """Note that a host has reported what it holds; ``found`` lists what the database lacked."""
         self.note_found(found)
         self._asked.discard(host)
         if self._adopted_in and host not in self._heard:
             self._heard.add(host)
-            if not self.is_settling:  # what it told of ends is not in the books before that is over
+            if not self.is_settling:  # until then the ends it reported are not stored
                 self._note(lambda: None)
         self._awaited.discard(host)
         if not self._awaited:
             self._all_back.set()
 
     def note_found(self, found: list[str]) -> None:
-        """What the books had not heard of, in words."""
+        """Add lines about attempts that the database lacked."""
         self._found += found
 
     async def _settle(self, request: Path, before: Mark, mark: Mark) -> None:
@@ -303,7 +307,7 @@ class Adoption:
         return lines + [f"Host {host} has not come back yet." for host in sorted(self._awaited)]
 
     def _answer(self, request: Path, lines: list[str], failed: bool = False) -> None:
-        """Tell the program that wrote the request; it waits for the file."""
+        """Answer the program that wrote the request; it waits for the file."""
         with contextlib.suppress(OSError):
             token = request.read_text().strip()
             text = json.dumps({"token": token, "failed": failed, "lines": lines})
@@ -315,5 +319,5 @@ class Adoption:
 
 
 def _shortened(said: Mark) -> str:
-    """What a host says, as people are told of it: figures of any size."""
+    """Format a claimed mark for messages, with numbers of any size."""
     return f"commit {said.batch:.6g} of term {said.term:.6g}" if max(said.batch, said.term) > FIGURE_MAX else str(said)

@@ -1,7 +1,7 @@
-"""The audit trail: who did what, from which host, on what, with which result; one line each in the master's log.
+"""Audit trail: user, host, action, object and result of each change, one line in the master's log.
 
-Lines of one turn of the event loop leave in one write, so that a busy master pays for the text and little else.
-Texts that users chose are quoted: none of them can make a line of its own.
+Lines of one iteration of the event loop are written at once, so that a busy master pays for the text and little else.
+Texts that users chose are quoted: none of them can start a line of its own.
 """
 
 import asyncio
@@ -12,24 +12,24 @@ from protos.logs import MANY
 
 log = logging.getLogger("audit")
 
-JOBS_SHOWN_BYTES = 1000  # of the list of jobs that one request was about
+JOBS_SHOWN_BYTES = 1000  # of the job list of one request
 
 
 class AuditTrail:
-    """Collects lines and writes them at the end of the turn."""
+    """Buffer of audit lines, written at the end of the loop's iteration."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
 
     def note(self, user: str, host: str, action: str, what: str, refusal: str = "") -> None:
-        """Note one act. ``what`` is text of ours; ``refusal`` is empty where it was carried out."""
+        """Add one action. ``what`` is trusted text; ``refusal`` is empty if it was carried out."""
         result = f"result=refused reason={refusal!r}" if refusal else "result=ok"
         if not self._lines:
             asyncio.get_running_loop().call_soon(self.flush)
         self._lines.append(f"user={_plain(user)} host={_plain(host)} action={action} {what} {result}")
 
     def flush(self) -> None:
-        """Write what was collected."""
+        """Write the buffered lines."""
         lines, self._lines = self._lines, []
         if lines:
             log.info("%s", "\n".join(lines), extra=MANY)
@@ -43,7 +43,7 @@ def _plain(text: str) -> str:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Job numbers in few words: ``1-3,7``; cut where they are very many."""
+    """Format job ids as ranges: ``1-3,7``; cut if the text is too long."""
     parts: list[str] = []
     first = last = -1
     for number in numbers:

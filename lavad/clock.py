@@ -1,17 +1,17 @@
-"""Where the master gets the time from. The core never asks: it is told."""
+"""Clocks of the master. The core reads none: each step is given the time."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds since the epoch, as the cluster's records use them."""
+    """Source of seconds since the epoch, as the cluster's records use them."""
 
     def __call__(self) -> float: ...
 
 
 class SystemClock:
-    """The machine's time, kept from ever going back: anchored once, advanced by the monotonic clock.
+    """Monotonic system time: anchored once, advanced by the monotonic clock.
 
     A step of the system clock (NTP, an administrator) would otherwise make limits fire early and run times negative.
     Small drifts are followed; only backward jumps are held until time has caught up.

@@ -1,9 +1,9 @@
-"""How far the database has come, and a file beside it that says so: what tells that commits were lost, that a backup
-was restored, or that another database is in its place.
+"""Commit mark of a database, and the file beside it that keeps the newest one.
 
-The file is overwritten in place after each commit and before anything of that commit is spoken, so it survives the
-death of every process; it is synced every few seconds. A file that is behind the database says nothing, and is no
-fault: a power cut may leave one.
+A mark ahead of the database shows that commits were lost, that a backup was restored, or that another database is in
+its place. The file is overwritten in place after each commit and before that commit is acknowledged, so it survives the
+death of every process; it is synced every few seconds. A file behind the database shows nothing, and is no fault: a
+power failure may leave one.
 """
 
 import json
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 FILE_NAME = "commit-mark"
-SIZE = 256  # always: the file is overwritten in place, also on a full disk
+SIZE = 256  # constant: the file is overwritten in place, also on a full disk
 SYNC_S = 5.0
 
 
 class Mark(NamedTuple):
-    """A database, the term that it is in, its last commit, and the number that the next job gets."""
+    """A database, its term, its last commit, and the id of the next job."""
 
     database: str = ""
     term: int = 0
@@ -28,7 +28,7 @@ class Mark(NamedTuple):
 
     @property
     def has_jobs(self) -> bool:
-        """Whether there is anything to lose: a job was submitted once."""
+        """True if a job was ever submitted, so that there is something to lose."""
         return self.next_job > 1
 
     def __str__(self) -> str:
@@ -36,10 +36,10 @@ class Mark(NamedTuple):
 
 
 def is_behind(mine: Mark, known: Mark, mine_too: frozenset[str] = frozenset()) -> bool:
-    """Whether somewhere more is known of the cluster than this database has: a higher term, or jobs of other commits.
+    """Return True if ``known`` is ahead of this database: a higher term, or jobs of other commits.
 
     Args:
-        mine_too: other databases whose place this one has taken, with an administrator's word.
+        mine_too: other databases that this one replaced in an adoption.
     """
     if known.term > mine.term:
         return True
@@ -49,13 +49,13 @@ def is_behind(mine: Mark, known: Mark, mine_too: frozenset[str] = frozenset()) -
 
 
 def encode(mark: Mark) -> bytes:
-    """A line of the file's size."""
+    """Encode as a line of the file's size."""
     body = json.dumps(mark._asdict(), separators=(",", ":"))
     return f"{zlib.crc32(body.encode()):08x} {body}".ljust(SIZE - 1).encode() + b"\n"
 
 
 def decode(text: bytes) -> Mark | None:
-    """The opposite of ``encode``; None for anything else."""
+    """Decode the text of ``encode``; None for anything else."""
     checksum, _, body = text.decode(errors="replace").strip().partition(" ")
     try:
         if int(checksum, 16) != zlib.crc32(body.encode()):
@@ -66,7 +66,7 @@ def decode(text: bytes) -> Mark | None:
 
 
 def read(path: Path) -> Mark | None:
-    """What the file says; None where there is none, or none that can be read."""
+    """Read the file's mark; None if there is no file or none that can be read."""
     try:
         return decode(path.read_bytes())
     except OSError:
@@ -74,15 +74,15 @@ def read(path: Path) -> Mark | None:
 
 
 class MarkFile:
-    """The file, open for writing."""
+    """Mark file, open for writing."""
 
     def __init__(self, path: Path) -> None:
-        """Open it; OSError when it can't be made."""
+        """Open the file; OSError if it can't be made."""
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._synced_at = 0.0
 
     def write(self, mark: Mark) -> None:
-        """Overwrite what it says; OSError when it can't be written."""
+        """Overwrite the mark; OSError if it can't be written."""
         os.pwrite(self._fd, encode(mark), 0)
         now = time.monotonic()
         if now - self._synced_at > SYNC_S:

@@ -1,7 +1,7 @@
-"""The driver of the core: execute a command, make its events durable, only then send its orders and give its reply.
+"""Engine of the core: execute a command, make its events durable, only then send its orders and its reply.
 
-The engine owns the cluster; nobody else calls ``step``. Its three doors (append, send, clock) are plain callables. In
-memory the cluster runs ahead of the disk by the batches under way; nothing outside acts on that.
+The engine owns the cluster; nothing else calls ``step``. Its interfaces (append, send, clock) are plain callables. In
+memory the cluster is ahead of the disk by the batches in progress; nothing outside acts on that.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ Send = Callable[[list[Order]], None]
 
 
 class Engine:
-    """``listeners`` are told of events once they are durable; ``on_change`` is told at once that there may be work."""
+    """Executor of commands; ``listeners`` get events once they are durable, ``on_change`` is called at once."""
 
     def __init__(self, cluster: Cluster, append: Append, send: Send, clock: Clock) -> None:
         self.cluster = cluster
@@ -36,7 +36,7 @@ class Engine:
         self._send = send
 
     def execute(self, command: Command) -> "asyncio.Future[Any]":
-        """Carry out one command; the future has its reply as soon as it is durable.
+        """Execute one command; the future has its reply once it is durable.
 
         Raises:
             Refused, NotNow: at once, nothing has changed.
@@ -47,7 +47,7 @@ class Engine:
         return future
 
     def _step(self, command: Command, now: float) -> Outcome:
-        """One step. A defect of ours may leave memory half changed: the master must stop and start from its store."""
+        """Run one step. A defect may leave memory half changed: the master must stop and restart from its store."""
         if self.is_broken:
             raise NotNow("The master is stopping after a defect; its log says which")
         try:
@@ -60,10 +60,10 @@ class Engine:
             raise
 
     def post(self, commands: Iterable[Command]) -> None:
-        """Carry out commands whose replies nobody waits for, as one batch.
+        """Execute commands that need no replies, as one batch.
 
         Raises:
-            Refused: by the first command that was; all others were carried out.
+            Refused: by the first refused command; all others were executed.
         """
         refusals: list[Refused | NotNow] = []
         self.post_replying(list(commands), _ignore, refusals)
@@ -76,9 +76,9 @@ class Engine:
         reply: Callable[[list[Any]], None],
         refusals: list[Refused | NotNow] | None = None,
     ) -> None:
-        """Carry out commands as one batch; when all is durable ``reply`` gets a reply or a refusal for each.
+        """Execute commands as one batch; once all is durable ``reply`` gets a reply or a refusal for each.
 
-        What was refused is added to ``refusals`` at once.
+        Refusals are added to ``refusals`` at once.
         """
         now = self.clock()
         together, replies = Outcome(), []
@@ -86,7 +86,8 @@ class Engine:
             try:
                 outcome = self._step(command, now)
             except (Refused, NotNow) as refusal:
-                # Its traceback holds this frame, and so the replies and the command: a cycle that would keep them all.
+                # The traceback holds this frame, and so the replies and the command: a reference cycle that would keep
+                # them all.
                 replies.append(refusal.with_traceback(None))
                 if refusals is not None:
                     refusals.append(refusal)
@@ -105,17 +106,18 @@ class Engine:
                 listener(outcome.events)
             if outcome.events:
                 reach("master.before_reply", outcome.events)
-            # A turn later: what became durable together may hold orders, and a job's start waits for those.
+            # An iteration later: batches that became durable together may hold orders, and a job's start waits for
+            # those.
             asyncio.get_running_loop().call_soon(reply)
 
         if outcome.events:
             reach("master.before_commit", outcome.events)
-            self.on_change()  # before the append: what the change lets start may then share its commit
+            self.on_change()  # before the append: jobs that the change starts may then share its commit
         self._append(outcome.events, speak)
 
 
 def _resolve(future: "asyncio.Future[Any]", reply: Any) -> None:
-    if not future.done():  # the caller may have gone
+    if not future.done():  # the caller may have left
         future.set_result(reply)
 
 

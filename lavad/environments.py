@@ -1,7 +1,7 @@
-"""Stored environments that no job needs any more: found and removed now and then, in slices.
+"""Removal of stored environments that no job refers to any more, now and then, in slices.
 
-An environment is needed as long as a job in memory refers to it; what has left memory is never started again.
-Invariant: none is removed that a job was packed with since the sweep began, decided or not.
+An environment is needed as long as a job in memory refers to it; a forgotten job is never started again. Invariant:
+none is removed that a job was packed with since the sweep began, decided or not.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from protos.jobs_pb2 import JobSpec
 
 log = logging.getLogger(__name__)
 
-LOOKED_AT = 4096  # jobs, about 1 ms: then others are served
+LOOKED_AT = 4096  # jobs between two yields to other calls, about 1 ms
 READ_AT_ONCE = 100  # specs or hashes
 
 
 class EnvironmentSweep:
-    """Removes environments without a job from the store."""
+    """Periodic removal of environments without a job."""
 
     def __init__(self, cluster: Cluster, shelf: SpecShelf, store: Store, every_s: float) -> None:
         self._cluster = cluster
@@ -37,14 +37,14 @@ class EnvironmentSweep:
             except NotNow as error:
                 log.warning("environments=kept reason=%r", str(error))
                 continue
-            except Exception:  # a defect here must be seen, and must not end the sweeps
+            except Exception:  # log a defect here, but keep sweeping
                 log.exception("environments=failed")
                 continue
             if removed:
                 log.info("environments=removed count=%d", removed)
 
     async def sweep(self) -> int:
-        """Remove those that no job needs; how many they were.
+        """Remove environments that no job needs; return their number.
 
         Raises:
             NotNow: the database can't be read at the moment.
@@ -56,9 +56,9 @@ class EnvironmentSweep:
             self._shelf.end_sweep()
 
     async def _needed(self) -> set[str]:
-        """Environments of the jobs that were there when the sweep began."""
+        """Return the environments of the jobs present when the sweep began."""
         needed: set[str] = set()
-        untold: list[int] = []  # submitted before lava noted the environment with the job
+        untold: list[int] = []  # submitted by versions that did not note the environment with the job
         for number, record in enumerate(list(self._cluster.jobs.values())):
             if number % LOOKED_AT == LOOKED_AT - 1:
                 await asyncio.sleep(0)

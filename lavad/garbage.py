@@ -1,15 +1,15 @@
-"""Python's search for reference cycles, which the cluster's state holds none of: it is rarely worth its time."""
+"""Tuning of Python's cycle collector: the cluster's state has no reference cycles, so collections rarely pay."""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-YOUNG_MAX = 50_000  # new objects between searches among the youngest
+YOUNG_MAX = 50_000  # new objects between collections of the youngest generation
 _OLDER = (50, 1000)
 
 
 def collect_seldom() -> None:
-    """From now on what there is already is never searched again, and what comes is searched now and then."""
+    """Freeze the present objects and collect new ones rarely from now on."""
     gc.collect()
     _search_seldom()
 
@@ -21,7 +21,7 @@ def _search_seldom() -> None:
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """The same until the block ends, without a search to begin with."""
+    """Collect rarely until the block ends, without a first collection."""
     before = gc.get_threshold()
     _search_seldom()
     try:

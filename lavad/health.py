@@ -1,6 +1,6 @@
-"""What keeps the master from its work, told at once and once: in the log, to systemd and to badmin showstatus.
+"""Problems of the master, reported at once and once: in the log, to systemd and to badmin showstatus.
 
-A cause is asked for its present sentence, which is empty when all is well.
+A cause is a callable that returns its present sentence, empty if there is no problem.
 """
 
 import logging
@@ -12,14 +12,14 @@ from protos import notify
 
 log = logging.getLogger("lavad.health")
 
-AGAIN_S = 60.0  # a cause whose words change is told again after this long, not before
+AGAIN_S = 60.0  # seconds before a cause with a changed sentence is reported again
 
 Cause = Callable[[], str]
 
 
 @dataclass(slots=True)
 class _Told:
-    """A problem that the administrator knows of."""
+    """A reported problem."""
 
     sentence: str
     since: float
@@ -27,7 +27,7 @@ class _Told:
 
 
 class Health:
-    """Watches causes of trouble; ``look`` compares them with what was told last."""
+    """Monitor of causes; ``look`` compares them with the last report."""
 
     def __init__(self, serving: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._serving = serving
@@ -36,12 +36,12 @@ class Health:
         self._told: dict[str, _Told] = {}
 
     def watch(self, name: str, cause: Cause) -> None:
-        """Look at this cause, too."""
+        """Add a cause."""
         self._causes[name] = cause
 
     @property
     def problems(self) -> list[str]:
-        """The present problems, a sentence each."""
+        """Present problems, a sentence each."""
         return [sentence for cause in self._causes.values() if (sentence := cause())]
 
     @property
@@ -50,7 +50,7 @@ class Health:
         return " ".join(self.problems) or self._serving
 
     def look(self) -> None:
-        """Tell what has changed."""
+        """Report changes."""
         changes = [self._compare(name, cause()) for name, cause in self._causes.items()]
         if any(changes):
             notify.status(self.summary)

@@ -1,4 +1,4 @@
-"""Warnings in the master's log: a host is silent, a host is back; each with the number of its jobs."""
+"""Log warnings about hosts: silent, and back, each with the number of its jobs."""
 
 import logging
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ log = logging.getLogger("lavad.hosts")
 
 
 class HostLog:
-    """Listens to the engine. A host that is silent is told once, and once more when it is back."""
+    """Listener of the engine that logs a silent host once, and once more when it is back."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._silent_since: dict[str, float] = {}
 
     def notify(self, events: Iterable[e.Event]) -> None:
-        """Events that are durable."""
+        """Log changes of durable events."""
         for event in events:
             match event:
                 case e.HostSilenced():

@@ -1,8 +1,8 @@
-"""One outbox for each connected agent: orders wait here for the next message of that agent's stream.
+"""Links to agents: one outbox for each connected agent, whose orders wait there for the next message of its stream.
 
-Orders for hosts without a session are dropped: when the agent comes back, master and agent compare what they hold, and
-whatever is still wanted is ordered again. At once when idle; to a host where much runs, messages keep a few
-milliseconds' distance, because the cost is per message.
+Orders for hosts without a session are dropped: when the agent reconnects, master and agent compare what they hold, and
+orders still wanted are given again. Sent at once when idle; messages to a busy host keep a few milliseconds' distance,
+because the cost is per message.
 """
 
 import asyncio
@@ -45,16 +45,16 @@ from protos.wire import AGENT_MESSAGE_MAX
 log = logging.getLogger(__name__)
 
 WINDOW_S = 0.003  # between two messages to a busy host
-RETRY_S = 0.5  # before an order is tried again whose spec could not be read
+RETRY_S = 0.5  # before an order is retried whose spec could not be read
 BUSY_ATTEMPTS = 8  # on one host: above it orders share messages
 MESSAGE_ORDERS_MAX = 256
-# After so much the rest waits for the next message. What is added last may be a script of several MiB, and one message
-# that is larger than an agent takes would end its session, again and again.
+# Above this size the rest waits for the next message. The last order added may carry a script of several MiB, and a
+# message larger than an agent accepts would end its session, again and again.
 MESSAGE_BYTES = AGENT_MESSAGE_MAX // 4
-# An attempt takes six orders or so in its life, and a host holds no more attempts than it has slots: an agent that lets
-# more than this pile up does not read. Its link is cut; when it comes back, both sides compare what they hold.
+# An attempt takes about six orders in its life, and a host has no more attempts than slots: an agent with more orders
+# waiting does not read. Its link is cut; when it reconnects, both sides compare what they hold.
 WAITING_PER_SLOT_MAX = 8
-WAITING_MAX = 1000  # and so many whatever its size
+WAITING_MAX = 1000  # in addition, on a host of any size
 SPECS_REMEMBERED = 64  # agents keep at least four times as many
 _NO_QUEUE = Queue("")
 
@@ -69,7 +69,7 @@ class Outbox:
         self.orders: list[Order] = []
         self.echo_monotonic = 0.0
         self.echo_sequence = 0
-        self.certificate = ""  # serial number of the one that its agent showed
+        self.certificate = ""  # serial number of the agent's certificate
         self.mark_sent = Mark()
         self.is_closed = False
         self._heard = asyncio.Event()
@@ -79,7 +79,7 @@ class Outbox:
         self._specs_sent: OrderedDict[int, None] = OrderedDict()
 
     def put(self, order: Order) -> None:
-        """Add an order; it leaves with the next message. Where too many wait the session ends instead."""
+        """Add an order for the next message; if too many wait, end the session instead."""
         if self.is_closed:
             return
         if len(self.orders) >= self._most:
@@ -94,7 +94,7 @@ class Outbox:
         self._ready.set()
 
     def close(self) -> None:
-        """The session is over."""
+        """End the session."""
         self.is_closed = True
         self.orders.clear()
         self._ready.set()
@@ -107,7 +107,7 @@ class Outbox:
         self._heard.set()
 
     async def ended_or_heard(self, sequence: int, timeout_s: float) -> bool:
-        """Wait for a message after that one, for the end of the session or of the time; True only for a message."""
+        """Wait for a message after that one, the end of the session or the timeout; return True only for a message."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while not self.is_closed and self.echo_sequence <= sequence:
@@ -116,23 +116,23 @@ class Outbox:
         return not self.is_closed and self.echo_sequence > sequence
 
     async def closed(self) -> None:
-        """Until the session is over."""
+        """Wait until the session is over."""
         await self._closed.wait()
 
     async def wait(self, timeout_s: float) -> None:
-        """Until there is something to send, or the time is up."""
+        """Wait for something to send, or for the timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._ready.wait()
 
     async def keep_distance(self) -> None:
-        """Until the last message is a window away."""
+        """Wait until ``WINDOW_S`` after the last message."""
         left_s = self._taken_at + WINDOW_S - time.monotonic()
         if left_s > 0 and not self.is_closed:
             await asyncio.sleep(left_s)
 
     def take(self) -> list[Order]:
-        """The orders for the next message."""
+        """Take the orders of the next message."""
         self._taken_at = time.monotonic()
         taken, self.orders = self.orders[:MESSAGE_ORDERS_MAX], self.orders[MESSAGE_ORDERS_MAX:]
         if not self.orders:
@@ -140,13 +140,13 @@ class Outbox:
         return taken
 
     def put_back(self, orders: list[Order]) -> None:
-        """These were taken, and had no room in the message."""
+        """Put back orders that the message had no room for."""
         if not self.is_closed:
             self.orders[:0] = orders
             self._ready.set()
 
     def needs_spec(self, job: int) -> bool:
-        """Must the spec go along? It must unless this session sent it lately."""
+        """Return True unless this session sent the job's spec lately; note that it is sent now."""
         known = job in self._specs_sent
         self._specs_sent[job] = None
         self._specs_sent.move_to_end(job)
@@ -155,7 +155,7 @@ class Outbox:
         return not known
 
     def forget_spec(self, job: int) -> None:
-        """The job's spec was changed: send it again."""
+        """Send the job's spec again with its next order, since it was changed."""
         self._specs_sent.pop(job, None)
 
 
@@ -165,14 +165,14 @@ class AgentLinks:
     def __init__(self, cluster: Cluster, shelf: SpecShelf, seals: Seals | None = None) -> None:
         self.cluster = cluster
         self.shelf = shelf
-        self.seals = seals or Seals(os.urandom(32))  # those of a master that no other one follows
+        self.seals = seals or Seals(os.urandom(32))  # of this master alone
         self.outboxes: dict[str, Outbox] = {}
         self.on_lost_spec: Callable[[Key], None] = lambda key: None
         self.mark: Callable[[], Mark] = Mark
-        self._last_stage: tuple[object, pb.Stage] = (None, pb.Stage())  # and what it was made from
+        self._last_stage: tuple[object, pb.Stage] = (None, pb.Stage())  # with the values it was made from
 
     def open(self, host: str, incarnation: int, slots: int = 0) -> Outbox:
-        """A new session of a host of so many slots; an older one of the same host is closed."""
+        """Open a session for a host with this many slots; an older one of the same host is closed."""
         older = self.outboxes.get(host)
         if older is not None:
             older.close()
@@ -185,7 +185,7 @@ class AgentLinks:
             outbox.close()
 
     def close(self, outbox: Outbox) -> bool:
-        """End a session; False when a newer one has taken its place."""
+        """End a session; return False if a newer one has taken its place."""
         outbox.close()
         if self.outboxes.get(outbox.host) is not outbox:
             return False
@@ -200,18 +200,18 @@ class AgentLinks:
                 outbox.put(order)
 
     def spec_changed(self, job: int) -> None:
-        """bmod: agents get the spec anew."""
+        """Drop the cached spec of a job after bmod: agents get it anew."""
         self.shelf.drop(job)
         for outbox in self.outboxes.values():
             outbox.forget_spec(job)
 
     def is_busy(self, host: str) -> bool:
-        """Does so much run there that orders should share messages?"""
+        """Return True if so many attempts run there that orders should share messages."""
         known = self.cluster.hosts.get(host)
         return known is not None and len(known.attempts) > BUSY_ATTEMPTS
 
     async def message(self, outbox: Outbox) -> pb.Orders:
-        """The next message: orders, the specs they need, the echo of what the agent said last."""
+        """Build the next message: orders, the specs they need, the echo of the agent's last message."""
         message = pb.Orders(term=self.cluster.term)
         mark = self.mark()
         if mark != outbox.mark_sent:
@@ -224,7 +224,7 @@ class AgentLinks:
         return message
 
     async def _add_orders(self, message: pb.Orders, outbox: Outbox) -> None:
-        """Those that wait, as far as the message stays well below what an agent takes."""
+        """Add waiting orders while the message stays well below the size that an agent accepts."""
         orders, size = outbox.take(), 0
         for place, order in enumerate(orders):
             if size >= MESSAGE_BYTES:
@@ -238,11 +238,11 @@ class AgentLinks:
                 _ADDERS[type(order)](message, order)
 
     async def _add_stage(self, message: pb.Orders, outbox: Outbox, order: StageOrder) -> int:
-        """Add it, with the job's description if need be; how many bytes they are."""
+        """Add a stage order, with the job's spec if needed; return their size in bytes."""
         record = self.cluster.jobs.get(order.key.job)
         attempt = self.cluster.attempts.get(order.key)
         if record is None or attempt is None or attempt.over:
-            return 0  # ended while the order waited: a release order has gone or will go
+            return 0  # ended while the order waited: a release order has been or will be sent
         shared, size = record.shared, 0
         if outbox.needs_spec(order.key.job):
             spec = await self._spec_for(outbox, order)
@@ -270,7 +270,7 @@ class AgentLinks:
     def _add_resize(self, message: pb.Orders, order: ResizeOrder) -> int:
         record = self.cluster.jobs.get(order.key.job)
         if record is None:
-            return 0  # it ended while the order waited: a release order has gone or will go
+            return 0  # ended while the order waited: a release order has been or will be sent
         added = message.orders.add(allocation_version=order.version)
         added.key.job, added.key.index, added.key.attempt = order.key
         addresses = tuple([self._address(share.host) for share in order.allocation])
@@ -280,7 +280,7 @@ class AgentLinks:
         return added.ByteSize()
 
     def _stage(self, order: StageOrder, shared: Shared) -> pb.Stage:
-        """What is to be staged: one object for neighbouring elements of an array, which mostly have it in common."""
+        """Build the stage order; neighbouring elements of an array mostly have equal ones and share the message."""
         addresses = tuple([self._address(share.host) for share in order.allocation])
         queue = self.cluster.policy.queue(shared.queue) or _NO_QUEUE
         same = (shared, order.allocation, order.launch_now, addresses, queue, order.lease_s)
@@ -307,7 +307,7 @@ class AgentLinks:
         return [_share(*three, affinity) for three in zip(allocation, addresses, topologies, strict=True)]
 
     async def _spec_for(self, outbox: Outbox, order: StageOrder) -> JobSpec | None:
-        """The job's spec; None when it can't be had, and then the order waits for its turn or the job is given up."""
+        """Return the job's spec; None if the store fails (the order is retried) or has lost it (the job is killed)."""
         try:
             return await self.shelf.spec(order.key.job)
         except NotNow as error:
@@ -320,7 +320,7 @@ class AgentLinks:
         return None
 
     def _topology(self, share: HostShare) -> str:
-        """Of a host on which tasks are bound."""
+        """Return the CPU topology of a host on which tasks are bound."""
         host = self.cluster.hosts.get(share.host) if share.cpus else None
         return host.facts.topology if host is not None else ""
 
@@ -352,12 +352,12 @@ def _share(share: HostShare, address: str, topology: str, affinity: Affinity | N
 
 
 def _affinity(request: Request) -> Affinity | None:
-    """What the request says of binding; terms of one job say the same, or only one says something."""
+    """Return the CPU binding of the request; the roles of a job have equal ones, or only one role has any."""
     return next((wants.affinity for role in all_roles(request) if (wants := wants_of(role)).affinity), None)
 
 
 def _gpu_setup(request: Request) -> pb.GpuSetup:
-    """How the agents make GPUs ready; of several roles the first that has any says it."""
+    """Return the agents' GPU set-up; of several roles the first with GPUs determines it."""
     role = next((role for role in all_roles(request) if role.gpus), request.roles[0])
     gpus = wants_of(role).gpus or Gpus(role.gpus, role.gpus_per_task)
     return pb.GpuSetup(
@@ -371,13 +371,13 @@ def _gpu_setup(request: Request) -> pb.GpuSetup:
 
 
 def _gpus_of_role(role: RoleRequest) -> pb.GpusOfRole:
-    """How the tasks of one of several roles part its devices among them."""
+    """Return the division of a role's GPUs among its tasks, in a job of several roles."""
     gpus = wants_of(role).gpus or Gpus(role.gpus, role.gpus_per_task)
     return pb.GpusOfRole(per_task=gpus.num if gpus.per_task else 0, block=gpus.block)
 
 
 def key_message(key: Key) -> common_pb2.AttemptKey:
-    """A key on the wire."""
+    """Convert a key to the wire."""
     return common_pb2.AttemptKey(job=key.job, index=key.index, attempt=key.attempt)
 
 
@@ -403,7 +403,7 @@ def _add_limits(message: pb.Orders, order: LimitsOrder) -> None:
 
 
 def _add_release(message: pb.Orders, order: ReleaseOrder) -> None:
-    if order.reason == UNKNOWN:  # what runs there is killed: never without a word
+    if order.reason == UNKNOWN:  # processes there are killed: never without a log line
         log.warning("attempt=ended job=%d index=%d attempt=%d host=%s reason=%r", *order.key, order.host, UNKNOWN)
     message.orders.append(pb.Order(key=key_message(order.key), release=pb.Release(reason=order.reason)))
 

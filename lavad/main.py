@@ -1,4 +1,4 @@
-"""Assembles the master: settings, store, cluster, engine, pacer, links, services; the only file that knows all."""
+"""Assembly of the master: settings, store, cluster, engine, pacer, links, services; the only module that knows all."""
 
 import argparse
 import asyncio
@@ -54,11 +54,11 @@ LATE_S = 3.0
 
 
 class CannotStart(Exception):
-    """The master can't start; the message is one sentence for the administrator."""
+    """Failure to start; the message is one sentence for the administrator."""
 
 
 class Master:
-    """Everything that runs, in the order it is started."""
+    """All parts of the master, in the order of their start."""
 
     def __init__(self, settings: Settings, check: bool = False, pid_path: Path | None = None) -> None:
         self.settings = settings
@@ -85,7 +85,7 @@ class Master:
         return 1 if self.failure else 0
 
     async def _open_store(self) -> Store:
-        """On a full disk with the room that was kept for that."""
+        """Open the store; on a full disk give up the disk reserve first."""
         mark_path = self.settings.state_dir / commitmark.FILE_NAME
         try:
             store = await Store.open(self.settings.database, self._lost, mark_path=mark_path)
@@ -122,7 +122,7 @@ class Master:
         self.shelf = SpecShelf(store.spec, store.environment)
         self.links = AgentLinks(self.cluster, self.shelf, Seals.of(self.settings.directory))
         self.engine = Engine(self.cluster, self._append, self.links.send, self.clock)
-        self.engine.post([c.Reconfigure(self.loaded.policy)])  # jobs may wait in queues that the files have no more
+        self.engine.post([c.Reconfigure(self.loaded.policy)])  # jobs may be in queues that the files no longer have
         self.pacer = Pacer(self.engine)
         self.pacer.agenda.look_at_everything(self.cluster)
         self.engine.on_change = self.pacer.wake
@@ -143,7 +143,7 @@ class Master:
         self.engine.listeners += [HostLog(self.cluster).notify, self.adoption.notify]
 
     def _fall_behind(self) -> None:
-        """A host has seen more than the database: no orders leave, until an administrator has had both agree."""
+        """Close all links after a host reported a newer database; orders stop until an adoption."""
         self.links.close_all()
         self.health.look()
 
@@ -153,7 +153,7 @@ class Master:
         self.pacer.wake()
 
     def _give_up(self, key: Key) -> None:
-        """A job whose spec the store has lost can never start: it ends, and its hosts are free for others."""
+        """Kill a job whose spec the store has lost: it can never start, and its hosts become free."""
         indices = Ranges.of(key.index) if key.index else None
         master = c.Caller("lavad", 0, is_administrator=True)
         self.engine.post([c.KillJob(c.Target(key.job, indices), master, remove=True)])
@@ -210,13 +210,13 @@ class Master:
         return host in self.links.outboxes and known is not None and not known.is_silent
 
     def _excuse_silence(self, late_s: float) -> None:
-        """This process was stopped or busy for so long, or the clock was set: that is no silence of the hosts."""
+        """Exclude a delay of this process (stopped, busy, clock set) from the silence of hosts."""
         if late_s > LATE_S:
             log.warning("master=late late_s=%.0f reason='it was stopped or busy, or the clock was set'", late_s)
             self.cluster.excuse_silence(late_s, self.clock())
 
     async def _tick(self, enforce_trust: Callable[[], None]) -> None:
-        """What time alone brings about; a defect there must be seen, and must not end the watch over hosts."""
+        """Run periodic work; a defect there is logged and must not end the watch over hosts."""
         since = self.clock()
         while True:
             pause_s = min(TICK_S, max(0.0, wake_at(self.cluster, self.clock()) - self.clock()))
@@ -227,7 +227,7 @@ class Master:
                 self.reserve.fill()
                 await self.adoption.look()
                 self.health.look()
-                if not self.adoption.is_behind:  # hosts are kept away: nothing follows from their silence
+                if not self.adoption.is_behind:  # hosts are refused: their silence means nothing
                     self.engine.post([c.Tick(), c.EndLeases()])
                     self.pacer.wake()
                 enforce_trust()
@@ -236,7 +236,7 @@ class Master:
 
 
 def _warn_of_hosts(events: list[Event]) -> None:
-    """Hosts that the master closed by itself are for an administrator to look at."""
+    """Log hosts that the master closed by itself, for an administrator to check."""
     for event in events:
         if isinstance(event, HostClosed) and event.by == exit_rates.BY:
             log.warning("host=closed host=%s reason=%r", event.host, event.comment)
@@ -253,7 +253,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 
 
 def _check_config(settings: Settings) -> int:
-    """What ``badmin ckconfig`` says, for a master that can't start."""
+    """Print the complaints of ``badmin ckconfig``, for a master that can't start."""
     loaded = configuration.read_policy(settings)
     for complaint in loaded.complaints:
         sys.stderr.write(f"{complaint}{'' if complaint.is_fatal else ' (warning)'}\n")
@@ -270,7 +270,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the master until it is told to stop; 0 then, 1 with one sentence on stderr when it can't start or go on."""
+    """Run the master; return 0 when told to stop, 1 with one sentence on stderr when it can't start or go on."""
     os.environ["GRPC_DNS_RESOLVER"] = "native"
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     arguments = _parse(sys.argv[1:] if argv is None else argv)

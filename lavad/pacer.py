@@ -1,6 +1,6 @@
-"""When to schedule, and how much at a time: woken by what matters, at once when idle, debounced under load, in slices.
+"""Timing of scheduling passes: on changes, at once when idle, debounced under load, in slices.
 
-A slice's plan is applied before anything else happens; between slices the loop serves whoever waits.
+A slice's plan is applied before anything else happens; between slices the event loop serves other callers.
 """
 
 import asyncio
@@ -15,22 +15,22 @@ from lavad.engine import Engine
 
 log = logging.getLogger(__name__)
 
-DEBOUNCE_S = 0.002  # under load a pass waits this long after the last one, so that what ends meanwhile shares it
-SLICE_S = 0.006  # a slice should take about so long: what a reply may have to wait for
+DEBOUNCE_S = 0.002  # under load a pass starts this long after the last one ended, to cover more ends of jobs
+SLICE_S = 0.006  # target length of a slice, which delays replies
 STEPS_MIN, STEPS_FIRST, STEPS_MAX = 64, 512, 16_384
-_LEARNING = 0.25  # weight of the newest slice, where steps were cheaper than before; a dear one counts at once
+_LEARNING = 0.25  # weight of the newest slice if its steps were cheaper than before; a dearer one counts fully
 
 
 class Tempo:
-    """How many steps of a pass take ``SLICE_S``: learnt from the slices that were run, planned and applied."""
+    """Number of steps that take ``SLICE_S``: learnt from past slices, planned and applied."""
 
     def __init__(self) -> None:
         self.steps = STEPS_FIRST
         self._step_s = SLICE_S / STEPS_FIRST
 
     def note(self, steps: int, took_s: float) -> None:
-        """A slice of so many steps took so long."""
-        step_s = min(took_s / max(steps, STEPS_MIN), 2 * self._step_s)  # one slice that was held up says little
+        """Learn from a slice of ``steps`` steps."""
+        step_s = min(took_s / max(steps, STEPS_MIN), 2 * self._step_s)  # a single delayed slice says little
         more_s = step_s - self._step_s
         self._step_s += more_s if more_s > 0 else _LEARNING * more_s
         self._step_s = max(self._step_s, SLICE_S / STEPS_MAX)
@@ -49,12 +49,12 @@ class Pacer:
         self.agenda = Agenda()
         self.tempo = Tempo()
         self.passes = 0
-        self.is_held = _never  # nothing is to be scheduled at the moment
+        self.is_held = _never  # True while nothing may be scheduled
         self._is_due = False
         self._last_end = 0.0
 
     def wake(self) -> None:
-        """Something changed that may let a job start."""
+        """Schedule a pass after a change that may let a job start."""
         if self._is_due or self.is_held() or not self.agenda.has_work(self.engine.cluster, self.engine.clock()):
             return
         self._is_due = True
@@ -84,7 +84,7 @@ class Pacer:
         return plan
 
     def _check_applied(self, replies: list[int]) -> None:
-        """Starts that did not hold any more leave their buckets unlooked at: look at all of them again."""
+        """Mark all buckets due if starts were dropped as stale: their buckets count as tried."""
         if replies[0]:
             log.info("plan=stale dropped=%d", replies[0])
             self.agenda.look_at_everything(self.engine.cluster)

@@ -1,7 +1,7 @@
-"""Room on the disk of the state directory that is kept for a start on a full one, and the word that it is full.
+"""Disk reserve of the state directory, for a start on a full disk, and the report that the disk is full.
 
-A database that can't write a byte can't be opened, and a master that does not start can tell nobody why. The file is
-given up when the database does not open and the disk is full, and made again when there is room.
+A database that can't write can't be opened, and a master that does not start can report nothing. The file is deleted
+when the database does not open and the disk is full, and made again when there is space.
 """
 
 import contextlib
@@ -13,11 +13,11 @@ log = logging.getLogger("lavad.reserve")
 
 FILE_NAME = "reserve"
 SIZE = 16 << 20
-PART = 16  # of a small disk no more than this part
+PART = 16  # largest part of a small disk
 
 
 class DiskReserve:
-    """The file in a state directory."""
+    """Reserve file in a state directory."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -25,15 +25,15 @@ class DiskReserve:
 
     @property
     def _size(self) -> int:
-        """0 as long as there is no directory: one is not needed before something is written there."""
+        """Size in bytes; 0 while there is no directory, since nothing is written there yet."""
         total, _ = self._space()
         return min(SIZE, total // PART)
 
     def _space(self) -> tuple[int, int]:
-        """Bytes in all, and free for us."""
+        """Return total bytes, and free bytes for this process."""
         try:
             found = os.statvfs(self._directory)
-        except OSError:  # the directory is made with the database, and with one elsewhere it may never be
+        except OSError:  # the directory is made with the database; with a database elsewhere it may never exist
             return 0, 0
         return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
 
@@ -43,7 +43,7 @@ class DiskReserve:
         return bool(total) and free < self._size
 
     def give_up(self) -> bool:
-        """Give the room back if the disk is full; whether there was any."""
+        """Delete the file if the disk is full; return True if there was one."""
         if not self._is_full or not self._path.exists():
             return False
         self._path.unlink()
@@ -51,7 +51,7 @@ class DiskReserve:
         return True
 
     def fill(self) -> None:
-        """Make the file where it is missing and there is room for it."""
+        """Make the file if it is missing and there is space for it."""
         _, free = self._space()
         if not self._size or self._path.exists() or free < 3 * self._size:
             return
@@ -67,7 +67,7 @@ class DiskReserve:
                 self._path.unlink()
 
     def problem(self) -> str:
-        """What the administrator should know of the disk; empty when there is room."""
+        """Return a sentence for the administrator if the disk is full; empty if not."""
         if not self._is_full:
             return ""
         _, free = self._space()

@@ -1,8 +1,10 @@
-"""Seals by which a master knows its own word again when a host brings it: what was staged there, for whom and where.
+"""Seals with which a master verifies its own orders when a host returns them: what was staged there, for whom and
+where.
 
-A database that lost commits is filled from what hosts tell. A host that was taken over could tell of jobs of any user
-that never were; it has no key, though, and so it can bring only what a master of this cluster once gave to it. The key
-comes from that of the authority, which every master of the cluster has and no host: it outlives any database.
+A database that lost commits is filled from what hosts report. A compromised host could report jobs of any user that
+never existed; without the key, though, it can return only what a master of this cluster once gave it. The key is
+derived from that of the cluster's authority, which every master of the cluster has and no host: it outlives any
+database.
 """
 
 import hmac
@@ -21,14 +23,14 @@ _PURPOSE = b"lava: what a master stages"
 
 
 class Seals:
-    """Makes seals and checks them."""
+    """Maker and verifier of seals."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     @classmethod
     def of(cls, directory: Path) -> "Seals":
-        """Of the cluster whose authority is in this directory.
+        """Load the key of the cluster whose authority is in this directory.
 
         Raises:
             TrustError: the authority cannot be used.
@@ -39,32 +41,32 @@ class Seals:
         return cls(hmac.digest(private, _PURPOSE, "sha256"))
 
     def seal_spec(self, blob: JobSpecBlob) -> None:
-        """Seal a job's description: its number, owner, queue and all that was submitted."""
+        """Seal a job's description: its id, owner, queue and the whole submission."""
         blob.seal = self._of_spec(blob)
 
     def seal_stage(self, key: Key, stage: Stage) -> None:
-        """Seal what one attempt is staged with."""
+        """Seal the stage order of one attempt."""
         stage.seal, stage.allocation_seal = self._of_stage(key, stage), self.of_allocation(key, stage.allocation)
 
     def of_allocation(self, key: Key, allocation: Iterable[HostShare]) -> bytes:
-        """The seal of the hosts that one attempt has."""
+        """Return the seal of an attempt's hosts."""
         return self._seal(b"allocation %d %d %d " % key, Stage(allocation=allocation))
 
     def of_mark(self, mark: Mark) -> bytes:
-        """The seal of how far the database has come."""
+        """Return the seal of a commit mark."""
         database, term, batch, next_job = mark
         return self._seal(b"mark ", CommitMark(database=database, term=term, batch=batch, next_job=next_job))
 
     def is_own_mark(self, mark: Mark, seal: bytes) -> bool:
-        """Whether a master of this cluster has said that its database had come so far."""
+        """Return True if a master of this cluster sealed this commit mark."""
         return hmac.compare_digest(seal, self.of_mark(mark))
 
     def is_own_spec(self, blob: JobSpecBlob) -> bool:
-        """Whether a master of this cluster wrote this description."""
+        """Return True if a master of this cluster sealed this description."""
         return hmac.compare_digest(blob.seal, self._of_spec(blob))
 
     def is_own_stage(self, key: Key, stage: Stage) -> bool:
-        """Whether a master of this cluster staged this attempt, with these terms and on these hosts."""
+        """Return True if a master of this cluster staged this attempt, with these parameters and on these hosts."""
         is_allocated = hmac.compare_digest(stage.allocation_seal, self.of_allocation(key, stage.allocation))
         return is_allocated and hmac.compare_digest(stage.seal, self._of_stage(key, stage))
 

@@ -1,4 +1,4 @@
-"""lava's own settings, from lava.conf in the configuration directory; the rules of the cluster are in core's Policy."""
+"""Settings of lava's own, from lava.conf in the configuration directory; the cluster's policy is in core's Policy."""
 
 import socket
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from pathlib import Path
 from lavad.core.model.policy import Policy
 from protos import conffile
 
-# Whole numbers that go to every agent.
+# Whole numbers that are sent to every agent.
 OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the master needs to know before it can start."""
+    """Settings that the master needs to start."""
 
     directory: Path
     cluster: str
@@ -29,13 +29,13 @@ class Settings:
     terminate_interval_s: float = 10.0
     sweep_interval_s: float = 3600.0
     task_patience_s: float = 300.0
-    lsf_directory: str = ""  # LAVA_LSF_DIR: where LSF's files are, when not beside lava.conf
+    lsf_directory: str = ""  # LAVA_LSF_DIR: directory of LSF's files, if not that of lava.conf
     extra: dict[str, str] = field(default_factory=dict)
 
     def policy(self) -> Policy:
-        """The rules where LSF's files say nothing: the built-in default."""
+        """Build the default policy, which applies where LSF's files set nothing."""
         silent_after_s = self._seconds("LAVA_SILENT_AFTER", 15.0)
-        self.of_agents()  # a wrong one is told at once
+        self.of_agents()  # to refuse a wrong one at start
         fence_after_s = self._seconds("LAVA_FENCE_AFTER", 0.0)
         if 0 < fence_after_s < 2 * silent_after_s:
             least = f"LAVA_FENCE_AFTER must be at least twice LAVA_SILENT_AFTER ({silent_after_s:g} s)"
@@ -53,7 +53,7 @@ class Settings:
         )
 
     def of_agents(self) -> dict[str, str]:
-        """What agents keep by themselves, as their welcome has it; what is not set is theirs to choose."""
+        """Return the settings for agents, as in their welcome; agents have their own defaults for unset ones."""
         return {name: str(self._number(name)) for name in OF_AGENTS if self.extra.get(name)}
 
     def _number(self, name: str) -> int:
@@ -64,7 +64,7 @@ class Settings:
         return int(text)
 
     def _word(self, name: str, *known: str) -> str:
-        """One of the known words; the first where nothing is said."""
+        """Return one of the known words; the first if unset."""
         word = self.extra.get(name, known[0])
         if word not in known:
             path = self.directory / conffile.FILE_NAME
@@ -97,7 +97,7 @@ def _cluster_name(path: Path, values: dict[str, str]) -> str:
 
 
 def read_settings(directory: Path) -> Settings:
-    """Settings of the cluster in that directory.
+    """Read the settings of the cluster in that directory.
 
     Raises:
         ConfError: the file is missing, has a wrong line or lacks a setting; every complaint names the file.

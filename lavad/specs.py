@@ -1,7 +1,7 @@
-"""What a job was submitted with, as agents need it: packed for the store, unpacked again when it is dispatched.
+"""Specs of submitted jobs: packed for the store, unpacked for agents at dispatch.
 
-An environment is stored as a difference to one the same user submitted with before: a site's environments are large and
-almost equal. Only few whole specs are kept at hand, so that a million pending jobs do not live in memory twice.
+An environment is stored as a difference to an earlier one of the same user: a site's environments are large and almost
+equal. Only few whole specs are cached, so that a million pending jobs do not live in memory twice.
 """
 
 import hashlib
@@ -15,10 +15,10 @@ from lavad.core.model.policy import Queue
 from protos.agents_pb2 import JobControl, JobSpecBlob
 from protos.jobs_pb2 import JobSpec
 
-# Causes of a suspension as LSF's numbers have them: SUSP_USER_STOP, SUSP_QUEUE_WINDOW, SUSP_LOAD_REASON and
-# SUSP_MBD_PREEMPT of lsbatch.h.
+# Suspension causes as bits of lsbatch.h: SUSP_USER_STOP, SUSP_QUEUE_WINDOW, SUSP_LOAD_REASON and
+# SUSP_MBD_PREEMPT.
 CAUSE_BITS = {BY_USER: 0x2, WINDOW: 0x8, LOAD: 0x40, PREEMPTION: 0x80}
-AT_HAND_BYTES = 32 << 20  # whole specs
+AT_HAND_BYTES = 32 << 20  # of whole specs in the cache
 BASES_BYTES = 64 << 20
 ENTRY_BYTES = 100  # of a variable in memory, beside its text
 
@@ -29,8 +29,9 @@ LoadEnvironment = Callable[[bytes], Awaitable[bytes]]
 class Packed(NamedTuple):
     """A spec for the store.
 
-    ``environment`` names the stored environment that its own is a difference to; ``content`` is that environment, by
-    its hash, as long as the store may not have it: it goes there with the job, so that a refused one leaves nothing.
+    ``environment`` names the stored environment that the spec's own is a difference to; ``content`` is that
+    environment, by its hash, as long as the store may lack it: it is stored with the job, so that a refused one leaves
+    nothing.
     """
 
     spec: bytes
@@ -39,13 +40,13 @@ class Packed(NamedTuple):
 
 
 class _Base:
-    """The environment that a user's next ones are differences to."""
+    """Environment that a user's next ones are stored as differences to."""
 
     __slots__ = ("content", "digest", "name", "size", "variables")
 
     def __init__(self, environment: Iterable[bytes], variables: dict[bytes, bytes]) -> None:
         content = b"\0".join(environment)
-        self.content: bytes | None = content  # None: the store has it
+        self.content: bytes | None = content  # None once the store has it
         self.digest = hashlib.sha256(content).digest()
         self.name = self.digest.hex()
         self.variables = variables
@@ -53,7 +54,7 @@ class _Base:
 
 
 class SpecShelf:
-    """Packs specs for the store and hands them out again."""
+    """Packer and cache of specs."""
 
     def __init__(self, load_spec: LoadSpec, load_environment: LoadEnvironment) -> None:
         self._load_spec = load_spec
@@ -63,10 +64,10 @@ class SpecShelf:
         self._at_hand: OrderedDict[int, tuple[JobSpec, int]] = OrderedDict()  # with its size
         self._at_hand_bytes = 0
         self._changes = 0
-        self._used: set[str] | None = None  # environments packed with since a sweep began
+        self._used: set[str] | None = None  # environments used since a sweep began
 
     def pack(self, spec: JobSpec, user: str) -> Packed:
-        """The spec for the store, with the shared environment if the store may not have it."""
+        """Pack a spec for the store, with the shared environment if the store may lack it."""
         variables = _variables(spec.environment)
         base = self._bases.get(user)
         if base is None or 2 * _common(base.variables, variables) < len(variables):
@@ -96,35 +97,35 @@ class SpecShelf:
         self._bases_bytes -= base.size if base is not None else 0
 
     def note_stored(self, user: str, environment: str) -> None:
-        """A job that was packed for this user with that environment is durable, and so is the environment."""
+        """Note that a job packed for this user with that environment is durable, and so is the environment."""
         base = self._bases.get(user)
         if base is not None and base.name == environment:
             base.content = None
 
     def begin_sweep(self) -> None:
-        """Remember the environments that jobs are packed with, until ``end_sweep``."""
+        """Record the environments that jobs are packed with, until ``end_sweep``."""
         self._used = set()
 
     def end_sweep(self) -> None:
-        """Remember them no more."""
+        """Stop recording."""
         self._used = None
 
     def is_used(self, environment: str) -> bool:
-        """Whether a job was packed with it since the sweep began."""
+        """Return True if a job was packed with it since the sweep began."""
         return self._used is not None and environment in self._used
 
     def forget(self, environments: Collection[str]) -> None:
-        """The store has these no more."""
+        """Drop environments that the store has deleted."""
         for user in [user for user, base in self._bases.items() if base.name in environments]:
             self._drop_base(user)
 
     def drop(self, job: int) -> None:
-        """The spec was changed."""
+        """Drop the cached spec of a changed job."""
         self._changes += 1
         self._at_hand_bytes -= self._at_hand.pop(job, (None, 0))[1]
 
     async def spec(self, job: int) -> JobSpec:
-        """The whole spec; not to be changed by the caller.
+        """Return the whole spec; not to be changed by the caller.
 
         Raises:
             KeyError: the store has no such job.
@@ -134,7 +135,7 @@ class SpecShelf:
         if at_hand is not None:
             return at_hand[0]
         changes, found = -1, JobSpec()
-        while changes != self._changes:  # one that was changed while it was read may be out of date
+        while changes != self._changes:  # a spec changed during the read may be out of date
             changes = self._changes
             found = await self._unpack(await self._load_spec(job))
         self._keep(job, found)
@@ -163,7 +164,7 @@ class SpecShelf:
 
 
 def _variables(environment: Iterable[bytes]) -> dict[bytes, bytes]:
-    """NAME=VALUE entries by name."""
+    """Return NAME=VALUE entries by name."""
     return {entry.partition(b"=")[0]: entry for entry in environment}
 
 
@@ -172,7 +173,7 @@ def _common(base: dict[bytes, bytes], variables: dict[bytes, bytes]) -> int:
 
 
 def as_admitted(spec: JobSpec, shared: Shared, queue: Queue | None) -> JobSpec:
-    """The spec with what the queue adds to it: size, memory limit and limits of processes where the job names none."""
+    """Add the queue's defaults to a spec: size, memory limit and process limits that the job does not set."""
     limits = {name: default or most for name, default, most in queue.defaults.rlimits} if queue is not None else {}
     for limit in spec.rlimits:
         limits.pop(limit.name, None)
@@ -191,11 +192,11 @@ def as_admitted(spec: JobSpec, shared: Shared, queue: Queue | None) -> JobSpec:
 
 
 def control_of(kind: str, action: str) -> JobControl:
-    """One of a queue's JOB_CONTROLS: the name of a signal, or a command."""
+    """Convert one of a queue's JOB_CONTROLS: the name of a signal, or a command."""
     number = signal.Signals.__members__.get(action)
     return JobControl(kind=kind, signal=number) if number is not None else JobControl(kind=kind, command=action)
 
 
 def blob_of(spec: JobSpec, job: int, user: str, uid: int, gid: int, queue: str, cluster: str, at: float) -> JobSpecBlob:
-    """What an agent gets before its first order for a job."""
+    """Build the description of a job that an agent gets before its first order for it."""
     return JobSpecBlob(job=job, spec=spec, user=user, uid=uid, gid=gid, submit_time=at, queue=queue, cluster=cluster)

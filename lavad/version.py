@@ -1,4 +1,4 @@
-"""The master's version, as its package metadata has it."""
+"""Version of the master, from its package metadata."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -110,8 +110,7 @@ class Site:
         self.complaints.append(Complaint(cell.file, cell.line, text, is_fatal=False))
 
     def warn_of_strangers(self, cell: Cell) -> None:
-        """Warn of unknown users and groups in the last list, and of hosts that no Host section lists, if there is
-        one."""
+        """Warn of unknown users and groups in the last list, and of hosts missing from the Host section, if any."""
         if self.strangers:
             self._warn_of_hosts(cell, list(dict.fromkeys(self.strangers)))
             self.strangers = []
