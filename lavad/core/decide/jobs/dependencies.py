@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
 S = JobState
-MATCHES_MAX = 10_000  # jobs that one name may stand for
+MATCHES_MAX = 10_000  # jobs that one name, and all of one condition, may stand for
 EVALUATIONS_MAX = 2000  # of one step; what is left is for the next one
 _OPERATORS: dict[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
@@ -59,18 +59,23 @@ def resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges | 
     Raises:
         Refused: a job that is not there, or that is no array where one is needed.
     """
+    return _resolve(cluster, expression, uid, own, [MATCHES_MAX])
+
+
+def _resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges | None, room: list[int]) -> Expression:
+    """``room``: how many more jobs the condition may speak of."""
     match expression:
         case Clause():
-            return _resolved(cluster, expression, uid, own)
+            return _resolved(cluster, expression, uid, own, room)
         case Not(part):
-            return Not(resolve(cluster, part, uid, own))
+            return Not(_resolve(cluster, part, uid, own, room))
         case Both(parts):
-            return Both(tuple(resolve(cluster, part, uid, own) for part in parts))
+            return Both(tuple(_resolve(cluster, part, uid, own, room) for part in parts))
         case Either(parts):
-            return Either(tuple(resolve(cluster, part, uid, own) for part in parts))
+            return Either(tuple(_resolve(cluster, part, uid, own, room) for part in parts))
 
 
-def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None) -> Expression:
+def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, room: list[int]) -> Expression:
     ref = clause.ref
     if ref.job:
         jobs = [ref.job]
@@ -84,6 +89,9 @@ def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None) 
         raise Refused(f"{ref.name}{'*' if ref.is_prefix else ''}: No matching job found")
     if len(jobs) > MATCHES_MAX:
         raise Refused(f"{ref.name}: more than {MATCHES_MAX} jobs have that name")
+    room[0] -= len(jobs)
+    if room[0] < 0:
+        raise Refused(f"The dependency condition speaks of more than {MATCHES_MAX} jobs")
     for job in jobs:
         _check(cluster.jobs.get(job), clause, job, own)
     found = tuple(replace(clause, ref=replace(ref, job=job, name="", is_prefix=False)) for job in jobs)
