@@ -1,1 +1,1 @@
-"""Real daemons, real hosts, real jobs: what users and administrators see, judged by what the jobs themselves wrote."""
+"""Acceptance tests with real daemons, real hosts and real jobs, judged by the jobs' own output."""

@@ -17,7 +17,7 @@ __all__ = ["account", "public_commands"]  # fixtures
 
 @pytest.fixture(scope="session", autouse=True)
 def _ended_in_order() -> Iterator[None]:
-    """A run that is told to end (a time limit of make's, say) takes its clusters down like one that is interrupted."""
+    """A run ended by SIGTERM (by a time limit of make's, say) takes its clusters down like an interrupted one."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -40,7 +40,7 @@ def shared_cluster(open_directory: Path, public_commands: Path) -> Iterator[Clus
         "LAVA_TERMINATE_INTERVAL": "1",
         "LAVA_HEARTBEAT": "1",
         "LAVA_SILENT_AFTER": "6",
-        "LAVA_ADMIN_HOSTS": login,  # as on real hosts; a personal cluster has all of its own
+        "LAVA_ADMIN_HOSTS": login,  # as on real hosts; a personal cluster has its own
     }
     directory = open_directory / "D"
     with a_cluster(directory, 2, 4, "--simulate-gpus", "2", commands=public_commands, **settings) as made:

@@ -1,4 +1,4 @@
-"""Markers that jobs append to a shared file with O_APPEND, and what they must never show."""
+"""Markers that jobs append to a shared file with O_APPEND, and checks of them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One line: which job or element, what happened (start or end), where, when."""
+    """One line: job and element, event (start or end), host, time."""
 
     job: int
     index: int
@@ -35,7 +35,7 @@ def read(path: Path) -> list[Marker]:
 
 
 def starts(markers: list[Marker]) -> dict[tuple[int, int], int]:
-    """How often each job or element started."""
+    """Number of starts of each job or element."""
     counted: dict[tuple[int, int], int] = {}
     for marker in markers:
         if marker.what == "start":

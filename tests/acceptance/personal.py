@@ -1,4 +1,4 @@
-"""A personal cluster as these tests use it: commands as typed, daemons killed by pid, hosts stopped or cut off."""
+"""A personal cluster for these tests: commands as typed, daemons killed by pid, hosts stopped or disconnected."""
 
 import contextlib
 import copy
@@ -41,18 +41,18 @@ class Cluster:
         return other
 
     def at(self, directory: Path) -> "Cluster":
-        """The same cluster for somebody in that directory."""
+        """The same cluster, with that current directory."""
         other = copy.copy(self)
         other._cwd = directory
         return other
 
     def up(self, *options: str) -> None:
-        """Make the cluster, or start what of it is not running."""
+        """Create the cluster, or start its missing parts."""
         self._lavactl("up", *options)
         self.environment = _exports(self._lavactl("env"))
 
     def up_to_die(self, point: str) -> None:
-        """Start what is not running, to die at this point (``NAME:COUNT``); it may be so soon that ``up`` fails."""
+        """Start missing parts with this fail point (``NAME:COUNT``); the death may be so early that ``up`` fails."""
         self._call("up", env={**os.environ, "LAVA_FAIL": point})
 
     def down(self) -> None:
@@ -80,7 +80,7 @@ class Cluster:
             (self.directory / name).write_text(textwrap.dedent(text))
 
     def reconfigure(self, files: Mapping[str, str] | None = None) -> str:
-        """``badmin reconfig``, after writing these files; what it said."""
+        """Write these files and run ``badmin reconfig``; its result."""
         self.write_lsf_files(files or {})
         done = self.run("badmin", "reconfig")
         assert done.returncode == 0, f"badmin reconfig: {done.stdout}{done.stderr}"
@@ -101,7 +101,7 @@ class Cluster:
         )
 
     def says(self, *words: str) -> str:
-        """What a command that must succeed and complain of nothing prints, without the last line's end."""
+        """Output of a command that must succeed without a complaint, without the last newline."""
         done = self.run(*words)
         assert (done.returncode, done.stderr) == (0, ""), done
         return done.stdout.rstrip("\n")
@@ -124,11 +124,11 @@ class Cluster:
         return self.states(job).get(index, ("", 0))[0]
 
     def becomes(self, job: int, state: str, limit_s: float = 30) -> None:
-        """Wait until the job is in this state."""
+        """Wait until the job has this state."""
         wait_for(lambda: self.state(job) == state, limit_s, f"job {job} to be {state}")
 
     def clear(self) -> None:
-        """End all jobs of everybody; when it returns, all hosts are free."""
+        """End all jobs of all users; on return all hosts are free."""
         self.run("bkill", "-u", "all", "0")
         wait_for(lambda: not self.run("bjobs", "-u", "all", "-noheader").stdout, 60, "all jobs to end")
 
@@ -143,7 +143,7 @@ class Cluster:
         return int((self.directory / f"{daemon}.pid").read_text())
 
     def is_running(self, daemon: str) -> bool:
-        """Whether the process of its pid file lives."""
+        """True if the process of its pid file lives."""
         try:
             stat = Path(f"/proc/{self.pid(daemon)}/stat").read_text()
         except (OSError, ValueError):
@@ -151,7 +151,7 @@ class Cluster:
         return stat.rpartition(")")[2].split()[0] not in "ZX"
 
     def log(self, daemon: str) -> str:
-        """What a daemon has said so far."""
+        """Log of a daemon so far."""
         path = self.directory / "log" / f"{daemon}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -171,7 +171,7 @@ class Cluster:
 
 
 def _exports(text: str) -> dict[str, str]:
-    """What a shell has after evaluating the output of ``lavactl env``."""
+    """Environment of a shell that evaluated the output of ``lavactl env``."""
     command = f"{text}\nenv -0"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)
     return dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry)
@@ -187,9 +187,9 @@ def a_cluster(
     lsf_files: Mapping[str, str] | None = None,
     **settings: str,
 ) -> Iterator[Cluster]:
-    """A running cluster with some settings, taken down whatever happens.
+    """A running cluster with some settings, taken down in any case.
 
-    ``lsf_files`` are LSF's configuration files by name, there from its start: ``{"lsb.queues": "Begin Queue ..."}``;
+    ``lsf_files`` are LSF's configuration files by name, present from its start: ``{"lsb.queues": "Begin Queue ..."}``;
     change them with ``Cluster.reconfigure``.
     """
     cluster = Cluster(directory, commands)
@@ -209,7 +209,7 @@ def a_cluster(
 
 
 def wait_for(condition: Callable[[], object], limit_s: float, what: str, pause_s: float = 0.1) -> None:
-    """Until the condition holds; a test fails that waits longer than the limit."""
+    """Wait until the condition holds; the test fails after the limit."""
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, f"waited {limit_s} s for {what}"
@@ -217,7 +217,7 @@ def wait_for(condition: Callable[[], object], limit_s: float, what: str, pause_s
 
 
 def stands_still(path: Path) -> bool:
-    """Nobody writes to this file for half a second."""
+    """True if this file does not grow for half a second."""
     before = path.stat().st_size
     time.sleep(0.5)
     return path.stat().st_size == before

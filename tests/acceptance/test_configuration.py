@@ -1,4 +1,4 @@
-"""A cluster that runs by LSF's own files, and is given others while its jobs run."""
+"""LSF configuration files of a running cluster, and their change while jobs run."""
 
 import textwrap
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def test_the_files_are_in_force_from_the_start(site: Cluster) -> None:
 
 
 def test_new_rules_reach_a_cluster_that_works(site: Cluster) -> None:
-    """A queue is removed and a limit raised while jobs run: none is lost, and what waited starts."""
+    """A queue is removed and a limit raised while jobs run: no job is lost, and pending ones start."""
     running = [site.submit("-q", "gone", "sleep 300"), site.submit("sleep 300")]
     stranded = site.submit("-q", "gone", "sleep 300")
     waiting = site.submit("sleep 300")
@@ -89,7 +89,7 @@ def test_new_rules_reach_a_cluster_that_works(site: Cluster) -> None:
 
 
 def test_a_broken_file_changes_nothing(site: Cluster) -> None:
-    """Every error is told with file and line; the rules before it stay, also for a master that starts again."""
+    """Every error is reported with file and line; the old configuration stays, also after a restart of the master."""
     broken = DAY.replace("30", "high").replace("10 60", "60 10")
     site.write_lsf_files({"lsb.queues": broken})
     for verb in ("ckconfig", "reconfig"):
@@ -115,7 +115,7 @@ def test_an_unknown_parameter_is_reported(site: Cluster) -> None:
 
 
 def test_queues_are_closed_and_inactivated_by_administrators(site: Cluster) -> None:
-    """A closed queue takes no jobs, an inactive one starts none; both survive new rules and a new master."""
+    """A closed queue accepts no jobs, an inactive one starts none; both survive a reconfiguration and a restart."""
     done = site.run("badmin", "qclose", "-C", "until Monday", "gone")
     assert (done.returncode, done.stdout) == (0, "Queue <gone> is closed\n")
     assert site.run("badmin", "qinact", "gone").stdout == "Queue <gone> is inactivated\n"
@@ -136,14 +136,14 @@ def test_queues_are_closed_and_inactivated_by_administrators(site: Cluster) -> N
 
 
 def test_hosts_are_closed_with_a_reason(site: Cluster) -> None:
-    """hclose and hopen say what they did on standard error, as LSF does."""
+    """hclose and hopen report on standard error, as in LSF."""
     host = site.hosts()[0]
     done = site.run("badmin", "hclose", "-C", "new disk", host)
     assert (done.returncode, done.stderr) == (0, f"Close <{host}> ...... done\n")
     assert "new disk" in site.run("bhosts", "-l", host).stdout
     assert "closed_Adm" in site.run("bhosts", "-w", host).stdout
     assert site.run("badmin", "hopen", "all").stderr == f"Open <{host}> ...... done\n"
-    here = site.run("badmin", "hclose")  # on a login host, which is none of those that take jobs
+    here = site.run("badmin", "hclose")  # on a login host, which runs no jobs
     assert here.returncode == 255
     assert "> runs no jobs of this cluster: name the hosts that are meant" in here.stderr
     closed_from_there = site.submit("-o", "/dev/null", "badmin hclose")
@@ -222,7 +222,7 @@ def test_a_job_gets_what_its_queue_gives(site: Cluster, tmp_path: Path) -> None:
 
 
 def test_a_master_does_not_start_under_broken_rules(site: Cluster) -> None:
-    """It says why, line by line, and ends; the same check is there without a master."""
+    """It prints the errors line by line and ends; the same check is available without a master."""
     site.write_lsf_files({"lsb.queues": "Begin Queue\nPRIORITY = 5\nEnd Queue\n"})
     site.kill("lavad")
     checked = site.run("lavad", "--conf", str(site.directory), "--check-config")
@@ -237,7 +237,7 @@ def test_a_master_does_not_start_under_broken_rules(site: Cluster) -> None:
 
 
 def test_the_installation_is_shown_as_lsf_would(site: Cluster) -> None:
-    """badmin showconf names a directory in which lsb.params stands where LSF has it; showstatus counts."""
+    """badmin showconf names a directory with lsb.params at LSF's path; showstatus counts."""
     said = site.run("badmin", "showconf", "mbd").stdout.splitlines()[1:]
     values = dict(line.strip().split(" = ") for line in said)
     cluster = site.run("lsclusters", "-w").stdout.splitlines()[1].split()[0]

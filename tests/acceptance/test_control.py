@@ -1,4 +1,4 @@
-"""Killing, stopping, resuming and peeking as users and administrators do it, and who may."""
+"""bkill, bstop, bresume and bpeek by users and administrators, and their permissions."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def _running(cluster: Cluster, *words: str) -> int:
 
 
 def test_a_job_is_killed_in_whatever_state_it_is(cluster: Cluster) -> None:
-    """Held, waiting for its hosts, running, stopped; a second kill says that it is over."""
+    """Held, staging, running, stopped; a second kill reports that it has ended."""
     held = cluster.submit("-H", "sleep 60")
     running = _running(cluster, "sleep 60")
     stopped = _running(cluster, "sleep 60")
@@ -45,7 +45,7 @@ def test_a_job_is_killed_in_whatever_state_it_is(cluster: Cluster) -> None:
 
 
 def test_single_elements_of_an_array_are_killed(cluster: Cluster) -> None:
-    """A running one and a waiting one; the others neither notice nor start beyond their limit."""
+    """A running and a pending one; the other elements are unaffected and keep to their limit."""
     job = cluster.submit("-J", "some[1-6]%2", "sleep 60")
     wait_for(lambda: sorted(state for state, _ in cluster.states(job).values()).count("RUN") == 2, 30, "two to run")
     assert cluster.run("bkill", f"{job}[1,5-6]").returncode == 0
@@ -107,7 +107,7 @@ def _socket_of(cluster: Cluster, host: str) -> str:
 
 
 def test_output_is_shown_while_the_job_runs_elsewhere(cluster: Cluster, tmp_path: Path) -> None:
-    """bpeek of a job on another host, with and without files of its own; standard error under its own title."""
+    """bpeek of a job on another host, with and without output files; standard error under its own title."""
     text = "echo to-out; echo to-err >&2; sleep 60"
     plain = cluster.submit("-m", "lava2", text)
     filed = cluster.submit("-m", "lava1", "-o", str(tmp_path / "out"), "-e", str(tmp_path / "err"), text)

@@ -1,8 +1,8 @@
-"""Master and agents die at chosen points under a stream of short jobs: none lost, none twice, every exit code right.
+"""Master and agents die at fail points under a stream of short jobs: none lost, none twice, every exit code right.
 
-A round arms one daemon with one seeded point, feeds jobs until it has died there, and starts it again, armed with the
-next. Rounds go on until dispatch, run and unacknowledged exit have each been hit often enough, counted by the last
-words of the processes that died.
+A round arms one daemon with one seeded fail point, feeds jobs until it has died there, and starts it again, armed with
+the next. Rounds continue until dispatch, run and unacknowledged exit have each been hit often enough, counted by the
+last log lines of the processes that died.
 """
 
 import os
@@ -33,7 +33,7 @@ POINTS = {
     EXIT: ("agent.before_report", "master.after_report", *COMMITS),
 }
 PASSINGS_MAX = {"master": 12, "agent": 4}
-# What was in hand, by phase.
+# Items in hand, by phase.
 ABOUT = {
     DISPATCH: {"Place", "Launch", "stage", "launch", "AttemptDispatched", "HostStaged", "AttemptLaunched"},
     RUN: {"JobStarted", "started"},
@@ -42,14 +42,14 @@ ABOUT = {
 
 
 def phases(point: str, about: str) -> set[str]:
-    """What was under way where a process died."""
+    """Phases in progress where a process died."""
     if point in ("agent.after_start", "agent.before_report"):
         return {RUN if point == "agent.after_start" else EXIT}
     return {phase for phase, kinds in ABOUT.items() if kinds & set(about.split(","))} or {OTHER}
 
 
 class Stream:
-    """Jobs submitted one batch after the other, whatever the master is doing; bsub itself rides over its restarts."""
+    """Jobs submitted batch after batch, whatever the state of the master; bsub itself retries over its restarts."""
 
     def __init__(self, cluster: Cluster, path: Path) -> None:
         self._cluster = cluster
@@ -57,7 +57,7 @@ class Stream:
         self._started: list[subprocess.Popen[str]] = []
 
     def feed(self) -> None:
-        """One more batch, unless the last one is not accepted yet."""
+        """Submit one more batch, unless the last one is not accepted yet."""
         if self._started and self._started[-1].poll() is None:
             return
         words = ["bsub", "-J", f"batch{len(self._started)}[1-{BATCH}]", "-o", "/dev/null", self._text]
@@ -85,11 +85,11 @@ class Stream:
 
     @property
     def batches(self) -> int:
-        """How many were tried."""
+        """Number of batches tried."""
         return len(self._started)
 
     def stop(self) -> None:
-        """End what still waits."""
+        """End pending jobs."""
         for process in self._started:
             if process.poll() is None:
                 process.kill()
@@ -97,7 +97,7 @@ class Stream:
 
 
 class Deaths:
-    """What died where, read from the logs."""
+    """Deaths by fail point and phase, read from the logs."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -122,7 +122,7 @@ class Deaths:
         try:
             wait_for(is_dead, DEATH_S, "the point", 0.2)
         except AssertionError:
-            self.missed += 1  # so many passings did not come together; the daemon is killed in the next round
+            self.missed += 1  # the point was not passed that often; the daemon is killed in the next round
             return
         name, about = self._last_words(daemon)[-1]
         for phase in phases(name, about):
@@ -130,7 +130,7 @@ class Deaths:
             self.by_phase[phase] += 1
 
     def table(self) -> str:
-        """How often each phase and point was hit."""
+        """Number of hits of each phase and point."""
         rows = [f"{phase:<22}{point:<24}{count}" for (phase, point), count in sorted(self.by_point.items())]
         return "\n".join([*rows, f"{'not reached in time':<46}{self.missed}"])
 
@@ -145,7 +145,7 @@ def _choose(rng: random.Random, deaths: Deaths, hosts: list[str]) -> tuple[str, 
 
 
 def _check(cluster: Cluster, stream: Stream, path: Path) -> int:
-    """Every acknowledged batch exists, none twice; elements ended once, with their own code. Gives their number."""
+    """Every acknowledged batch exists, none twice; elements ended once, with their own code. Returns their number."""
     known = stream.acknowledged()
     rows = [
         line.split() for line in cluster.run("bjobs", "-a", "-noheader", "-o", "jobid job_name").stdout.splitlines()

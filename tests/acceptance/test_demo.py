@@ -1,4 +1,4 @@
-"""The demo that the README promises, as `make demo` runs it."""
+"""The README's demo, run like `make demo`."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.acceptance
 @pytest.mark.mpi
 def test_the_demo_checks_itself() -> None:
-    """Three hosts, three jobs, every number right, nothing left behind."""
+    """Three hosts, three jobs, every result right, nothing left behind."""
     done = subprocess.run(
         [sys.executable, "-m", "examples.demo"], cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
     )

@@ -1,4 +1,4 @@
-"""Jobs that wait for jobs, and for a time, with real processes: nothing starts before what it waits for."""
+"""Dependency conditions and begin times with real processes: no job starts before its condition is met."""
 
 import time
 from pathlib import Path
@@ -35,8 +35,9 @@ def test_a_pipeline_runs_in_its_order(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_array_follows_array_element_by_element(cluster: Cluster, tmp_path: Path) -> None:
-    """An element of the second runs as soon as its own predecessor is done, while others still wait, also after the
-    master was killed."""
+    """An element of the second array runs as soon as its own predecessor is done, while others are pending, also after
+    the master was killed.
+    """
     go = tmp_path / "go"
     job = cluster.submit("-J", "make[1-4]", f'[ "$LSB_JOBINDEX" != 3 ] || while [ ! -e {go} ]; do sleep 0.1; done')
     use = cluster.submit("-J", "use[1-4]", "-w", 'done("make[*]")', "true")

@@ -1,7 +1,7 @@
-"""Acknowledged means durable, as the kernel saw it: the database's log is synced before any reply to a submit leaves.
+"""Acknowledged means durable, as seen by the kernel: the database's log is synced before any reply to a submit is sent.
 
-strace watches the master and its writer, and makes each sync last long enough that nothing can be right by luck. Jobs
-are submitted on hold, so that nothing but replies has a reason to go out.
+strace watches the master and its writer, and delays each sync, so that a wrong order cannot pass by luck. Jobs are
+submitted on hold, so that only replies are sent.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class Call:
 
 
 def _calls(directory: Path, prefix: str) -> list[Call]:
-    """What strace wrote, all threads together, in the order of beginning."""
+    """System calls in strace's output, of all threads, by start time."""
     found = []
     for path in directory.glob(f"{prefix}.*"):
         for line in path.read_text(errors="replace").splitlines():
@@ -62,7 +62,7 @@ def _watched(directory: Path, prefix: str, pid: int, calls: str, *options: str) 
         assert process.poll() is None, log.read_text()
         yield
     finally:
-        process.terminate()  # it lets go of the process it watches
+        process.terminate()  # it detaches from the traced process
         process.wait(20)
 
 
@@ -93,7 +93,7 @@ def _submit(cluster: Cluster, names: list[str]) -> dict[str, float]:
 
 
 def _told_at(name: str, writer: list[Call], master: list[Call]) -> float:
-    """When the master heard that this submission is durable: after it was handed over, written and synced."""
+    """Time at which the writer reported this submission durable to the master: after hand-over, write and sync."""
     mark = _hex(name)
     handed = next(call for call in master if call.target.startswith("UNIX") and mark in call.text)
     written = next(call for call in writer if call.name == "pwrite64" and mark in call.text)
@@ -107,7 +107,7 @@ def _told_at(name: str, writer: list[Call], master: list[Call]) -> float:
 
 
 def _replies(master: list[Call]) -> list[Call]:
-    """Replies to submits: the large records of the connection that has most of them; others carry heartbeats."""
+    """Replies to submits: the large records of the connection with most of them; other connections carry heartbeats."""
     large = [call for call in master if call.target.startswith("TCP") and _record_bytes(call) > SMALL_RECORD]
     busiest, _ = Counter(call.target for call in large if _record_bytes(call) > HEARTBEAT_RECORD).most_common(1)[0]
     return [call for call in large if call.target == busiest]
@@ -119,7 +119,7 @@ def _record_bytes(call: Call) -> int:
 
 
 def test_the_log_is_synced_before_a_submit_is_answered(cluster: Cluster, tmp_path: Path) -> None:
-    """One client after the other, then several at once: written, synced, told, answered, in this order."""
+    """One client after the other, then several at once: written, synced, reported, answered, in this order."""
     master = cluster.pid("lavad")
     syncs = ("-e", f"inject=fdatasync,fsync:delay_exit={int(SYNC_S * 1e6)}")
     names = [f"proof{number}." for number in range(7)]
@@ -134,7 +134,7 @@ def test_the_log_is_synced_before_a_submit_is_answered(cluster: Cluster, tmp_pat
     writer, master_calls = _calls(tmp_path, "writer"), _calls(tmp_path, "master")
     told = {name: _told_at(name, writer, master_calls) for name in names}
     assert all(told[name] < answered[name] for name in names)
-    # Replies are encrypted, but not their number: at no time were there more than what was durable by then.
+    # Replies are encrypted, but can be counted: at no time were there more than durable submissions.
     replies = _replies(master_calls)
     seen = [(call.began, _record_bytes(call)) for call in replies]
     assert len(replies) >= 3, seen  # those that leave together may share a record

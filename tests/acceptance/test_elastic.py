@@ -1,4 +1,4 @@
-"""A job that grows into idle room and gives hosts back, with real processes: its lists, its tasks, its command."""
+"""An elastic job that grows into idle slots and releases hosts, with real processes: host lists, tasks, command."""
 
 import re
 import signal
@@ -10,7 +10,7 @@ from tests.acceptance.personal import Cluster, a_cluster, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 
-# The program of an elastic launcher, in short: it asks for its hosts again and again and keeps one task on each.
+# The program of an elastic launcher, in short: it polls its host list and keeps one task on each host.
 ELASTIC = """\
 import os, subprocess, sys, time
 from pathlib import Path
@@ -108,7 +108,7 @@ def test_an_elastic_job_grows_and_gives_back(tmp_path: Path) -> None:
 
 
 def test_a_growth_that_the_job_will_not_have_is_taken_back(tmp_path: Path) -> None:
-    """The notification command fails: the job keeps what it had, and what it was offered is free again."""
+    """After a failed notification command the job keeps its allocation, and the offered hosts are free again."""
     with a_cluster(tmp_path / "cluster", 2, 2) as cluster:
         _, second = sorted(cluster.hosts())
         blocking = cluster.submit("-n", "2", "-m", second, "sleep", "300")
@@ -124,8 +124,9 @@ def test_a_growth_that_the_job_will_not_have_is_taken_back(tmp_path: Path) -> No
 
 
 def test_an_elastic_job_goes_on_without_a_lost_host(tmp_path: Path) -> None:
-    """The host leaves its lists and the job is told; when it is heard again what is left there ends, and the job grows
-    back."""
+    """The host leaves its lists and the job is notified; when the host returns, remaining processes there end, and the
+    job grows again.
+    """
     (tmp_path / "elastic.py").write_text(ELASTIC)
     notes = tmp_path / "notes"
     notify = f'echo "$LSB_RESIZE_EVENT $LSB_RESIZE_HOSTS" >> {notes}'

@@ -1,4 +1,4 @@
-"""Two jobs that each need every slot of two hosts, while hosts are stopped or cut off between stage and launch.
+"""Two jobs that each need every slot of two hosts, while hosts are stopped or disconnected between stage and launch.
 
 Judged by markers of the tasks on both hosts: never two jobs at once, never a job with part of its tasks left running
 for more than 30 s.
@@ -51,7 +51,7 @@ def _heal(cluster: Cluster, host: str, way: str) -> None:
 
 
 def _link(cluster: Cluster, host: str, state: str) -> None:
-    """Cut a host off, or let it back: its own end of its only link."""
+    """Disconnect a host, or reconnect it, at its own end of its only link."""
     agent = str(cluster.pid(f"agent-{host}"))
     subprocess.run(["nsenter", "-t", agent, "-n", "ip", "link", "set", "eth0", state], check=True)
     if state == "up":  # the route went with the link

@@ -1,4 +1,4 @@
-"""What -gpu does to a job, with real processes on a host whose four GPUs are NVML's, as our stand-in for it tells them.
+"""-gpu options of jobs, with real processes on a host whose four GPUs are reported by a fake NVML.
 
 Devices 0 and 2 are joined by NVLink and near memory node 1, which has no processors here; 1 and 3 are joined and near
 node 0, where all processors are.
@@ -32,7 +32,7 @@ MODES = (
 
 
 class Site:
-    """A host, its fake hardware, and what jobs wrote."""
+    """A host, its fake hardware, and the output of jobs."""
 
     def __init__(self, cluster: Cluster, nvml: FakeNvml, outputs: Path, mps_fails: Path) -> None:
         self.cluster = cluster
@@ -41,12 +41,12 @@ class Site:
         self.mps_fails = mps_fails
 
     def submit(self, gpu: str, command: str = "sleep 300", *options: str) -> int:
-        """A job that says what it sees, then does something."""
+        """Submit a job that reports its devices, then runs a command."""
         tell = f'echo "sees ${{CUDA_VISIBLE_DEVICES-nothing}}"; {command}'
         return self.cluster.submit("-gpu", gpu, *options, "-o", f"{self.outputs}/%J", tell)
 
     def said(self, job: int) -> str:
-        """What the job has written so far."""
+        """Output of the job so far."""
         path = self.outputs / str(job)
         return path.read_text() if path.exists() else ""
 
@@ -58,7 +58,7 @@ class Site:
         return tuple(map(int, found[1].split(",")))
 
     def wait_for_end(self, job: int) -> str:
-        """What it wrote, when it is over."""
+        """Output of the job, after its end."""
         wait_for(lambda: self.state(job) in ("DONE", "EXIT"), 30, f"job {job} to end")
         return self.said(job)
 
@@ -66,7 +66,7 @@ class Site:
         return self.cluster.state(job)
 
     def end(self, *jobs: int) -> None:
-        """Kill them, and wait."""
+        """Kill jobs, and wait for their end."""
         self.cluster.run("bkill", *map(str, jobs))
         for job in jobs:
             self.wait_for_end(job)
@@ -123,7 +123,7 @@ def test_linked_devices_go_together_and_pairs_stay_whole(site: Site) -> None:
 
 
 def test_linked_devices_are_not_made_of_two_halves(site: Site) -> None:
-    """Where each pair has lost one, two devices are free and not linked: glink=yes waits, and says so."""
+    """With one device free of each pair, two free devices are not linked: glink=yes is pending with that reason."""
     pair_a, pair_b = site.submit("num=2"), site.submit("num=2")
     site.sees(pair_a), site.sees(pair_b)
     waiting = [site.submit("num=1") for _ in range(4)]
@@ -148,7 +148,7 @@ def test_devices_near_the_processors(site: Site) -> None:
 
 
 def test_blocks_of_tasks_and_devices_for_each_task(site: Site) -> None:
-    """block=yes: ranks in a row share a device; num=1/task: each rank sees its own; otherwise all see all."""
+    """block=yes: consecutive ranks share a device; num=1/task: each rank sees its own; otherwise all see all."""
     ranks = "lavarun sh -c 'echo rank $LSF_PM_TASKID $CUDA_VISIBLE_DEVICES'"
 
     def seen(gpu: str) -> list[str]:
@@ -163,7 +163,7 @@ def test_blocks_of_tasks_and_devices_for_each_task(site: Site) -> None:
 
 
 def test_devices_that_jobs_share(site: Site) -> None:
-    """More jobs than devices run with j_exclusive=no; one that says nothing waits for a device of its own."""
+    """More jobs than devices run with j_exclusive=no; a job without it waits for an exclusive device."""
     jobs = [site.submit("num=1:j_exclusive=no") for _ in range(6)]
     assert {site.sees(job)[0] for job in jobs} == {0, 1, 2, 3}
     alone = site.submit("-")
@@ -173,7 +173,7 @@ def test_devices_that_jobs_share(site: Site) -> None:
 
 
 def test_what_a_dash_means(site: Site) -> None:
-    """-gpu - is LSB_GPU_REQ's; a bad one is told when the files are read."""
+    """-gpu - means LSB_GPU_REQ's value; a malformed one is reported when the files are read."""
     site.cluster.reconfigure({"lsf.conf": "LSB_GPU_REQ=num=3\n"})
     try:
         assert len(site.sees(site.submit("-"))) == 3
@@ -196,7 +196,9 @@ def test_the_compute_mode_is_the_jobs_and_goes_with_it(site: Site) -> None:
 
 
 def test_a_mode_is_put_back_by_the_next_agent(site: Site) -> None:
-    """The agent dies with the job running, the job ends without one: the mode from before the job comes back."""
+    """The agent dies while the job runs, the job ends without an agent: the next one restores the mode from before the
+    job.
+    """
     site.nvml.describe(*HARDWARE, *(f"gpu {gpu} mode {EXCLUSIVE_PROCESS}" for gpu in range(4)))
     try:
         flag = site.outputs / "go"
@@ -240,12 +242,12 @@ def test_the_variable_may_be_left_alone(site: Site) -> None:
 
 
 def test_a_daemon_that_does_not_start_is_the_hosts_fault(site: Site) -> None:
-    """The job goes back to wait, with the host's sentence in its story."""
+    """The job is pending again, with the host's message in its history."""
     site.mps_fails.touch()
     try:
         job = site.submit("num=1:mps=yes", "true")
         wait_for(lambda: "avoided for a while" in site.why(job), 30, "the refusal to be told")
-        assert "MPScontroldaemon" in "".join(site.cluster.history(job).split())  # it is told over several lines
+        assert "MPScontroldaemon" in "".join(site.cluster.history(job).split())  # it is wrapped over lines
         assert site.state(job) == "PEND"
         assert site.said(job) == ""
     finally:

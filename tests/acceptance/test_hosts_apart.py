@@ -1,4 +1,4 @@
-"""Hosts that are kept for some jobs, and hosts that rest between two starts, with real processes."""
+"""Hosts with exclusive resources, and the job accept interval of hosts, with real processes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +53,9 @@ def _where(cluster: Cluster, job: int) -> str:
 
 
 def test_an_exclusive_resource_keeps_others_away(site: Cluster) -> None:
-    """Five jobs: four fill the first host, the fifth waits although the second one is idle; who names it goes there."""
+    """Five jobs: four fill the first host, the fifth is pending although the second is idle; a job that names it runs
+    there.
+    """
     first, second = site.hosts()
     assert {_where(site, site.submit("sleep 300")) for _ in range(4)} == {first}
     waiting = site.submit("sleep 300")
@@ -66,7 +68,7 @@ def test_an_exclusive_resource_keeps_others_away(site: Cluster) -> None:
 
 
 def test_a_host_rests_between_two_starts(site: Cluster) -> None:
-    """One turn of eight seconds: the second job says why it waits, and starts when the turn is over."""
+    """An accept interval of eight seconds: the second job shows the reason, and starts when the interval is over."""
     first, _ = site.hosts()
     site.reconfigure({"lsb.params": PARAMETERS.format(turn=8, turns=1)})
     started = site.submit("-m", first, "sleep 300")

@@ -1,4 +1,4 @@
-"""What people do with jobs after the submission, with real processes: changed, moved, switched, forced, run again."""
+"""Commands on submitted jobs, with real processes: bmod, btop, bswitch, brun and brequeue."""
 
 import re
 import time
@@ -75,7 +75,7 @@ def test_an_exit_code_runs_a_job_again(cluster: Cluster, tmp_path: Path) -> None
 
 
 def test_a_job_is_requeued_by_hand(cluster: Cluster, tmp_path: Path) -> None:
-    """While it runs, and after its end; it says so."""
+    """During its run, and after its end; its history shows it."""
     ran = tmp_path / "ran"
     job = cluster.submit(f"echo x >> {ran}; [ -e {tmp_path}/go ] || sleep 60")
     wait_for(lambda: ran.exists(), 30, "the first run")
@@ -94,7 +94,7 @@ def test_a_job_is_requeued_by_hand(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_jobs_change_queue_and_place(cluster: Cluster) -> None:
-    """bswitch of a running and a waiting job; btop and bbot among those that wait."""
+    """bswitch of a running and a pending job; btop and bbot among pending ones."""
     running, _ = _filled(cluster)
     first, second, third = (cluster.submit("sleep 60") for _ in range(3))
     assert cluster.says("bswitch", "later", str(running)) == f"Job <{running}> is switched to queue <later>"
@@ -112,7 +112,7 @@ def test_jobs_change_queue_and_place(cluster: Cluster) -> None:
 
 
 def test_parameters_are_changed(cluster: Cluster, tmp_path: Path) -> None:
-    """Given, taken back, refused."""
+    """Set, reset, refused."""
     out = tmp_path / "out"
     job = cluster.submit(
         "-H", "-n", "2", "-R", "span[hosts=1]", "-W", "1", "-J", "old", f"echo $LSB_DJOB_NUMPROC >{out}"
@@ -136,13 +136,13 @@ def test_parameters_are_changed(cluster: Cluster, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["bjobs", "bkill", "bstop", "bresume", "brequeue", "bpeek"])
 def test_a_name_that_no_job_has(cluster: Cluster, command: str) -> None:
-    """-J of whatever command: said by name, and no success."""
+    """-J of any command: reported by name, and no success."""
     done = cluster.run(command, "-J", "nosuch")
     assert (done.returncode, done.stdout, done.stderr) == (255, "", "Job <nosuch> is not found\n")
 
 
 def test_an_element_is_chosen_by_its_name(cluster: Cluster) -> None:
-    """bkill -J 'sweep[2]' ends that one, and nothing that brackets of a shell would stand for."""
+    """bkill -J 'sweep[2]' ends that one, and brackets are no shell pattern."""
     array, plain = cluster.submit("-H", "-J", "sweep[1-3]", "true"), cluster.submit("-H", "-J", "sweep2", "true")
     assert cluster.says("bkill", "-J", "sweep[2]") == f"Job <{array}[2]> is being terminated"
     states = cluster.says("bjobs", "-a", "-noheader", "-o", "jobindex stat", str(array), str(plain)).split()
@@ -151,7 +151,7 @@ def test_an_element_is_chosen_by_its_name(cluster: Cluster) -> None:
 
 
 def test_a_running_job_keeps_another_amount_of_memory(cluster: Cluster) -> None:
-    """bmod -R: what it lets go is reserved on its host no more; nothing else of its requirement changes."""
+    """bmod -R: released memory is reserved on its host no more; the rest of its requirement is unchanged."""
     job = cluster.submit("-R", "rusage[mem=300]", "sleep 60")
     cluster.becomes(job, "RUN")
     host = cluster.says("bjobs", "-noheader", "-o", "exec_host", str(job)).strip()
@@ -164,13 +164,13 @@ def test_a_running_job_keeps_another_amount_of_memory(cluster: Cluster) -> None:
 
 
 def _reserved(cluster: Cluster, host: str) -> str:
-    """Memory of a host that jobs keep from others, as bhosts -l shows it."""
+    """Memory of a host reserved by jobs, as bhosts -l shows it."""
     lines = cluster.says("bhosts", "-l", host).splitlines()
     return next(line.split()[-1] for line in lines if line.strip().startswith("Reserved"))
 
 
 def test_an_administrator_forces_a_job(cluster: Cluster) -> None:
-    """Onto a full host, whatever it waits for."""
+    """Onto a full host, whatever its pending reason."""
     _filled(cluster)
     never = cluster.submit("-H", "true")
     job = cluster.submit("-w", f"done({never})", "sleep 60")
@@ -180,7 +180,7 @@ def test_an_administrator_forces_a_job(cluster: Cluster) -> None:
 
 
 def test_a_job_is_ended_at_its_deadline(cluster: Cluster) -> None:
-    """One that runs by signals, one that waits at once."""
+    """A running job by signals, a pending one at once."""
     moment = time.time() + 61
     at = time.strftime("%Y:%m:%d:%H:%M", time.localtime(moment))
     runs = cluster.submit("-t", at, "trap 'exit 9' USR2; while :; do sleep 0.1; done")
@@ -216,7 +216,7 @@ def _window(hours_from_now: int, hours: int) -> str:
 
 
 def test_no_job_starts_outside_the_dispatch_windows(cluster: Cluster) -> None:
-    """Those of the queue, and those of a host; what runs goes on."""
+    """Windows of the queue, and of a host; running jobs continue."""
     running = cluster.submit("-m", "lava1", "sleep 60")
     cluster.becomes(running, "RUN")
     hosts = f"Begin Host\nHOST_NAME MXJ DISPATCH_WINDOW\nlava2 ! ({_window(6, 1)})\nEnd Host\n"

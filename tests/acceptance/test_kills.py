@@ -20,7 +20,7 @@ MORE = 20
 
 
 class Work:
-    """Arrays of short jobs with exit code f(index), so many that there are always some to run."""
+    """Arrays of short jobs with exit code f(index), large enough that some always run."""
 
     def __init__(self, cluster: Cluster, path: Path) -> None:
         self._cluster = cluster
@@ -38,7 +38,7 @@ class Work:
         return sum(count["NJOBS"] - count["DONE"] - count["EXIT"] for count in counts)
 
     def check(self) -> int:
-        """Every element started once and has its own exit code; how many there are."""
+        """Check that every element started once and has its own exit code; their number."""
         found = markers.starts(markers.read(self._path))
         twice = {key: count for key, count in found.items() if count != 1}
         assert not twice, f"started more than once: {twice}"
@@ -59,7 +59,7 @@ def test_random_kills_lose_and_repeat_nothing(tmp_path: Path, capsys: pytest.Cap
         victims = ["lavad"] * KILLS + [f"agent-{rng.choice(hosts)}" for _ in range(KILLS)]
         rng.shuffle(victims)
         for victim in victims:
-            time.sleep(rng.uniform(0.1, 1.5))  # an instant that nothing announces
+            time.sleep(rng.uniform(0.1, 1.5))  # a moment without any event
             cluster.kill(victim)
             cluster.up()
             if work.unended() < 2 * HOSTS * SLOTS:

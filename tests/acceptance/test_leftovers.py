@@ -1,4 +1,5 @@
-"""Nothing of a job is left when it has ended: whatever it forked, detached, daemonised or made deaf.
+"""Every process of a job is gone after its end, also forked, detached and daemonised ones and those that ignore
+signals.
 
 On one host and on both hosts of a parallel job, as root and as an ordinary user, with control groups and without.
 """
@@ -78,7 +79,7 @@ def _submit(cluster: Cluster, directory: Path, token: str, what: str, hosts: int
 def test_nothing_is_left(
     mode_cluster: Cluster, open_directory: Path, account: str, hosts: int, who: str, request: pytest.FixtureRequest
 ) -> None:
-    """Of a job that ends by itself and of one that has to be killed to its last step."""
+    """No process is left, of a job that ends by itself and of one that needs SIGKILL."""
     cluster = mode_cluster.as_seen_by(account) if who == "user" else mode_cluster
     token = f"zoo{abs(hash(request.node.name)) % 10**9}"
     ends = _submit(cluster, open_directory, f"{token}e", "end", hosts)
@@ -99,4 +100,4 @@ def _expect_nothing(token: str, within_s: float) -> None:
     began = time.monotonic()
     wait_for(lambda: not _alive(token), within_s, "everything to be gone", 0.05)
     assert time.monotonic() - began < within_s
-    assert not _alive(token)  # also nobody who was between two looks at /proc
+    assert not _alive(token)  # also no process that forked between two scans of /proc

@@ -1,4 +1,4 @@
-"""Every kind of limit with real processes: so many run and no more, with slots free, and it is said which limit."""
+"""Every kind of limit with real processes: no more jobs run than allowed, with slots free; the reason names it."""
 
 import os
 import time
@@ -67,8 +67,9 @@ ONE_A_HOST = f"{1.01 / len(os.sched_getaffinity(0)):.3f}"  # slots for each proc
 
 @dataclass(frozen=True)
 class Case:
-    """``most`` jobs submitted with these options run together; one more waits and says ``reason``; it starts when the
-    first has ended. Jobs submitted with ``free`` are not under the limit."""
+    """``most`` jobs submitted with these options run together; one more is pending with ``reason``; it starts when the
+    first has ended. Jobs submitted with ``free`` are not under the limit.
+    """
 
     name: str
     files: Mapping[str, str]
@@ -147,7 +148,7 @@ def _waits_for(cluster: Cluster, job: int, reason: str) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_limit_holds_and_says_so(cluster: Cluster, case: Case) -> None:
-    """So many run and no more, with slots free; when one ends the next one starts."""
+    """No more jobs run than it allows, with slots free; when one ends the next one starts."""
     cluster.reconfigure({**NO_LIMITS, **case.files})
     jobs = [cluster.submit(*case.options, "sleep 300") for _ in range(case.most + 1)]
     last = jobs[-1]
@@ -161,7 +162,7 @@ def test_a_limit_holds_and_says_so(cluster: Cluster, case: Case) -> None:
 
 
 def test_a_limit_counts_each_user_for_himself(cluster: Cluster, account: str) -> None:
-    """What one user has does not keep another from his own; blimits shows both."""
+    """PER_USER: one user's usage does not count against another's limit; blimits shows both."""
     cluster.reconfigure({**NO_LIMITS, **_limit("PER_USER = all", "SLOTS = 2")})
     other = cluster.as_seen_by(account)
     mine = [cluster.submit("sleep 300") for _ in range(3)]
@@ -174,7 +175,7 @@ def test_a_limit_counts_each_user_for_himself(cluster: Cluster, account: str) ->
 
 
 def test_a_limit_holds_in_its_window_only(cluster: Cluster) -> None:
-    """Where the clock stands is the same to the rules as what they say: the window is moved away from it."""
+    """A limit with LAVA_WINDOW applies inside it only; the window is moved instead of the clock."""
     hour = time.localtime().tm_hour
     now, later = (f"LAVA_WINDOW = {(hour + add) % 24}:00-{(hour + add + 3) % 24}:00" for add in (-1 % 24, 6))
     cluster.reconfigure({**NO_LIMITS, **_limit("QUEUES = normal", "JOBS = 1", now)})
@@ -197,7 +198,7 @@ PENDING = {
 
 @pytest.mark.parametrize("name", PENDING)
 def test_too_much_to_wait_is_tried_again(cluster: Cluster, name: str) -> None:
-    """What runs does not count; bsub says what is too much, and submits as soon as less waits."""
+    """Running jobs do not count; bsub reports the threshold, and submits as soon as fewer jobs are pending."""
     files, word = PENDING[name]
     cluster.reconfigure({**NO_LIMITS, **files})
     cluster.becomes(cluster.submit("sleep 300"), "RUN")

@@ -1,4 +1,4 @@
-"""What a running cluster listens on is what the documentation says, and no more."""
+"""Listening sockets of a running cluster are exactly the documented ones."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ UNIX_ACCEPTS = 0x10000
 
 @dataclass
 class Doors:
-    """Ports of TCP and UDP, and paths of Unix sockets, that somebody may connect to."""
+    """Ports of TCP and UDP, and paths of Unix sockets, that accept connections."""
 
     tcp: set[int] = field(default_factory=set)
     udp: set[int] = field(default_factory=set)
@@ -42,7 +42,7 @@ def sockets_of(process: Path) -> set[str]:
 
 
 def find_doors(directory: Path) -> Doors:
-    """Everything that the processes of a cluster listen on, each in its own network."""
+    """Listening sockets of the processes of a cluster, each in its own network namespace."""
     doors = Doors()
     for process in processes_of(directory):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Load thresholds with what an agent really reports: the bounds are moved past the load, and back."""
+"""Load thresholds with real load reports of an agent: the thresholds are moved past the load, and back."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,8 +28,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def test_jobs_stop_and_go_on_with_the_load(cluster: Cluster, tmp_path: Path) -> None:
-    """More memory than the host has is wanted to be free: jobs stop, one after the other, none starts, and it is
-    said why; when the bound is lowered they go on."""
+    """With a mem threshold above the host's memory, jobs are suspended one after the other and none starts, with the
+    reason; when it is lowered they resume.
+    """
     files = [tmp_path / name for name in ("one", "two")]
     jobs = [
         cluster.submit("-q", "normal", "-o", "/dev/null", f"while :; do echo x >> {path}; sleep 0.1; done")

@@ -1,4 +1,4 @@
-"""Every command is fed nonsense against a real cluster: one sentence, a code that is not zero, no traceback."""
+"""Malformed arguments of every command against a real cluster: one sentence, a non-zero exit code, no traceback."""
 
 import re
 
@@ -67,7 +67,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def quiet_cluster(shared_cluster: Cluster) -> Cluster:
-    """The shared cluster; nothing here changes it."""
+    """The shared cluster; these tests do not change it."""
     shared_cluster.up()
     return shared_cluster
 

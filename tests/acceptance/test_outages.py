@@ -1,4 +1,4 @@
-"""Daemons and hosts that go and come back while jobs run: what must go on, what must be told, and when."""
+"""Daemons and hosts that fail and return while jobs run: running jobs, reported states, and their timing."""
 
 import os
 import re
@@ -132,12 +132,12 @@ def test_other_limits_hold_for_a_running_job_whatever_is_killed(fragile: Cluster
 
 
 def _limit(cluster: Cluster, job: int, limit_s: int) -> None:
-    """bmod -W of so many seconds."""
+    """bmod -W of this number of seconds."""
     _python(cluster, MODIFY, str(job), str(limit_s))
 
 
 def _submit_limited(cluster: Cluster, *words: str, limit_s: int = RUN_LIMIT_S) -> int:
-    """bsub with a run limit of so many seconds."""
+    """bsub with a run limit of this number of seconds."""
     return int(_python(cluster, SUBMIT, str(limit_s), *words))
 
 
@@ -189,7 +189,7 @@ def test_a_crashed_host_loses_its_jobs_and_only_those(fragile: Cluster, tmp_path
 
 
 def _crash(cluster: Cluster, host: str) -> None:
-    """Kill everything that lives in a host's network, the process that holds it included."""
+    """Kill every process in a host's network namespace, including the one that holds it."""
     network = os.stat(f"/proc/{cluster.pid(f'agent-{host}')}/ns/net").st_ino
 
     def living() -> list[int]:

@@ -26,7 +26,7 @@ def test_jobs_survive_the_death_of_master_and_database(tmp_path: Path) -> None:
         wait_for(lambda: len(markers.read(path)) > JOBS, 60, "more jobs to run")
         server.stop("immediate")
         server.start()
-        # Refused while the database is away; what is acknowledged from then on is durable as before.
+        # Refused while the database is away; later acknowledgements are durable as before.
         eager = cluster.with_environment(LSB_NTRIES="1")
         wait_for(lambda: eager.run("bsub", "-J", "late", "-o", "/dev/null", "exit 6").returncode == 0, 60, "a submit")
         late = int(cluster.run("bjobs", "-a", "-J", "late", "-noheader", "-o", "jobid").stdout)

@@ -1,4 +1,4 @@
-"""Room taken from others with real processes: stopped and continued, or ended and run again, and told why."""
+"""Preemption with real processes: suspension and resumption, requeue, and the reasons shown."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,8 +47,9 @@ def _no_jobs_left(cluster: Cluster) -> Iterator[None]:
 
 
 def test_a_gang_is_stopped_on_all_its_hosts_and_goes_on(cluster: Cluster, tmp_path: Path) -> None:
-    """Its processes do nothing while the urgent job runs, the commands say why, a restart of the master forgets none
-    of it, and afterwards they go on where they were."""
+    """Its processes are stopped while the urgent job runs, the commands show the reason, also after a restart of the
+    master, and afterwards they resume.
+    """
     ticks = tmp_path / "ticks"
     gang = cluster.submit("-q", "normal", "-n", "4", "-o", "/dev/null", TICKING.format(ticks))
     cluster.becomes(gang, "RUN")
@@ -76,7 +77,7 @@ def test_a_gang_is_stopped_on_all_its_hosts_and_goes_on(cluster: Cluster, tmp_pa
 
 
 def test_a_victim_is_ended_and_runs_again(cluster: Cluster, tmp_path: Path) -> None:
-    """Under its number, when the urgent job is over; meanwhile no small job slips into the room that was cleared."""
+    """Under its id, after the urgent job; meanwhile no small job takes the freed slots."""
     starts = tmp_path / "starts"
     victims = [cluster.submit("-q", "again", "-n", "2", f"echo x >> {starts}; sleep 60") for _ in range(2)]
     for victim in victims:
@@ -95,7 +96,7 @@ def test_a_victim_is_ended_and_runs_again(cluster: Cluster, tmp_path: Path) -> N
 
 
 def _told(cluster: Cluster, job: int) -> str:
-    """bhist -l without the breaks of lines and whatever blanks there are."""
+    """bhist -l without line breaks and repeated blanks."""
     return "".join(cluster.history(job).split())
 
 
@@ -104,8 +105,9 @@ def _slots(cluster: Cluster, job: int) -> str:
 
 
 def test_an_elastic_job_shrinks_and_nobody_is_stopped(cluster: Cluster, tmp_path: Path) -> None:
-    """It runs on with half of what it had, and has all of it again when the urgent job is over. A master that is
-    killed before the elastic job has adapted forgets neither the one nor the other."""
+    """It continues with half of its slots, and grows back when the urgent job is over. A master that is killed before
+    the elastic job has adapted loses neither job.
+    """
     notes, gate = tmp_path / "notes", tmp_path / "gate"
     notify = f'echo "$LSB_RESIZE_EVENT" >> {notes}; while [ ! -e {gate} ]; do sleep 0.1; done'
     elastic = cluster.submit("-q", "normal", "-ar", "-n", "1,4", "-rnc", notify, "sleep 60")
@@ -185,7 +187,9 @@ SAVING = """
 
 
 def test_a_parallel_job_saves_up_free_slots(cluster: Cluster) -> None:
-    """Small jobs do not get what becomes free; bhosts shows it as reserved; the job starts when it has enough."""
+    """Slot reservation: small jobs do not get freed slots; bhosts shows them as reserved; the job starts with enough of
+    them.
+    """
     cluster.reconfigure({"lsb.queues": SAVING})
     small = [cluster.submit("-q", "normal", "sleep 60") for _ in range(4)]
     for job in small:

@@ -1,4 +1,4 @@
-"""What a queue does to its jobs on their hosts, with real processes: NICE, JOB_STARTER, JOB_CONTROLS."""
+"""NICE, JOB_STARTER and JOB_CONTROLS of a queue, with real processes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +41,9 @@ def site(open_directory: Path) -> Iterator[Cluster]:
 
 
 def test_a_job_of_such_a_queue(site: Cluster, open_directory: Path) -> None:
-    """Nice and wrapped from the start; stopped, resumed and ended by what the queue says, with the usual reasons."""
+    """Nice and wrapped from the start; suspended, resumed and terminated by the queue's controls, with the usual
+    reasons.
+    """
     output, said = open_directory / "output", open_directory / "said"
     job = site.submit("-q", "calm", "-o", str(output), JOB)
     wait_for(lambda: output.exists() and output.read_text().startswith("up yes 11\n"), 20, "the job to run")
@@ -59,7 +61,7 @@ def test_a_job_of_such_a_queue(site: Cluster, open_directory: Path) -> None:
 
 
 def test_they_are_honoured(site: Cluster) -> None:
-    """ckconfig says so, and bqueues shows them."""
+    """ckconfig reports them as honoured, and bqueues shows them."""
     listed = site.run("badmin", "ckconfig", "-v").stdout
     ignored = listed.partition("ignored")[2]
     assert not any(name in ignored for name in ("NICE", "JOB_STARTER", "JOB_CONTROLS"))

@@ -1,4 +1,4 @@
-"""HOSTS of queues, with real processes: jobs run on the queue's hosts alone, and follow the files and bswitch."""
+"""HOSTS of queues, with real processes: jobs run on the queue's hosts only, also after reconfiguration and bswitch."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +40,7 @@ def _where(cluster: Cluster, job: int) -> str:
 
 
 def test_jobs_run_on_hosts_of_their_queue(site: Cluster) -> None:
-    """The host is a process of its own, so the job itself says where it is; what finds no room says why."""
+    """Each host is a process of its own, so the job itself reports it; a pending job shows the reason."""
     first, last = site.hosts()
     assert _where(site, site.submit("-q", "liking", "sleep 300")) == last
     assert _where(site, site.submit("-q", "inside", "sleep 300")) == last
@@ -63,7 +63,7 @@ def test_jobs_run_on_hosts_of_their_queue(site: Cluster) -> None:
 
 
 def test_new_files_reach_jobs_that_wait(site: Cluster) -> None:
-    """The queue's host is taken away from it while a job waits there for another: it starts on the new one."""
+    """The queue's host is replaced while a job is pending for it: the job starts on the new one."""
     first, last = site.hosts()
     site.run("bkill", "0")
     wait_for(lambda: not site.run("bjobs", "-noheader").stdout, 30, "all jobs to end")

@@ -1,4 +1,4 @@
-"""The same jobs, given to a real master with an agent that only pretends, start in the order of the replay."""
+"""A real master with a fake agent starts the same jobs in the order of the replay."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 TRACE = Path(__file__).parents[1] / "simulator" / "traces" / "eleven-jobs.swf"
 SLOTS = 8
 SCALE = 0.1  # seconds of ours for one of the trace's
-LATE_S = 2.0 * SCALE  # the trace's order of starts stands a little more
+LATE_S = 2.0 * SCALE  # reproduces the trace's start order a little more often
 TRIES = 3
 QUEUES = """\
 Begin Queue
@@ -66,7 +66,7 @@ def a_master(directory: Path) -> Iterator[None]:
 
 
 def a_spec(job: TraceJob) -> jobs_pb2.JobSpec:
-    """What a user would submit for it."""
+    """Specification as a user would submit it."""
     role = common_pb2.Role(tasks_min=job.processors, tasks_max=job.processors, slots_per_task=1)
     limit_s = round(job.estimate_s * SCALE)
     return jobs_pb2.JobSpec(command="pretend", cwd="/", submit_cwd="/", roles=[role], run_limit_s=limit_s)

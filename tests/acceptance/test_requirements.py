@@ -1,4 +1,4 @@
-"""What jobs ask of hosts, with real processes: order, -m, same, resources of the site, elims, bound processors."""
+"""Resource requirements with real processes: order, -m, same, site resources, elims, CPU binding."""
 
 import os
 import re
@@ -68,7 +68,7 @@ def _runs(cluster: Cluster, job: int) -> bool:
 
 
 def _said(cluster: Cluster, path: Path, *options: str) -> list[str]:
-    """What a job wrote that was given these options."""
+    """Output of a job with these options."""
     job = cluster.submit(*options, "-o", str(path), _TELL)
     wait_for(lambda: cluster.state(job) == "DONE", 30, "the job to be done")
     return [line.partition(":")[2] for line in path.read_text().splitlines() if line.startswith("told:")]
@@ -106,7 +106,9 @@ def test_order_spreads_and_packs_and_preference_goes_first(site: Cluster) -> Non
 
 
 def test_hosts_that_differ_are_not_the_same(site: Cluster) -> None:
-    """The gang waits, and says why; without same[] it starts. Unknown names are refused with their place."""
+    """The parallel job is pending with the reason; without same[] it starts. Unknown names are refused with their
+    position.
+    """
     waiting = site.submit("-n", "2", "-R", "span[ptile=1] same[place]", "sleep 300")
     started = site.submit("-n", "2", "-R", "span[ptile=1]", "sleep 300")
     wait_for(lambda: _runs(site, started), 30, "the gang on two hosts to run")
@@ -118,7 +120,7 @@ def test_hosts_that_differ_are_not_the_same(site: Cluster) -> None:
 
 
 def test_a_shared_licence_goes_from_job_to_job(site: Cluster) -> None:
-    """There is one for both hosts: the second job waits for it, and starts when the first has ended."""
+    """One licence for both hosts: the second job is pending for it, and starts when the first has ended."""
     a = site.submit("-R", "rusage[lic=1]", "sleep 300")
     wait_for(lambda: _runs(site, a), 30, "the first job to run")
     b = site.submit("-R", "rusage[lic=1]", "sleep 300")
@@ -135,7 +137,7 @@ def test_a_shared_licence_goes_from_job_to_job(site: Cluster) -> None:
 
 
 def test_what_an_elim_reports_lets_a_job_start(site: Cluster) -> None:
-    """The job waits until the program says that there is enough."""
+    """The job is pending until the elim reports enough."""
     amount = site.directory / "scratch"
     amount.write_text("10")
     elims = site.directory / "elims"
@@ -147,13 +149,13 @@ def test_what_an_elim_reports_lets_a_job_start(site: Cluster) -> None:
     assert not _runs(site, job)
     amount.write_text("60")
     wait_for(lambda: _runs(site, job), 40, "the job to start when the elim says so")
-    lasts = re.compile(rf"scratch\n(.*\n)*{site.hosts()[0]} .* 60\.0\n")  # its elim may speak after the other host's
+    lasts = re.compile(rf"scratch\n(.*\n)*{site.hosts()[0]} .* 60\.0\n")  # its elim may report after the other host's
     wait_for(lambda: lasts.search(site.run("lsload", "-l").stdout), 30, "the first host's value to be shown")
     _empty(site)
 
 
 def test_tasks_are_bound_and_told_their_devices(site: Cluster) -> None:
-    """The job's own mask is what it was told; two jobs with affinity on a host have different processors."""
+    """The job's own mask matches its environment; two jobs with affinity on a host have different processors."""
     usable = len(os.sched_getaffinity(0))
     path = site.directory / "told"
     mask, told, listing, devices = _said(site, path, "-R", "affinity[thread(1)] rusage[fpga=2]")
@@ -176,7 +178,7 @@ def test_tasks_are_bound_and_told_their_devices(site: Cluster) -> None:
 
 
 def test_a_job_keeps_its_compute_unit_for_itself(site: Cluster) -> None:
-    """Others start elsewhere or wait and say why, until it is over."""
+    """Other jobs start elsewhere or are pending with the reason until it ends."""
     first, second = site.hosts()
     units = f"Begin ComputeUnit\nNAME MEMBER TYPE\nr1 ({first}) rack\nr2 ({second}) rack\nEnd ComputeUnit\n"
     params = "Begin Parameters\nCOMPUTE_UNIT_TYPES = rack\nEnd Parameters\n"

@@ -1,4 +1,4 @@
-"""An advance reservation with real processes: it keeps others off, runs its own jobs, outlives the master, and ends."""
+"""An advance reservation with real processes: it excludes others, runs its own jobs, outlives the master, and ends."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What room is whose, with real processes: memory that is reserved, starts before their turn, pools, few victims."""
+"""Competition for resources with real processes: memory reservation, backfill, resource pools, fewest victims."""
 
 import re
 from collections.abc import Iterator
@@ -65,8 +65,9 @@ def _reserved(cluster: Cluster, host: str) -> str:
 
 
 def test_memory_is_reserved(cluster: Cluster) -> None:
-    """Two jobs that each want most of a host's memory are not there together, whether or not they use it; bhosts shows
-    what is reserved."""
+    """Two jobs that each reserve most of a host's memory never run together, whether or not they use it; bhosts shows
+    the reservation.
+    """
     _normal(cluster)
     asks = ("-m", "lava1", "-R", f"rusage[mem={_most_of_a_host(cluster)}]")
     first, second = _submit(cluster, *asks), _submit(cluster, *asks)
@@ -80,7 +81,7 @@ def test_memory_is_reserved(cluster: Cluster) -> None:
 
 
 def test_a_parallel_job_saves_up_memory(cluster: Cluster) -> None:
-    """What one host gives back is kept for the job that needs both; a small one that came later does not get it."""
+    """Memory freed on one host is kept for the job that needs both hosts; a later small job does not get it."""
     _normal(cluster, "RESOURCE_RESERVE = MAX_RESERVE_TIME[20]")
     most = ("-R", f"rusage[mem={_most_of_a_host(cluster)}]")
     holders = [_submit(cluster, "-m", host, *most) for host in ("lava1", "lava2")]
@@ -97,7 +98,7 @@ def test_a_parallel_job_saves_up_memory(cluster: Cluster) -> None:
 
 
 def test_an_exclusive_job_needs_a_queue_that_allows_it(cluster: Cluster) -> None:
-    """There it has a host alone, and says so; in another queue it is refused."""
+    """In such a queue it has a host exclusively, and shows that; in another queue it is refused."""
     _normal(cluster, "EXCLUSIVE = Y")
     refused = cluster.run("bsub", "-q", "low", "-x", "true")
     assert (refused.returncode, refused.stdout) == (255, "")
@@ -123,8 +124,9 @@ def test_an_exclusive_job_needs_a_queue_that_allows_it(cluster: Cluster) -> None
     ids=["none", "strict", "EASY", "EASY beside the reservation", "conservative"],
 )
 def test_jobs_start_early_when_they_delay_nobody(cluster: Cluster, rule: str, second: str, started: str) -> None:
-    """One slot is free for ten minutes, then the second job and the third want theirs: without reservations whoever is
-    next takes it; with one for the second, who delays it does not; with one for the third, who delays that does not."""
+    """Backfill: one slot is free for ten minutes, then the second and third job want it. Without reservations the next
+    job takes it; with one for the second, a job that delays it does not start; with one for the third, likewise.
+    """
     _normal(cluster, rule)
     cluster.becomes(_submit(cluster, "-n", "7", "-W", "10"), "RUN")
     wide = [_submit(cluster, "-n", slots, "-W", "10") for slots in (second, "8")]
@@ -142,8 +144,9 @@ def test_jobs_start_early_when_they_delay_nobody(cluster: Cluster, rule: str, se
 
 
 def test_a_job_that_may_use_one_host_only_is_not_delayed_there(cluster: Cluster) -> None:
-    """Its reservation says which host, so longer jobs that came later go to the other one, or wait; a short one goes
-    first. Otherwise they would take turns on its host without end."""
+    """Its reservation names the host, so longer jobs that came later use the other one, or are pending; a short one
+    backfills. Otherwise they would succeed each other on its host for ever.
+    """
     _normal(cluster, "BACKFILL = Y")
     there = ("-m", "lava1")
     first = _submit(cluster, *there, "-n", "2", "-W", "10")
@@ -162,7 +165,7 @@ def test_a_job_that_may_use_one_host_only_is_not_delayed_there(cluster: Cluster)
 
 
 def test_the_fewest_victims_are_taken(cluster: Cluster) -> None:
-    """Of three low jobs on two hosts the one that alone makes the room is suspended, and no other."""
+    """Of three low-priority jobs on two hosts only the one is suspended whose slots suffice alone."""
     _normal(cluster, "PREEMPTION = PREEMPTIVE[low]")
     small = [_submit(cluster, "-m", "lava1", "-n", "2", queue="low") for _ in range(2)]
     large = _submit(cluster, "-m", "lava2", "-n", "4", queue="low")
@@ -193,7 +196,7 @@ POOL = """
 
 
 def test_a_pool_without_a_share_lives_on_loans(cluster: Cluster) -> None:
-    """Guests have what the lab does not use, and give back what is the lab's own and no more; the lab has a maximum."""
+    """Guests borrow what the lab does not use, and return only the lab's own share; the lab has a maximum."""
     _normal(cluster, pools=POOL.format("Y"))
     guests = [_submit(cluster, queue="low") for _ in range(8)]
     wait_for(lambda: len(_running(cluster, *guests)) == 8, 30, "all guests to run")
@@ -207,7 +210,7 @@ def test_a_pool_without_a_share_lives_on_loans(cluster: Cluster) -> None:
 
 
 def test_a_pool_that_lends_nothing_stands_ready(cluster: Cluster) -> None:
-    """What is guaranteed stays free for it."""
+    """Guaranteed slots stay free for the pool."""
     _normal(cluster, pools=POOL.format("N"))
     guests = [_submit(cluster, queue="low") for _ in range(8)]
     wait_for(lambda: len(_running(cluster, *guests)) == 4, 30, "four guests to run")

@@ -1,4 +1,4 @@
-"""Shares with real processes: who has his turn."""
+"""Fairshare with real processes."""
 
 import re
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def _running(cluster: Cluster, job: int) -> int:
 
 
 def _ended(cluster: Cluster, *arrays: int) -> list[int]:
-    """How many elements of each have ended, at one moment."""
+    """Number of DONE elements of each array, at one moment."""
     header, *rows = cluster.run("bjobs", "-A", *map(str, arrays)).stdout.splitlines()
     place = header.split().index("DONE") - len(header.split())  # from the end: names may hold blanks
     ended = {int(re.match(r"\d+", row)[0]): int(row.split()[place]) for row in rows}  # type: ignore[index]
@@ -73,7 +73,7 @@ def _ended(cluster: Cluster, *arrays: int) -> list[int]:
 
 
 def test_two_groups_get_the_same_whoever_floods(cluster: Cluster) -> None:
-    """One group submits ten times as much, and first: of all that ends while both wait each has half, within 5 %."""
+    """One group submits ten times as much, and first: while both have pending jobs each gets half, within 5 %."""
     flood = cluster.submit("-q", "fair", "-G", "art", "-J", "flood[1-1000]", "sleep 0.1")
     wait_for(lambda: _ended(cluster, flood)[0] >= 4, 60, "the flood to run")
     other = cluster.submit("-q", "fair", "-G", "bio", "-J", "other[1-200]", "sleep 0.1")
@@ -87,7 +87,7 @@ def test_two_groups_get_the_same_whoever_floods(cluster: Cluster) -> None:
     before = looks[-1]
     wait_for(lambda: has_reached(160), 120, "most of the other group's jobs to end")
     mine, theirs = (now - then for now, then in zip(looks[-1], before, strict=True))
-    assert abs(mine - theirs) <= 0.05 * (mine + theirs) + 4  # so many may be under way at a look
+    assert abs(mine - theirs) <= 0.05 * (mine + theirs) + 4  # this many may be in progress at a sample
     tree = cluster.run("bqueues", "-r", "fair").stdout
     assert "SHARE_INFO_FOR: fair/" in tree
     assert [line.split()[:2] for line in tree.splitlines() if line.split()[:1] in (["art"], ["bio"])] == [
@@ -96,7 +96,7 @@ def test_two_groups_get_the_same_whoever_floods(cluster: Cluster) -> None:
 
 
 def test_a_job_moves_to_the_top(cluster: Cluster) -> None:
-    """btop, and the priority that a user gives: which of those that wait runs next."""
+    """btop, and the user-assigned priority: the order of pending jobs."""
     running = cluster.submit("-q", "single", "sleep 300")
     wait_for(lambda: _running(cluster, running), 30, "the first job to run")
     first, second = (cluster.submit("-q", "single", "sleep 300") for _ in range(2))

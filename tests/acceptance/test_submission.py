@@ -1,4 +1,4 @@
-"""What bsub's options mean to a job that really runs."""
+"""Effects of bsub's options on real jobs."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def test_bsub_waits_and_has_the_jobs_exit_code(cluster: Cluster, text: str, code
 
 
 def test_input_directory_and_environment(cluster: Cluster, tmp_path: Path) -> None:
-    """-i, -cwd, -env, a script on standard input with #BSUB lines; a job always has what LSF gives it."""
+    """-i, -cwd, -env, a script on standard input with #BSUB lines; a job always has LSF's variables."""
     (tmp_path / "in").write_text("from the file\n")
     outer = cluster.with_environment(OUTER="outer")
     out = tmp_path / "out"
@@ -40,7 +40,7 @@ def test_input_directory_and_environment(cluster: Cluster, tmp_path: Path) -> No
 
 
 def test_an_exclusive_job_shares_its_host_with_nobody(cluster: Cluster) -> None:
-    """-x takes a whole host; others go elsewhere or wait."""
+    """-x takes a whole host; other jobs run elsewhere or are pending."""
     job = cluster.submit("-x", "-m", "lava1", "sleep 60")
     wait_for(lambda: cluster.states(job)[0][0] == "RUN", 20, "the job to run")
     beside = cluster.submit("-m", "lava1", "sleep 60")
@@ -66,7 +66,7 @@ def test_an_array_runs_no_more_elements_than_it_says(cluster: Cluster, tmp_path:
 
 
 def test_jobs_have_gpus_of_their_own(cluster: Cluster, tmp_path: Path) -> None:
-    """No two running jobs share a device; a fifth waits while four are taken; a job without -gpu sees none."""
+    """No two running jobs share a device; a fifth is pending while four are taken; a job without -gpu sees none."""
     text = 'echo "$(hostname) $CUDA_VISIBLE_DEVICES"; sleep 60'
     jobs = [cluster.submit("-gpu", "num=1", "-oo", str(tmp_path / "%J"), text) for _ in range(5)]
     wait_for(lambda: sum((tmp_path / str(job)).exists() for job in jobs) == 4, 30, "four jobs to run")
@@ -89,7 +89,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: name[:12])
 def test_a_hostile_name_is_only_a_name(cluster: Cluster, tmp_path: Path, name: str) -> None:
-    """Nothing of it is executed, and every command shows it as it is."""
+    """No part of it is executed, and every command prints it escaped."""
     job = cluster.submit("-K", "-J", name, "-oo", str(tmp_path / "out"), 'printf "%s\\n" "$LSB_JOBNAME"')
     assert (tmp_path / "out").read_text().splitlines()[0] == name
     assert cluster.run("bjobs", "-noheader", "-o", "job_name", str(job)).stdout.rstrip("\n") == name

@@ -1,4 +1,4 @@
-"""Whose turn it is, with real processes: what waited while the only host was full tells the order of its starts."""
+"""Scheduling order with real processes: jobs pending for the only host show it by the order of their starts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,8 +69,9 @@ def _full(cluster: Cluster) -> int:
 
 @dataclass(frozen=True)
 class Case:
-    """Jobs submitted in the order A, B, C with these options; what is typed then, a ``{A}`` standing for A's number;
-    and the order in which they start one after the other. Each takes the whole host."""
+    """Jobs submitted in the order A, B, C with these options; commands typed then, a ``{A}`` standing for A's number;
+    and the order in which they start one after the other. Each takes the whole host.
+    """
 
     name: str
     files: dict[str, str]
@@ -123,7 +124,7 @@ def _starts(cluster: Cluster, jobs: dict[str, int], wanted: set[str]) -> None:
 
 
 def test_users_take_turns_in_a_round_robin_queue(cluster: Cluster, account: str) -> None:
-    """Who came first with three jobs gets two of three slots; the other user's only job does not wait for the third."""
+    """The first user with three jobs gets two of three slots; the other user's only job does not wait for the third."""
     cluster.reconfigure(_files("ROUND_ROBIN_POLICY = Y"))
     gate, other = _full(cluster), cluster.as_seen_by(account)
     jobs = {f"mine{n}": cluster.submit("sleep 300") for n in range(3)}
@@ -133,7 +134,7 @@ def test_users_take_turns_in_a_round_robin_queue(cluster: Cluster, account: str)
 
 
 def test_shares_count_across_queues(cluster: Cluster, account: str) -> None:
-    """What a user has in one queue weighs in the other that shares its tree."""
+    """A user's usage in one queue counts in the other queue that shares its fairshare tree."""
     cluster.reconfigure(_files("FAIRSHARE = USER_SHARES[[default,1]]\n    FAIRSHARE_QUEUES = other"))
     gate, other = _full(cluster), cluster.as_seen_by(account)
     jobs = {f"mine{n}": cluster.submit("-q", "normal", "sleep 300") for n in range(2)}
@@ -144,8 +145,9 @@ def test_shares_count_across_queues(cluster: Cluster, account: str) -> None:
 
 
 def test_a_groups_share_is_divided_among_its_members(cluster: Cluster, account: str) -> None:
-    """The group has two thirds, and in it one user has nine times as much as the other: of three slots two are the
-    group's, both of them his, and the third is his who stands alone, though he came last."""
+    """The group has two thirds, and within it one user has nine times the other's shares: of three slots two are the
+    group's, both for that user, and the third is for the user outside the group, though the last to submit.
+    """
     groups = USERS.format(f"pair         (root {account})  ([root,1] [{account},9])")
     cluster.reconfigure(_files("FAIRSHARE = USER_SHARES[[pair,2] [daemon,1]]", groups=groups))
     gate = _full(cluster)
@@ -161,7 +163,7 @@ def test_a_groups_share_is_divided_among_its_members(cluster: Cluster, account: 
 
 
 def test_what_was_used_counts_after_a_restart_of_the_master(cluster: Cluster, account: str) -> None:
-    """One user's job has run and ended; the next master knows, and lets the other go first though he came later."""
+    """One user's job has run and ended; the next master counts it, and starts the other user's later job first."""
     cluster.reconfigure(_files("FAIRSHARE = USER_SHARES[[default,1]]\n    ENABLE_HIST_RUN_TIME = Y"))
     cluster.becomes(cluster.submit("sleep 1"), "DONE")
     cluster.kill("lavad")

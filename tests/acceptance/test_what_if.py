@@ -1,4 +1,4 @@
-"""lavactl simulate --from-history: what the cluster really did, under other rules and on other hosts."""
+"""lavactl simulate --from-history: the cluster's real history, replayed under other rules and on other hosts."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def figures(cluster: Cluster, *options: str) -> dict[str, float]:
 
 
 def test_the_past_under_other_rules(tmp_path: Path) -> None:
-    """Half-second jobs on two slots, some of them of an array that runs one at a time, and one that waits for it."""
+    """Half-second jobs on two slots, among them an array that runs one element at a time, and a job dependent on it."""
     with a_cluster(tmp_path / "cluster", 1, 2) as cluster:
         singles = [cluster.submit("-n", "2", "-W", "1", "-R", "select[mem>1]", "sleep", "0.5") for _ in range(3)]
         array = cluster.submit("-J", "a[1-3]%1", "-W", "1", "sleep", "0.5")

@@ -1,6 +1,6 @@
-"""Typical reasons to wait, as docs/howto/why-does-my-job-wait.md shows them: what is printed helps when it is typed.
+"""Typical pending reasons, as docs/howto/why-does-my-job-wait.md shows them: the printed advice helps when it is typed.
 
-The page is written by this test: LAVA_REWRITE_DOCS=1 writes it anew, and the review is the change.
+The page is written by this test: LAVA_REWRITE_DOCS=1 rewrites it, and the review is the change.
 """
 
 import os
@@ -25,9 +25,10 @@ SLEEP = "sleep 60"
 
 @dataclass(frozen=True)
 class Situation:
-    """``before`` are commands that bring it about, with {} for the number of the first job they submit; ``job`` is what
-    the user submits; ``remedy`` is the advice that the test follows; ``after`` undoes what administrators did;
-    ``where`` says on the page what it takes."""
+    """``before`` are commands that bring it about, with {} for the number of the first job they submit; ``job`` is the
+    user's submission; ``remedy`` is the advice that the test follows; ``after`` undoes administrators' commands;
+    ``where`` is the page's note on prerequisites.
+    """
 
     title: str
     job: str
@@ -137,7 +138,7 @@ def cluster(open_directory: Path) -> Iterator[Cluster]:
 
 
 def _type(cluster: Cluster, command: str) -> str:
-    """A line as a user types it; what it said."""
+    """Type a line as a user does; its output."""
     done = cluster.run(*shlex.split(command))
     return done.stdout + done.stderr
 
@@ -171,7 +172,7 @@ def _taken(cluster: Cluster) -> int:
 
 
 def _bring_about(cluster: Cluster, situation: Situation) -> int:
-    """The number of the job that waits."""
+    """Number of the pending job."""
     first = 0
     for command in situation.before:
         said = _type(cluster, command)
@@ -187,7 +188,7 @@ def _wait_until_running(cluster: Cluster, job: int) -> None:
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.title)
 def test_the_advice_of_a_waiting_job_helps(cluster: Cluster, situation: Situation) -> None:
-    """The printed command is typed as it stands, and the job starts."""
+    """The printed command is typed unchanged, and the job starts."""
     try:
         job = _bring_about(cluster, situation)
         name = f"{job}[{situation.index}]" if situation.index else str(job)
@@ -225,7 +226,7 @@ def _block(situation: Situation, lines: list[str]) -> str:
 
 
 def _compare(situation: Situation, lines: list[str]) -> None:
-    """The page shows what was just printed."""
+    """Compare the page with the output just printed."""
     block = _block(situation, lines)
     page = PAGE.read_text(encoding="utf-8")
     if os.environ.get("LAVA_REWRITE_DOCS"):

@@ -1,8 +1,8 @@
-"""Processes that do all they can to outlive their job, run as ``python3 zoo.py TOKEN WHAT``.
+"""Processes that try to outlive their job in every known way, run as ``python3 zoo.py TOKEN WHAT``.
 
-All of them keep this file and the token in their command line, by which a test finds what is left. WHAT is ``end``
-(start them all and end with exit code 3), ``stay`` (start them all, be deaf to every signal and stay) or the name of
-one animal. Only the standard library is imported: it runs as any user.
+All of them keep this file and the token in their command line, by which a test finds remaining ones. WHAT is ``end``
+(start them all and end with exit code 3), ``stay`` (start them all, ignore every signal and stay) or the name of one
+kind. Only the standard library is imported: it runs as any user.
 """
 
 import os
@@ -17,7 +17,7 @@ DEAF_TO = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.
 
 
 def stay() -> None:
-    """As long as nobody kills us."""
+    """Sleep until killed."""
     end = time.monotonic() + STAY_S
     while time.monotonic() < end:
         time.sleep(1)
@@ -25,7 +25,7 @@ def stay() -> None:
 
 
 def be_deaf() -> None:
-    """Ignore whatever can be ignored."""
+    """Ignore every signal that can be ignored."""
     for number in DEAF_TO:
         signal.signal(number, signal.SIG_IGN)
 
@@ -37,7 +37,7 @@ def double_fork() -> None:
 
 
 def new_session() -> None:
-    """A session of its own."""
+    """Process in a new session."""
     os.setsid()
 
 
@@ -47,7 +47,7 @@ def nohup() -> None:
 
 
 def own_group() -> None:
-    """A process group of its own."""
+    """Process in a new process group."""
     os.setpgid(0, 0)
 
 
@@ -63,7 +63,7 @@ def daemon() -> None:
 
 
 def runaway() -> None:
-    """Somebody else every moment: the parent goes as soon as the child is there."""
+    """Process that changes its pid continually: the parent exits as soon as it has forked."""
     be_deaf()
     end = time.monotonic() + FORK_FOR_S
     while time.monotonic() < end:
@@ -83,7 +83,7 @@ ANIMALS = {
 
 
 def main() -> None:
-    """Let them out."""
+    """Start the processes."""
     what = sys.argv[2]
     if what in ANIMALS:
         ANIMALS[what]()
