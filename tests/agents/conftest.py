@@ -1,4 +1,4 @@
-"""Places and users for tests of the agent."""
+"""Fixtures of agent tests: working directories and users."""
 
 import contextlib
 import os

@@ -1,7 +1,7 @@
-"""A host for tests: an agent's inner half in this process, with real shepherds, and everything gone afterwards.
+"""A host for tests: an agent's inner half in this process, with real shepherds; no process is left afterwards.
 
 `Host` is used as ``async with Host(place) as host``. Orders are given as the master would give them, reports are kept
-in the order they came.
+in order of arrival.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ def clock() -> float:
 
 
 class Place:
-    """A directory in which users' jobs can work, and the user whose they are."""
+    """Directory in which users' jobs can work, and its owner."""
 
     def __init__(self, root: Path, user: pwd.struct_passwd) -> None:
         self.root = root
@@ -52,7 +52,7 @@ class Place:
 
 
 def blob(place: Place, job: int, command: str, **fields: object) -> JobSpecBlob:
-    """A job of the place's user; output goes to `place.out()` unless said otherwise."""
+    """Job of the place's user; output goes to `place.out()` unless given."""
     given: dict[str, object] = {
         "name": "job",
         "command": command,
@@ -105,7 +105,7 @@ class Host:
         return self
 
     async def start(self) -> None:
-        """Come to life, and take over what an earlier agent left."""
+        """Start, and take over the attempts of an earlier agent."""
         self.local = Local(self._context, self.place.state, self.slots)
         self.base = self.local.base
         self.launcher_pid = self.local._launcher.pid
@@ -119,12 +119,12 @@ class Host:
         sweep(self.place.state, self.base)
 
     async def leave(self) -> None:
-        """Go as an agent goes: what runs goes on."""
+        """Stop as an agent does: jobs keep running."""
         await self.local.close()
         await asyncio.to_thread(os.waitpid, self.launcher_pid, 0)
 
     async def replace(self) -> None:
-        """Go and come back as another agent on the same place."""
+        """Stop and start again as another agent on the same place."""
         await self.leave()
         self.reports.clear()
         await self.start()
@@ -166,7 +166,7 @@ class Host:
         """Acknowledge."""
         await self.local.keeper.take(Orders(term=1, forget=[key_message(key)], echo_monotonic=clock()))
 
-    # -- what came back
+    # -- reports
 
     def last(self, key: Key) -> Report | None:
         """The newest report of an attempt, as the next session's hello has it."""
@@ -184,7 +184,7 @@ class Host:
         return [one for one in self.reports if key_of(one.key) == key and one.WhichOneof("what") == what]
 
     async def until(self, condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-        """Wait for something that an event brings about."""
+        """Wait until an event makes the condition true."""
         await until(condition, patience_s, lambda: f"reports: {self.reports}")
 
     async def report(self, key: Key, what: str) -> Report:
@@ -198,7 +198,7 @@ class Host:
 
 
 async def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S, more: Callable[[], str] = str) -> None:
-    """Look until a condition holds, for a bounded time; there is no event for what another process does."""
+    """Poll until a condition holds, for a bounded time; another process's actions raise no event here."""
     deadline = time.monotonic() + patience_s
     while not condition():
         if time.monotonic() > deadline:
@@ -221,7 +221,7 @@ def shepherd_pids(state: Path) -> list[int]:
 
 
 def sweep(state: Path, base: hierarchy.Base) -> None:
-    """Kill whatever is left of a host: shepherds, what descends from them, what is in their groups."""
+    """Kill all remaining processes of a host: shepherds, their descendants, and members of their groups."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         alive = shepherd_pids(state)
@@ -237,12 +237,12 @@ def sweep(state: Path, base: hierarchy.Base) -> None:
 
 
 def lines(path: Path) -> list[str]:
-    """What a job wrote before its report."""
+    """Output of a job before its report."""
     return path.read_text().partition("\n" + "-" * 60)[0].splitlines()
 
 
 def alive(pid: int) -> bool:
-    """Whether a process exists and is not a zombie."""
+    """True if a process exists and is not a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""A master for tests, over real mutual TLS, and the agent as a real process that talks to it."""
+"""A master for tests, over real mutual TLS, and the agent as a real process that connects to it."""
 
 import asyncio
 import os
@@ -51,10 +51,10 @@ class Conversation:
 
 
 class Master(AgentServiceServicer):
-    """Takes sessions, keeps what agents say, sends what the test wants sent.
+    """Accepts sessions, records agents' messages, sends the test's orders.
 
-    ``acknowledge``: forget attempts as soon as their last report has come. ``frozen``: do not echo the agent's clock
-    any more, as if every order had been long on its way.
+    ``acknowledge``: forget attempts as soon as their last report has come. ``frozen``: stop echoing the agent's clock,
+    as if every order had been in transit for long.
     """
 
     def __init__(self, acknowledge: bool = True) -> None:
@@ -118,7 +118,7 @@ class Master(AgentServiceServicer):
         if session is not None and over and self.acknowledge:
             session.outbox.put_nowait(Orders(term=self.term, forget=over, echo_monotonic=self.echo))
 
-    # -- what a test does
+    # -- actions of a test
 
     async def session(self, number: int = 1) -> Conversation:
         """The n-th session, waited for."""
@@ -160,7 +160,7 @@ class Master(AgentServiceServicer):
         return self.said(key, what)[count - 1]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for something that an agent says."""
+        """Wait for a report of an agent."""
         await until(condition, more=lambda: f"reports: {self.reports}")
 
 
@@ -203,7 +203,7 @@ class Agent:
             self.process = subprocess.Popen(argv, cwd=ROOT, env=environment, stderr=log, stdout=log)
 
     def log(self) -> str:
-        """What it wrote so far."""
+        """Its log so far."""
         return (self.place.root / "agent.log").read_text()
 
     def kill(self) -> int:
@@ -218,5 +218,5 @@ class Agent:
         return await asyncio.to_thread(self.process.wait, 20)
 
     async def died(self) -> int:
-        """Wait for it to end by itself."""
+        """Wait until it ends by itself."""
         return await asyncio.to_thread(self.process.wait, 20)

@@ -1,4 +1,4 @@
-"""Processors and memory nodes of a bound job, with real processes: what it may not leave, and what is as before."""
+"""CPU and memory-node binding of a job, with real processes: it cannot be widened, and ends with the job."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from protos.common_pb2 import HostShare, TaskCpus
 from tests.agents.hosts import NAME, Host, Place, blob, lines, stage
 
 ALL = sorted(os.sched_getaffinity(0))
-# Tries to have every processor, also in a child, and says which ones it got.
+# Tries to use every processor, also in a child, and prints those it got.
 WIDEN = (
     "python3 -c 'import os; os.sched_setaffinity(0, range(1024)); child = os.fork(); "
     "child or os.sched_setaffinity(0, range(1024)); print(sorted(os.sched_getaffinity(0)), flush=True); "
@@ -29,7 +29,7 @@ def bound(cpu: int, memory: str = "") -> HostShare:
 
 @pytest.mark.root
 def test_a_job_stays_on_its_processors_whatever_it_asks_for(place: Place) -> None:
-    """Neither it nor its child can widen its own affinity; the next job in the same place has all processors again."""
+    """Neither it nor its child can widen its affinity; the next job of the same shepherd has all processors again."""
 
     async def act() -> list[list[str]]:
         async with Host(place, slots=1) as host:
@@ -78,7 +78,7 @@ def test_a_node_that_is_not_there() -> None:
 
 
 def test_version_2_writes_only_what_changes(tmp_path: Path) -> None:
-    """An empty file is all there is; the same processors again cost nothing."""
+    """A cpuset file is written only if its content changes."""
     for name in (cpuset.CPUS, cpuset.NODES):
         (tmp_path / name).write_text("")
     group = cpuset.Cpuset(str(tmp_path))

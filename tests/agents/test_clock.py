@@ -1,10 +1,10 @@
-"""The limits of an attempt as time goes on: reached once, standing still while it is stopped, changed while it runs."""
+"""Time limits of an attempt: reached once, paused while it is stopped, changed while it runs."""
 
 from agents.shepherd.clock import NEVER, RunClock
 
 
 def test_a_run_limit_stands_still_while_the_job_is_stopped() -> None:
-    """Stopped twice in a row is stopped once; a deadline does not wait."""
+    """A second stop has no effect; a deadline is not paused."""
     clock = RunClock(10, 0, 100, 1000)
     clock.stop(104)
     clock.stop(106)
@@ -20,7 +20,7 @@ def test_a_run_limit_stands_still_while_the_job_is_stopped() -> None:
 
 
 def test_another_limit_counts_from_the_start() -> None:
-    """Longer, shorter than what is over already, none, and one where there was none; also of a job that is stopped."""
+    """A longer one, one already exceeded, none, and a first one; also for a stopped job."""
     clock = RunClock(10, 0, 100, 1000)
     clock.change(20, 0, 105, 1005)
     assert clock.next_at == 120

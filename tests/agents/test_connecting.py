@@ -1,4 +1,4 @@
-"""However a session ends, the agent connects again: nothing that a stream can raise ends the agent."""
+"""Reconnection after every kind of session end: no exception of a stream ends the agent."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ from protos.tls import TrustError
 
 
 class Nobody:
-    """Stands for the parts of an agent that have no part in this."""
+    """Stand-in for uninvolved parts of an agent."""
 
     say: Any = None
     use: Any = None

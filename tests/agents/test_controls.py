@@ -1,4 +1,4 @@
-"""What a queue gives its jobs on their hosts: nice value, job starter, and its own ways to stop, continue and end."""
+"""Queue settings applied on hosts: nice value, job starter, and JOB_CONTROLS for suspend, resume and terminate."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
@@ -32,7 +32,7 @@ def controlled(*actions: tuple[str, str], shares: tuple[HostShare, ...] = ()) ->
 
 
 def text_of(path: Path) -> str:
-    """What is in a file; empty while it is not there."""
+    """Content of a file; empty if it does not exist."""
     return path.read_text() if path.exists() else ""
 
 
@@ -44,7 +44,7 @@ def state_of(pid: int) -> str:
 @pytest.mark.root
 @pytest.mark.parametrize(("nice", "wait"), [(7, ""), (-3, "sleep 0.1;")])
 def test_every_process_of_the_job_is_nice(place: Place, nice: int, wait: str) -> None:
-    """Also those that the first one starts; a better value than others' comes a moment later. The next job is not."""
+    """Also children of the first; a value below the others' is applied a moment later. The next job is not nice."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -69,7 +69,7 @@ def test_every_process_of_the_job_is_nice(place: Place, nice: int, wait: str) ->
 def test_the_starter_starts_the_command(
     place: Place, starter: str, command: str, fields: dict[str, Any], expected: list[str]
 ) -> None:
-    """Before the command or around it, as a shell reads it; a script stands there with what runs it."""
+    """Before the command or around it, as a shell reads it; a script is replaced by its interpreter's command line."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -81,7 +81,7 @@ def test_the_starter_starts_the_command(
 
 
 def test_other_signals_stop_continue_and_end(place: Place) -> None:
-    """The names of signals, in place of STOP, CONT and the sequence; what is no control's goes on as ever."""
+    """Signal names instead of STOP, CONT and the terminate sequence; other signals are passed unchanged."""
     trap = 'for n in USR1 USR2 WINCH HUP; do trap "echo $n" $n; done; echo up; while :; do sleep 0.05; done'
     how = controlled(("SUSPEND", "SIGUSR1"), ("RESUME", "SIGUSR2"), ("TERMINATE", "SIGWINCH"))
 
@@ -107,7 +107,7 @@ def test_other_signals_stop_continue_and_end(place: Place) -> None:
 
 
 def test_a_command_knows_the_job_and_its_causes(place: Place) -> None:
-    """As the job's user, with the job's environment and processes; the job itself is left as it is."""
+    """As the job's user, with the job's environment and pids; the job itself is not signalled."""
     told = place.out("told")
     words = "$(id -u) $LSB_JOBID $LS_EXEC_T $LSB_SUSP_REASONS $LSB_JOBPGIDS $LSB_JOBPIDS"
     tell = f'echo "{words}" > {told}.new; mv {told}.new {told}'
@@ -125,7 +125,7 @@ def test_a_command_knows_the_job_and_its_causes(place: Place) -> None:
 
 
 def test_a_command_ends_the_job_and_outlives_it(place: Place) -> None:
-    """It has time to clean up after the job; then the end is told, with the reason of the kill."""
+    """It has time to clean up after the job; then the end is reported, with the reason of the kill."""
     clean = f"kill -USR1 $LSB_JOBPIDS; sleep 0.5; echo clean > {place.out('after')}"
     job = "trap 'exit 5' USR1; echo up; while :; do sleep 0.05; done"
 
@@ -159,7 +159,7 @@ def test_a_run_limit_ends_the_job_in_the_queues_way(place: Place) -> None:
 
 @pytest.mark.parametrize("kill", ["", "kill -9 $LSB_JOBPIDS;"])
 def test_a_release_waits_for_no_command(place: Place, kill: str) -> None:
-    """The host has been told to let go: the job and the command that should have ended it are killed."""
+    """On a release order the job and its terminate command are killed."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -194,7 +194,7 @@ def test_what_does_not_end_is_killed_in_the_end(place: Place) -> None:
 
 
 def test_only_the_lead_host_runs_a_command(place: Place) -> None:
-    """On the others nothing is done: what runs there is the command's to reach."""
+    """Other hosts do nothing: the command must reach their processes."""
     told = place.out("told")
     shares = (HostShare(host="h0", slots=1), HostShare(host=NAME, slots=1, tasks_by_role=[1]))
 
@@ -215,7 +215,7 @@ def test_only_the_lead_host_runs_a_command(place: Place) -> None:
 
 
 def test_variables_of_processes_that_are_gone() -> None:
-    """Nobody's group; no error."""
+    """Ended processes have no group; no error."""
     found = controls.variables([os.getpid(), 2**22 + 1], 2)
     assert found[b"LSB_JOBPGIDS"] == b"%d" % os.getpgid(0)
     assert found[b"LSB_SUSP_REASONS"] == b"2"

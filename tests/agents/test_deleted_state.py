@@ -1,4 +1,4 @@
-"""The directory of an agent is deleted while jobs run, and the agent is killed: what runs goes on."""
+"""Deletion of an agent's state directory while jobs run, with the agent killed: running jobs continue."""
 
 import asyncio
 import shutil
@@ -17,7 +17,7 @@ WAITS = "echo $$ >> starts; while [ ! -e stop ]; do sleep 0.02; done; exit 7"
 
 
 def test_jobs_outlive_the_directory_of_their_agent(place: Place) -> None:
-    """They were killed, and told as 127: a host of the job was lost."""
+    """They used to be killed, and reported as 127, so that a host of the job was lost."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -30,7 +30,7 @@ def test_jobs_outlive_the_directory_of_their_agent(place: Place) -> None:
             await host.start()
             assert alive(started.pid)
             assert host.shepherd_of(KEY)
-            await host.leave()  # and again, with what the shepherd has made anew
+            await host.leave()  # and again, with the files remade by the shepherd
             place.out("stop").touch()
             await host.until(lambda: not alive(started.pid))
             await asyncio.sleep(0.5)
@@ -44,7 +44,7 @@ def test_jobs_outlive_the_directory_of_their_agent(place: Place) -> None:
 
 
 def test_a_log_that_was_deleted_is_written_anew(tmp_path: Path) -> None:
-    """Without the word that it was started, a job would be started again."""
+    """Without the record of its start, a job would be started again."""
     path = tmp_path / "1.exits"
     log = ExitLog(str(path))
     log.starting(KEY)
@@ -59,7 +59,7 @@ def test_a_log_that_was_deleted_is_written_anew(tmp_path: Path) -> None:
 
 
 def test_a_lease_goes_on_in_a_new_file(tmp_path: Path) -> None:
-    """An empty one means that the master was never heard, which would end the job."""
+    """An empty one would mean no contact with the master ever, which would end the job."""
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()
     new.mkdir()

@@ -1,4 +1,4 @@
-"""Many sockets heard together on a busy host, each at once on an idle one."""
+"""Batched polling of shepherd sockets on a busy host, immediate reads on an idle one."""
 
 import asyncio
 import socket
@@ -8,7 +8,7 @@ from agents.ears import BUSY, PAUSE_MAX_S, Ears
 
 
 class Talkers:
-    """Sockets that talk to one pair of ears; ``heard`` is what was said, with the time of the loop."""
+    """Sockets polled by one poller; ``heard`` holds their messages with the time of the loop."""
 
     def __init__(self, count: int, busy: int) -> None:
         self.busy = busy
@@ -27,12 +27,12 @@ class Talkers:
         self.news.set()
 
     def say(self, *numbers: int) -> None:
-        """These sockets have something to tell."""
+        """Send a message on these sockets."""
         for number in numbers:
             self.pairs[number][1].send(b"x")
 
     async def until(self, count: int) -> None:
-        """That much has been heard."""
+        """Wait for this number of messages."""
         async with asyncio.timeout(10):
             while len(self.heard) < count:
                 self.news.clear()
@@ -60,7 +60,7 @@ def talking(count: int, busy: int, story: Callable[[Talkers], Awaitable[None]]) 
 
 
 def test_an_idle_host_waits_for_nothing() -> None:
-    """However short ago something was heard."""
+    """No delay, however recent the last message."""
 
     async def story(talkers: Talkers) -> None:
         talkers.say(0)
@@ -71,7 +71,7 @@ def test_an_idle_host_waits_for_nothing() -> None:
 
 
 def test_what_comes_to_a_busy_host_is_heard_together_and_soon() -> None:
-    """Those that come right after each other wait for each other, but not for long."""
+    """Messages in quick succession are read together, after a short delay."""
 
     async def story(talkers: Talkers) -> None:
         turns = []
@@ -99,7 +99,7 @@ def test_the_busier_the_places_the_shorter_the_pause() -> None:
 
 
 def test_a_socket_that_has_gone_is_not_heard() -> None:
-    """Removed by what another one of the same look said."""
+    """A socket removed by the handler of another one in the same poll is skipped."""
 
     async def story(talkers: Talkers) -> None:
         gone = talkers.pairs[1][0]

@@ -1,4 +1,4 @@
-"""What is told of a job's end: the same words in lists and in the report."""
+"""Termination reasons: the same words in listings and in the job report."""
 
 import pytest
 
@@ -23,6 +23,6 @@ from protos import agents_pb2 as pb
     ],
 )
 def test_the_master_keeps_why_a_job_ended(end: dict[str, str | int], told: str) -> None:
-    """A word with its meaning, and of a job that could not start the sentence that says what was wrong."""
+    """A keyword with its meaning; for a failed start also the sentence with the cause."""
     report = agents._finished("h1", Key(1, 0, 1), pb.Report(finished=pb.Finished(**end)))  # type: ignore[arg-type]
     assert report.reason == told

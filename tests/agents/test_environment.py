@@ -1,4 +1,4 @@
-"""What a job finds in its environment, and what of its submitter's it does not."""
+"""Environment of a job, and the variables of its submitter that are removed."""
 
 import os
 import stat
@@ -90,7 +90,7 @@ def test_open_mpi_does_not_give_a_silent_host_up(tmp_path: Path) -> None:
 def test_a_job_sees_its_gpus_and_no_others(
     tmp_path: Path, has_gpus: bool, gpus: list[int], expected: str | None
 ) -> None:
-    """On a host with GPUs a job that asked for none sees none, whatever it brought along."""
+    """On a host with GPUs a job without a GPU request sees none, whatever its submission environment."""
     host = HostContext("n1", "/s", "/b", "", has_gpus=has_gpus, oversubscribed=True)
     spec = JobSpec(environment=[b"CUDA_VISIBLE_DEVICES=0,1,2,3"])
     found = environment_of(tmp_path, spec, [HostShare(host="n1", slots=1, gpus=gpus)], host)
@@ -99,7 +99,7 @@ def test_a_job_sees_its_gpus_and_no_others(
 
 
 def test_a_huge_allocation_leaves_lsb_hosts_out(tmp_path: Path) -> None:
-    """Where it would be too long, programs read the host file."""
+    """LSB_HOSTS is not set if it would be too long; programs read the host file."""
     allocation = [HostShare(host=f"node{number:05d}", slots=8) for number in range(100)]
     found = environment_of(tmp_path, JobSpec(), allocation)
     assert "LSB_HOSTS" not in found

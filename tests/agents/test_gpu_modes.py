@@ -1,4 +1,4 @@
-"""Compute modes that jobs change: what devices had before comes back, whoever lives to see it."""
+"""GPU compute modes changed for jobs: the previous mode is restored, by this agent or the next."""
 
 import subprocess
 import sys
@@ -21,7 +21,9 @@ class Stubborn(SimulatedModes):
 
 
 def test_the_mode_before_comes_back(tmp_path: Path) -> None:
-    """Of a device whose mode a job changed; one that had it already is left alone, and so is everybody else's."""
+    """Only devices whose mode was changed for the job are restored; one already in that mode, and other jobs', are
+    untouched.
+    """
     driver = SimulatedModes()
     driver.set("1", "exclusive_process")
     modes = GpuModes(tmp_path / "modes", driver)
@@ -34,7 +36,7 @@ def test_the_mode_before_comes_back(tmp_path: Path) -> None:
 
 
 def test_jobs_on_one_device(tmp_path: Path) -> None:
-    """A second one has its own mode; when it goes the first one's holds again, and in the end what was before both."""
+    """A second job sets its own mode; at its end the first one's is restored, and finally the original one."""
     driver = SimulatedModes()
     driver.set("0", "prohibited")
     modes = GpuModes(tmp_path / "modes", driver)
@@ -48,7 +50,7 @@ def test_jobs_on_one_device(tmp_path: Path) -> None:
 
 
 def test_the_next_agent_puts_back_what_nobody_holds(tmp_path: Path) -> None:
-    """It reads what the one before it has noted, also when that died between the note and the change."""
+    """It reads its predecessor's notes, also if that died between the note and the change."""
     driver = SimulatedModes()
     modes = GpuModes(tmp_path / "modes", driver)
     modes.set(A, [0], "exclusive_process")
@@ -83,7 +85,7 @@ print(modes.can_set(), modes.read(modes.uuid(1)))
 
 @pytest.mark.parametrize(("lines", "said"), [((), "True"), (("gpu 0 set_mode 4",), "False")])
 def test_who_may_set_modes(tmp_path: Path, lines: tuple[str, ...], said: str) -> None:
-    """Found out from NVML by a change that is none; a device is known by its UUID."""
+    """Permission is probed by setting the present mode; a device is identified by its UUID."""
     nvml = FakeNvml(tmp_path)
     nvml.describe("devices 2", "gpu 1 mode 3", *lines)
     done = subprocess.run([sys.executable, "-c", ASK], env=nvml.environment, capture_output=True, text=True, check=True)

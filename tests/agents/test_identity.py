@@ -1,4 +1,4 @@
-"""Processes of a user are started by one that never is that user."""
+"""Processes of a user are started by a process that never takes that user's identity."""
 
 import errno
 import os
@@ -18,8 +18,8 @@ from tests.acceptance.personal import wait_for
 
 pytestmark = pytest.mark.root
 ENVIRONMENT = {b"PATH": b"/usr/bin:/bin"}
-OF_THE_C_LIBRARY = 1 << 31 | 1 << 32  # signals 32 and 33, of which nothing but the C library knows
-# What assembles the helper of each processor.
+OF_THE_C_LIBRARY = 1 << 31 | 1 << 32  # signals 32 and 33, reserved by the C library
+# Assembler sources of the helper for each processor.
 ASSEMBLERS = {
     "x86_64": (exec_helper.X86_64, ("as", "x86_64-linux-gnu-as")),
     "aarch64": (exec_helper.AARCH64, ("as", "aarch64-linux-gnu-as")),
@@ -55,7 +55,7 @@ def _output_of(person: Identity, *argv: str) -> str:
 
 
 def _is_inherited(descriptor: int) -> bool:
-    """Whether it would go to any child of the tests (0 to 2, and what the tests' own caller left open)."""
+    """True if a child of the tests would inherit it (beyond 0 to 2, and descriptors of the tests' own caller)."""
     try:
         return descriptor > 3 and os.get_inheritable(descriptor)
     except OSError:
@@ -84,7 +84,7 @@ def test_what_cannot_be_executed_is_told(person: Identity, path: str, number: in
 
 
 def test_a_start_that_is_not_waited_for(person: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that takes too long to be found counts as started; why it was none is known at its end."""
+    """A program that takes too long to be found counts as started; the failure is reported at its end."""
     monkeypatch.setattr(identity, "_is_readable", lambda descriptor, limit_s: limit_s == 0)
     failed = person.start("/no/such", ("x",), ENVIRONMENT, (0, 1, 2))
     assert os.waitpid(failed, 0)[1] == identity.CANNOT_EXEC << 8
@@ -98,7 +98,7 @@ def test_a_start_that_is_not_waited_for(person: Identity, monkeypatch: pytest.Mo
 def test_a_site_that_forbids_programs_in_memory(
     person: Identity, somebody: pwd.struct_passwd, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The helper is given up, once and with a word, and jobs start all the same."""
+    """The helper is disabled once, with a log line, and jobs start all the same."""
     person._helper = os.open("/etc/passwd", os.O_RDONLY | os.O_CLOEXEC)
     assert _output_of(person, "/usr/bin/id", "-u").strip() == str(somebody.pw_uid)
     assert _output_of(person, "/usr/bin/id", "-ru").strip() == str(somebody.pw_uid)
@@ -106,7 +106,7 @@ def test_a_site_that_forbids_programs_in_memory(
 
 
 def test_something_is_done_as_the_user(person: Identity, somebody: pwd.struct_passwd) -> None:
-    """By another process, with the user's ids; this one stays what it is."""
+    """A separate process takes the user's ids; this one keeps its own."""
     person.back()
     reader, writer = os.pipe()
     person.do_as_user(lambda: messages.write_all(writer, b"%d %d %d" % os.getresuid()))
@@ -132,7 +132,7 @@ def test_the_helper_is_what_its_source_says(processor: str, tmp_path: Path) -> N
 
 
 def test_a_processor_without_a_helper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is none, which is no error."""
+    """A processor without a helper is no error."""
     known = os.uname()
     other = os.uname_result((known.sysname, known.nodename, known.release, known.version, "s390x"))
     monkeypatch.setattr(os, "uname", lambda: other)

@@ -1,4 +1,4 @@
-"""Real jobs under real shepherds: as whom, with what, and how they end."""
+"""Real jobs under real shepherds: identity, resources and end."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ needs_root = pytest.mark.root
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
@@ -44,7 +44,7 @@ def test_a_job_runs_and_its_end_is_one_report(place: Place) -> None:
 
 
 def test_exit_codes_and_signals_are_raw_wait_statuses(place: Place) -> None:
-    """What waitpid gives is what is reported."""
+    """The reported status is waitpid's."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -73,7 +73,7 @@ def test_a_longer_job_says_started_first(place: Place) -> None:
 
 @needs_root
 def test_a_job_is_its_user_and_nothing_more(place: Place) -> None:
-    """All ids are the user's, groups are complete and root's are not there, no capability is left."""
+    """All ids are the user's, groups are complete without root's, no capability is left."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -195,7 +195,7 @@ def test_bkill_is_int_then_term_then_kill(place: Place) -> None:
 
 
 def test_a_signal_with_a_serial_arrives_once(place: Place) -> None:
-    """A repeated order with a serial already seen does nothing."""
+    """A repeated order with a known serial has no effect."""
     command = "trap 'echo usr' USR1; echo ready; while [ ! -e stop ]; do sleep 0.02; done; sleep 0.1"
 
     async def story() -> None:
@@ -213,7 +213,7 @@ def test_a_signal_with_a_serial_arrives_once(place: Place) -> None:
 
 
 def test_stop_and_continue_reach_every_process(place: Place) -> None:
-    """STOP stops the children, too, and the run limit stands still meanwhile."""
+    """STOP stops children, too, and pauses the run limit."""
     command = "sleep 1000 & echo $!; wait $!"
 
     async def story() -> None:
@@ -256,7 +256,7 @@ def test_the_run_limit_announces_itself(place: Place) -> None:
 
 @needs_root
 def test_the_memory_limit_holds_for_the_whole_job(place: Place) -> None:
-    """A job over its limit is killed, and the reason is told; the next job in the place has its own limit."""
+    """A job over its limit is killed, with the reason reported; the next job of the shepherd has its own limit."""
     command = "python3 -c 'x = bytearray({} << 20); print(len(x))'"
 
     async def story() -> None:
@@ -275,7 +275,7 @@ def test_the_memory_limit_holds_for_the_whole_job(place: Place) -> None:
 
 
 def test_usage_is_sampled_and_summed_up(place: Place) -> None:
-    """A running job's CPU, memory, processes and groups are told; the end has the total."""
+    """A running job's CPU, memory, processes and groups are reported; the end has the total."""
     program = "x = bytearray(60 << 20)\nimport os, time\nwhile not os.path.exists('stop'): time.process_time()"
     job = blob(place, 1, f'python3 -c "{program}"; :')
 
@@ -314,7 +314,7 @@ def test_a_short_jobs_report_counts_its_processes(place: Place) -> None:
 
 
 def test_cpu_time_does_not_count_the_shepherd(place: Place) -> None:
-    """Jobs that do nothing use next to nothing, one after the other in the same place."""
+    """Idle jobs use next to no CPU, one after the other under the same shepherd."""
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
@@ -326,7 +326,7 @@ def test_cpu_time_does_not_count_the_shepherd(place: Place) -> None:
 
 @needs_root
 def test_without_root_jobs_run_as_ourselves() -> None:
-    """What does not need root works without it; here as the only user of a namespace, who may change to nobody else."""
+    """Features that do not need root work without it; here as the only user of a user namespace."""
     unshare = ["unshare", "--user"]
     if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
         pytest.skip("user namespaces are not open on this machine")
@@ -341,6 +341,6 @@ def test_without_root_jobs_run_as_ourselves() -> None:
 
 
 def test_until_is_bounded() -> None:
-    """Waiting in vain fails instead of hanging."""
+    """A condition that never holds fails instead of hanging."""
     with pytest.raises(AssertionError, match="in vain"):
         run(until(lambda: False, 0.05))

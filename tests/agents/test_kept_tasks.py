@@ -1,4 +1,4 @@
-"""Kept tasks under real shepherds: attached to by one agent after another, many at once, and across versions."""
+"""Kept tasks under real shepherds: attached to by successive agents, many at once, and across versions."""
 
 import asyncio
 import os
@@ -21,12 +21,12 @@ KEY = (1, 0, 1)
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
 def request(script: str, connection: int = 1, got: int = 0, token: bytes = b"t", umask: int = -1) -> KeptRequest:
-    """What to run, or to go on with from the second connection on."""
+    """Request to start a task, or to resume it from the second connection on."""
     argv = (b"/bin/sh", b"-c", script.encode())
     return KeptRequest(token, connection, connection > 1, False, (got, 0, 0), argv, "", (), False, False, umask, 0)
 
@@ -39,7 +39,7 @@ def connect(host: Host, wanted: KeptRequest) -> socket.socket:
 
 
 async def hear(channel: socket.socket, until_kind: int) -> list[Message]:
-    """What comes, up to the first message of this kind."""
+    """Messages received, up to the first of this kind."""
     heard: list[Message] = []
     async with asyncio.timeout(20):
         while not heard or heard[-1][0] != until_kind:
@@ -55,7 +55,7 @@ def output(heard: list[Message]) -> bytes:
 
 
 def test_the_next_agent_goes_on_with_a_task(place: Place) -> None:
-    """Output that was not acknowledged comes again, input is taken once, and the exit status waits."""
+    """Unacknowledged output is sent again, input is accepted once, and the exit status is kept."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -80,7 +80,7 @@ def test_the_next_agent_goes_on_with_a_task(place: Place) -> None:
 
 
 def test_a_shepherd_of_an_earlier_agent_gets_no_other_job(place: Place) -> None:
-    """It may be of another version: what it has it keeps, and then it goes."""
+    """It may be of another version: it keeps its attempt, and ends with it."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -117,7 +117,7 @@ def test_many_tasks_find_descriptors_and_are_not_given_more(place: Place) -> Non
 
 
 def test_messages_of_other_versions_are_read() -> None:
-    """Fields that are missing have their defaults, those not known yet are left out."""
+    """Missing fields have their defaults, unknown ones are ignored."""
     status = Status((1, 0, 1), 1, 4711)
     assert fields_of(Status, tuple(status)[:3]) == status
     finish = Finish(1, 0, 1, 0, 1.0, 2.0, 3, 4.0, 5, "", "", 6, 7.0, True)

@@ -1,4 +1,4 @@
-"""The ledger alone: what follows from orders and facts, whatever their order and however often they come."""
+"""The ledger alone: actions that follow from orders and facts, in any order and with any repetition."""
 
 from collections import Counter
 from pathlib import Path
@@ -60,14 +60,14 @@ def finish(key: Key = KEY, status: int = 0, released: bool = True) -> Finish:
 
 
 def what(action: Action) -> str:
-    """An action as a word, with the kind of report it says."""
+    """Name of an action, with the kind of its report."""
     if isinstance(action, Say):
         return f"say {action.report.WhichOneof('what')}"
     return type(action).__name__.lower()
 
 
 def words(actions: list[Action]) -> list[str]:
-    """Actions as words."""
+    """Names of actions."""
     return [what(action) for action in actions]
 
 
@@ -78,7 +78,7 @@ def held(ledger: Ledger, key: Key = KEY, launch_now: bool = True) -> None:
 
 
 def test_a_stage_order_is_journaled_and_then_placed_once() -> None:
-    """The same order again changes nothing, and is answered with the newest report as soon as there is one."""
+    """The same order again changes nothing, and is answered with the newest report, if there is one."""
     ledger = a_ledger()
     first = ledger.order(stage_order())
     assert words(first) == ["note", "place"]
@@ -91,7 +91,7 @@ def test_a_stage_order_is_journaled_and_then_placed_once() -> None:
 
 
 def test_an_order_too_old_starts_nothing() -> None:
-    """A stale stage is refused and not even kept; to a stale launch a host says again that it is ready."""
+    """A stale stage order is refused and not kept; a stale launch order is answered by staged again."""
     ledger = a_ledger()
     assert words(ledger.order(stage_order(), too_old=True)) == ["say refused"]
     assert not ledger.entries
@@ -122,7 +122,7 @@ def test_an_order_without_its_spec_is_refused() -> None:
 
 
 def test_a_launch_before_the_place_is_found_is_remembered() -> None:
-    """An attempt still waiting for a shepherd launches when it gets one."""
+    """An attempt without a shepherd launches when it gets one."""
     ledger = a_ledger()
     ledger.order(stage_order(launch_now=False))
     assert words(ledger.order(LAUNCH)) == ["note"]
@@ -130,7 +130,9 @@ def test_a_launch_before_the_place_is_found_is_remembered() -> None:
 
 
 def test_what_is_not_here_is_answered() -> None:
-    """A launch is refused, a release confirmed, a signal ignored: its answer was the last report."""
+    """For an unknown attempt a launch is refused, a release confirmed, a signal ignored: its answer was the last
+    report.
+    """
     ledger = a_ledger()
     assert words(ledger.order(LAUNCH)) == ["say refused"]
     assert words(ledger.order(RELEASE)) == ["say released"]
@@ -159,7 +161,7 @@ def test_orders_of_a_lower_term_are_refused_for_ever() -> None:
 
 
 def test_the_end_and_the_release_may_come_apart() -> None:
-    """Processes that cannot be killed at once: finished first, and one report that says both when they are gone."""
+    """Processes that cannot be killed at once: finished first, then one report of both when they are gone."""
     ledger = a_ledger()
     held(ledger)
     (first,) = ledger.finished(finish(released=False), "/home/u", "/w")
@@ -173,7 +175,7 @@ def test_the_end_and_the_release_may_come_apart() -> None:
 
 
 def test_a_release_is_answered_with_released() -> None:
-    """A job killed to free its place says so, and nothing else."""
+    """A job killed by a release order reports only that."""
     ledger = a_ledger()
     held(ledger)
     assert words(ledger.order(RELEASE)) == ["note", "release"]
@@ -212,7 +214,9 @@ def test_a_lost_shepherd_is_never_a_success() -> None:
 def test_after_a_restart_every_attempt_is_settled(
     alive: bool, started: bool, ended: bool, rebooted: bool, expected: str
 ) -> None:
-    """By living shepherds and logs; what nobody can have started is given back, unless power may have been lost."""
+    """By living shepherds and logs; attempts that cannot have started are refused, unless a power cut may have lost
+    records.
+    """
     ledger = a_ledger()
     ledger.restore(stage_order())
     ledger.reconcile(
@@ -263,7 +267,7 @@ steps = st.lists(st.one_of(st.tuples(orders, st.booleans()), facts), max_size=40
 
 
 class World:
-    """A host as far as the ledger can tell: what was placed and launched, and what was said last of each attempt."""
+    """A host as the ledger sees it: attempts placed and launched, and the last report of each."""
 
     def __init__(self) -> None:
         self.ledger = a_ledger(1, 2)
@@ -275,7 +279,7 @@ class World:
         self.forgotten: set[Key] = set()
 
     def order(self, one: Order, too_old: bool) -> None:
-        """Take an order and do what follows."""
+        """Take an order and carry out the actions that follow."""
         for job in (1, 2):  # the master sends a spec with every order that may need it
             self.ledger.learn(JobSpecBlob(job=job, version=1))
         for action in self.ledger.order(one, too_old):
@@ -294,7 +298,7 @@ class World:
                     self.say(report)
 
     def say(self, report: Report) -> None:
-        """Keep what was said; an end, once told, is not taken back."""
+        """Record a report; a reported end is final."""
         key = (report.key.job, report.key.index, report.key.attempt)
         entry = self.ledger.entries.get(key)
         if entry is not None and entry.state is State.OVER:
@@ -336,7 +340,7 @@ class World:
 @settings(max_examples=300, deadline=None)
 @given(steps)
 def test_nothing_is_ever_placed_twice(story: list[tuple[Order, bool] | tuple[str, Key]]) -> None:
-    """Whatever is repeated, delayed or reordered: until it is forgotten an attempt is placed once, and ends once."""
+    """With any repetition, delay or reordering: until it is forgotten an attempt is placed once, and ends once."""
     world = World()
     forgets: Counter[Key] = Counter()
     for step in story:
@@ -365,7 +369,7 @@ def test_nothing_is_ever_placed_twice(story: list[tuple[Order, bool] | tuple[str
 def test_the_journal_tells_the_same_story(
     tmp_path_factory: pytest.TempPathFactory, story: list[tuple[Order, bool] | tuple[str, Key]]
 ) -> None:
-    """A ledger read back holds the same attempts, orders and specs as the one that was written, also when made anew."""
+    """A ledger read back has the same attempts, orders and specs as the one written, also after compaction."""
     world = World()
     path = tmp_path_factory.mktemp("journal") / "journal"
     journal = Journal(path)
@@ -422,7 +426,7 @@ def _same(one: Ledger, other: Ledger) -> None:
 
 
 def test_a_changed_spec_is_for_later_attempts_only(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """An attempt keeps the spec it was staged with, also through a journal made anew."""
+    """An attempt keeps the spec it was staged with, also through a compacted journal."""
     ledger = a_ledger(7)
     ledger.order(stage_order())
     assert ledger.learn(JobSpecBlob(job=7, version=1, user="other"))
@@ -438,7 +442,7 @@ def test_a_changed_spec_is_for_later_attempts_only(tmp_path_factory: pytest.Temp
 
 
 def test_a_torn_journal_is_read_up_to_the_tear(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A record cut short by a power cut is dropped with all behind it, and writing goes on before the tear."""
+    """A record truncated by a power cut is dropped with all after it, and writing continues before it."""
     path = tmp_path_factory.mktemp("journal") / "journal"
     journal = Journal(path)
     journal.rewrite(a_ledger(7), "boot")
@@ -451,7 +455,7 @@ def test_a_torn_journal_is_read_up_to_the_tear(tmp_path_factory: pytest.TempPath
 
 
 def test_only_newer_limits_are_kept_and_a_restart_forgets_none_of_them(tmp_path: Path) -> None:
-    """Journal first; the same ones again, or older ones, change nothing; those of an attempt that is over neither."""
+    """Journal first; equal or older limits change nothing, nor do limits of an ended attempt."""
     ledger = a_ledger()
     ledger.order(stage_order())
     ledger.placed(KEY)

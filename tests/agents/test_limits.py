@@ -1,4 +1,4 @@
-"""Control groups: found in what the kernel writes, version 2 on a directory of plain files, version 1 for real."""
+"""Control groups: discovery from the kernel's files, version 2 on a directory of plain files, version 1 for real."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def v2_mounts(point: Path, root: str = "/") -> str:
 
 
 def test_version_1_groups_are_below_our_own() -> None:
-    """Each controller has a path of its own; an empty version 2 beside them does not count."""
+    """Each controller has a path of its own; an empty version 2 hierarchy is ignored."""
     base = discover("lava-x", V1_MEMBERSHIPS, V1_MOUNTS)
     assert base.version == 1
     assert dict(base.paths) == {
@@ -39,7 +39,7 @@ def test_version_1_groups_are_below_our_own() -> None:
 
 
 def test_the_cpuset_controller_is_taken_along(tmp_path: Path) -> None:
-    """Where there is one; a group of it begins with what the one above has, and one that has nothing is left out."""
+    """A cpuset group copies its parent's CPUs and nodes; a parent without any is left out."""
     memberships, mounts = "3:cpuset:/\n" + V1_MEMBERSHIPS, V1_MOUNTS.replace("/cg/", f"{tmp_path}/")
     mounts += f"40 31 0:37 / {tmp_path}/cpuset rw,relatime - cgroup cgroup rw,cpuset\n"
     base = discover("lava-x", memberships, mounts)
@@ -97,14 +97,14 @@ def test_version_2_hands_its_controllers_down(unified: Path) -> None:
 
 
 def test_version_2_hands_cpuset_down_where_it_has_it(unified: Path) -> None:
-    """It is asked for by itself, so that its refusal costs nothing else."""
+    """cpuset is enabled separately, so that its refusal affects no other controller."""
     (unified / "cgroup.controllers").write_text("cpuset cpu memory pids\n")
     assert hierarchy.prepare(discover("lava", "0::/\n", v2_mounts(unified))).version == 2
     assert (unified / "cgroup.subtree_control").read_text().startswith("+cpuset")
 
 
 def test_an_agent_started_in_the_leaf_finds_the_same_groups(unified: Path) -> None:
-    """After a restart the agent may be born where the last one had moved to."""
+    """After a restart the agent may start in the group its predecessor had moved to."""
     base = discover("lava", f"0::/{hierarchy.SUPERVISOR}\n", v2_mounts(unified))
     assert base.paths == (("", f"{unified}/lava"),)
 
@@ -129,7 +129,7 @@ class Fake:
         (self.path / name).write_text(text)
 
     def read(self, name: str) -> str:
-        """What was written to a file."""
+        """Content written to a file."""
         return (self.path / name).read_text()
 
     def stat(self, **values: int) -> None:
@@ -151,7 +151,7 @@ def fake(unified: Path) -> tuple[Fake, GroupV2]:
 
 
 def test_version_2_limits_memory_for_the_job_alone(fake: tuple[Fake, GroupV2]) -> None:
-    """The shepherd's own memory, and what it may grow by, is on top; swap is no way out; no limit is "max"."""
+    """The shepherd's own memory, with its growth, is added on top; swap is included; no limit is "max"."""
     files, group = fake
     assert files.read("cgroup.procs") == str(os.getpid())
     assert files.read("memory.max") == "max"
@@ -163,7 +163,7 @@ def test_version_2_limits_memory_for_the_job_alone(fake: tuple[Fake, GroupV2]) -
 
 
 def test_version_2_counts_the_job_alone(fake: tuple[Fake, GroupV2]) -> None:
-    """Processor time and memory are what came on top of the shepherd's own; kills for memory count from the start."""
+    """CPU time and memory exclude the shepherd's own; OOM kills count from the start."""
     files, group = fake
     group.limit_memory(64)
     group.begin()
@@ -282,7 +282,7 @@ def test_processes_are_found_by_parent_session_and_mark() -> None:
 
 
 def test_values_are_found_by_their_whole_name() -> None:
-    """`rss` is not `rss_huge`, and what is missing is nothing."""
+    """`rss` is not `rss_huge`, and a missing value is 0."""
     value = limits._value
     text = b"rss_huge 7\nrss 5\ntotal_rss 9\n"
     assert (value(text, b"rss"), value(text, b"rss_huge"), value(text, b"total_rss"), value(text, b"no")) == (

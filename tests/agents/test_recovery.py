@@ -1,4 +1,4 @@
-"""Whatever dies: what happens to the jobs, and what the next agent knows of them."""
+"""Recovery after the death of any process: the fate of jobs, and the state known to the next agent."""
 
 import asyncio
 import os
@@ -26,12 +26,12 @@ WAITS = "echo $$ >> starts; while [ ! -e stop ]; do sleep 0.02; done; exit 7"
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
 def starts(place: Place) -> int:
-    """How often the job has begun."""
+    """Number of starts of the job."""
     return len(place.out("starts").read_text().split()) if place.out("starts").exists() else 0
 
 
@@ -42,7 +42,7 @@ def without_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_next_agent_takes_a_running_job_over(place: Place) -> None:
-    """The job goes on while there is no agent; the next one can signal it, start tasks beside it and tells its end."""
+    """The job runs on without an agent; the next one can signal it, start tasks beside it and reports its end."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -66,7 +66,7 @@ def test_the_next_agent_takes_a_running_job_over(place: Place) -> None:
 
 
 def test_an_end_while_nobody_listens_is_on_record(place: Place) -> None:
-    """The job ends without an agent: its shepherd goes, and the next agent knows the end exactly, again and again."""
+    """The job ends without an agent: its shepherd exits, and every later agent knows the exact end."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -108,7 +108,7 @@ def test_the_run_limit_holds_without_an_agent(place: Place) -> None:
 
 
 def test_other_limits_reach_the_shepherd_also_by_the_next_agent(place: Place) -> None:
-    """Extended, the job outlives its old limit and the agent that extended it; shortened, it ends, and says why."""
+    """Extended, the job outlives its old limit and the agent that extended it; shortened, it ends with the reason."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -129,9 +129,9 @@ def test_other_limits_reach_the_shepherd_also_by_the_next_agent(place: Place) ->
 
 @pytest.mark.parametrize("known_by", ["control groups", "marks alone"])
 def test_a_killed_shepherd_takes_its_job_along(place: Place, request: pytest.FixtureRequest, known_by: str) -> None:
-    """The job and its daemons die, it counts as lost and never as done, and the place serves again.
+    """The job and its daemons die, it counts as lost and never as done, and the slot is reusable.
 
-    Also where only marks in the environment tell whose the processes are.
+    Also where only marks in the environment identify the processes.
     """
     if known_by == "marks alone":
         request.getfixturevalue("without_groups")
@@ -153,7 +153,7 @@ def test_a_killed_shepherd_takes_its_job_along(place: Place, request: pytest.Fix
 
 @pytest.mark.usefixtures("without_groups")
 def test_leftovers_are_gone_without_groups(place: Place) -> None:
-    """Without control groups the process tree of a subreaper holds what a job leaves behind."""
+    """Without control groups the process tree of a subreaper catches a job's remaining processes."""
     command = f"(setsid sh -c 'trap \"\" TERM HUP; {WAITS}' &) ; while [ ! -s starts ]; do sleep 0.02; done"
 
     async def story() -> None:
@@ -169,7 +169,7 @@ def test_leftovers_are_gone_without_groups(place: Place) -> None:
 
 
 def test_a_shepherd_killed_while_there_is_no_agent(place: Place) -> None:
-    """The next agent clears the place and says that the job was lost."""
+    """The next agent kills remaining processes and reports the job as lost."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -209,7 +209,7 @@ def test_a_killed_launcher_is_replaced(place: Place) -> None:
 
 
 def test_idle_shepherds_go_with_their_agent(place: Place) -> None:
-    """Nothing is left of a host without jobs, not even its control groups."""
+    """A host without jobs keeps no processes and no control groups."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -223,7 +223,7 @@ def test_idle_shepherds_go_with_their_agent(place: Place) -> None:
 
 
 def test_an_order_journaled_and_never_handed_over_is_given_back(place: Place) -> None:
-    """Nothing ran and nothing will: the next agent says so, and the same attempt cannot start late."""
+    """The next agent reports that it never ran, and the same attempt cannot start late."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -268,7 +268,7 @@ def test_an_order_in_the_shepherds_hands_is_carried_out_once(place: Place) -> No
 
 
 def test_a_staged_attempt_outlives_the_agent(place: Place) -> None:
-    """Staged on several hosts, the agent dies, the launch comes to its successor."""
+    """Staged on several hosts, the agent dies, the launch order reaches its successor."""
     where = stage(HostShare(host=NAME, slots=1), HostShare(host="h2", slots=1))
 
     async def story() -> None:
@@ -288,7 +288,7 @@ def test_a_staged_attempt_outlives_the_agent(place: Place) -> None:
 
 
 def test_logs_are_rotated_and_lose_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long logs begin anew only when the older one is needed no more; unacknowledged ends survive every restart."""
+    """A long log is rotated only when the older one is needed no more; unacknowledged ends survive every restart."""
     monkeypatch.setattr(shepherds, "ROTATE_AFTER", 3)
 
     async def story() -> None:
@@ -320,7 +320,7 @@ def test_a_second_agent_in_the_same_place_is_refused(place: Place) -> None:
 
 
 def test_shutdown_ends_all_jobs_and_records_it(place: Place) -> None:
-    """After `lava-agent --shutdown` nothing runs, and the next agent tells how the jobs ended."""
+    """After `lava-agent --shutdown` no process runs, and the next agent reports the jobs' ends."""
     host = Host(place)
     pids: list[int] = []
 

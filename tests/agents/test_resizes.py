@@ -1,4 +1,4 @@
-"""Another allocation on a host: what the ledger makes of it, what a restart leaves of it, what the job can read."""
+"""Resized allocations on a host: in the ledger, after a restart, and in the job's host lists."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ def a_running(ledger: Ledger) -> Ledger:
 
 
 def test_an_allocation_counts_once_and_only_if_it_is_newer() -> None:
-    """Repeated and older orders change nothing; a repeated one is answered once the job has been told."""
+    """Repeated and older orders change nothing; a repeated one is answered once the job has been notified."""
     ledger = a_running(a_ledger())
     assert words(ledger.order(resize(3, LARGE))) == ["note", "adapt"]
     assert words(ledger.order(resize(3, LARGE))) == []
@@ -45,7 +45,7 @@ def test_an_allocation_counts_once_and_only_if_it_is_newer() -> None:
 
 
 def test_a_word_about_an_older_allocation_is_not_said() -> None:
-    """While the job was being told, a newer one came."""
+    """A newer allocation arrived while the job was being notified: the older one is not reported."""
     ledger = a_running(a_ledger())
     ledger.order(resize(2, LARGE))
     ledger.order(resize(3, SMALL))
@@ -54,7 +54,7 @@ def test_a_word_about_an_older_allocation_is_not_said() -> None:
 
 
 def test_a_host_that_left_may_come_back() -> None:
-    """With a newer version, once nothing is left of its earlier stay; not before."""
+    """With a newer version, after the end of its earlier processes; not before."""
     ledger = a_running(a_ledger())
     ledger.order(order(release=ReleaseOrder()))
     assert words(ledger.order(stage_order(launch_now=False, version=5))) == ["say refused"]
@@ -68,13 +68,13 @@ def test_a_host_that_left_may_come_back() -> None:
 
 
 def test_a_restart_knows_what_the_job_was_told(tmp_path: Path) -> None:
-    """An allocation that the job has not been told of is told again, with the difference to what it knows."""
+    """An allocation without notification is notified after the restart, as the difference to the last notified one."""
     journal = Journal(tmp_path / "journal")
     journal.rewrite(Ledger(), "boot")
     journal.append([spec_record(JobSpecBlob(job=7, version=1, user="u", uid=1))])
     journal.append([order_record(stage_order(launch_now=False)), order_record(resize(2, LARGE))])
     for told in (False, True):
-        for _ in range(2):  # from what was appended, then from what was written anew
+        for _ in range(2):  # from the appended records, then from the compacted journal
             ledger, _ = journal.load()
             entry = ledger.entries[KEY]
             assert (entry.version, entry.joined, entry.is_told) == (2, 1, told)
@@ -88,7 +88,7 @@ def test_a_restart_knows_what_the_job_was_told(tmp_path: Path) -> None:
 
 
 def test_hosts_that_were_given_up_are_remembered(tmp_path: Path) -> None:
-    """For the report, also by the next agent; one that came back is not among them."""
+    """Released hosts appear in the report, also by the next agent, unless they came back."""
     journal = Journal(tmp_path / "journal")
     journal.rewrite(Ledger(), "boot")
     journal.append([spec_record(JobSpecBlob(job=7, version=1, user="u", uid=1))])
@@ -97,7 +97,7 @@ def test_hosts_that_were_given_up_are_remembered(tmp_path: Path) -> None:
     ledger.placed(KEY)
     journal.append([resized_record(report) for report in ledger.resized(KEY, 2, False, "")])
     journal.append([order_record(resize(3, LARGE[:1]))])
-    for _ in range(2):  # from what was appended, then from what was written anew
+    for _ in range(2):  # from the appended records, then from the compacted journal
         ledger, _ = journal.load()
         assert hosts_of(ledger.entries[KEY]) == (("h1", "h2", "2*h3"), ("h2", "h3"))
         journal.rewrite(ledger, "boot")
@@ -106,7 +106,7 @@ def test_hosts_that_were_given_up_are_remembered(tmp_path: Path) -> None:
 
 
 def test_a_host_that_the_job_would_not_have_was_never_its() -> None:
-    """Nor one that it had not been told of."""
+    """Neither a host of a failed growth nor one without a notification counts as released."""
     ledger = a_running(a_ledger())
     ledger.order(resize(2, LARGE))
     ledger.resized(KEY, 2, True, "no")
@@ -118,7 +118,7 @@ def test_a_host_that_the_job_would_not_have_was_never_its() -> None:
 
 
 def test_lists_are_replaced_as_a_whole(tmp_path: Path) -> None:
-    """The paths stay, whoever has a file open keeps what it was, and the program prints hosts with their slots."""
+    """The paths stay, an open file keeps its old content, and the program prints hosts with their slots."""
     files = OwnFiles(tmp_path, "7-0-1")
     before = put_lists(SMALL, files)
     with open(before["LSB_DJOB_HOSTFILE"]) as opened:
@@ -132,7 +132,7 @@ def test_lists_are_replaced_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_what_changed_is_told_in_lsfs_words() -> None:
-    """Host and slots, only of what is more."""
+    """Host and slots, only of the difference."""
     assert difference(LARGE, SMALL) == "h3 2"
     assert difference([HostShare(host="h1", slots=3)], LARGE) == "h1 2"
     assert difference(SMALL, LARGE) == ""

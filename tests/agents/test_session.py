@@ -1,4 +1,4 @@
-"""The agent as a process, with a master that is slow, forgetful, old or gone."""
+"""The agent as a process, with a master that is slow, restarted, outdated or gone."""
 
 import asyncio
 import os
@@ -24,12 +24,12 @@ WAITS = "echo $$ >> starts; while [ ! -e stop ]; do sleep 0.02; done; exit 7"
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
 def starts(place: Place) -> int:
-    """How often the job has begun."""
+    """Number of starts of the job."""
     return len(place.out("starts").read_text().split()) if place.out("starts").exists() else 0
 
 
@@ -100,7 +100,7 @@ def test_a_stopped_agent_starts_nothing_stale_when_it_goes_on(place: Place) -> N
 
 
 def test_orders_of_a_lower_term_are_refused_also_by_the_next_agent(place: Place) -> None:
-    """The session with an old master ends, nothing is done, and the term survives a restart."""
+    """The session with an old master ends, no order is carried out, and the term survives a restart."""
 
     async def story() -> None:
         async with Master() as master:
@@ -141,7 +141,7 @@ def test_a_report_is_repeated_until_it_is_acknowledged(place: Place) -> None:
 
 
 def test_jobs_do_not_mind_the_loss_of_the_master(place: Place) -> None:
-    """The master goes and comes back on the same port: the job runs on and is reported."""
+    """The master returns on the same port: the job has kept running and is reported."""
 
     async def story() -> None:
         async with Master() as master, Agent(place, master):
@@ -160,7 +160,7 @@ def test_jobs_do_not_mind_the_loss_of_the_master(place: Place) -> None:
 
 
 def test_a_refused_session_is_tried_again(place: Place) -> None:
-    """The master's reason is logged, and the agent comes back."""
+    """The master's reason is logged, and the agent reconnects."""
 
     async def story() -> None:
         async with Master() as master:
@@ -177,7 +177,7 @@ def test_a_refused_session_is_tried_again(place: Place) -> None:
 
 
 def test_two_hosts_stage_and_launch(place: Place) -> None:
-    """The lead host answers staged, starts only when told, and gives its place back when released."""
+    """The lead host reports staged, starts only on the launch order, and frees its slots when released."""
     where = stage(HostShare(host=NAME, slots=2), HostShare(host="h2", slots=2))
 
     async def story() -> None:
@@ -198,7 +198,7 @@ def test_two_hosts_stage_and_launch(place: Place) -> None:
 
 
 def test_killed_agents_lose_no_job(place: Place) -> None:
-    """Many jobs, the agent killed again and again: each job starts exactly once and every exit code is right."""
+    """Many jobs, the agent killed repeatedly: each job starts exactly once and every exit code is right."""
     jobs = 30
 
     async def story() -> None:
@@ -231,7 +231,7 @@ def test_killed_agents_lose_no_job(place: Place) -> None:
 
 
 def ends(master: Master) -> dict[int, int | None]:
-    """By index: the wait status of those that ended, None for those given back."""
+    """By index: the wait status of ended jobs, None for refused ones."""
     found: dict[int, int | None] = {}
     for report in master.reports:
         if report.HasField("finished"):
@@ -243,7 +243,7 @@ def ends(master: Master) -> dict[int, int | None]:
 
 @pytest.mark.parametrize("point", AGENT_POINTS)
 def test_every_crash_point_is_survived(place: Place, point: str) -> None:
-    """A process that dies at any of these points costs no job its end and starts none twice."""
+    """A process that dies at any fail point loses no job's end and starts no job twice."""
 
     # Every launcher dies, so each must get one shepherd further than the last.
     passing = 2 if point.startswith("launcher") else 1
@@ -257,7 +257,7 @@ def test_every_crash_point_is_survived(place: Place, point: str) -> None:
                 agent.start(fail="")
                 session = await master.session(2)
                 if not session.hello.held:
-                    # Not even in the journal, or told and acknowledged before the end.
+                    # Not even in the journal, or reported and acknowledged before the end.
                     assert point == "agent.before_forget"
             await master.until(lambda: bool(master.said(key, "finished") or master.said(key, "refused")))
             begun = starts(place)
@@ -274,7 +274,7 @@ def test_every_crash_point_is_survived(place: Place, point: str) -> None:
 
 
 def test_a_killed_shepherd_is_reported_and_leaves_nothing(place: Place) -> None:
-    """Its job is killed and told as lost; the host goes on."""
+    """Its job is killed and reported as lost; the host stays usable."""
 
     async def story() -> None:
         async with Master() as master, Agent(place, master):
@@ -312,7 +312,7 @@ def test_reports_are_gathered_when_the_host_is_busy(place: Place) -> None:
 
 
 def test_the_agent_says_something_at_least_every_heartbeat(place: Place) -> None:
-    """An idle host is heard."""
+    """An idle host sends heartbeats."""
 
     async def story() -> None:
         async with Master() as master, Agent(place, master):

@@ -1,4 +1,4 @@
-"""How jobs start: files, scripts, limits and commands around them, and what happens when that does not work."""
+"""Start of jobs: files, scripts, limits and pre- and post-execution commands, and failures of each."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ needs_root = pytest.mark.root
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
@@ -53,7 +53,7 @@ def test_what_cannot_start_ends_with_a_sentence(
 
 
 def test_what_breaks_while_a_job_is_prepared_refuses_it_and_no_other(place: Place) -> None:
-    """An error of ours, here in the first job's preparation, is told; the job does not wait for ever."""
+    """A defect of the agent, here in the first job's preparation, is reported; the job does not hang."""
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
@@ -75,7 +75,7 @@ def _broken(*_: object) -> Any:
 
 
 def test_commands_that_do_not_exist_end_as_in_a_shell(place: Place) -> None:
-    """127 for what is not there, 126 for what may not be executed, and the shell's own message in the output."""
+    """127 for a missing command, 126 for one that is not executable, and the shell's own message in the output."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -170,7 +170,7 @@ def test_a_fifo_that_nobody_reads_does_not_hang_the_host(place: Place) -> None:
 
 
 def test_paths_of_array_elements_and_overwriting(place: Place) -> None:
-    """%J and %I are filled in; output appends unless told otherwise; error can have a file of its own."""
+    """%J and %I are filled in; output appends by default; error can have a file of its own."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -207,7 +207,7 @@ def test_output_without_a_name_goes_to_the_spool_for_its_user(place: Place) -> N
 
 
 def test_resource_limits_reach_the_job_and_not_its_shepherd(place: Place) -> None:
-    """Limits hold in the job, one beyond this host's means as far as they go; the shepherd has its own again."""
+    """Limits apply in the job, one above the host's hard limit is cut to it; the shepherd has its own again."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     limits = [
         Rlimit(name="core", soft=0),
@@ -234,7 +234,9 @@ def test_resource_limits_reach_the_job_and_not_its_shepherd(place: Place) -> Non
 
 
 def test_pre_execution_decides_whether_the_job_starts(place: Place) -> None:
-    """A failing command refuses the job to this host, 99 ends it, success lets it run; afterwards comes the other."""
+    """A failing command refuses the job to this host, 99 ends it, success lets it run; the post-execution command
+    follows.
+    """
 
     async def story() -> None:
         async with Host(place) as host:
@@ -246,7 +248,7 @@ def test_pre_execution_decides_whether_the_job_starts(place: Place) -> None:
             chain = blob(place, 3, "echo job >> chain", pre_exec="echo pre > chain", post_exec="echo post >> chain")
             key = await host.run(chain)
             assert (await host.report(key, "finished")).finished.status == 0
-            # The end is told before the post-execution command runs, and again when the place is free.
+            # The end is reported before the post-execution command runs, and again when the slot is free.
             await host.until(lambda: any(report.also_released for report in host.said(key, "finished")))
             assert not host.said(key, "finished")[0].also_released
         assert place.out("chain").read_text().split() == ["pre", "job", "post"]
@@ -255,7 +257,7 @@ def test_pre_execution_decides_whether_the_job_starts(place: Place) -> None:
 
 
 def test_the_report_at_the_end_of_the_output(place: Place) -> None:
-    """It has the lines that tools look for."""
+    """It has the lines that tools parse."""
 
     async def story() -> None:
         async with Host(place) as host:

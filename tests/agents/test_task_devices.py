@@ -1,4 +1,4 @@
-"""The devices that each process of a job is told of: by its role, however it was started."""
+"""GPUs visible to each process of a job: by its role, however it was started."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ def told(variables: dict[str, str]) -> tuple[str | None, str | None]:
 
 
 def test_each_task_has_the_devices_of_its_role() -> None:
-    """A role without devices sees none; a launch agent all."""
+    """A task of a role without devices sees none; a launch agent all."""
     where = stage(SHARE, gpu=GpuSetup())
     tasks = [task_in_slot(SHARE, slot, JobSpec(roles=[Role()])) for slot in range(5)]
     assert tasks == [Task(0, 0, 1), Task(1, 0, 2), Task(1, 1, 2), Task(2, 0, 1), None]
@@ -39,7 +39,7 @@ def test_each_task_has_the_devices_of_its_role() -> None:
 
 
 def test_roles_part_their_devices_each_in_its_own_way() -> None:
-    """One device for each task of a role, or one for so many tasks in a row."""
+    """One device for each task of a role, or one for several consecutive tasks."""
     share = HostShare(host=NAME, slots=6, gpus=[0, 1, 2], gpu_roles=[0, 0, 1], tasks_by_role=[2, 4])
     each = stage(share, gpu=GpuSetup(roles=[GpusOfRole(per_task=1), GpusOfRole(block=True)]))
     found = [variables_of_task(Task(role, number, tasks), each, HOST).get("CUDA_VISIBLE_DEVICES")
@@ -57,7 +57,7 @@ def test_a_master_that_says_no_roles() -> None:
 
 
 def test_tasks_of_several_slots() -> None:
-    """Slots are told apart by the roles of the submission, or by those of the only role."""
+    """Slots are assigned by the roles of the submission, or by its only role."""
     share = HostShare(host=NAME, slots=5, tasks_by_role=[1, 2])
     spec = JobSpec(roles=[Role(slots_per_task=3), Role()])
     assert [task_in_slot(share, slot, spec) for slot in (2, 3)] == [Task(0, 0, 1), Task(1, 0, 2)]
@@ -87,7 +87,7 @@ async def _seen_by_task(host: Host, task: int, place: int, places: int, is_rank:
 
 @pytest.mark.slow
 def test_the_command_is_a_task_of_the_first_term(place: Place) -> None:
-    """Tasks beside it see those of their terms, also by a client of an earlier version; a launch agent sees all."""
+    """Tasks beside it see the devices of their roles, also from a client of an earlier version; a launch agent all."""
 
     async def story() -> None:
         async with Host(place, has_gpus=True) as host:

@@ -1,4 +1,4 @@
-"""Tasks beside a job: as its user, in its group, with the descriptors of their caller, and gone with the job."""
+"""Tasks beside a job: as its user, in its group, with the descriptors of their caller, and ended with the job."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ HERE_AND_THERE = stage(HostShare(host="h0", slots=1), HostShare(host=NAME, slots
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
@@ -55,7 +55,7 @@ class Task:
         self.stdin = -1
 
     async def output(self) -> str:
-        """Everything it writes, to the end."""
+        """All output, up to its end."""
         return await asyncio.to_thread(self._read_all)
 
     def _read_all(self) -> str:
@@ -63,7 +63,7 @@ class Task:
             return file.read()
 
     def close(self) -> None:
-        """Let go of the pipes."""
+        """Close the pipes."""
         for descriptor in (self.stdin, self.stdout):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -114,7 +114,7 @@ def test_a_task_is_born_in_the_jobs_group(place: Place) -> None:
 
 
 def test_tasks_die_with_their_job(place: Place) -> None:
-    """When the job's command ends, its tasks and what they made are killed, and their waiters are told."""
+    """Tasks and their children are killed at the end of the job's command, and their callers are notified."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -215,7 +215,7 @@ def test_a_task_that_cannot_start_is_refused(place: Place, argv: tuple[str, ...]
 
 
 def test_many_tasks_at_once(place: Place) -> None:
-    """Each gets its own exit code."""
+    """Each reports its own exit code."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -257,7 +257,7 @@ def test_a_role_launched_for_each_task(place: Place) -> None:
 
 
 def test_a_failing_task_of_a_role_ends_the_host(place: Place) -> None:
-    """The first failure decides, and the others are killed."""
+    """The first failure determines the exit code, and the other tasks are killed."""
     where = stage(HostShare(host=NAME, slots=2, tasks_by_role=[2]))
     command = "test $LAVA_ROLE_INDEX = 1 && exit 6; echo $$; sleep 1000"
 
