@@ -1,4 +1,4 @@
-"""What an agent says is put within bounds before anybody counts with it."""
+"""Bounds on agents' reports, applied before any use of the values."""
 
 import math
 
@@ -11,7 +11,7 @@ ENDLESS = float("inf")
 
 
 def test_loads_that_are_no_numbers() -> None:
-    """They are compared, sorted and shown: nothing there takes what is no number."""
+    """Load values are compared, sorted and shown, so NaN and infinity are refused."""
     load = Load(r1m=math.nan, ut=ENDLESS, pg=-1.0, mem_mib=2**64 - 1, external={"scratch": math.nan})
     checks.tidy_load(load)
     assert (load.r1m, load.ut, load.pg, load.mem_mib) == (0.0, 0.0, 0.0, checks.MEMORY_MAX_MIB)
@@ -28,7 +28,7 @@ def test_use_without_end() -> None:
 
 
 def test_the_reports_of_a_held_attempt_are_about_it() -> None:
-    """One that bears another key is not taken for a word about that one."""
+    """A report with another attempt's key is ignored."""
     own, other = AttemptKey(job=7, attempt=1), AttemptKey(job=8, attempt=1)
     held = pb.Held(key=own, last=pb.Report(key=other, released=pb.Released()))
     assert agents._held("n1", held).last.key == (7, 0, 1)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Which parameters of a job bmod may name: a client that names others is refused, not obeyed in part."""
+"""Job parameters that bmod may change: a request that names others is refused as a whole."""
 
 from datetime import UTC
 
@@ -13,7 +13,7 @@ from protos.common_pb2 import GpuRequest, IndexRange, Role
 
 @pytest.mark.parametrize("field", ["array", "hold", "notify_end", "submit_host", "environment_base", "nonsense"])
 def test_what_is_so_for_good(field: str) -> None:
-    """What only a submission says, what only the master knows, and what is no parameter."""
+    """Fields set only at submission, fields of the master, and unknown names."""
     spec = pb.JobSpec(name="before")
     new = pb.JobSpec(name="after", hold=True, array=[IndexRange(first=1, last=9)])
     with pytest.raises(Refused, match=f"{field}: not a parameter"):
@@ -21,7 +21,7 @@ def test_what_is_so_for_good(field: str) -> None:
 
 
 def test_only_what_is_named_is_taken() -> None:
-    """Also where that means taking a value back."""
+    """Only named fields change, including those that are reset."""
     spec = pb.JobSpec(name="before", project="p", run_limit_s=60)
     take_over(spec, pb.ModifyRequest(spec=pb.JobSpec(name="after", project="q"), fields=["name", "run_limit_s"]))
     assert (spec.name, spec.project, spec.run_limit_s) == ("after", "p", 0)
@@ -38,7 +38,7 @@ def test_a_limit_of_processes_leaves_the_others() -> None:
 
 
 def test_old_and_new_values_in_the_words_of_users() -> None:
-    """As bsub takes them and bjobs -l shows them; what stayed is not told, what there was not is none."""
+    """As bsub takes them and bjobs -l shows them; unchanged values are omitted, an unset old value is "none"."""
     before = pb.JobSpec(
         name="wave", run_limit_s=600, memory_limit_mib=512, begin_time=1_792_000_000, output="a",
         roles=[Role(tasks_min=1, requirement="select[mem>10]")],
@@ -66,7 +66,7 @@ def test_old_and_new_values_in_the_words_of_users() -> None:
 
 
 def test_every_parameter_that_can_be_changed_is_told() -> None:
-    """A field that bmod may name and no word is for would leave the history silent."""
+    """A field that bmod may name without a wording would be missing from the history."""
     told_otherwise = {"roles", "is_script", "submit_cwd", "umask_plus_one", "pre_exec", "post_exec", "job_group"}
     told_otherwise |= {"output_overwrite", "error_overwrite", "not_rerunnable", "requirement_text", "resizable"}
     told_otherwise |= {"resize_notify", "environment", "rlimits"} | FILLED_IN | FOR_GOOD

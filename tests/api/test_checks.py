@@ -1,4 +1,4 @@
-"""Requests out of bounds are refused with a sentence before anything is done with them."""
+"""Requests out of bounds are refused with a sentence before any other processing."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ TEXT_FIELDS = [
 
 @pytest.mark.parametrize("field", TEXT_FIELDS)
 def test_no_text_holds_a_nul_character(field: str) -> None:
-    """It would end the text for every program below, and the words of a job for every list."""
+    """It would end the text for C programs, and break listings."""
     spec = JobSpec(command="true")
     setattr(spec, field, "a\0b")
     with pytest.raises(Refused, match="NUL"):
@@ -26,7 +26,7 @@ def test_no_text_holds_a_nul_character(field: str) -> None:
 
 
 def test_a_script_may_hold_anything_below_its_first_line() -> None:
-    """Self-extracting scripts carry what they like; the first line names the interpreter."""
+    """Self-extracting scripts carry binary data; the first line names the interpreter."""
     checks.check_spec(JobSpec(command="#!/bin/sh\nexit\n\0\0", is_script=True))
     with pytest.raises(Refused, match="first line"):
         checks.check_spec(JobSpec(command="#!/bin/s\0h\n", is_script=True))
@@ -69,7 +69,7 @@ def test_absurd_jobs(fields: dict[str, Any]) -> None:
     ],
 )
 def test_absurd_filters(wanted: JobFilter) -> None:
-    """They would keep everybody else waiting, or break the store's query."""
+    """They would delay all other callers, or break the store's query."""
     with pytest.raises(Refused):
         checks.check_filter(wanted)
 
@@ -105,7 +105,7 @@ def test_absurd_hosts(facts: HostFacts) -> None:
 
 
 def test_what_agents_measure_is_kept_storable() -> None:
-    """Times that are none become now, amounts stay within bounds."""
+    """Invalid times become now, amounts stay within bounds."""
     assert checks.moment_of(float("nan"), 7.0) == checks.moment_of(0.0, 7.0) == checks.moment_of(1e300, 7.0) == 7.0
     assert checks.moment_of(1000.5, 7.0) == 1000.5
     assert checks.amount_of(float("inf")) == checks.amount_of(-1.0) == 0.0

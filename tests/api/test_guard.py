@@ -1,4 +1,4 @@
-"""What a caller reads when a request is no message, is refused, or meets a defect: one sentence, no traceback."""
+"""Answers to a malformed request, a refusal and a defect: one sentence, no traceback."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ ERRORS = {"refused": Refused("not so"), "not now": NotNow("later"), "defect": Ze
 
 
 class Service(cluster_pb2_grpc.ClusterServiceServicer):
-    """Fails as its request says."""
+    """Service that fails as its request says."""
 
     async def Hosts(self, request: cluster_pb2.HostsRequest, context: Any) -> AsyncIterator[cluster_pb2.HostsPage]:
         yield cluster_pb2.HostsPage()
@@ -27,7 +27,7 @@ class Service(cluster_pb2_grpc.ClusterServiceServicer):
 
 
 def call(method: str, message: bytes) -> tuple[grpc.StatusCode, str]:
-    """How a call over raw bytes ends."""
+    """Status and text that end a call over raw bytes."""
 
     async def run() -> tuple[grpc.StatusCode, str]:
         server = grpc.aio.server(interceptors=[guard.Guard()])
@@ -61,12 +61,12 @@ def test_each_failure_has_its_status_and_its_sentence(method: str, messages: dic
 
 
 def test_an_unknown_method_is_said_to_be_one() -> None:
-    """Nothing to guard."""
+    """The interceptor passes it through."""
     assert call("Nothing", b"")[0] is grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_a_reader_who_has_gone_is_no_defect(caplog: pytest.LogCaptureFixture) -> None:
-    """Any user can walk away from an answer: that fills no log with tracebacks."""
+    """Any user can abandon an answer: that logs no traceback."""
 
     class Context:
         """A call that is over."""

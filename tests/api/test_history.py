@@ -1,4 +1,4 @@
-"""Whose history bhist asks the store for."""
+"""Job owners that bhist queries in the store."""
 
 import asyncio
 from typing import TYPE_CHECKING, cast
@@ -20,7 +20,7 @@ NOBODY = Names(False)
 
 
 class _Asked:
-    """A store without jobs that keeps what it was asked."""
+    """A store without jobs that records its queries."""
 
     def __init__(self) -> None:
         self.wanted: list[HistoryFilter] = []
@@ -41,7 +41,7 @@ class _Asked:
     ],
 )
 def test_whose_jobs_are_asked_for(wanted: jobs_pb2.JobFilter, user: str, group: Names) -> None:
-    """The caller's, one user's, those of the members of a group, everybody's, or whoever's that was named by id."""
+    """The caller's, one user's, those of a group's members, all users', or any owner's for jobs named by id."""
     store = _Asked()
 
     async def ask() -> None:

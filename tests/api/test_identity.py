@@ -1,4 +1,4 @@
-"""Whom the master believes: root only from the hosts listed for administrators, and nobody without a proper name."""
+"""Caller identification by the master: root only from administrative hosts, and no caller without a valid name."""
 
 import asyncio
 from pathlib import Path
@@ -18,11 +18,11 @@ SETTINGS = Settings(
 
 
 class Aborted(Exception):
-    """What a call was ended with."""
+    """Status and text that ended a call."""
 
 
 class Context:
-    """A call from an agent that vouches for somebody."""
+    """A call from an agent on behalf of a user."""
 
     def __init__(self, host: str, user: str, uid: str) -> None:
         self.host = host
@@ -39,7 +39,7 @@ class Context:
 
 
 def caller(host: str, user: str, uid: str, starts_jobs: bool = True) -> Caller:
-    """Who is believed to call."""
+    """Caller as identified by the master."""
     context: Any = Context(host, user, uid)
     return asyncio.run(identity.caller(context, SETTINGS, starts_jobs))
 

@@ -1,4 +1,4 @@
-"""Lists with details: what jobs have in common is read once, others are served meanwhile, and each sees what he may."""
+"""Listings with details: common parts are read once, other calls are served meanwhile, and permissions apply."""
 
 import asyncio
 from collections import Counter
@@ -39,7 +39,7 @@ class _Store:
 
 
 def listed(story: Story, store: _Store, caller: c.Caller = ANN, **wanted: Any) -> list[pb.JobRecord]:
-    """All records of a list; others have a turn whenever it gives way."""
+    """All records of a listing; other calls run whenever it yields."""
     engine: Any = SimpleNamespace(cluster=story.cluster, clock=lambda: story.now)
     stored: Any = SimpleNamespace(store=store)
     request = pb.ListJobsRequest(**{"filter": pb.JobFilter(user="all"), "details": True, **wanted})
@@ -52,7 +52,7 @@ def listed(story: Story, store: _Store, caller: c.Caller = ANN, **wanted: Any) -
 
 
 def test_the_spec_of_an_array_is_read_once_and_told_once() -> None:
-    """However many elements there are; a client that does not know of this gets it with each of them."""
+    """However many elements there are; a client without support for it gets the spec with each of them."""
     story, store = a_cluster(), _Store()
     array, single = story.submit(a_job(array=f"1-{MANY}")), story.submit(a_job())
     records = listed(story, store, shares_details=True, reasons=True)
@@ -102,7 +102,7 @@ def test_the_requirement_of_job_and_queue() -> None:
 
 
 def test_reasons_of_many_are_those_of_each() -> None:
-    """What is found once for all that are alike is what each would be told alone."""
+    """Reasons computed once for all equal jobs are those of each job alone."""
     story = a_cluster()
     for job in (a_job(array="1-4", limit=1), a_job(9), a_job(9), a_job(hold=True), a_job(array="1-3", hosts=("n1",))):
         story.submit(job)
@@ -119,7 +119,7 @@ EVE = c.Caller("eve", 1002)
 
 
 def seen(story: Story, caller: c.Caller, level: int, **wanted: Any) -> set[str]:
-    """Whose jobs the caller is shown."""
+    """Owners of the jobs that the caller is shown."""
     story.cluster.take_policy(replace(story.cluster.policy, job_info_level=level, user_groups=GROUPS))
     return {record.user for record in listed(story, _Store(), caller, **wanted)}
 
@@ -136,7 +136,7 @@ def seen(story: Story, caller: c.Caller, level: int, **wanted: Any) -> set[str]:
     ],
 )
 def test_what_each_level_shows(level: int, summary: set[str], details: set[str]) -> None:
-    """A user sees his own jobs; the levels say what else. An administrator sees all."""
+    """A user sees his own jobs; SECURE_JOB_INFO_LEVEL decides on the rest. An administrator sees all."""
     assert level < len(LEVELS)
     story = a_cluster()
     for caller in (ANN, BOB, EVE):

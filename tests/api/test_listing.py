@@ -1,4 +1,4 @@
-"""Long lists: whoever asks, and however little is found, the others are served meanwhile."""
+"""Long listings yield to other calls, however few jobs match and for every caller."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ MANY = listing.LOOKED_AT * 2
 
 
 def turns_while(story: Story, wanted: pb.JobFilter) -> tuple[int, int]:
-    """How many items are found, and how often somebody else has a turn meanwhile."""
+    """Number of items found, and number of turns of other tasks meanwhile."""
 
     async def body() -> tuple[int, int]:
         turns, found = 0, 0
@@ -40,7 +40,7 @@ def turns_while(story: Story, wanted: pb.JobFilter) -> tuple[int, int]:
 
 
 def test_a_search_that_finds_nothing() -> None:
-    """All jobs are looked at, a part at a time."""
+    """All jobs are examined, a part at a time."""
     story = a_cluster()
     number = story.submit(a_job(hold=True))
     record = story.cluster.jobs[number]
@@ -75,7 +75,7 @@ def test_jobs_are_listed_by_their_numbers() -> None:
 
 
 def details(story: Story, job: int) -> pb.JobRecord:
-    """What bjobs -l is told."""
+    """Record of a job for bjobs -l."""
     record = story.cluster.jobs[job]
     assert isinstance(record, Job)
     return listing.record_message(story.cluster, (record, 0, record), story.now, True, None)
@@ -99,8 +99,7 @@ def test_load_thresholds_of_a_job() -> None:
 
 
 def test_the_devices_of_a_job() -> None:
-    """How many tasks a host has, and how much of a shared device's memory is the job's; of a job without devices the
-    lists need neither."""
+    """Tasks of each host, and the job's memory of a shared GPU; a job without GPUs needs neither in listings."""
     story = a_cluster()
     job = story.cluster.jobs[story.submit(a_job())]
     assert isinstance(job, Job)
@@ -120,7 +119,7 @@ def test_the_devices_of_a_job() -> None:
     ],
 )  # fmt: skip
 def test_jobs_of_a_name(name: str, expected: list[tuple[int, int]]) -> None:
-    """-J: an element of an array with its number in brackets, which stand for nothing else."""
+    """-J: an array element with its index in brackets, which are no pattern."""
     story = a_cluster()
     for job in (a_job(array="1-3", name="sweep"), a_job(name="sweep"), a_job(name="sweep3")):
         story.submit(job)

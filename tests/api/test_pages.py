@@ -1,4 +1,4 @@
-"""Long lists come in pages that fit a frame of the local socket, however large the jobs are."""
+"""Long listings come in pages that fit a frame of the local socket, however large the jobs are."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the master says of queues, users, groups, parameters and limits of a whole site."""
+"""Records of queues, users, groups, parameters and limits of a whole site."""
 
 import asyncio
 from dataclasses import replace
@@ -22,7 +22,7 @@ def a_site() -> Story:
 
 
 def test_a_queue() -> None:
-    """Limits in LSF's words, groups with a slash, policies, shares."""
+    """Limits in LSF's terms, groups with a slash, policies, shares."""
     story = a_site()
     record = queue_record(story.cluster, story.cluster.policy.by_name["normal"], story.now)
     assert dict(record.parameters) == {
@@ -53,7 +53,7 @@ def test_a_queue() -> None:
 
 
 def test_a_queue_for_whole_racks() -> None:
-    """Which compute units its jobs may have for themselves is shown as it was written."""
+    """EXCLUSIVE = CU[...] is shown as configured."""
     queue = Queue("q", written=(("EXCLUSIVE", "CU[rack]"),))
     record = queue_record(a_cluster(policy=Policy(queues=(queue,))).cluster, queue, 0.0)
     assert (record.parameters["EXCLUSIVE"], record.parameters["POLICIES"]) == ("CU[rack]", "EXCLUSIVE")
@@ -78,7 +78,7 @@ def test_slots_that_are_kept_for_a_job() -> None:
 
 
 def test_slots_that_are_set_apart() -> None:
-    """RSV of a host counts what an advance reservation that holds leaves unused, as far as it is free."""
+    """RSV of a host counts the unused, free slots of an active advance reservation."""
     story = a_cluster(a_host("n1", 4), a_host("n2", 4))
     story.run(a_job(2, hosts=("n1",)))
     story.reserve(3, begin=60.0, hosts=("n1",), name="course")
@@ -89,13 +89,13 @@ def test_slots_that_are_set_apart() -> None:
 
 
 def rsv(story: Story) -> dict[str, int]:
-    """What bhosts shows."""
+    """RSV of each host in bhosts."""
     hosts = story.cluster.hosts.items()
     return {name: host_record(story.cluster, host, None, None, story.now).rsv for name, host in hosts}
 
 
 def test_users() -> None:
-    """What they have in slots, and the row that holds for each; groups are the sum of their members."""
+    """Usage in slots, and the row that applies to each; groups are the sum of their members."""
     story = a_site()
     for name in ("ada", "bea", "dan"):
         job = a_job(2, queue="normal")
@@ -153,7 +153,7 @@ def test_parameters_and_limits() -> None:
 
 
 def test_resources_of_the_site() -> None:
-    """Shared amounts with what jobs hold of them, strings, and what an elim has said or not yet."""
+    """Shared amounts with the jobs' reservations, strings, and elim values, reported or not."""
     policy = site.policy(["lic=4@all", "place=north@n1,n2", "scratch=elim@each", "ssd=@n1"], Policy())
     story = Story(a_host("n1"), a_host("n2"), policy=policy)
     story.submit(a_job(1, rusage="lic=1.5"))

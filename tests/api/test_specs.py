@@ -1,4 +1,4 @@
-"""A job is started with the spec that it has now: bmod may let it start in the same commit."""
+"""A job is started with its present spec: bmod and the start may be in the same commit."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from tests.builders import ANN, BOB, a_job
 
 
 class Store:
-    """Specs by job as the newest events have them; what is handed over is durable a turn later."""
+    """Specs by job as of the newest events; appended rows are durable a turn later."""
 
     def __init__(self) -> None:
         self.specs: dict[int, bytes] = {}
@@ -85,7 +85,7 @@ def test_orders_of_the_commit_that_changed_a_job_bear_the_change() -> None:
 
 
 def test_nothing_is_kept_of_what_a_stranger_wants_changed() -> None:
-    """He hears that he may not, whatever else is wrong with it, and the environment he sends is not stored as ann's."""
+    """A stranger's bmod is refused first of all, and the environment it sends is not stored as ann's."""
 
     async def body() -> None:
         store = Store()
@@ -101,7 +101,7 @@ def test_nothing_is_kept_of_what_a_stranger_wants_changed() -> None:
 
 
 def test_a_spec_that_changes_while_it_is_read() -> None:
-    """What was read is not handed out, and not kept either."""
+    """The outdated spec is neither returned nor cached."""
 
     async def body() -> None:
         store = Store()

@@ -1,4 +1,4 @@
-"""A call that waits for a job hears of it when it is durable; one that ends leaves nothing behind."""
+"""A call that waits for a job is notified when its change is durable; an ended call leaves no state behind."""
 
 import asyncio
 from types import SimpleNamespace
@@ -52,7 +52,7 @@ def test_whoever_stops_waiting_is_forgotten() -> None:
 
 
 def test_every_change_of_an_array_is_told() -> None:
-    """To its watchers, and to nobody else; afterwards nothing of them is left."""
+    """Only its watchers are notified; afterwards no state of them is left."""
     story = a_cluster()
     array, other = story.submit(a_job(array="1-3")), story.submit(a_job(array="1-3"))
     watchers = watching(story)
@@ -78,7 +78,7 @@ def test_a_call_that_does_not_read_keeps_few_changes(monkeypatch: pytest.MonkeyP
 
 
 def test_the_calls_of_a_user_and_their_jobs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever one user holds, another may begin; what has ended counts no more."""
+    """The bound is per user; ended calls do not count."""
     monkeypatch.setattr(watch, "CALLS_PER_USER", 2)
     monkeypatch.setattr(watch, "JOBS_PER_USER", 10)
     watchers = watching(a_cluster())
@@ -97,7 +97,7 @@ def test_the_calls_of_a_user_and_their_jobs_are_bounded(monkeypatch: pytest.Monk
 
 
 def test_numbers_that_are_not_given_yet_are_not_watched() -> None:
-    """They may become jobs of others, of which the caller must not hear (SECURE_JOB_INFO_LEVEL)."""
+    """They may become jobs of other users, hidden from the caller (SECURE_JOB_INFO_LEVEL)."""
     story = a_cluster(policy=Policy(job_info_level=4))
     own, other = story.submit(a_job()), story.submit(a_job(caller=BOB))
     service = cast("JobService", SimpleNamespace(engine=SimpleNamespace(cluster=story.cluster)))
