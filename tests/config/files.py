@@ -1,4 +1,4 @@
-"""Directories of LSF files for tests: written from texts, read with made-up accounts."""
+"""Directories of LSF files for tests: written from texts, read with fake accounts."""
 
 import textwrap
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ SITE = Path(__file__).resolve().parent / "site"
 
 
 class MadeUp(Accounts):
-    """Everybody exists; Unix has one group, and egroup knows another."""
+    """Fake accounts: every name is a user; Unix has one group, and egroup another."""
 
     def is_user(self, name: str) -> bool:
         return name not in ("staff", "empty")
@@ -53,7 +53,7 @@ def loaded(
     accounts: Accounts | None = None,
     joined: frozenset[str] = frozenset(),
 ) -> Loaded:
-    """What these files come to."""
+    """Result of loading these files."""
     return load(write(directory, files or {}), base or Policy(), "c1", accounts or MadeUp(), joined)
 
 

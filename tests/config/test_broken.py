@@ -6,7 +6,7 @@ from tests.config.files import loaded, said
 
 
 def test_several_errors_at_once(tmp_path: Path) -> None:
-    """Of several files and kinds, in the order of files and lines; good lines beside them do not matter."""
+    """In several files and of several kinds, in the order of files and lines; valid lines beside them do not matter."""
     found = loaded(tmp_path, {
         "lsb.params": """\
             Begin Parameters

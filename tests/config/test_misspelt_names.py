@@ -1,4 +1,4 @@
-"""Users and groups that nobody knows: a warning each place, not an error, since people come later."""
+"""Unknown users and groups: a warning for each place, not an error, since accounts may be added later."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ UNKNOWN = "no user of this host and no user group; counts once there is such a u
 
 
 def test_names_in_every_file(tmp_path: Path) -> None:
-    """Told with file, line and name; with what may have been meant when it is near."""
+    """Reported with file, line and name, and with a similar known name, if any."""
     found = loaded(tmp_path, {
         "lsf.cluster.c1": """\
             Begin ClusterAdmins
@@ -65,7 +65,7 @@ def test_names_in_every_file(tmp_path: Path) -> None:
 
 
 def test_many_of_one_line_are_one_warning(tmp_path: Path) -> None:
-    """A trial away from home knows nobody: the first few are named. A value that is refused is told of once."""
+    """A trial on another machine knows no users: the first few are named. A refused value is reported once."""
     found = loaded(tmp_path, {
         "lsb.queues": """\
             Begin Queue

@@ -1,4 +1,4 @@
-"""What lava.conf says to the master."""
+"""Settings of the master in lava.conf."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ NEEDED = "LAVA_LISTEN=127.0.0.1:6920\nLAVA_ENROL_LISTEN=127.0.0.1:6921\nLAVA_STA
 
 
 def test_what_is_not_said_has_its_default(tmp_path: Path) -> None:
-    """An empty value says nothing."""
+    """An empty value counts as unset."""
     (tmp_path / "lava.conf").write_text(f"{NEEDED}LAVA_CLUSTER_NAME=\nLAVA_HEARTBEAT=\n")
     settings = read_settings(tmp_path)
     assert (settings.cluster, settings.heartbeat_s) == ("lava", 5.0)
@@ -33,7 +33,7 @@ def test_what_is_not_said_has_its_default(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, line: str, complaint: str) -> None:
-    """The file, the setting, and what was expected. A cluster's name is part of file names: it leads nowhere else."""
+    """With file, setting, and expected value. A cluster's name is part of file names, so it contains no path."""
     (tmp_path / "lava.conf").write_text(f"{NEEDED}{line}\n")
     with pytest.raises(ConfError, match=f"/lava.conf: {line.partition('=')[0]} {complaint}"):
         read_settings(tmp_path)

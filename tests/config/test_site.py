@@ -1,4 +1,4 @@
-"""A whole site's directory: it loads, told what is not done yet, and every policy of it is there."""
+"""A whole site's directory: it loads, with warnings for unsupported parts, and every policy of it applies."""
 
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def test_preemption_from_both_ends() -> None:
 
 
 def test_hosts() -> None:
-    """The row of a host, of a range, of a model and of all others, joined with lsf.cluster."""
+    """Rows of a host, of a range, of a model and of all others, joined with lsf.cluster."""
     policy = _site()
     rule = policy.host_rule("m01")
     assert (rule.slots, rule.user_slots, rule.model) == (48, 8, "genoa")
@@ -95,7 +95,7 @@ def test_hosts() -> None:
 
 
 def test_users() -> None:
-    """Nested groups, and rules for users, groups, each of a group, and everybody else."""
+    """Nested groups, and rules for users, groups, each member of a group, and default."""
     policy = _site()
     assert policy.user_groups["science"] == Names(False, FLOW | {"dan", "eva", "fin"})
     assert "zoe" in policy.user_groups["trainees"]
@@ -110,7 +110,7 @@ def test_users() -> None:
 
 
 def test_limits_and_pools() -> None:
-    """Limit sections in both forms; what a pool is promised."""
+    """Limit sections in both forms; guarantees of a pool."""
     policy = _site()
     each, flow, night, core = policy.limits
     assert (each.slots, each.per_user, each.windows) == (
@@ -137,7 +137,7 @@ def test_resources() -> None:
 
 
 def test_parameters_of_the_cluster() -> None:
-    """What lsb.params says, and the texts for bparams."""
+    """Values of lsb.params, and their texts for bparams."""
     policy = _site()
     assert (policy.max_array_size, policy.clean_period_s, policy.pending_jobs) == (20000, 7200, 200000)
     assert (policy.priority_step, policy.priority_step_s, policy.user_priority_max) == (1, 900, 100)
@@ -171,7 +171,7 @@ def test_files_in_their_own_directories(tmp_path: Path) -> None:
     ],
 )
 def test_hosts_of_a_queue(tmp_path: Path, text: str, hosts: Names, preference: dict[str, int]) -> None:
-    """Groups, exclusion and levels; a level of the others counts as 0, and what it is for all others."""
+    """Groups, exclusion and preference levels; "others" counts as 0, or as its level for all other hosts."""
     groups = "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nfew (h1 h2)\nmany (all ~h9)\nEnd HostGroup\n"
     queue = f"Begin Queue\nQUEUE_NAME = q\nHOSTS = {text}\nEnd Queue\n"
     found = policy_of(tmp_path, {"lsb.hosts": groups, "lsb.queues": queue}).by_name["q"]
@@ -179,7 +179,7 @@ def test_hosts_of_a_queue(tmp_path: Path, text: str, hosts: Names, preference: d
 
 
 def test_without_files_the_built_in_policy_stands(tmp_path: Path) -> None:
-    """And a file alone changes only what it is about."""
+    """A single file changes only its own part of it."""
     assert loaded(tmp_path).policy.queues == Policy().queues
     policy = policy_of(tmp_path, {"lsb.hosts": "Begin Host\nHOST_NAME MXJ\nh[1-2] 3\nEnd Host\n"})
     assert (policy.queues, policy.host_rule("h2")) == (Policy().queues, HostRule(slots=3))

@@ -1,4 +1,4 @@
-"""What the files are read with: directories, accounts of this machine, egroup, the time zone."""
+"""Inputs of loading besides the files: directories, accounts of this machine, egroup, the time zone."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ from tests.config.files import loaded, said, write
 
 
 def test_where_the_files_are(tmp_path: Path) -> None:
-    """As lava.conf says, else beside lava.conf, else of $LSF_ENVDIR; else there are none."""
+    """In the order lava.conf's setting, beside lava.conf, $LSF_ENVDIR; otherwise no files."""
     own, elsewhere = tmp_path / "own", tmp_path / "elsewhere"
     write(tmp_path, {"own/lsf.conf": "", "elsewhere/lsf.conf": "", "third/lsb.queues": ""})
     environment = {"LSF_ENVDIR": str(elsewhere)}
@@ -60,14 +60,14 @@ def test_egroup(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_egroup_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that hangs is given up."""
+    """A hanging egroup is killed after a timeout."""
     monkeypatch.setattr(accounts, "EGROUP_TIMEOUT_S", 0.3)
     with pytest.raises(Wrong, match="took longer than"):
         _egroup(tmp_path, "exec sleep 60").external("-u", "crew")
 
 
 def test_the_local_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TZ goes before /etc/localtime; a name that nobody knows is UTC."""
+    """TZ takes precedence over /etc/localtime; an unknown name means UTC."""
     for name, expected in (("Europe/Berlin", "Europe/Berlin"), ("Nowhere/Atall", "UTC")):
         monkeypatch.setenv("TZ", name)
         load.local_zone.cache_clear()
@@ -76,7 +76,7 @@ def test_the_local_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tree_copied_from_elsewhere(tmp_path: Path) -> None:
-    """Directories that lsf.conf names and that are not here: the files beside it count, with a warning."""
+    """For missing directories named in lsf.conf, the files beside it are used, with a warning."""
     found = loaded(tmp_path, {
         "lsf.conf": "LSF_CONFDIR=/no/such/conf\nLSB_CONFDIR=/no/such/lsbatch\n",
         "lsf.shared": "Begin Cluster\nClusterName\nmill\nEnd Cluster\n",
@@ -102,8 +102,9 @@ ODD: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("problem", ODD)
 def test_what_is_there_and_can_not_be_read_is_no_missing_file(tmp_path: Path, problem: str) -> None:
-    """An error, as a file or included in one: the built-in queues do not stand in for the site's. A pipe that nobody
-    writes to is not waited for."""
+    """An unreadable file is an error, also an included one: the built-in queues do not replace the site's. A pipe
+    without a writer does not block.
+    """
     ODD[problem](tmp_path / "odd")
     ODD[problem](tmp_path / "lsb.queues")
     found = loaded(tmp_path, {"lsb.users": '#INCLUDE "odd"\n'})
@@ -111,7 +112,7 @@ def test_what_is_there_and_can_not_be_read_is_no_missing_file(tmp_path: Path, pr
 
 
 def test_a_directory_that_lavad_may_not_enter(tmp_path: Path) -> None:
-    """Named in lsf.conf, and there: an error, not the files beside lsf.conf."""
+    """An existing one named in lsf.conf is an error; the files beside lsf.conf are not used instead."""
     (tmp_path / "conf").symlink_to("conf")
     found = loaded(tmp_path, {"lsf.conf": "LSF_CONFDIR=conf\n"})
     assert said(found) == ["lsf.conf:1: LSF_CONFDIR = conf: expected a directory that lavad may enter"]

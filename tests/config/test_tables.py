@@ -1,6 +1,6 @@
-"""Every parameter that is honoured: what a good value comes to, and that a bad one is refused with file and line.
+"""Every honoured parameter: the field set by a good value, and the refusal of a bad one with file and line.
 
-A parameter without a line here fails the test, so nothing is honoured that was never tried.
+A parameter without a line here fails the test, so that every honoured parameter is tested.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 def a_site() -> Site:
-    """What other files have said before."""
+    """Site as read from earlier files."""
     site = Site(MadeUp(), unit="M", turn_s=10.0)
     site.queue_names = frozenset({"q1", "q2"})
     site.user_groups["g"] = Names(False, frozenset({"bob", "cy"}))
@@ -31,7 +31,7 @@ def a_site() -> Site:
     return site
 
 
-# Name: (a good value, what it sets, bad values).
+# Name: (a good value, the fields it sets, bad values).
 Case = tuple[str, Mapping[str, Any], tuple[str, ...]]
 
 
@@ -211,7 +211,7 @@ TABLES: dict[str, tuple[Table, dict[str, Case]]] = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_honoured_parameter(name: str) -> None:
-    """A good value gives the field, each bad value a sentence; no parameter of the table is left out."""
+    """A good value sets the field, each bad value gives a sentence; no parameter of the table is left out."""
     table, cases = TABLES[name]
     honoured = {word for word, known in table.items() if isinstance(known, Honoured)}
     assert honoured == set(cases)

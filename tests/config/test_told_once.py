@@ -1,4 +1,4 @@
-"""One mistake is one complaint, where it is: what follows from it is not told as well."""
+"""One mistake gives one complaint, at its place: its consequences are not reported as well."""
 
 from pathlib import Path
 
@@ -18,13 +18,13 @@ PARAMETERS = "Begin Parameters\nDEFAULT_QUEUE = short long\nEnd Parameters\n"
 
 
 def _said_of(tmp_path: Path, old: str, new: str) -> list[str]:
-    """What is said of the two queues with one line written otherwise, where others refer to both."""
+    """Complaints about the two queues with one line changed, where other files refer to both."""
     assert old in QUEUES
     return said(loaded(tmp_path, {"lsb.queues": QUEUES.replace(old, new, 1), "lsb.params": PARAMETERS}))
 
 
 def test_a_missing_end(tmp_path: Path) -> None:
-    """The queue is there all the same, for lsb.params and for the other queue."""
+    """lsb.params and the other queue still know the queue."""
     assert _said_of(tmp_path, "    End Queue\n", "") == [
         "lsb.queues:1: 'Begin Queue' has no 'End Queue' before 'Begin Queue' on line 4"
     ]
@@ -36,7 +36,7 @@ def test_a_misspelt_end(tmp_path: Path) -> None:
 
 
 def test_a_missing_begin(tmp_path: Path) -> None:
-    """Its lines are told once, not each."""
+    """Reported once, not for each line."""
     assert _said_of(tmp_path, "Begin Queue\n", "\n") == [
         "lsb.queues:2: expected 'Begin Queue' before this line: 'End Queue' is on line 4"
     ]
@@ -50,7 +50,7 @@ def test_a_misspelt_begin(tmp_path: Path) -> None:
 
 
 def test_an_if_without_an_end(tmp_path: Path) -> None:
-    """The lines behind it are not lost: only the #if is told of."""
+    """The lines after it are read: only the #if is reported."""
     for old in ("    Begin Queue\n", "    PRIORITY = 40\n"):
         lines = _said_of(tmp_path, old, f"    #if time(9:00-17:00)\n{old}")
         assert len(lines) == 1
@@ -67,7 +67,7 @@ def test_an_else_without_an_end(tmp_path: Path) -> None:
 
 
 def test_a_block_that_depends_on_the_time(tmp_path: Path) -> None:
-    """What stands in it is known to the other files, and may say anew what was said for all times."""
+    """Queues inside it are known to the other files, and may repeat parameters set outside it."""
     whole = QUEUES.replace("    Begin", "    #if time(8:00-18:00)\n    Begin", 1).replace(
         "    End Queue\n", "    End Queue\n    #endif\n", 1
     )

@@ -1,4 +1,4 @@
-"""Words that nobody knows, where they would do harm unseen: in requirements, in limits, as names of hosts."""
+"""Unknown words that would do harm unnoticed: in requirements, in limits, as host names."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def test_what_is_not_done_yet(tmp_path: Path, name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_misspelt_consumer(tmp_path: Path, section: str, known: str) -> None:
-    """What was meant for one user would be for all of them."""
+    """A limit meant for one user would apply to all."""
     lines = f"Begin {section}\nNAME = few\nUSRES = ann\nEnd {section}\n"
     found = loaded(tmp_path, {"lsb.resources": lines})
     assert str(found.errors[-1]) == (
@@ -88,7 +88,7 @@ def test_hosts_that_nobody_knows(tmp_path: Path) -> None:
 
 
 def test_without_a_list_those_that_have_joined_are_known(tmp_path: Path) -> None:
-    """While the master starts it knows none, and says nothing."""
+    """No host has joined while the master starts, so it does not warn then."""
     write(tmp_path, {"lsb.hosts": "Begin Host\nHOST_NAME MXJ\nalph 4\nEnd Host\n"})
     assert said(loaded(tmp_path)) == []
     assert said(loaded(tmp_path, joined=frozenset({"alpha"}))) == [
