@@ -1,4 +1,4 @@
-"""The local socket: who is calling, what reaches the master, and what a badly behaved command can do."""
+"""The local socket: caller identification, methods passed to the master, and protection from misbehaving commands."""
 
 import asyncio
 import os
@@ -58,7 +58,7 @@ def test_anyone_may_connect_to_the_socket(site: Site) -> None:
 
 @pytest.mark.parametrize("method", ["/lava.v1.AgentService/Session", "/lava.v1.PeerService/Run", "/x/y", "nonsense"])
 def test_only_the_services_for_users_reach_the_master(site: Site, method: str) -> None:
-    """Everything else is refused at the socket."""
+    """All other services are refused at the socket."""
     site.master.methods[method] = echo
     with pytest.raises(CallError) as error:
         list(site.dial().answers(method, b"", TIMEOUT_S))
@@ -67,14 +67,14 @@ def test_only_the_services_for_users_reach_the_master(site: Site, method: str) -
 
 
 def test_an_unknown_local_method_is_refused(site: Site) -> None:
-    """What is under /lava.local/ never reaches the master."""
+    """Methods under /lava.local/ never reach the master."""
     with pytest.raises(CallError, match=r"knows no method /lava\.local/Nothing") as error:
         list(site.dial().answers("/lava.local/Nothing", b"", TIMEOUT_S))
     assert error.value.status == frames.UNIMPLEMENTED
 
 
 def test_a_long_answer_moves_at_the_pace_of_its_reader(site: Site) -> None:
-    """A command that reads nothing holds up the master's stream, and all of it arrives once it reads."""
+    """A command that does not read blocks the master's stream, and all of it arrives once it reads."""
     sent = 0
 
     async def pour(requests: AsyncIterator[bytes], context: Context) -> None:
@@ -168,7 +168,7 @@ def test_a_command_that_ignores_the_window_is_cut_off(site: Site) -> None:
 
 
 def flood(connection: Connection, call: int, messages: int, size: int) -> None:
-    """Send without minding anything, then listen."""
+    """Send without regard to the window, then read."""
     for _ in range(messages):
         connection.send(call, bytes(size))
     connection.receive(TIMEOUT_S)
@@ -217,7 +217,7 @@ def read_frame(raw: socket.socket) -> tuple[int, int, bytes]:
 
 
 def test_a_vanished_command_cancels_its_calls(site: Site) -> None:
-    """Closing the connection is enough for the master to be told."""
+    """Closing the connection cancels the call at the master."""
     gone = asyncio.Event()
 
     async def endless(requests: AsyncIterator[bytes], context: Context) -> None:
@@ -282,7 +282,7 @@ def test_a_master_that_goes_away_in_the_middle_ends_the_call(site: Site) -> None
     "half", [b"", b"\1", frames.pack(1, frames.CALL, bytes(100))[:50], frames.HEADER.pack(1, frames.CALL, 8 << 20)]
 )
 def test_a_frame_that_stops_half_way_closes_the_connection(site: Site, half: bytes) -> None:
-    """Nobody holds a place by saying nothing."""
+    """A silent command cannot keep its connection."""
     raw = socket.socket(socket.AF_UNIX)
     raw.settimeout(TIMEOUT_S)
     raw.connect(site.agents["n1"].socket)
@@ -304,7 +304,7 @@ def test_a_frame_that_stops_half_way_closes_the_connection(site: Site, half: byt
     ],
 )
 def test_garbage_closes_the_connection_and_nothing_else(site: Site, garbage: bytes) -> None:
-    """The next command is served as if nothing had happened."""
+    """The next command is served normally."""
     site.master.methods[LIST] = echo
     raw = socket.socket(socket.AF_UNIX)
     raw.settimeout(TIMEOUT_S)
@@ -330,7 +330,7 @@ def test_frames_of_calls_that_have_ended_are_read_over(site: Site) -> None:
 
 
 def test_a_user_may_not_take_all_connections(tmp_path: Path) -> None:
-    """Beyond the user's share a command is told so in words; places come free again."""
+    """Beyond the user's share a command is refused with a sentence; closed connections count no more."""
     with Site(tmp_path, "n1", limits=Limits(connections_per_user=3)) as site:
         site.master.methods[LIST] = echo
         held = [site.dial() for _ in range(3)]
@@ -350,7 +350,7 @@ def test_a_user_may_not_take_all_connections(tmp_path: Path) -> None:
 
 
 def test_connections_leave_descriptors_for_everything_else(tmp_path: Path) -> None:
-    """Where few files may be open, the limit follows; where more may be, the agent asks for them."""
+    """The limit of connections follows RLIMIT_NOFILE, which the agent raises where it may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
     try:
@@ -378,7 +378,7 @@ def test_waiting_bytes_of_a_user_are_bounded(tmp_path: Path) -> None:
 
 
 def test_a_user_without_a_name_is_refused(tmp_path: Path) -> None:
-    """The uid must be someone's."""
+    """A uid without an account is refused."""
 
     def nobody(uid: int) -> str:
         raise KeyError(uid)
@@ -399,7 +399,7 @@ def test_a_name_that_metadata_cannot_carry_is_percent_encoded(tmp_path: Path) ->
 
 @pytest.mark.parametrize("uid", [65534, 0xFFFFFFFF])
 def test_ids_that_stand_for_nobody_are_refused(uid: int) -> None:
-    """The overflow uid of a user namespace could be anyone."""
+    """The overflow uid of a user namespace identifies no user."""
     from agents.callers import CallFailed, peer_credentials
 
     class Socket(socket.socket):

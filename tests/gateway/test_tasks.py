@@ -1,4 +1,4 @@
-"""blaunch, lavarun and reading a job's output, between two agents that are joined by real TLS."""
+"""blaunch, lavarun and bpeek between two agents that are connected by real TLS."""
 
 import os
 import re
@@ -60,7 +60,7 @@ def blaunch(site: Site, *argv: str, **options: object) -> tuple[int, str, str]:
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait, with an end."""
+    """Wait for a condition, with a timeout."""
     deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, what
@@ -68,7 +68,7 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs (a zombie does not)."""
+    """True if a process runs (a zombie does not)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -117,7 +117,7 @@ def test_words_like_those_of_mpi_launchers_reach_the_shell(site: Site) -> None:
     ],
 )  # fmt: skip
 def test_options_of_rsh_and_ssh_are_read_over(site: Site, options: list[str]) -> None:
-    """They mean nothing here, with and without their values, before the host."""
+    """They are skipped before the host, with and without values."""
     assert blaunch(site, *options, "n2", "echo", "ok")[:2] == (0, "ok\n")
 
 
@@ -127,7 +127,7 @@ def test_options_after_the_host_are_read_over_too(site: Site) -> None:
 
 
 def test_the_task_has_the_callers_directory_and_variables_but_its_own_hosts_facts(site: Site, tmp_path: Path) -> None:
-    """What the job's own host sets for itself is not carried to another host."""
+    """Variables that the job's own host sets are not carried to another host."""
     site.agents["n2"].attempts.held[0].environment = {b"LSB_JOBID": b"7", b"CUDA_VISIBLE_DEVICES": b"3", b"X": b"job"}
     environment = {"X": "caller", "CUDA_VISIBLE_DEVICES": "0", "LSB_OTHER": "1", "PYTHONPATH": str(ROOT)}
     shown = "pwd; echo $X $CUDA_VISIBLE_DEVICES ${LSB_OTHER-unset} $LSF_PM_TASKID"
@@ -164,7 +164,7 @@ def test_lines_of_several_tasks_are_never_torn(site: Site) -> None:
 
 
 def test_no_shell_runs_the_words_as_they_are(site: Site) -> None:
-    """Nothing is expanded."""
+    """No word is expanded."""
     assert blaunch(site, "-no-shell", "n2", "/bin/echo", "$HOME", "a  b;")[:2] == (0, "$HOME a  b;\n")
 
 
@@ -191,7 +191,7 @@ def test_with_no_input_the_task_reads_nothing(site: Site) -> None:
 
 
 def test_a_task_that_reads_nothing_still_gets_signals_and_ends(site: Site) -> None:
-    """Unread input neither blocks the end of a task nor holds back a signal."""
+    """Unread input neither blocks the end of a task nor delays a signal."""
     code, out, _ = finish(command(site, "blaunch", "n2", "echo done", stdin=subprocess.PIPE), bytes(5_000_000))
     assert (code, out) == (0, "done\n")
     script = "trap 'echo caught; exit 9' USR1; echo up; while :; do sleep 0.05; done"
@@ -204,7 +204,7 @@ def test_a_task_that_reads_nothing_still_gets_signals_and_ends(site: Site) -> No
 
 
 def test_much_output_arrives_whole_through_a_slow_reader(site: Site) -> None:
-    """Nothing is lost and the command does not grow."""
+    """No output is lost and the command does not grow."""
     process = command(site, "blaunch", "n2", "seq 1 2000000")
     assert process.stdout is not None
     time.sleep(1)
@@ -219,7 +219,7 @@ def test_much_output_arrives_whole_through_a_slow_reader(site: Site) -> None:
 @pytest.mark.parametrize("host", ["n1", "n2"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
 def test_signals_are_passed_on(site: Site, host: str, number: int) -> None:
-    """The task decides what to make of them, and its exit code counts."""
+    """The task handles them, and its exit code counts."""
     script = f"trap 'echo caught; exit 21' {signal.Signals(number).name[3:]}; echo up; while :; do sleep 0.05; done"
     process = command(site, "blaunch", host, script)
     assert process.stdout is not None
@@ -230,7 +230,7 @@ def test_signals_are_passed_on(site: Site, host: str, number: int) -> None:
 
 @pytest.mark.parametrize("host", ["n1", "n2"])
 def test_the_task_is_killed_when_blaunch_is(site: Site, host: str) -> None:
-    """Also what ignores SIGTERM, and the task's children."""
+    """Also a task that ignores SIGTERM, and the task's children."""
     process = command(site, "blaunch", host, "trap '' TERM; echo up; sleep 1000 & wait; sleep 1000")
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
@@ -243,7 +243,7 @@ def test_the_task_is_killed_when_blaunch_is(site: Site, host: str) -> None:
 
 
 def test_a_task_that_is_not_kept_is_killed_when_the_callers_agent_goes_away(site: Site) -> None:
-    """Under a shepherd of the first version the agents hold its streams; blaunch says what happened."""
+    """Under a shepherd of the first version the agents hold its streams; blaunch reports the cause."""
     for agent in site.agents.values():
         agent.attempts.keeps_tasks = False
     process = command(site, "blaunch", "n2", "echo up; sleep 1000")
@@ -302,7 +302,7 @@ def test_nonsense_is_answered_with_one_sentence(site: Site, argv: list[str], mes
 
 
 def test_outside_of_a_job_it_says_so(site: Site) -> None:
-    """Without the job's variables there is nothing to run in."""
+    """Without the job's variables blaunch refuses to run."""
     code, _, err = blaunch(site, "n2", "hostname", environment={"LSB_JOBID": ""})
     assert (code, err) == (255, "blaunch: this command works only inside a job: LSB_JOBID is not set.\n")
 
@@ -314,7 +314,7 @@ def test_a_job_that_is_not_here_is_refused(site: Site) -> None:
 
 
 def test_a_host_outside_the_allocation_is_refused_by_the_agent(tmp_path: Path) -> None:
-    """Whatever the environment says."""
+    """Even if the environment names it."""
     with Site(tmp_path, "n1", "n2") as site:
         site.allocate(7, ("n1", 1))
         code, _, err = blaunch(site, "n2", "hostname")
@@ -331,7 +331,7 @@ def test_a_job_of_someone_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_peer_outside_the_allocation_is_refused(tmp_path: Path) -> None:
-    """Its certificate is good, but its host is not of this job, so it may start nothing."""
+    """Its certificate is valid, but its host is not of this job, so it may start no task."""
     with Site(tmp_path, "n1", "n2") as site:
         site.allocate(7, ("n2", 1))
         site.agents["n1"].attempts.held += site.agents["n2"].attempts.held  # n1 believes it, n2 knows better
@@ -343,7 +343,7 @@ def test_a_peer_outside_the_allocation_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stranger", ["another authority", "the master", "no certificate"])
 def test_strangers_cannot_start_tasks(site: Site, stranger: str) -> None:
-    """Neither a foreign certificate, nor the master's role, nor none at all."""
+    """Neither with a foreign certificate, nor with the master's role, nor without one."""
     import grpc
 
     async def attempt() -> str:
@@ -382,7 +382,7 @@ def test_an_agent_that_is_down_is_told(site: Site, monkeypatch: pytest.MonkeyPat
 
 
 def peek(site: Site, host: str = "n1", **options: object) -> list[TailChunk]:
-    """What bpeek gets from the agent of a host."""
+    """Answers to bpeek from the agent of a host."""
     request = PeekRequest(**options)  # type: ignore[arg-type]
     request.job.ref.job = 7
     answers = site.dial(host).answers(PEEK, request.SerializeToString(), TIMEOUT_S)
@@ -407,13 +407,13 @@ def test_a_jobs_output_is_read_where_it_runs(site: Site, tmp_path: Path, host: s
 
 
 def test_a_job_that_has_not_started_has_no_output(site: Site) -> None:
-    """The answer says so."""
+    """The answer is a sentence about it."""
     site.may_peek("n2", 7)
     assert [chunk.error for chunk in peek(site)] == ["Not yet started."]
 
 
 def test_output_is_followed_until_the_job_is_over(site: Site, tmp_path: Path) -> None:
-    """What is written later comes at once, the last words included."""
+    """Later output arrives at once, up to the last line."""
     output = tmp_path / "out"
     output.write_bytes(b"one\n")
     site.agents["n2"].attempts.held[0].output_path = str(output)
@@ -435,7 +435,7 @@ def test_output_is_followed_until_the_job_is_over(site: Site, tmp_path: Path) ->
 def test_a_file_that_only_its_user_can_open_is_read_as_the_user(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a network file system where root is nobody: a helper beside the job reads it, and dies with its reader."""
+    """As on a network file system with root squash: a helper beside the job reads it, and dies with its reader."""
 
     async def refuse(path: str, *_: object) -> OutputReader:
         raise OnlyForItsUser(path)
@@ -460,7 +460,9 @@ def test_a_file_that_only_its_user_can_open_is_read_as_the_user(
 
 @pytest.mark.root
 def test_what_the_jobs_user_may_not_read_is_not_shown(tmp_path: Path) -> None:
-    """The agent is root and could; a file the user may only append to stays closed, and so does what is no file."""
+    """The agent is root and could; a file the user may only append to is refused, and so is anything but a regular
+    file.
+    """
     with Site(tmp_path, "n1", "n2") as site:
         site.allocate(7, *SLOTS, uid=12345, groups=(777,))
         site.may_peek("n2", 7)
