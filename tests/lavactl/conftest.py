@@ -1,4 +1,4 @@
-"""Fixtures of the command tests: a desk to type commands at, in UTC."""
+"""Fixtures of the command tests: surroundings for running commands, in UTC."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.lavactl.scripted import Desk
 
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """A desk whose clock shows Sat Nov 21 09:30:00 2026, UTC."""
+    """Desk whose clock shows Sat Nov 21 09:30:00 2026, UTC."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield Desk()

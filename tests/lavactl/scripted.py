@@ -1,6 +1,6 @@
 """Surroundings for command tests: streams in memory, a fixed clock, and a client that answers from a script.
 
-The scripted client keeps what it was asked in ``asked``, so a test can also look at the request that a command made.
+The scripted client records requests in ``asked``, so that a test can also check them.
 """
 
 import io as memory
@@ -53,7 +53,7 @@ class ScriptedClient:
         self.cluster = cluster_pb2.InfoReply(cluster="c1", master_host="m1", version="0.1.0")
 
     def keep(self, kind: Any, request: Any) -> None:
-        """Remember a request as the master would read it: the library decodes what the command encoded."""
+        """Record a request as the master would read it: the library decodes the command's encoding."""
         self.asked.append(kind.FromString(request.SerializeToString()))
 
     def reserve(self, request: cluster_pb2.ReserveRequest) -> cluster_pb2.ReserveReply:
@@ -165,7 +165,7 @@ class ScriptedClient:
 
 
 class Result:
-    """What a command did: exit code, standard output, standard error."""
+    """Result of a command: exit code, standard output, standard error."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code = code
@@ -177,7 +177,7 @@ class Result:
 
 
 class Desk:
-    """Where a test types commands."""
+    """Surroundings in which a test types commands."""
 
     def __init__(self) -> None:
         self.client = ScriptedClient()
@@ -207,14 +207,14 @@ class Desk:
 
     @property
     def spec(self) -> jobs_pb2.JobSpec:
-        """The job of the last submission."""
+        """Job of the last submission."""
         item = self.client.asked[-1]
         assert isinstance(item, jobs_pb2.SubmitItem)
         return item.spec
 
 
 class FixedIo(Io):
-    """An ``Io`` whose clock stands still and whose users are made up."""
+    """An ``Io`` with a fixed clock and fake users."""
 
     slept: list[float]
     homes: Mapping[str, str] = {"alice": "/home/alice", "bob": "/home/bob"}
@@ -236,7 +236,7 @@ def at(clock: str, day: int = 21) -> float:
 
 
 def a_job(hosts: Iterable[tuple[str, int]] = (), **fields: Any) -> jobs_pb2.JobRecord:
-    """A job record: only what matters to the test is written."""
+    """Job record with only the fields relevant to a test."""
     shares = [common_pb2.HostShare(host=host, slots=slots) for host, slots in hosts]
     plain = {
         "job": 1201, "user": "alice", "state": common_pb2.PEND, "queue": "normal", "from_host": "login1",

@@ -37,7 +37,7 @@ def test_ckconfig_lists_what_became_of_each_setting(desk: Desk) -> None:
 
 @pytest.mark.parametrize("command", ["badmin", "lsadmin"])
 def test_reconfig_with_errors(desk: Desk, command: str) -> None:
-    """All of them are told, and nothing was applied."""
+    """All are reported, and no file is applied."""
     desk.client.configure_reply.complaints.add(file="/c/lsb.hosts", line=3, text="MXJ = x: expected ...", fatal=True)
     desk.client.configure_reply.complaints.add(file="/c/lsb.users", line=9, text="nobody: ...", fatal=True)
     result = desk.type(command, "reconfig")
@@ -50,7 +50,7 @@ def test_reconfig_with_errors(desk: Desk, command: str) -> None:
 
 
 def test_reconfig(desk: Desk) -> None:
-    """lsf.md 1.8; without files it says whose rules are in force."""
+    """lsf.md 1.8; without files it names the built-in rules."""
     desk.client.configure_reply.applied = True
     assert desk.type("badmin", "reconfig").out == (
         "\nChecking configuration files ...\n\nNo errors found.\n"
@@ -59,7 +59,7 @@ def test_reconfig(desk: Desk) -> None:
 
 
 def test_queues_are_ruled(desk: Desk) -> None:
-    """One line for each; what was refused goes to standard error."""
+    """One line for each; refusals go to standard error."""
     desk.client.control_reply.results.add(name="night")
     desk.client.control_reply.results.add(name="gpu", error="User permission denied")
     result = desk.type("badmin", "qinact", "-C", "repair", "night", "gpu")
@@ -199,7 +199,7 @@ def test_pools(desk: Desk) -> None:
 
 
 def test_a_pool_that_is_promised_too_much(desk: Desk) -> None:
-    """Said of the resource, and of the pool as a whole."""
+    """Reported for the resource, and for the pool as a whole."""
     desk.client.pools_reply.pools.append(a_pool(overcommitted=True))
     assert [line.split()[2] for line in desk.type("bresources", "-g").out.splitlines()[1:]] == ["ok", "overcommitted"]
     assert "STATUS:  overcommitted\n" in desk.type("bresources", "-gl").out
@@ -230,7 +230,7 @@ def test_bparams(desk: Desk) -> None:
 
 
 def test_blimits(desk: Desk) -> None:
-    """As configured, and what is used."""
+    """Configuration and usage."""
     assert desk.type("blimits").out == "No resource usage found.\n"
     limit = desk.client.limits_reply.limits.add(name="flow", configured={"USERS": "alice bob", "SLOTS": "96"})
     assert desk.type("blimits", "-c").out == (
@@ -282,13 +282,13 @@ def test_limits_of_one(desk: Desk, argv: list[str], expected: list[str]) -> None
     ],
 )
 def test_limits_of_nobody(desk: Desk, argv: list[str], sentence: str) -> None:
-    """A misspelt name is not nothing in use."""
+    """A misspelt name is an error, not zero usage."""
     result = desk.type("blimits", *argv)
     assert (result.code, result.err.splitlines()[0]) == (255, sentence)
 
 
 def test_lsclusters(desk: Desk) -> None:
-    """lsf.md 1.7; a client takes the first word of the second line for the cluster's name."""
+    """lsf.md 1.7; a client takes the first word of the second line as the cluster's name."""
     desk.client.cluster.administrators.append("hpcadm")
     desk.client.cluster.hosts, desk.client.cluster.servers = 3, 2
     assert desk.type("lsclusters", "-w").out == (
@@ -298,7 +298,7 @@ def test_lsclusters(desk: Desk) -> None:
 
 
 def test_a_queue_in_full(desk: Desk) -> None:
-    """lsf.md 1.5: limits, thresholds, policies, shares and how the accounts stand."""
+    """lsf.md 1.5: limits, thresholds, policies, shares and the state of the accounts."""
     queue = cluster_pb2.QueueRecord(
         name="gpu", priority=40, open=True, description="GPU jobs", max=64, per_processor=0.5, accept_interval_s=10,
         default_limits={"RUNLIMIT": "60.0 min"}, comment="until Monday",

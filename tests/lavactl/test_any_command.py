@@ -1,4 +1,4 @@
-"""What holds for every command: nonsense is one sentence, -h and -V answer, nothing heavy is imported."""
+"""Rules for every command: malformed arguments give one sentence, -h and -V answer, no heavy module is imported."""
 
 import os
 import signal
@@ -134,13 +134,13 @@ def test_import_budget(module: str) -> None:
 
 
 def as_process(*argv: str, env: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
-    """A command as a process of its own."""
+    """Run a command as a process of its own."""
     return subprocess.run([sys.executable, "-m", "lavactl", *argv], cwd=ROOT, env=env, capture_output=True, check=False)
 
 
 @pytest.mark.slow
 def test_without_an_agent_one_sentence_says_what_to_do(tmp_path: Path) -> None:
-    """Where no agent runs, the user is told how to fix it."""
+    """Without an agent the sentence says how to fix it."""
     result = as_process("bjobs", env={**os.environ, "LAVA_SOCKET": str(tmp_path / "none.sock")})
     assert result.returncode == 255
     assert result.stderr.startswith(b"Cannot reach the lava agent of this host at ")

@@ -59,7 +59,7 @@ def test_wide_table_cuts_nothing(desk: Desk) -> None:
 
 
 def test_staging_is_shown_as_running(desk: Desk) -> None:
-    """architecture.md section 4: a job whose hosts are being made ready is RUN to users."""
+    """architecture.md section 4: a staging job is RUN to users."""
     desk.client.jobs = [a_job([("n001", 1)], state=common_pb2.STAGING)]
     assert desk.type("bjobs", "-noheader", "-o", "stat").out == "RUN\n"
 
@@ -82,13 +82,13 @@ def test_array_summary_of_what_is_no_array(desk: Desk) -> None:
 
 
 def test_an_element_that_does_not_exist(desk: Desk) -> None:
-    """An index outside the array is not found, even if the master says nothing about it."""
+    """An index outside the array is not found, even if the master does not report it."""
     result = desk.type("bjobs", "7[99]")
     assert (result.code, result.out, result.err) == (255, "", "Job <7[99]> is not found\n")
 
 
 def test_an_id_that_the_other_options_exclude(desk: Desk) -> None:
-    """A pending job is not "not found" when only running ones were asked for."""
+    """A pending job is not "not found" when only running ones were requested."""
     result = desk.type("bjobs", "-r", "7")
     assert (result.code, result.err) == (0, "No running job found\n")
 
@@ -207,7 +207,7 @@ Sat Nov 21 09:30:00: Resource usage collected.
 
 
 def test_long_form_shows_processes_of_every_host(desk: Desk) -> None:
-    """A parallel job's usage is told host by host."""
+    """A parallel job's usage is shown host by host."""
     parts = [
         common_pb2.Usage(host="n001", cpu_s=3, memory_mib=10, pids=[11, 12], process_groups=[11]),
         common_pb2.Usage(host="n002", cpu_s=4, memory_mib=20, pids=[21], process_groups=[21]),
@@ -233,7 +233,7 @@ def test_unformatted_long_form_uses_lsf_words(desk: Desk) -> None:
 
 
 def test_long_form_shows_what_was_asked_for(desk: Desk) -> None:
-    """lsf.md 1.3: limits as blocks, what happens after the end, and why it could start before its turn."""
+    """lsf.md 1.3: limits as blocks, post-execution, and the start reason of a job that backfilled."""
     spec = jobs_pb2.JobSpec(
         command="./fit", cwd="/home/alice", requeue_exit_values="30 EXCLUDE(20)", resizable=True,
         resize_notify="./grown", dependency="done(7)", ends_orphan=True, runtime_estimate_s=300,
@@ -272,7 +272,7 @@ def test_long_forms_are_separated_by_dashes(desk: Desk) -> None:
     ],
 )  # fmt: skip
 def test_long_form_of_an_ended_job(desk: Desk, state: int, status: int, reason: str, expected: list[str]) -> None:
-    """lsf.md 1.3 and 2.4: how the end is told."""
+    """lsf.md 1.3 and 2.4: exit status and reason."""
     usage = common_pb2.Usage(cpu_s=7200.1)
     desk.client.jobs = [
         a_job([("n001", 1)], state=state, exit_status=status, exit_reason=reason, usage=usage,
@@ -345,7 +345,7 @@ def test_format_exit_code_of_a_cancelled_job(desk: Desk) -> None:
 
 
 def test_format_memory_units(desk: Desk) -> None:
-    """lsf.md 1.3: memory fields have a unit of their own, or the one asked for."""
+    """lsf.md 1.3: memory fields have a unit of their own, or the requested one."""
     usage = common_pb2.Usage(memory_mib=512, memory_mib_max=2560)
     desk.client.jobs = [a_job([("n001", 1)], state=RUN, usage=usage)]
     assert desk.type("bjobs", "-noheader", "-o", "mem max_mem max_mem:M").out == "512 Mbytes 2.5 Gbytes 2560.0 M\n"
@@ -370,7 +370,7 @@ def test_unknown_field_exits_99(desk: Desk) -> None:
 
 
 def test_format_from_the_environment(desk: Desk) -> None:
-    """lsf.md 1.3: LSB_BJOBS_FORMAT is the format where no form is asked for."""
+    """lsf.md 1.3: LSB_BJOBS_FORMAT is the default format."""
     desk.environ["LSB_BJOBS_FORMAT"] = "jobid stat"
     desk.client.jobs = [a_job()]
     assert desk.type("bjobs").out == "JOBID STAT\n1201 PEND\n"
@@ -420,7 +420,7 @@ def test_a_name_that_does_not_exist_is_an_error(desk: Desk, options: list[str], 
 
 
 def test_a_job_name_that_nobody_has(desk: Desk) -> None:
-    """lsf.md 1.3: said with where it was looked for, and no success; a pattern may well match nothing."""
+    """lsf.md 1.3: reported with the place searched, as a failure; a pattern without a match is no failure."""
     result = desk.type("bjobs", "-J", "nosuch")
     assert (result.code, result.out, result.err) == (255, "", "Job <nosuch> is not found\n")
     desk.client.queue_records = [cluster_pb2.QueueRecord(name="gpu")]
@@ -439,7 +439,7 @@ def test_unknown_id(desk: Desk) -> None:
 
 
 def test_one_unknown_id_among_others_exits_0(desk: Desk) -> None:
-    """lsf-clients.md: parsl drops a poll that exits non-zero, so one forgotten job must not hide the others."""
+    """lsf-clients.md: parsl drops a poll that exits non-zero, so one cleaned job must not hide the others."""
     desk.client.jobs = [a_job()]
     desk.client.missing = [common_pb2.JobRef(job=123)]
     assert desk.type("bjobs", "-noheader", "-o", "jobid stat", "1201", "123").code == 0

@@ -1,4 +1,4 @@
-"""What bsub makes of its command line, its script and the master's answers."""
+"""bsub's handling of its command line, its script and the master's answers."""
 
 import time
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_quiet(desk: Desk) -> None:
 
 
 def test_every_option_reaches_the_job(desk: Desk) -> None:
-    """lsf.md 1.2: what each option means."""
+    """lsf.md 1.2: effect of each option."""
     desk.type(
         "bsub", "-q", "q1 q2", "-n", "2,8", "-R", "span[ptile=2]", "-W", "1:30", "-We", "20", "-M", "2G",
         "-m", "n1 n2+1", "-J", "sweep[1-10:2,15]%3", "-Jd", "text", "-P", "proj", "-G", "grp",
@@ -114,7 +114,7 @@ def test_indented_directives_are_reported_and_ignored(desk: Desk) -> None:
 
 
 def test_a_script_written_on_windows(desk: Desk) -> None:
-    """Its lines are taken without their CR: directives, interpreter and commands; a note says so."""
+    """CR is removed from its lines: directives, interpreter and commands; a note reports it."""
     script = "#!/bin/sh\r\n#BSUB -J wave -n 2\r\n./wave\r\n"
     result = desk.type("bsub", stdin=script.encode())
     assert desk.spec.command == "#!/bin/sh\n#BSUB -J wave -n 2\n./wave\n"
@@ -123,7 +123,7 @@ def test_a_script_written_on_windows(desk: Desk) -> None:
 
 
 def test_a_program_written_on_windows(desk: Desk, tmp_path: Path) -> None:
-    """It would start from its file, where nothing can be taken away: refused, with what mends it."""
+    """It would be started from its file, which cannot be changed: refused, with the remedy."""
     path = tmp_path / "job.sh"
     path.write_bytes(b"#!/bin/sh\r\n./wave\r\n")
     path.chmod(0o755)
@@ -134,7 +134,7 @@ def test_a_program_written_on_windows(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_several_requirements_are_joined(desk: Desk) -> None:
-    """lsf.md 1.2: -R is repeatable and and-ed; a bare condition gets its select beside others."""
+    """lsf.md 1.2: -R is repeatable and and-ed; a bare condition is wrapped in select beside others."""
     desk.type("bsub", "-R", "mem>500 order[ut]", "-R", "rusage[mem=64.0]", "-R", "span[hosts=1]", "x")
     assert desk.spec.roles[0].requirement == "select[mem>500] order[ut] rusage[mem=64.0] span[hosts=1]"
     desk.client.submit_results = [jobs_pb2.SubmitResult(job=1)]
@@ -368,7 +368,7 @@ class TestWaiting:
         assert desk.client.asked[0].spec.notify_end
 
     def test_a_signal_is_128_and_more(self, desk: Desk) -> None:
-        """lsf.md 2.4: as a shell would say it."""
+        """lsf.md 2.4: as in a shell."""
         desk.client.changes = self.changes((0, EXIT, 9, "n001"))
         assert desk.type("bsub", "-K", "x").code == 137
 

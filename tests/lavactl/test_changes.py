@@ -7,7 +7,7 @@ from tests.lavactl.scripted import Desk
 
 
 def results(*told: tuple[int, int, str]) -> list[jobs_pb2.SignalResult]:
-    """What the master says of each job: (job, index, error)."""
+    """The master's results: (job, index, error)."""
     return [jobs_pb2.SignalResult(job=job, index=index, error=error) for job, index, error in told]
 
 
@@ -51,7 +51,7 @@ def test_bmod_of_how_many_elements_run(desk: Desk) -> None:
     ],
 )
 def test_wrong_use(desk: Desk, argv: list[str], sentence: str) -> None:
-    """The first line says what was expected; nothing is asked of the master."""
+    """The first line says what was expected; no request is sent."""
     result = desk.type(*argv)
     assert (result.code, result.out) == (255, "")
     assert result.err.splitlines()[0] == sentence
@@ -95,7 +95,7 @@ def test_a_move_that_cannot_be(desk: Desk) -> None:
 
 
 def test_brequeue(desk: Desk) -> None:
-    """lsf.md 1.4: running and suspended ones unless -d, -e, -p or -r choose others; -H holds them."""
+    """lsf.md 1.4: running and suspended jobs unless -d, -e, -p or -r select others; -H holds them."""
     desk.client.signal_reply.results.extend(results((7, 0, "")))
     assert desk.type("brequeue", "7").out == "Job <7> is being requeued\n"
     assert desk.client.asked[-1].action == jobs_pb2.REQUEUE
@@ -114,7 +114,7 @@ def test_brun(desk: Desk) -> None:
 
 
 def test_bresize(desk: Desk) -> None:
-    """lsf.md 1.9: release, request, cancel; what is refused is told."""
+    """lsf.md 1.9: release, request, cancel; refusals are reported."""
     assert desk.type("bresize", "release", "all ^n001", "7").out == "Job <7>: release is being carried out\n"
     assert desk.client.asked[-1].what == "all ^n001"
     assert desk.type("bresize", "request", "2,8", "7").out == (

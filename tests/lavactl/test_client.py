@@ -1,4 +1,4 @@
-"""The client against a gateway that speaks the real frames over a real Unix socket."""
+"""The client against a gateway with real frames over a real Unix socket."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ class Peer:
         return call, *frames.unpack_open(payload)
 
     def say(self, call: int, *messages: bytes, status: int | None = frames.OK, text: str = "") -> None:
-        """Answers, then the end unless ``status`` is None."""
+        """Send answers, then the end unless ``status`` is None."""
         for message in messages:
             self.socket.sendall(frames.pack(call, frames.MESSAGE, message))
         if status is not None:
@@ -48,7 +48,7 @@ class Peer:
 
 
 class Gateway:
-    """A listening socket whose connections are served in turn by the given functions."""
+    """Listening socket whose connections are served in turn by the given functions."""
 
     def __init__(self, path: str, *turns: Callable[[Peer], None]) -> None:
         self.path = path
@@ -72,7 +72,7 @@ class Gateway:
             self.failures.append(failure)
 
     def finish(self) -> None:
-        """Wait until every turn was taken."""
+        """Wait until every function has run."""
         self._thread.join(WAIT_S)
         assert not self._thread.is_alive(), "the gateway still waits for a connection"
         assert not self.failures
@@ -151,7 +151,7 @@ def test_several_calls_share_one_connection(start: Start, client: Client) -> Non
 
 
 def test_answers_beyond_the_window_are_credited(start: Start, client: Client) -> None:
-    """The gateway may have 64 answers on their way; the client gives credit as it consumes."""
+    """The gateway may have 64 answers in flight; the client credits them as it consumes."""
 
     def turn(peer: Peer) -> None:
         call, _, _ = peer.call()
@@ -213,7 +213,7 @@ def test_an_absent_master_is_waited_for(start: Start, io: FixedIo, client: Clien
 
 
 def test_waiting_is_bounded(start: Start, io: FixedIo) -> None:
-    """LSB_NTRIES bounds the tries; the last word names the cause."""
+    """LSB_NTRIES bounds the tries; the error names the cause."""
 
     def turn(peer: Peer) -> None:
         for _ in range(3):
@@ -240,7 +240,7 @@ def test_an_agent_being_restarted_is_waited_for(io: FixedIo, client: Client, tmp
 
 
 def test_a_refusal_is_a_sentence(start: Start, client: Client) -> None:
-    """What the master says reaches the user, as one sentence that moves no cursor, and is not tried again."""
+    """The master's refusal reaches the user as one sentence without control characters, and is not retried."""
 
     def turn(peer: Peer) -> None:
         call, _, _ = peer.call()
@@ -253,7 +253,7 @@ def test_a_refusal_is_a_sentence(start: Start, client: Client) -> None:
 
 
 def test_a_plain_signal_is_not_sent_twice(start: Start, client: Client) -> None:
-    """After a lost connection nobody knows whether USR1 arrived: that is said, not repeated."""
+    """After a lost connection the delivery of USR1 is unknown: that is reported, and the signal not repeated."""
 
     def cut(peer: Peer) -> None:
         peer.call()
@@ -302,7 +302,7 @@ def test_a_watch_goes_on_after_a_lost_connection(start: Start, client: Client) -
 
 
 def test_stopping_early_cancels_the_call(start: Start, io: FixedIo) -> None:
-    """What is not wanted any more is not sent."""
+    """Unwanted answers are not sent."""
 
     def turn(peer: Peer) -> None:
         call, _, _ = peer.call()
@@ -323,7 +323,7 @@ def test_stopping_early_cancels_the_call(start: Start, io: FixedIo) -> None:
 
 
 def test_overlapping_calls_do_not_take_each_others_frames(start: Start) -> None:
-    """bjobs -pl explains a page while the listing goes on: the listing's frames that come meanwhile are kept."""
+    """bjobs -pl explains a page during the listing: the listing's frames that arrive meanwhile are kept."""
 
     def turn(peer: Peer) -> None:
         listing, _, _ = peer.call()
@@ -368,7 +368,7 @@ def test_a_stream_of_requests(start: Start) -> None:
 
 
 def test_silence_and_garbage_are_lost_connections(start: Start) -> None:
-    """A peer that speaks something else, or nothing, is not waited for."""
+    """A silent peer, or one with another protocol, is not waited for."""
 
     def garbage(peer: Peer) -> None:
         peer.socket.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -387,7 +387,7 @@ def test_silence_and_garbage_are_lost_connections(start: Start) -> None:
 
 
 def test_a_job_too_large_for_the_wire(client: Client) -> None:
-    """The size is told before anything is sent."""
+    """The size is reported before any byte is sent."""
     spec = jobs_pb2.JobSpec(command="x" * (9 << 20))
     with pytest.raises(CommandError, match="9 MiB"):
         client.submit(jobs_pb2.SubmitItem(request_id=bytes(16), spec=spec))

@@ -76,7 +76,7 @@ def test_unknown_queue(desk: Desk) -> None:
 
 
 def test_bhosts(desk: Desk) -> None:
-    """lsf.md 1.5: host 18, status 11; the default form does not say why a host is closed."""
+    """lsf.md 1.5: host 18, status 11; the default form omits the reason for a closed host."""
     desk.client.host_records = [a_host("n001", run=4), a_host("n002", "closed_Full", 32), a_host("n003", "unavail")]
     assert desk.type("bhosts").out == (
         "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV\n"
@@ -88,7 +88,7 @@ def test_bhosts(desk: Desk) -> None:
 
 
 def test_bhosts_says_why_every_host_is_away(desk: Desk) -> None:
-    """A master that waits for an administrator keeps all hosts out; the list alone had only ``unavail``."""
+    """A master that waits for an administrator keeps all hosts ``unavail``; bhosts reports the problem."""
     desk.client.host_records = [a_host("n001"), a_host("n002", "unavail")]
     desk.client.status_reply.problems.append("The database is older than the cluster. Run:  lavactl adopt")
     assert desk.type("bhosts").err == ""
@@ -126,7 +126,7 @@ def test_bhosts_gpu(desk: Desk) -> None:
 
 
 def test_bhosts_gpu_long(desk: Desk) -> None:
-    """What devices are, how they do, and whose they are; a host without devices says so."""
+    """Attributes, state and jobs of GPUs; a host without GPUs is reported as such."""
     host = a_host("n010", gpus=2)
     host.gpu_use.add(index=0, njobs=2, run=1, susp=1, memory_reserved_mib=512, run_jobs=["7[2]"], susp_jobs=["9"])
     host.facts.gpus[0].nvlink_peers.append(1)
@@ -201,7 +201,7 @@ def test_lsload_gpu(desk: Desk) -> None:
 
 
 def test_lshosts(desk: Desk) -> None:
-    """lsf.md 1.7: what hosts are."""
+    """lsf.md 1.7: static attributes."""
     desk.client.host_records = [a_host("n001"), a_host("login1", server=False, resources=[])]
     assert desk.type("lshosts").out == (
         "HOST_NAME      type    model  cpuf ncpus maxmem maxswp server RESOURCES\n"
@@ -256,7 +256,7 @@ def test_bhist(desk: Desk) -> None:
 
 
 def test_bhist_long(desk: Desk) -> None:
-    """lsf.md 1.6: who, what happened, and the summary of one job."""
+    """lsf.md 1.6: owner, events, and the summary of one job."""
     desk.client.histories = [a_history()]
     assert (
         desk.type("bhist", "-l", "-n", "0", "1201").out

@@ -1,4 +1,4 @@
-"""bkill, bstop, bresume and bpeek: what they ask for and what they say."""
+"""bkill, bstop, bresume and bpeek: their requests and output."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_without_an_id_the_newest_match_is_meant(desk: Desk) -> None:
 
 
 def test_id_zero_means_all_that_match(desk: Desk) -> None:
-    """lsf.md 1.0: 0 stands for all of the caller's jobs."""
+    """lsf.md 1.0: 0 means all of the caller's jobs."""
     answer(desk, (9, 0, ""), (8, 0, ""))
     desk.type("bkill", "0")
     request = desk.client.asked[-1]
@@ -73,7 +73,7 @@ def test_id_zero_means_all_that_match(desk: Desk) -> None:
 
 
 def test_nothing_said_is_an_error(desk: Desk) -> None:
-    """lsf.md 1.4: bkill with nothing at all."""
+    """lsf.md 1.4: bkill without arguments."""
     result = desk.type("bkill")
     assert result.code == 255
     assert "Job ID or one of '-m', '-u' '-q' and '-J' must be specified" in result.err
@@ -99,7 +99,7 @@ TAKEN = {"bkill": UNKNOWN, "bstop": UNKNOWN, "bresume": UNKNOWN, "bswitch": UNKN
     ("command", "option"), [(command, option) for command, options in TAKEN.items() for option in options]
 )
 def test_a_name_that_nobody_knows(desk: Desk, command: str, option: str) -> None:
-    """A misspelt name is told apart from a queue without jobs."""
+    """A misspelt name is distinguished from a queue without jobs."""
     desk.client.signal_reply = jobs_pb2.SignalReply(error="No unfinished job found")
     argv = [option, "nowhere", *(["night"] if command == "bswitch" else []), "0"]
     result = desk.type(command, *argv)
@@ -117,7 +117,7 @@ def test_list_of_signals(desk: Desk) -> None:
 
 
 def test_peek_shows_both_files(desk: Desk) -> None:
-    """lsf.md 1.4: titles around what the job wrote; bytes pass unchanged."""
+    """lsf.md 1.4: titles around the job's output; bytes pass unchanged."""
     desk.client.chunks = [
         agents_pb2.TailChunk(data=b"one\n"),
         agents_pb2.TailChunk(data=b"two\n"),

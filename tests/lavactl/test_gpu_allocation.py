@@ -1,4 +1,4 @@
-"""bjobs -l -gpu: a line for each device of a job, from what its hosts report."""
+"""bjobs -l -gpu: a line for each GPU of a job, from its hosts' reports."""
 
 from protos import cluster_pb2, common_pb2, jobs_pb2
 from tests.lavactl.scripted import Desk, a_job
@@ -27,7 +27,7 @@ def a_gpu_job(per_task: int = 0, **share: object) -> jobs_pb2.JobRecord:
 
 
 def rows(desk: Desk, *argv: str) -> list[list[str]]:
-    """The block as words, line by line; nothing where there is no such block."""
+    """The block as words, line by line; empty without such a block."""
     _, title, block = desk.type("bjobs", *argv, "1201").out.partition("\n GPU_ALLOCATION:\n")
     lines = [line.split() for line in block.splitlines()]
     assert not title or lines.pop(0) == TITLES.split()
@@ -35,7 +35,7 @@ def rows(desk: Desk, *argv: str) -> list[list[str]]:
 
 
 def test_the_devices_of_each_host(desk: Desk) -> None:
-    """Tasks are counted through all hosts; links are told between the job's own devices."""
+    """Tasks are counted through all hosts; links are shown between the job's own GPUs."""
     desk.client.host_records = [a_gpu_host("n010"), a_gpu_host("n011")]
     desk.client.jobs = [a_gpu_job(gpu_memory_mib=[4096, 4096, 4096])]
     expected = [
@@ -68,7 +68,7 @@ def test_devices_of_blocks_of_tasks(desk: Desk) -> None:
 
 
 def test_hosts_are_asked_once_and_may_have_gone(desk: Desk) -> None:
-    """Of a device that nobody reports any more its number stays; a job without devices has no such block."""
+    """For a GPU that is not reported any more the number stays; a job without GPUs has no such block."""
     desk.client.host_records = [a_gpu_host("n010")]
     desk.client.jobs = [a_gpu_job(), a_gpu_job()]
     block = rows(desk, "-l", "-gpu")

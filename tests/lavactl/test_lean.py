@@ -121,7 +121,7 @@ def test_any_bytes_are_a_message_or_a_decode_error(data: bytes) -> None:
 
 
 def test_unknown_fields_are_skipped() -> None:
-    """A newer master may say more."""
+    """A newer master may send more fields."""
     assert messages.Rlimit.FromString(b"\x52\x03abc" + b"\x59" + bytes(8) + b"\x10\x07").soft == 7
 
 

@@ -1,4 +1,4 @@
-"""lavactl link: its own names and nobody else's."""
+"""lavactl link: links lava's commands without replacing other programs."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ def linked(directory: Path, *search: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_programs_of_others_are_not_replaced_and_not_hidden(tmp_path: Path) -> None:
-    """``ln -sf /opt/lava/bin/b* /usr/bin/`` took the place of a monitor of the same name without a word."""
+    """``ln -sf /opt/lava/bin/b* /usr/bin/`` would replace a monitor of the same name silently."""
     here, there = tmp_path / "here", tmp_path / "there"
     for place, name in ((here, "btop"), (there, "bhosts")):
         place.mkdir(exist_ok=True)
@@ -32,7 +32,7 @@ def test_programs_of_others_are_not_replaced_and_not_hidden(tmp_path: Path) -> N
 
 
 def test_repeating_it_mends_what_points_nowhere(tmp_path: Path) -> None:
-    """An older installation may have been elsewhere."""
+    """Dangling links of an older installation are replaced."""
     (tmp_path / "bsub").symlink_to("/nowhere/bin/bsub")
     for _ in range(2):
         assert linked(tmp_path, tmp_path).returncode == 0

@@ -27,7 +27,7 @@ def cluster_user(name: str) -> pb.UserRecord:
 
 
 def test_a_reservation_is_made(desk: Desk) -> None:
-    """Times are the next such moments; the minute that goes on has begun."""
+    """Times are the next such dates; the current minute has begun."""
     desk.client.user_records = [cluster_user("user1")]
     done = desk.type(
         "brsvadd", "-n", "1024", "-m", "hostA hostB", "-u", "user1", "-b", "9:30", "-e", "18:0", "-o", "-N", "course"
@@ -58,7 +58,7 @@ def test_a_reservation_is_made(desk: Desk) -> None:
     ],
 )
 def test_what_makes_no_sense(desk: Desk, words: tuple[str, ...], said: str) -> None:
-    """One sentence, and nothing is asked of the master."""
+    """One sentence, and no request is sent."""
     done = desk.type("brsvadd", *words)
     assert done.code == 255
     assert said in done.err
@@ -75,7 +75,7 @@ def test_an_end_without_its_day(desk: Desk, begin: str, end: str, hours: float) 
 
 @pytest.mark.parametrize("option", ["-u", "-g"])
 def test_nobody_reserves_for_somebody_unknown(desk: Desk, option: str) -> None:
-    """Neither an account here nor anybody whom the cluster knows."""
+    """Neither an account here nor a user of the cluster."""
     desk.client.user_records = [cluster_user("ann")]
     done = desk.type("brsvadd", "-n", "1", option, "ann zoe", "-m", "h", "-b", "12:0", "-e", "13:0")
     assert (done.code, done.err) == (255, "zoe: Unknown user or user group.\n")
@@ -83,7 +83,7 @@ def test_nobody_reserves_for_somebody_unknown(desk: Desk, option: str) -> None:
 
 
 def test_a_reservation_is_changed(desk: Desk) -> None:
-    """What was named, and nothing else."""
+    """Only the named fields."""
     assert desk.type("brsvmod", "-e", "12:0", "-on", "user1#0").out == 'Reservation "ann#0" is modified\n'
     asked = desk.client.asked[-1]
     assert (asked.action, list(asked.fields)) == (pb.CHANGE_RESERVATION, ["times", "is_open"])
@@ -134,7 +134,7 @@ def test_brsvs(desk: Desk) -> None:
 
 
 def test_brsvs_at_length(desk: Desk) -> None:
-    """What belongs to it."""
+    """Jobs and attributes of a reservation."""
     record = a_record(desk, is_active=True, description="course")
     record.waiting.extend((213, 214))
     record.running.append(211)
@@ -158,7 +158,7 @@ def test_what_is_not_there(desk: Desk) -> None:
 
 
 def test_the_planner(desk: Desk) -> None:
-    """-z: only what is used; every ten minutes that something is reserved in."""
+    """-z: only lines with reserved slots, every ten minutes."""
     a_record(desk)
     lines = desk.type("brsvs", "-z", "hostA").out.splitlines()
     assert lines[0] == "HOST: hostA (MAX = 8)"
@@ -170,7 +170,7 @@ def test_the_planner(desk: Desk) -> None:
 
 
 def test_policies(desk: Desk) -> None:
-    """-c, as in lsf.md's words."""
+    """-c, in lsf.md's words."""
     desk.client.reservations_reply.rules.add(name="day", users="ann ~bob", hosts="hostA", windows="8:00-13:00")
     assert desk.type("brsvs", "-c", "all").out == (
         "Policy Name: day\nUsers: ann ~bob\nHosts: hostA\nTime Window: 8:00-13:00\n"

@@ -1,4 +1,4 @@
-"""Golden output of the views of a site's own resources: -s of bhosts, lsload and lshosts, and the columns of -l."""
+"""Golden output of site-defined resources: -s of bhosts, lsload and lshosts, and the columns of -l."""
 
 from protos import cluster_pb2
 from tests.lavactl.scripted import Desk
@@ -8,7 +8,7 @@ Instance = cluster_pb2.ResourceInstance
 
 
 def _site(desk: Desk) -> None:
-    """A licence for three hosts, cards of one, a place, and what elims say of two hosts and of a shared disk."""
+    """A licence for three hosts, cards of one, a location, and elim values of two hosts and of a shared disk."""
     add = desk.client.resources_reply.resources.add
     many = ["n001", "n002", "n003"]
     add(name="lic_vcs", instances=[Instance(hosts=many, shared=True, total=10, reserved=2)])
@@ -20,7 +20,7 @@ def _site(desk: Desk) -> None:
 
 
 def test_bhosts_s(desk: Desk) -> None:
-    """lsf.md 1.5: widths 20, 10, 15, 15; TOTAL is what is left; strings and what is of one host are not listed."""
+    """lsf.md 1.5: widths 20, 10, 15, 15; TOTAL is the amount left; strings and resources of one host are not listed."""
     _site(desk)
     assert desk.type("bhosts", "-s").out == (
         "RESOURCE                 TOTAL       RESERVED       LOCATION\n"
@@ -55,7 +55,7 @@ def test_hosts_of_a_resource_go_over_several_lines(desk: Desk) -> None:
 
 
 def test_a_resource_that_nobody_knows(desk: Desk) -> None:
-    """A sentence and exit code 255; where there are none at all, that is said."""
+    """A sentence and exit code 255; another sentence if no resource is defined."""
     _site(desk)
     result = desk.type("bhosts", "-s", "nope", "disk")
     assert (result.code, result.err) == (255, "nope: Bad resource name\n")
@@ -67,7 +67,7 @@ def test_a_resource_that_nobody_knows(desk: Desk) -> None:
 
 
 def test_lsload_long(desk: Desk) -> None:
-    """io and what elims report; a dash where a host has none of it or no elim has spoken."""
+    """io and elim values; a dash if the host lacks the resource or no elim has reported it."""
     _site(desk)
     assert desk.type("lsload", "-l").out == (
         "HOST_NAME       status  r15s   r1m  r15m   ut    pg    io  ls    it   tmp   swp   mem  scratch  disk\n"
@@ -85,7 +85,7 @@ def test_lsload_wide(desk: Desk) -> None:
 
 
 def test_bhosts_long_has_the_sites_own_resources(desk: Desk) -> None:
-    """Under LSF's indices, the host's numeric ones with what is reserved of them; none for a host that has none."""
+    """Below LSF's indices, the host's numeric resources with reserved amounts; no table for a host without any."""
     _site(desk)
     lines = desk.type("bhosts", "-l", "n001").out.splitlines()
     at = lines.index(" CURRENT LOAD USED FOR SCHEDULING:")

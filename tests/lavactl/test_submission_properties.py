@@ -1,4 +1,4 @@
-"""Properties of what bsub reads: whatever a user writes is taken as meant or refused in a sentence, never half-read."""
+"""Properties of bsub's parsers: any text is taken as meant or refused in a sentence, never half-read."""
 
 import contextlib
 import time
@@ -52,7 +52,7 @@ def test_any_text_is_an_index_list_or_a_value_error(text: str) -> None:
 
 @given(st.integers(0, 999), st.integers(0, 59))
 def test_run_limits(hours: int, minutes: int) -> None:
-    """[h:]m is minutes; no limit of nothing."""
+    """[h:]m is minutes; a limit of zero is refused."""
     assume(hours or minutes)
     assert units.read_minutes(f"{hours}:{minutes:02d}") == (hours * 60 + minutes) * 60
     assert units.read_minutes(str(hours * 60 + minutes)) == (hours * 60 + minutes) * 60
@@ -90,7 +90,7 @@ def test_any_text_is_a_memory_limit_or_a_value_error(text: str, unit: str) -> No
 
 @given(st.text(max_size=10))
 def test_any_text_is_a_slot_range_or_a_value_error(text: str) -> None:
-    """What is accepted has 1 <= least <= most."""
+    """Accepted ranges have 1 <= least <= most."""
     with contextlib.suppress(ValueError):
         least, most = units.read_count_range(text)
         assert 1 <= least <= most
@@ -99,7 +99,7 @@ def test_any_text_is_a_slot_range_or_a_value_error(text: str) -> None:
 @given(st.text(max_size=14), st.floats(0, 4e9))
 @example("2:30:10:00", 1.0)
 def test_any_text_is_a_date_or_a_command_error(text: str, now: float) -> None:
-    """What is accepted without a year lies ahead."""
+    """Accepted dates without a year are in the future."""
     try:
         moment = job_options.date("b", text, now)
     except CommandError:
@@ -116,14 +116,14 @@ def test_dates_that_not_every_month_or_year_has(text: str) -> None:
 
 @given(st.lists(VALUE, max_size=5))
 def test_words_survive_quoting(words: list[str]) -> None:
-    """Words written in double quotes are read as they are."""
+    """Words in double quotes are read unchanged."""
     line = " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in words)
     assert directives.split_words(f" {line}  # comment", 1) == words
 
 
 @given(st.text(max_size=200))
 def test_any_script_is_read_or_refused(script: str) -> None:
-    """Whatever stands after #BSUB is options or a sentence."""
+    """Any text after #BSUB gives options or a sentence."""
     for text in (script, "#BSUB " + script, f"#!/bin/sh\n#BSUB -J {script}\nx"):
         with contextlib.suppress(CommandError):
             assert not script_options(text).words
@@ -131,7 +131,7 @@ def test_any_script_is_read_or_refused(script: str) -> None:
 
 @given(st.lists(st.text(max_size=8) | st.sampled_from(["-n", "-J", "-R", "-o", "-K", "-W", "--", "-"]), max_size=6))
 def test_any_command_line_is_read_or_refused(argv: list[str]) -> None:
-    """Options and words together are the command line; nothing is lost."""
+    """Options and words together are the command line; no word is lost."""
     with contextlib.suppress(CommandError):
         options = GRAMMAR.parse(argv)
         assert argv[len(argv) - len(options.words) :] == options.words
