@@ -1,5 +1,4 @@
-"""A personal cluster for tests of real jobs: two hosts of two slots, an ssh that only writes down that it was
-called."""
+"""A personal cluster for tests of real jobs: two hosts of two slots, and an ssh that only records its calls."""
 
 import os
 import re
@@ -20,7 +19,7 @@ LOOK_AGAIN_S = 0.1
 
 
 def until(what: str, happened: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
-    """Wait until it happened, with an end."""
+    """Wait for a condition, with a timeout."""
     deadline = time.monotonic() + patience_s
     while not happened():
         assert time.monotonic() < deadline, f"waited {patience_s:.0f} s in vain for {what}"
@@ -28,7 +27,7 @@ def until(what: str, happened: Callable[[], object], patience_s: float = PATIENC
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs (a zombie does not). Hosts of a personal cluster share the machine's process ids."""
+    """True if a process runs (a zombie does not). Hosts of a personal cluster share the machine's process ids."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -100,7 +99,7 @@ class PersonalCluster:
         return self.run("bjobs", "-a", "-noheader", "-o", "stat", job).strip()
 
     def finish(self, job: str, name: str) -> str:
-        """Wait for a job's end; what it wrote."""
+        """Wait for a job's end; its output."""
         try:
             until(f"job {job} to end", lambda: self.state(job) in ("DONE", "EXIT"), FINISH_S)
         except AssertionError as error:
@@ -111,7 +110,7 @@ class PersonalCluster:
         return self.output(name)
 
     def output(self, name: str) -> str:
-        """What a job has written so far."""
+        """Output of a job so far."""
         path = self.home / f"{name}.out"
         return path.read_text(errors="replace") if path.exists() else ""
 

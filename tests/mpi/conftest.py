@@ -1,4 +1,4 @@
-"""Fixtures of the MPI tests: one personal cluster for all of them, and each MPI that can be had."""
+"""Fixtures of the MPI tests: one personal cluster for all of them, and each available MPI."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """The MPIs that tests use: two from Debian, two from PyPI in virtual environments of their own, made once under .cache.
 
-Each is described by an `Mpi`; what cannot be had on this machine is None with a reason, so that tests can say why they
-were left out.
+Each is described by an `Mpi`; one that is unavailable on this machine is None with a reason, so that tests can report
+why they were skipped.
 """
 
 import fcntl
@@ -28,17 +28,17 @@ _WHEELS = {
     "mpich4": ("mpi4py>=4.1",),
 }
 _INSTALL_S = 900
-# Tests run more ranks than there are processors: one that spins while it waits takes the other's time.
+# Tests run more ranks than there are CPUs: busy waiting would take the other ranks' time.
 _YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 class Missing(Exception):
-    """An MPI cannot be had here; the text says why."""
+    """Unavailable MPI; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mpi:
-    """One MPI: where its programs are, and what a job needs in its environment to find it by the plain name mpirun."""
+    """One MPI: its programs, and the environment in which a job finds it by the plain name mpirun."""
 
     name: str
     compiler: str
@@ -48,7 +48,7 @@ class Mpi:
 
     @property
     def is_mpich(self) -> bool:
-        """Whether ranks speak PMI-1."""
+        """True if ranks use PMI-1."""
         return self.name.startswith("mpich")
 
     def environment(self, base: dict[str, str]) -> dict[str, str]:
@@ -92,7 +92,7 @@ def _debian_openmpi() -> Mpi:
 
 
 def _debian_mpich() -> Mpi:
-    """mpi4py's wheel looks for libmpi.so.12, the name by which every MPICH but Debian's goes."""
+    """Debian's MPICH under the library name of mpi4py's wheel, libmpi.so.12, which Debian does not use."""
     path = _wrappers("mpich4", {"mpirun": "mpiexec.mpich", "mpiexec": "mpiexec.mpich"})
     # In the environment's own lib directory it is found before Open MPI's library, and through LD_LIBRARY_PATH loaded.
     libraries = CACHE / "mpich4" / "lib"
@@ -107,7 +107,7 @@ def _debian_mpich() -> Mpi:
 
 
 def _wrappers(name: str, programs: dict[str, str]) -> str:
-    """A directory with Debian's programs by their plain names. No links: hydra looks for helpers beside itself."""
+    """Directory with Debian's programs by their plain names. No links: hydra looks for helpers beside itself."""
     directory = CACHE / name / "plain"
     directory.mkdir(parents=True, exist_ok=True)
     for plain, real in programs.items():

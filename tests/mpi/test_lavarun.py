@@ -1,4 +1,4 @@
-"""lavarun over two agents joined by real TLS, with programs of every kind and the ranks of a real MPICH."""
+"""lavarun over two agents connected by real TLS, with programs of every kind and the ranks of a real MPICH."""
 
 import os
 import re
@@ -67,13 +67,13 @@ def test_arguments_arrive_as_they_are(site: Site) -> None:
 
 
 def test_the_first_rank_gets_the_input(site: Site) -> None:
-    """The others read an empty one."""
+    """Standard input of the other ranks is empty."""
     ran = lavarun(site, "sh", "-c", 'echo "$PMI_RANK:$(cat)"', input="words")
     assert sorted(ran.stdout.splitlines()) == ["0:words", "1:", "2:", "3:"]
 
 
 def test_a_failing_rank_ends_the_others(site: Site) -> None:
-    """Its exit code is passed on, and nobody is waited for."""
+    """Its exit code is passed on, and the other ranks are ended at once."""
     began = time.monotonic()
     ran = lavarun(site, "sh", "-c", "test $PMI_RANK = 2 && exit 7; exec sleep 1000")
     assert ran.returncode == 7
@@ -127,7 +127,7 @@ def test_a_program_that_does_not_exist_is_told(site: Site) -> None:
 def test_ranks_of_a_real_mpich_find_each_other(
     site: Site, mpich: environments.Mpi, language: str, tmp_path: Path
 ) -> None:
-    """Without any process manager of its own, over both hosts."""
+    """Without MPICH's own process manager, over both hosts."""
     if language == "c":
         argv = [str(mpich.compile(ROOT / "examples" / "ring.c", tmp_path / "ring"))]
     else:
@@ -164,7 +164,7 @@ def test_a_rank_that_leaves_without_finalizing_ends_all(site: Site, mpich: envir
     )
     ran = lavarun(site, mpich.python, str(program), environment=mpich.environment({"PATH": os.environ["PATH"]}))
     assert ran.returncode != 0, ran.stderr
-    # Whoever notices first: we, or a rank whose connection to it broke.
+    # Either lavarun notices first, or a rank whose connection to it broke.
     assert re.search(
         r"^lavarun: rank (1 on n1 ended without finalizing MPI|\d on n\d aborted)", ran.stderr, re.MULTILINE
     )

@@ -1,6 +1,6 @@
-"""Real MPI jobs on a real personal cluster: a plain mpirun uses exactly the allocation, and nothing of it escapes.
+"""Real MPI jobs on a real personal cluster: a plain mpirun uses exactly the allocation, and no process escapes.
 
-Every MPI, in C and in Python, over two hosts; the job script holds no flag, no host list and no ssh.
+Every MPI, in C and in Python, over two hosts; the job script contains no flag, no host list and no ssh.
 """
 
 import re
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.acceptance]
 EXAMPLES = ROOT / "examples"
 RANK = re.compile(r"^rank (\d+) of (\d+) on (\S+)", re.MULTILINE)
 PIDS = re.compile(r"^rank .* pid (\d+)$", re.MULTILINE)
-# The last step of INT, TERM, KILL and a little more.
+# The whole terminate sequence INT, TERM, KILL and a little more.
 GONE_S = 30.0
 # The mpirun of MPICH 4.0 exits with 2, 255 or, in about one of five runs, with 0 when all its processes are interrupted
 # at once; a job that answers bkill with exit code 0 is DONE.
@@ -78,7 +78,7 @@ def test_ranks_of_lavarun_are_counted_and_die_with_bkill(cluster: PersonalCluste
 
 
 def check_counted_and_killed(cluster: PersonalCluster, mpi: Mpi, launcher: str) -> None:
-    """Run a job that never ends, look at it, kill it."""
+    """Start an endless job, check its processes, kill it."""
     name = f"kill-{mpi.name}-{launcher}"
     command = start_command(mpi, launcher, "c", cluster, hold_s=600)
     job = cluster.submit(name, command, mpi.environment(cluster.environment))
@@ -94,7 +94,7 @@ def check_counted_and_killed(cluster: PersonalCluster, mpi: Mpi, launcher: str) 
 
 
 def cpu_seconds(cluster: PersonalCluster, job: str) -> float:
-    """CPU time of all processes of a job, as bjobs -l tells it."""
+    """CPU time of all processes of a job, from bjobs -l."""
     found = re.search(r"The CPU time used is ([\d.]+) second", cluster.run("bjobs", "-l", job))
     return float(found.group(1)) if found else 0.0
 
@@ -150,7 +150,7 @@ def test_blaunch_reaches_every_slot_from_every_host(cluster: PersonalCluster) ->
 
 
 def test_what_a_task_leaves_behind_dies_with_the_job(cluster: PersonalCluster) -> None:
-    """A process on another host that has its own session, no parent, and ignores SIGTERM."""
+    """A process on another host with a session of its own and no parent that ignores SIGTERM."""
     note = cluster.home / "escapee"
     escapee = cluster.script("escapee.sh", f"trap '' TERM INT HUP\necho $$ >{note}\nexec sleep 600")
     escape = cluster.script("escape.sh", f"(setsid {escapee} >/dev/null 2>&1 &) &\nexit 0")
@@ -164,7 +164,7 @@ def test_what_a_task_leaves_behind_dies_with_the_job(cluster: PersonalCluster) -
 
 @pytest.mark.parametrize("where", ["${LSB_HOSTS%% *}", "${LSB_HOSTS##* }"], ids=["own host", "other host"])
 def test_killing_blaunch_kills_what_it_started(cluster: PersonalCluster, where: str) -> None:
-    """Even by SIGKILL, while the job goes on; even what ignores SIGTERM behind a shell that does not."""
+    """Even by SIGKILL, while the job continues; even a process that ignores SIGTERM behind a shell that does not."""
     note = cluster.home / f"task-pid-{len(where)}"
     note.unlink(missing_ok=True)
     stubborn = cluster.script("stubborn.sh", f"trap '' TERM\necho $$ >{note}\nsleep 600\nsleep 600")
@@ -184,7 +184,7 @@ def test_killing_blaunch_kills_what_it_started(cluster: PersonalCluster, where: 
 
 @pytest.mark.root
 def test_a_task_goes_on_while_its_host_is_cut_off(cluster: PersonalCluster) -> None:
-    """The link to its caller is dead for a while: blaunch waits, and has all that the task wrote meanwhile."""
+    """The link to its caller is dead for a while: blaunch waits, and gets all output of that time."""
     note, go_on = cluster.home / "cut-off", cluster.home / "cut-go-on"
     task = cluster.script("cut.sh", f"echo $$ >{note}\nwhile ! test -e {go_on}; do sleep 0.1; done\necho meanwhile")
     other = "${LSB_HOSTS##* }"

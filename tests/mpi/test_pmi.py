@@ -1,4 +1,4 @@
-"""PMI-1 as a pure conversation: what ranks ask, what they are told."""
+"""PMI-1 as pure requests and answers."""
 
 import re
 
@@ -12,7 +12,7 @@ ANSWER = re.compile(rb"cmd=[^\n]+ rc=-?\d+[^\n]*\n")
 
 
 def said(pmi: Pmi, rank: int, *lines: str) -> list[str]:
-    """What a rank is answered, as text."""
+    """Answers to a rank, as text."""
     answers = pmi.hear(rank, "".join(f"{line}\n" for line in lines).encode())
     assert all(answered == rank for answered, _ in answers)
     return [answer.decode().rstrip("\n") for _, answer in answers]
@@ -72,7 +72,7 @@ def test_lines_may_come_in_any_pieces() -> None:
     ],
 )
 def test_ranks_can_ask_who_shares_a_host(hosts: list[str], mapping: str) -> None:
-    """The mapping is there before anyone puts anything."""
+    """The mapping is present before any rank puts a value."""
     assert process_mapping(hosts) == mapping
     assert said(Pmi(hosts), 0, "cmd=get kvsname=kvs_lava_0 key=PMI_process_mapping") == [
         f"cmd=get_result rc=0 msg=success value={mapping}"
@@ -110,7 +110,7 @@ def test_spawning_is_refused_in_words() -> None:
 
 
 def test_an_unknown_command_is_refused_in_words() -> None:
-    """The rank sees an error, it does not wait for ever."""
+    """The rank gets an error instead of waiting for ever."""
     assert said(Pmi(["a"]), 0, "cmd=dance") == ["cmd=dance_result rc=-1 msg=unknown_command"]
 
 
@@ -123,7 +123,7 @@ def test_a_rank_that_writes_no_lines_is_an_abort() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=60)), max_size=30))
 def test_nothing_a_rank_writes_breaks_the_server(pieces: list[tuple[int, bytes]]) -> None:
-    """Any bytes, from any rank: what is answered is whole lines for ranks that exist, and the next rank is served."""
+    """Any bytes, from any rank: answers are whole lines for existing ranks, and the next rank is served."""
     pmi = Pmi(["a", "b", "b", "c"])
     answers = [answer for rank, data in pieces for answer in pmi.hear(rank, b"cmd=" + data + b"\n")]
     assert [answer for rank, answer in answers if rank not in range(4) or not ANSWER.fullmatch(answer)] == []
