@@ -1,6 +1,6 @@
-"""People who run personal clusters in tests: root, and an ordinary user who exists only for the tests.
+"""Owners of personal clusters in tests: root, and an ordinary user that exists only for the tests.
 
-Whatever cluster a test brings up is taken down when it ends, also when it failed.
+Every cluster of a test is taken down at its end, also after a failure.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ def _write_commands(directory: Path) -> None:
 
 @pytest.fixture(scope="session")
 def short_directory() -> Iterator[Callable[[Person], Path]]:
-    """Makes directories of a person whose paths are short enough for sockets."""
+    """Make directories of a person whose paths are short enough for sockets."""
     made: list[Path] = []
 
     def make(person: Person) -> Path:
@@ -79,7 +79,7 @@ def short_directory() -> Iterator[Callable[[Person], Path]]:
 
 @pytest.fixture(scope="session")
 def account() -> Iterator[str]:
-    """The name of an ordinary user: whoever runs the tests, or one made for root's tests."""
+    """Name of an ordinary user: the one who runs the tests, or one made for root's tests."""
     if os.geteuid() != 0:
         yield pwd.getpwuid(os.geteuid()).pw_name
         return
@@ -105,7 +105,7 @@ def made_account() -> Iterator[str]:
     try:
         yield name
     finally:
-        # The account is the tests' own, so whatever a failed one left running under it may go.
+        # The account is the tests' own, so processes left by a failed test may be killed.
         sweep(lambda: [pid for pid in all_pids() if _owner(pid) == uid])
         subprocess.run(["userdel", "--remove", name], check=True, stderr=subprocess.DEVNULL)
 
@@ -128,7 +128,7 @@ def user(account: str, public_commands: Path) -> Iterator[Person]:
 
 @pytest.fixture
 def root(public_commands: Path) -> Iterator[Person]:
-    """Root, with an installation that everyone can use."""
+    """Root, with an installation that all users can run."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     person = Person("root", Path("/root"), public_commands)
@@ -145,5 +145,5 @@ def person(request: pytest.FixtureRequest) -> Person:
 
 @pytest.fixture
 def directory(person: Person, short_directory: Callable[[Person], Path]) -> Path:
-    """Where that person's cluster may be."""
+    """Directory for that person's cluster."""
     return short_directory(person) / "D"

@@ -1,4 +1,4 @@
-"""Who runs personal clusters in tests, and what can be seen of a cluster from outside."""
+"""Owners of personal clusters in tests, and the parts of a cluster visible from outside."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ PATIENCE_S = 120
 
 @dataclass
 class Person:
-    """Someone with a home, a way to become them, and an installation of lava they can run."""
+    """A user with a home, a way to become that user, and a usable installation of lava."""
 
     name: str
     home: Path
@@ -42,7 +42,7 @@ class Person:
             raise AssertionError(f"{argv} took longer than {PATIENCE_S} s: {error.stderr!r}{self.logs()}") from None
 
     def logs(self) -> str:
-        """The ends of all daemons' logs, for whoever has to find out why a test failed."""
+        """Last lines of all daemons' logs, for diagnosing a failed test."""
         text = ""
         for log in sorted(log for directory in self.directories for log in directory.rglob("*.log")):
             lines = log.read_text(errors="replace").splitlines()[-20:]
@@ -61,7 +61,7 @@ class Person:
         return self.lavactl("up", "--dir", str(directory), *options)
 
     def shell_environment(self, directory: Path) -> dict[str, str]:
-        """What `lavactl env` makes of a shell's environment."""
+        """A shell's environment after `lavactl env`."""
         exports = self.lavactl("env", "--dir", str(directory))
         done = self.run("sh", "-c", f"{exports}\nexec env -0")
         assert done.returncode == 0, done.stderr
@@ -75,7 +75,7 @@ class Person:
 
 
 def record(directory: Path) -> dict[str, Any]:
-    """What is known of a cluster."""
+    """Record of a cluster."""
     found: dict[str, Any] = json.loads((directory / "personal.json").read_text())
     return found
 
@@ -87,6 +87,6 @@ def table(directory: Path) -> dict[str, int]:
 
 
 def is_open(path: Path) -> bool:
-    """Whether other users may enter or run this."""
+    """True if other users may enter or run this."""
     real = path.resolve()
     return all(step.stat().st_mode & 0o001 for step in (*real.parents, real))

@@ -1,4 +1,4 @@
-"""The door: what comes out of it is a clean daemon in the right namespaces, or a sentence that says why not."""
+"""`door`: starts a clean daemon in the right namespaces, or reports a sentence with the reason."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def noise() -> Iterator[None]:
 
 
 def report(tmp_path: Path, passage: dict[str, object]) -> dict[str, object]:
-    """What a process sees of itself behind the door."""
+    """Attributes that a process started by `door` sees of itself."""
     log = tmp_path / "log"
     argv = [sys.executable, "-S", "-c", REPORT]
     starting = start("The report", Passage(argv=argv, log=str(log), **passage))  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ def report(tmp_path: Path, passage: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.usefixtures("noise")
 def test_a_daemon_inherits_nothing(tmp_path: Path) -> None:
-    """No descriptor, variable, signal, directory, umask or terminal of whoever typed the command."""
+    """No descriptor, variable, signal, directory, umask or terminal of the caller."""
     seen = report(tmp_path, {"environment": {"PATH": "/usr/bin", "LC_CTYPE": "C.UTF-8"}})
     assert seen["fds"] == [0, 1, 2]
     assert seen["environment"] == ["LC_CTYPE", "PATH"]

@@ -1,4 +1,4 @@
-"""lavactl init: what is in a cluster directory, who may read it, and that it is never overwritten."""
+"""lavactl init: content and permissions of a cluster directory, and that it is never overwritten."""
 
 import io as streams
 import os
@@ -124,7 +124,7 @@ def test_a_new_ticket_leaves_the_cluster_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_ticket_for_one_host(tmp_path: Path) -> None:
-    """A file of its own beside the one for any host; a name that could not be a host's is refused."""
+    """A file of its own beside the one for any host; an invalid host name is refused."""
     lavactl("init", "D", cwd=tmp_path)
     for_any = (tmp_path / "D" / "ticket").read_bytes()
     code, out, _ = lavactl("init", "D", "--new-ticket", "--host", "n001", cwd=tmp_path)

@@ -21,7 +21,7 @@ PATIENCE_S = 60
 
 
 def until(what: str, happened: Callable[[], object]) -> None:
-    """Wait, for a bounded time, until something holds."""
+    """Wait, for a bounded time, until a condition holds."""
     deadline = time.monotonic() + PATIENCE_S
     while not happened():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
@@ -65,7 +65,7 @@ def test_a_cluster_comes_up_runs_a_job_and_leaves_nothing(person: Person, direct
 def test_jobs_that_can_be_rerun_run_again_after_down_and_up(
     user: Person, short_directory: Callable[[Person], Path]
 ) -> None:
-    """The others have ended, and their history says why."""
+    """The others have ended, and their history shows the reason."""
     directory = short_directory(user) / "D"
     user.up(directory, "--hosts", "1", "--slots", "2")
     environment, ran = user.shell_environment(directory), directory / "ran"
@@ -87,7 +87,7 @@ def test_jobs_that_can_be_rerun_run_again_after_down_and_up(
 
 
 def test_a_stopped_cluster_goes_on_with_its_state(user: Person, short_directory: Callable[[Person], Path]) -> None:
-    """Job numbers, history and size survive; a second `up` changes nothing and says so by exit code 0."""
+    """Job numbers, history and size survive; a second `up` changes nothing and exits with 0."""
     directory = short_directory(user) / "D"
     user.up(directory, "--hosts", "1", "--slots", "1")
     environment = user.shell_environment(directory)
@@ -112,7 +112,7 @@ def test_a_stopped_cluster_goes_on_with_its_state(user: Person, short_directory:
 def test_what_was_killed_is_started_again_by_up_and_by_nothing_else(
     root: Person, short_directory: Callable[[Person], Path]
 ) -> None:
-    """Pid files name the daemons; `up` starts those that are gone and leaves the others alone."""
+    """Pid files name the daemons; `up` starts missing ones and leaves the others alone."""
     directory = short_directory(root) / "D"
     root.up(directory, "--hosts", "2", "--slots", "1")
     before = table(directory)
@@ -129,7 +129,9 @@ def test_what_was_killed_is_started_again_by_up_and_by_nothing_else(
 
 
 def test_a_crashed_host_is_made_anew(person: Person, directory: Path) -> None:
-    """When a host's namespaces lose their keeper, `up` ends what is left of it and builds it again."""
+    """After the death of the process that holds a host's namespaces, `up` ends remaining processes and rebuilds the
+    host.
+    """
     person.up(directory, "--hosts", "2", "--slots", "1")
     before = table(directory)
     os.kill(before["host lava1"], signal.SIGKILL)
@@ -143,7 +145,7 @@ def test_a_crashed_host_is_made_anew(person: Person, directory: Path) -> None:
 
 @pytest.mark.root
 def test_two_clusters_live_side_by_side(root: Person, short_directory: Callable[[Person], Path]) -> None:
-    """Each with its own network; taking one down leaves the other at work."""
+    """Each with its own network; taking one down leaves the other running."""
     directory = short_directory(root) / "D"
     other = short_directory(root) / "E"
     root.up(directory, "--hosts", "1", "--slots", "1")
@@ -198,7 +200,7 @@ def test_roots_cluster_serves_every_user_and_shows_no_secret(
 
 @pytest.mark.root
 def test_only_sockets_and_commands_are_open_to_others(root: Person, short_directory: Callable[[Person], Path]) -> None:
-    """Everything with a secret in it is closed, every socket of the run directory is open."""
+    """Every file with a secret is closed, every socket of the run directory is open."""
     directory = short_directory(root) / "D"
     root.up(directory, "--hosts", "1", "--slots", "1")
     run = Path(record(directory)["run_dir"])
@@ -213,7 +215,7 @@ def test_only_sockets_and_commands_are_open_to_others(root: Person, short_direct
 
 @contextmanager
 def closed_to_namespaces(person: Person) -> Iterator[Person]:
-    """The same person on a machine whose user namespaces are closed: inside one that allows no more of them."""
+    """The same person on a machine without user namespaces: inside one whose limit admits no more."""
     script = "echo 0 > /proc/sys/user/max_user_namespaces && echo $$ && exec sleep 600"
     command = [*person.become, "unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
@@ -231,7 +233,7 @@ def closed_to_namespaces(person: Person) -> Iterator[Person]:
 def test_without_namespaces_hosts_are_loopback_addresses(
     user: Person, short_directory: Callable[[Person], Path]
 ) -> None:
-    """One line says that MPI is left out; jobs run all the same, and `down` leaves nothing."""
+    """One line reports that MPI is left out; jobs run all the same, and `down` leaves nothing."""
     with closed_to_namespaces(user) as closed:
         directory = short_directory(user) / "D"
         said = closed.up(directory, "--hosts", "2", "--slots", "1")
@@ -249,7 +251,7 @@ def test_without_namespaces_hosts_are_loopback_addresses(
 def test_a_daemon_that_cannot_start_is_one_sentence_with_its_log(
     user: Person, short_directory: Callable[[Person], Path]
 ) -> None:
-    """And nothing is left of the attempt."""
+    """No process is left of the attempt."""
     directory = short_directory(user) / "D"
     user.up(directory, "--hosts", "1", "--slots", "1")
     user.lavactl("down", "--dir", str(directory))
@@ -264,7 +266,7 @@ def test_a_daemon_that_cannot_start_is_one_sentence_with_its_log(
 
 
 def test_two_commands_at_once_do_not_meet(user: Person, short_directory: Callable[[Person], Path]) -> None:
-    """Of two `up` of one cluster one works and the other says so; afterwards there is one of each daemon."""
+    """Of two `up` of one cluster one works and the other is refused; afterwards there is one of each daemon."""
     directory = short_directory(user) / "D"
     user.up(directory, "--hosts", "1", "--slots", "1")
     user.lavactl("down", "--dir", str(directory))
@@ -311,7 +313,7 @@ def test_without_iproute2_the_answer_is_one_sentence(
     ],
 )
 def test_nonsense_is_answered_with_a_sentence(user: Person, argv: list[str]) -> None:
-    """No traceback, nothing on standard output that a shell would run, nothing made."""
+    """No traceback, nothing on standard output that a shell would run, nothing created."""
     done = user.run("lavactl", *argv, env={"XDG_DATA_HOME": str(user.home / "none")})
     assert done.returncode != 0
     assert done.stdout == ""

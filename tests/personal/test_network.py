@@ -1,4 +1,4 @@
-"""Addresses and names of personal clusters: free, short, and never someone else's."""
+"""Addresses and interface names of personal clusters: free, short, and never another's."""
 
 import ipaddress
 import random
@@ -22,7 +22,7 @@ def a_network(text: str) -> ipaddress.IPv4Network:
     st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(9, 32)), max_size=30),
 )
 def test_a_chosen_subnet_overlaps_nothing(seed: int, taken: list[tuple[int, int]]) -> None:
-    """Whatever the machine has, the /24 found is private and free."""
+    """For any networks of the machine, the chosen /24 is private and free."""
     networks = [ipaddress.IPv4Network((address, length), strict=False) for address, length in taken]
     chosen = a_network(network.choose_subnet(networks, random.Random(seed)))
     assert chosen.prefixlen == 24
@@ -59,7 +59,7 @@ def test_hosts_and_master_have_different_addresses() -> None:
 
 
 def test_the_machines_own_networks_count_as_taken() -> None:
-    """Whatever this machine has an address in is never chosen."""
+    """Networks of this machine's addresses are never chosen."""
     taken = network.taken_networks()
     assert any(a_network("127.0.0.1/32").subnet_of(other) for other in taken)
     assert not any(other.prefixlen == 0 for other in taken)

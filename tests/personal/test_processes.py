@@ -1,4 +1,4 @@
-"""Knowing and ending exactly the processes that are meant."""
+"""Identifying and ending exactly the intended processes."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ def known(pid: int) -> Process:
 
 
 def test_a_process_is_known_by_more_than_its_pid() -> None:
-    """Another start time or another boot is another process, and an exit status alone is none."""
+    """Another start time or another boot is another process, and an unreaped exit status is none."""
     with a_child() as child:
         process = known(child.pid)
         assert processes.is_alive(process)
@@ -83,7 +83,7 @@ def test_a_stopped_process_is_ended() -> None:
 
 @pytest.mark.slow
 def test_a_sweep_ends_what_forks_while_it_is_swept() -> None:
-    """Everything in the group dies, also what was forked after the first look."""
+    """Every process in the group dies, also those forked after the first scan."""
     forker = (
         "import os,time\nos.setpgid(0,0)\nprint(flush=True)\n"
         "for _ in range(5000):\n    if os.fork(): break\ntime.sleep(60)"
@@ -111,7 +111,7 @@ def _group(pid: int) -> int:
 
 
 def test_a_foreign_name_with_blanks_and_brackets_confuses_nobody() -> None:
-    """The command name in /proc/PID/stat may hold anything."""
+    """The command name in /proc/PID/stat may contain any character."""
     rename = "import ctypes,time; ctypes.CDLL(None).prctl(15, b') R 1 (x', 0, 0, 0); print(flush=True); time.sleep(60)"
     with a_child(sys.executable, "-c", rename) as child:
         assert child.stdout

@@ -1,4 +1,4 @@
-"""What is said of a daemon that ended at once: what it said itself, as far as its log tells."""
+"""Error sentence on a daemon that ended at once: its own message, as far as its log shows it."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ ROUTINE = "2026-01-01 00:00:00,000 level=INFO part=lavad going down\n"
     ],
 )
 def test_last_words(tmp_path: Path, log: str, words: str) -> None:
-    """A daemon's own sentence is told whole, a traceback by its last line, and good-byes only if there is no other."""
+    """A daemon's own sentence is shown whole, a traceback by its last line, and routine lines only without another."""
     path = tmp_path / "lavad.log"
     path.write_text(log)
     assert last_words(path) == words.format(path)

@@ -1,4 +1,4 @@
-"""lavactl up --conf-from: a site's files are found where LSF has them, copied, and not read again."""
+"""lavactl up --conf-from: a site's files are found at LSF's paths, copied, and not read again."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ QUEUES = "Begin Queue\nQUEUE_NAME = {}\nEnd Queue\n"
 
 
 def _copied(source: Path, directory: Path) -> list[str]:
-    """Copy them; what was said of it."""
+    """Copy them; the notes."""
     directory.mkdir()
     found = site_files.find(source)
     site_files.copy(found, directory)
@@ -38,8 +38,9 @@ def test_all_files_of_a_directory(tmp_path: Path) -> None:
 
 
 def test_a_copied_tree(tmp_path: Path) -> None:
-    """LSF_CONFDIR of the machine it comes from is not here: lsf.cluster and the lsb files below it are found, and it
-    is said."""
+    """The original machine's LSF_CONFDIR is missing here: lsf.cluster and the lsb files below the copy are found, with
+    a note.
+    """
     tree = write(tmp_path / "tree", {
         "lsf.conf": "LSF_CONFDIR=/no/such\nLSF_UNIT_FOR_LIMITS=GB\n",
         "lsf.shared": SHARED,
@@ -58,7 +59,7 @@ def test_a_copied_tree(tmp_path: Path) -> None:
 
 
 def test_an_installation(tmp_path: Path) -> None:
-    """lsf.conf in one directory, the rest where it says: copied, and afterwards nothing of the site's is read."""
+    """lsf.conf in one directory, the rest in those it names: copied, and afterwards no file of the site is read."""
     write(tmp_path, {
         "etc/lsf.conf": f"LSF_CONFDIR={tmp_path}/conf\nLSB_CONFDIR={tmp_path}/batch\n",
         "conf/lsf.shared": SHARED,
@@ -86,7 +87,7 @@ def test_what_files_include(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_mistakes_are_told_before_anything_is_made(tmp_path: Path) -> None:
-    """All of them, in the site's own files, those that are included, too; warnings stop nobody."""
+    """All errors, by their place in the site's own files, including included ones; warnings do not prevent it."""
     site = write(tmp_path / "site", {
         "lsb.params": "Begin Parameters\nCLEAN_PERIOD = soon\nEnd Parameters\n",
         "lsb.queues": '#INCLUDE "more"\nBegin Queue\nQUEUE_NAME = a\nPRIORITY = x\nPRE_EXEC = /b\nEnd Queue\n',

@@ -1,4 +1,4 @@
-"""What a cluster leaves on a machine, looked for from outside: processes, namespaces, links, mounts, control groups."""
+"""Traces of a cluster on a machine, found from outside: processes, namespaces, links, mounts, control groups."""
 
 import os
 import re
@@ -23,7 +23,7 @@ class Traces:
 
 
 def processes_of(directory: Path, cluster_id: str) -> frozenset[tuple[int, str]]:
-    """Processes that speak of the cluster's directory, live in its control groups, or descend from one that does."""
+    """Processes that name the cluster's directory, live in its control groups, or descend from such a process."""
     found: dict[int, str] = {}
     parents: dict[int, int] = {}
     marks = (str(directory).encode(), f"lava-{cluster_id}".encode())
@@ -45,7 +45,7 @@ def processes_of(directory: Path, cluster_id: str) -> frozenset[tuple[int, str]]
 
 
 def look(directory: Path, cluster_id: str) -> Traces:
-    """What there is now of one cluster; namespaces that belong to the machine are among them, so compare."""
+    """Present traces of one cluster; the machine's own namespaces are among them, so compare."""
     pids = processes_of(directory, cluster_id)
     mounts = Path("/proc/self/mounts").read_text().splitlines()
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
