@@ -1,4 +1,4 @@
-"""Rules of a cluster drawn from a seed: shares, limits and orders of queues in any combination."""
+"""Cluster rules drawn from a seed: shares, limits and orders of queues in any combination."""
 
 from random import Random
 from typing import Any
@@ -98,7 +98,7 @@ def _limit(rng: Random, number: int) -> Limit:
         {"queues": _one("normal"), "per_project": Names()},
     )
     what = rng.choice(whats)
-    # How much memory a job takes depends on where there is room: a later look may find a way that an earlier did not.
+    # A job's memory depends on its placement: a later attempt may find one that an earlier did not.
     is_fixed = "slots" in what or "jobs" in what
     who = rng.choice(wheres if is_fixed else wheres[:2])
     return Limit(f"l{number}", **what, **who)

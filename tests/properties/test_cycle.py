@@ -1,4 +1,4 @@
-"""A pass that looks only at what has changed starts just what a pass that looks at everything would start."""
+"""An incremental pass starts exactly the jobs that a full pass would start."""
 
 import copy
 from dataclasses import replace
@@ -80,7 +80,7 @@ def some_policy(seed: int) -> Policy:
 
 
 class Player:
-    """Does things to a cluster, drawn from a seed."""
+    """Random actions on a cluster, drawn from a seed."""
 
     def __init__(self, seed: int, with_rules: bool = False, with_backfill: bool = False) -> None:
         self.rng = rng = Random(seed)
@@ -144,7 +144,7 @@ class Player:
             )
 
     def begin(self) -> None:
-        """One that was dispatched runs; only then may it be asked for room."""
+        """Start a dispatched job; only a running one may be preempted."""
         staging = list(self.story.cluster.staging.values())
         if staging:
             attempt = self.rng.choice(staging)
@@ -181,7 +181,7 @@ class Player:
         self.story.move(self._some_job(), self.rng.choice((1, 2, -1, -2)), self.rng.choice((ANN, ROOT)))
 
     def silence(self) -> None:
-        """Some hosts say nothing for so long that they count as silent; one says hello again."""
+        """Let some hosts be silent until they count as silent; one reconnects."""
         names = sorted(self.story.cluster.hosts)
         self.story.now += 20
         self.story.hear(*self.rng.sample(names, 4))
@@ -211,7 +211,7 @@ class Player:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3, 100_000]), st.booleans())
 def test_so_it_is_with_shares_and_limits(seed: int, steps: int, as_columns: bool) -> None:
-    """The same whatever the rules are: who waits for a limit or for the account's turn is woken in time."""
+    """The same under any rules: buckets that wait for a limit or a share are unblocked in time."""
     assert first_difference(Player(seed, with_rules=True), steps, as_columns) is None
 
 
@@ -220,7 +220,7 @@ def test_so_it_is_with_shares_and_limits(seed: int, steps: int, as_columns: bool
 @given(st.integers(0, 10**6))
 @example(4754)  # an array that was moved once counted as a plain job
 def test_so_it_is_with_reservations(seed: int) -> None:
-    """Who holds a reservation is the same, too, where accounts take turns and limits come in between."""
+    """Reservation holders are the same, too, with fairshare and limits."""
     assert first_difference(Player(seed, with_rules=True, with_backfill=True), 100_000) is None
 
 
@@ -253,7 +253,7 @@ def test_the_short_ways_lead_where_the_long_ones_do(seed: int, steps: int, with_
 
 
 def all_of(cluster: Cluster) -> dict[str, Any]:
-    """Its state, what is free on its hosts and what is in use of its limits."""
+    """Its state, free resources of its hosts and usage of its limits."""
     table = cluster.table
     columns = (table.slots_free, table.memory_free_mib, table.gpus_free, table.attempts)
     counters = [counter for counter in cluster.limits.counters if counter.used or counter.used_on.any()]
@@ -264,9 +264,9 @@ def all_of(cluster: Cluster) -> dict[str, Any]:
 
 
 def first_difference(player: Player, steps: int, as_columns: bool = False) -> tuple[int, Any, Any] | None:
-    """Play until a pass over changes plans something else than one over everything: after how many actions, and what.
+    """Play until an incremental pass differs from a full one: number of actions, and the difference.
 
-    None when they always plan the same. ``as_columns``: as if very many buckets waited for room.
+    None if they always agree. ``as_columns``: as if very many buckets were blocked.
     """
     with pytest.MonkeyPatch.context() as patched:
         if as_columns:

@@ -1,4 +1,4 @@
-"""The -w language: what is printed is read back, and conditions are what a slow obvious reading of them says."""
+"""The -w language: printed conditions are parsed back, and evaluation agrees with a slow obvious one."""
 
 from typing import Any
 
@@ -77,11 +77,12 @@ def _refusal_of(text: str) -> str:
     return ""
 
 
-# -- the twin: it looks at everything, each time -----------------------------------------------------------------------
+# -- the twin: it evaluates everything, each time
+# ------------------------------------------------------------------------
 
 
 def slow(cluster: Cluster, expression: Expression, index: int) -> bool:
-    """Does the condition hold now?"""
+    """True if the condition holds now."""
     match expression:
         case Not(part):
             return not slow(cluster, part, index)
@@ -152,7 +153,7 @@ PARENTS = expressions(
 
 
 class Life:
-    """A plain job and an array, and jobs that wait for them, as chance has it."""
+    """A plain job and an array, and jobs dependent on them, at random."""
 
     def __init__(self, data: st.DataObject) -> None:
         self.data = data
@@ -166,7 +167,7 @@ class Life:
         self.was_true: set[tuple[int, int]] = set()
 
     def submit(self, number: int) -> None:
-        """One more job that waits."""
+        """Submit one more dependent job."""
         text = text_of(self.held[number])
         job = self.story.submit(a_job(array="1-4", dependency=text, hold=self.data.draw(st.booleans()), queue="idle"))
         self.waits[job] = self.held[number]
@@ -199,7 +200,7 @@ class Life:
                 story.started("n1", key)
 
     def check(self) -> None:
-        """What has held is released, and nothing else; for one element and for all at once alike."""
+        """Exactly the conditions that held are released; for one element and for all at once alike."""
         cluster = self.story.cluster
         for job, condition in self.waits.items():
             array = self.story.array(job)
@@ -219,7 +220,7 @@ class Life:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
 def test_conditions_hold_when_they_are_read_slowly(data: st.DataObject) -> None:
-    """Over random histories: index, columns and single verdicts agree with the twin; what is final stays so."""
+    """Over random histories: index, columns and single verdicts agree with the twin; final verdicts stay."""
     life = Life(data)
     life.finals = {}
     for number in life.held:

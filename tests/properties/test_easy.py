@@ -1,4 +1,4 @@
-"""The short way of EASY backfilling decides what the long way does; its shadow tells what all of the future would."""
+"""The fast path of EASY backfilling decides as the general path; its shadow time equals that of the full simulation."""
 
 import copy
 from dataclasses import replace
@@ -23,7 +23,7 @@ NOW = 1000.0
 
 
 class EasyPlayer(Player):
-    """Has jobs that any free slots will do for, and at times others; they end at their limits, or before or after."""
+    """Slots-only jobs, sometimes with others; they end at, before or after their run limits."""
 
     def __init__(self, seed: int, with_others: bool) -> None:
         super().__init__(seed)
@@ -66,14 +66,14 @@ class EasyPlayer(Player):
         )
 
     def begin_all(self) -> None:
-        """Whatever was dispatched runs."""
+        """Start all dispatched jobs."""
         for attempt in list(self.story.cluster.staging.values()):
             for share in attempt.allocation:
                 self.story.staged(share.host, attempt.key)
             self.story.started(attempt.lead, attempt.key)
 
     def run_out(self) -> None:
-        """Until the next end that is expected, or a second more or less; most of those end whose time has come."""
+        """Let time pass to about the next expected end; most jobs due then end."""
         story, rng = self.story, self.rng
         ends = [(self.limit_of(key) + attempt.dispatched_at, key) for key, attempt in story.cluster.attempts.items()]
         at = min((end for end, key in ends if self.limit_of(key)), default=story.now)
@@ -114,7 +114,7 @@ class EasyPlayer(Player):
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 30, 100_000]), st.booleans())
 def test_both_ways_start_the_same_jobs_for_the_same_reasons(seed: int, steps: int, with_others: bool) -> None:
-    """After each change, each with what it remembers of its own passes, and a third one that remembers nothing."""
+    """After each change, each with the state of its own passes, and a third one without state."""
     player, twin = EasyPlayer(seed, with_others), EasyPlayer(seed, with_others)
     for _ in range(25):
         player.play()
@@ -126,12 +126,12 @@ def test_both_ways_start_the_same_jobs_for_the_same_reasons(seed: int, steps: in
             patched.setattr(easy, "turns_of", lambda cluster, agenda: None)
             assert short == whole_pass(twin.story, twin.story.agenda, 100_000)
         assert all_of(player.story.cluster) == all_of(twin.story.cluster)
-        if holders(player.story):  # the next one holds it only when somebody asks
+        if holders(player.story):  # its next reservation is made on demand only
             assert holders(player.story) == holders(twin.story)
 
 
 class PlaceOfItsOwn(EasyPlayer):
-    """Has jobs that wait for certain hosts, memory, devices or whole hosts, and several that hold reservations."""
+    """Jobs that need certain hosts, memory, GPUs or whole hosts, several of them with reservations."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, False)
@@ -169,7 +169,7 @@ KINDS: tuple[dict[str, Any], ...] = (
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 30, 100_000]))
 def test_nobody_is_held_back_longer_than_a_pass_over_everything_would(seed: int, steps: int) -> None:
-    """Where reservations say which hosts: who is held back is asked again whenever that may have changed."""
+    """With reservations on named hosts: a job deferred by them is tried again whenever its chance may have changed."""
     player = PlaceOfItsOwn(seed)
     for _ in range(25):
         player.play()
@@ -178,14 +178,14 @@ def test_nobody_is_held_back_longer_than_a_pass_over_everything_would(seed: int,
 
 
 def afresh(story: Story) -> Story:
-    """The same, with nothing remembered."""
+    """The same, without state of earlier passes."""
     twin = copy.deepcopy(story)
     twin.agenda.look_at_everything(twin.cluster)
     return twin
 
 
 def holders(story: Story) -> list[int]:
-    """Which jobs hold a reservation."""
+    """Jobs that hold a reservation."""
     return [one.job for one in story.agenda.book.reservations]
 
 

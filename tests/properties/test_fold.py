@@ -1,6 +1,6 @@
-"""The events are the whole truth: folded over an empty cluster they give the cluster, and a restart takes nothing away.
+"""The events are the whole state: folded over an empty cluster they give the cluster, and a restart loses nothing.
 
-In a simulation the master's cluster runs ahead of a second one that is made of the durable events alone.
+In a simulation the master's cluster runs ahead of a second one built from the durable events alone.
 """
 
 from typing import Any
@@ -43,13 +43,13 @@ def state_of(cluster: Cluster) -> dict[str, Any]:
 
 
 def limits_of(cluster: Cluster) -> dict[str, float]:
-    """What is in use of every limit that somebody falls under."""
+    """Usage of every limit."""
     counters = [counter for counter in cluster.limits.counters if counter.used or counter.used_on.any()]
     return {f"{one.rule} {one.members}": one.used or float(one.used_on.sum()) for one in counters}
 
 
 def shares_of(cluster: Cluster) -> dict[str, tuple[int, int, int]]:
-    """What the jobs of every account hold."""
+    """Resources held by the jobs of every account."""
     trees = set(cluster.shares.trees.values())
     accounts = [account.running for tree in trees for account in tree.accounts()]
     return (
@@ -88,7 +88,7 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_folded_events_are_the_cluster(seed: int) -> None:
-    """At many moments of a troubled life: what is durable equals what the master holds, as soon as all is written."""
+    """At many moments of a life with faults: the durable cluster equals the master's as soon as all is written."""
     world = World(seed, check_every=50)
     world.begin()
     Users(world, 14).begin()

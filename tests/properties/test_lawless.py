@@ -1,4 +1,4 @@
-"""Whatever comes together, and whatever agents say: the master goes on, and its books are right."""
+"""Under any combination of events and any reports of agents the master runs on, and its accounts are right."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Placement against a slow obvious twin: what it gives is right, and it gives nothing only where nothing is."""
+"""Placement against a slow obvious twin: its allocations are valid, and it fails only where none exists."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -51,14 +51,14 @@ roles = st.builds(
 
 @pytest.fixture(scope="module")
 def short_blocks() -> Iterator[None]:
-    """Hosts are looked for a few at a time, so that few hosts are enough to see it."""
+    """Search hosts in small blocks, so that few hosts suffice for the test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rooms, "_FIRST_BLOCK", 1)
         yield
 
 
 def a_table(described: list[tuple[HostFacts, int, bool]]) -> HostTable:
-    """Hosts n1, n2, ... of which some slots are taken."""
+    """Hosts n1, n2, ..., with some slots taken."""
     table = HostTable()
     for number, (facts, used, usable) in enumerate(described, 1):
         row = table.add(HostFacts(f"n{number}", facts.slots, facts.memory_mib, facts.gpus, resources=facts.resources))
@@ -69,7 +69,7 @@ def a_table(described: list[tuple[HostFacts, int, bool]]) -> HostTable:
 
 
 def most_tasks(table: HostTable, request: Request, role: RoleRequest, row: int) -> int:
-    """How many tasks of the role the host could take, ptile and one_host aside."""
+    """Number of tasks of the role that fit the host, ptile and one_host aside."""
     if not table.usable[row] or not select_mask(role.select, table)[row]:
         return 0
     if request.hosts and table.names[row] not in request.hosts:
@@ -104,7 +104,7 @@ def _fits(role: RoleRequest, most: list[int], tasks: int) -> bool:
 
 
 def complaints(table: HostTable, request: Request, allocation: Allocation) -> Iterator[str]:
-    """What is wrong with an allocation, by counting everything again."""
+    """Errors of an allocation, by counting everything again."""
     if len({share.host for share in allocation}) != len(allocation):
         yield "a host is there twice"
     for share in allocation:
@@ -154,7 +154,7 @@ requests = st.builds(
 def test_every_allocation_is_right_and_all_fit_together(
     described: list[tuple[HostFacts, int, bool]], wanted: list[Request]
 ) -> None:
-    """Each keeps to its request, and what one takes the next does not get."""
+    """Each keeps to its request, and no resource is allocated twice."""
     table = a_table(described)
     wanted = [
         Request(one.roles, tuple(name for name in one.hosts if name in table.rows), one.exclusive) for one in wanted
@@ -175,7 +175,7 @@ def test_every_allocation_is_right_and_all_fit_together(
 @given(hosts, requests.filter(lambda request: len(request.roles) == 1))
 @example([(a_host("", 2), 0, True), (a_host("", 2), 0, True)], Request((RoleRequest(2, 4, ptile=3),)))
 def test_one_role_is_placed_wherever_it_can_be(described: list[tuple[HostFacts, int, bool]], request: Request) -> None:
-    """Nothing only where the twin, which tries everything, finds nothing either."""
+    """It fails only where the twin, which tries everything, fails too."""
     table = a_table(described)
     request = Request(request.roles, tuple(name for name in request.hosts if name in table.rows), request.exclusive)
     assert (place(Room(table), request) is not None) == can_be_placed(table, request)
@@ -184,7 +184,7 @@ def test_one_role_is_placed_wherever_it_can_be(described: list[tuple[HostFacts, 
 @settings(max_examples=300, deadline=None)
 @given(hosts, requests)
 def test_a_failed_placement_takes_nothing(described: list[tuple[HostFacts, int, bool]], request: Request) -> None:
-    """The room is as it was: what fitted before still fits, in the same place."""
+    """Free resources are unchanged: the same request still fits, in the same place."""
     table = a_table(described)
     probe = Request((a_role(1),))
     room = Room(table)

@@ -1,4 +1,4 @@
-"""order, same, span and counted resources against a slow obvious twin that tries every way to spread the tasks."""
+"""order, same, span and counted resources against a slow obvious twin that tries every distribution of the tasks."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -48,7 +48,7 @@ def a_table(described: list[tuple[int, str]]) -> HostTable:
 
 
 def spreads(role: RoleRequest, described: list[tuple[int, str]]) -> Iterator[tuple[int, ...]]:
-    """Every way to spread the role's tasks that keeps to it."""
+    """Every valid distribution of the role's tasks."""
     for tasks in product(*[range(slots // role.slots_per_task + 1) for slots, _ in described]):
         if role.tasks_min <= sum(tasks) <= role.tasks_max and _is_right(role, described, tasks):
             yield tasks
@@ -91,7 +91,7 @@ def tasks_of(table: HostTable, allocation: Allocation) -> tuple[int, ...]:
 @settings(max_examples=500, deadline=None)
 @given(hosts, roles)
 def test_every_spread_is_one_of_the_right_ones(described: list[tuple[int, str]], role: RoleRequest) -> None:
-    """What placement gives is among all that keep to the request, and what it holds adds up."""
+    """The allocation is among all valid ones, and its amounts add up."""
     table = a_table(described)
     allocation = place(Room(table), Request((role,)))
     if allocation is None:
@@ -106,7 +106,7 @@ def test_every_spread_is_one_of_the_right_ones(described: list[tuple[int, str]],
 @settings(max_examples=500, deadline=None)
 @given(hosts, roles.filter(lambda role: "lic" not in role.rusage))
 def test_nothing_only_where_nothing_is_right(described: list[tuple[int, str]], role: RoleRequest) -> None:
-    """Where the twin, which tries every spread, finds one, placement does, too."""
+    """Placement succeeds whenever the twin, which tries every distribution, does."""
     found = place(Room(a_table(described)), Request((role,)))
     assert (found is not None) == any(spreads(role, described))
 
@@ -136,7 +136,7 @@ links = st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=6, ma
 @settings(max_examples=300, deadline=None)
 @given(links, st.integers(0, 63), st.integers(1, 4), st.lists(st.integers(0, 40), min_size=6, max_size=6))
 def test_linked_devices_and_shared_memory(wires: list[list[bool]], free: int, count: int, left: list[int]) -> None:
-    """glink=yes gives devices that are all linked, or nothing where no such set is; gmem only devices with room."""
+    """glink=yes gives GPUs that are all linked, or fails where no such set exists; gmem only GPUs with room for it."""
     peers = [sum(1 << b for b in range(6) if a != b and wires[min(a, b)][max(a, b)]) for a in range(6)]
     facts = HostFacts("n1", 8, gpus=6, devices=tuple(Device("A100", 40, at // 3, peers[at]) for at in range(6)))
     room = Free(8, 0, free, 0, 0)

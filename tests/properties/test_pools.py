@@ -1,4 +1,4 @@
-"""Capacity pools under random loads: nobody is left with less than its own, nobody gets more than its maximum."""
+"""Resource pools under random loads: each pool can reclaim its own share, and none exceeds its maximum."""
 
 from collections.abc import Iterator
 from random import Random
@@ -19,7 +19,7 @@ USERS = (ANN, BOB, ROOT)
 
 
 def some_pools(rng: Random, slots: int) -> tuple[Pool, ...]:
-    """Of two or three users, with shares that fit the cluster together; one may have nothing."""
+    """Pools of two or three users, with shares that fit the cluster together; one may have none."""
     left, pools = slots, []
     for caller in USERS[: rng.choice((2, 3))]:
         own = rng.choice((0, rng.randint(0, left)))
@@ -33,7 +33,7 @@ def some_pools(rng: Random, slots: int) -> tuple[Pool, ...]:
 
 
 def taken(story: Story, events: int) -> Iterator[tuple[Key, Allocation]]:
-    """Whose jobs were told to end, or to shrink, and what they give back."""
+    """Jobs ordered to end, or to shrink, with the resources they release."""
     cluster = story.cluster
     for event in story.events[events:]:
         if isinstance(event, JobDoomed) and event.again:
@@ -43,7 +43,7 @@ def taken(story: Story, events: int) -> Iterator[tuple[Key, Allocation]]:
 
 
 def check(story: Story, events: int) -> None:
-    """After a pass: what was told to end left its pool its own, and no pool is beyond its maximum."""
+    """After a pass: reclaiming left each pool its own share, and no pool is above its maximum."""
     cluster = story.cluster
     pools = cluster.pools
     for number, pool in enumerate(pools.pools):
@@ -63,7 +63,7 @@ def check(story: Story, events: int) -> None:
 @settings(max_examples=120, deadline=None)
 @given(st.integers(0, 10**9))
 def test_every_pool_keeps_its_own(seed: int) -> None:
-    """Whatever is submitted, and however jobs end."""
+    """For any submissions and any ends of jobs."""
     rng = Random(seed)
     hosts = [a_host(f"n{n}", rng.choice((2, 4)), 4000, rng.choice((0, 2))) for n in range(1, rng.randint(2, 5))]
     pools = some_pools(rng, sum(host.slots for host in hosts))

@@ -1,4 +1,4 @@
-"""The fewest victims: what is found quickly is what a search through all sets finds, and no set in part."""
+"""Fewest victims: the fast search finds the result of an exhaustive search, and never a partial set."""
 
 from itertools import combinations
 from random import Random
@@ -48,7 +48,7 @@ def a_busy_cluster(rng: Random, requeue: bool) -> Story:
 
 
 def elastic(tasks: int, rng: Random) -> dict[str, int]:
-    """Some jobs may have more tasks than that, and fewer again."""
+    """Make some jobs elastic, some of them already grown."""
     more = rng.choice((0, 0, 1, 3))
     return {"tasks_min": tasks, "tasks_max": tasks + more, "resizable": True} if more else {}
 
@@ -98,7 +98,7 @@ def test_the_fewest_victims_are_found(seed: int, requeue: bool) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**9), st.booleans())
 def test_whoever_is_suspended_goes_on(seed: int, requeue: bool) -> None:
-    """After urgent jobs have come and gone, killed or ended, every other job runs or waits, and nothing is kept."""
+    """After urgent jobs have come and gone, every other job runs or is pending, and no slot stays reserved."""
     rng = Random(seed)
     story = a_busy_cluster(rng, requeue)
     for _ in range(rng.randint(1, 6)):
@@ -122,12 +122,12 @@ def test_whoever_is_suspended_goes_on(seed: int, requeue: bool) -> None:
 
 
 def is_urgent(story: Story, job: int) -> bool:
-    """Is it a job of the high queue that waits or runs?"""
+    """True for a pending or running job of the high queue."""
     return story.cluster.jobs[job].shared.queue == HIGH and story.state(job) not in FINAL
 
 
 def one_thing_happens(story: Story, rng: Random, only: str = "") -> None:
-    """Some job starts or ends; whoever is told to end does."""
+    """Start or end some job; jobs ordered to end do so."""
     clear_away(story)
     cluster = story.cluster
     attempts = [
@@ -147,7 +147,7 @@ def one_thing_happens(story: Story, rng: Random, only: str = "") -> None:
 
 
 def clear_away(story: Story) -> None:
-    """Everything that is being ended ends, and whatever was given up is given back."""
+    """Carry out all ordered ends and releases."""
     for key in list(story.cluster.resizing):
         attempt = story.cluster.attempts[key]
         for share in attempt.resizing.growth:

@@ -1,7 +1,7 @@
-"""Nobody is delayed by a job that was backfilled, whatever the hosts are like and whatever he waits for.
+"""No reserved job is delayed by backfilled ones, for any hosts and any requests.
 
-The twin is slow and obvious: it is the cluster itself without all that waits behind the job. When the job would start
-there is what it was promised; it may start earlier, never later. Jobs end exactly at their run limits.
+The twin is slow and obvious: the cluster itself without the jobs behind the reserved one. The start of the job there is
+its bound; it may start earlier, never later. Jobs end exactly at their run limits.
 """
 
 import copy
@@ -24,7 +24,7 @@ NEVER = float("inf")
 
 @dataclass(frozen=True)
 class Wanted:
-    """A job as it is drawn: minutes after the one before, minutes it runs, and what it asks for."""
+    """A job as drawn: minutes after the one before, minutes it runs, and its request."""
 
     gap: int
     minutes: int
@@ -53,7 +53,7 @@ def some(**asks: list[Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({name: st.sampled_from(values) for name, values in asks.items()})
 
 
-# Of one thing only, so that everybody waits for the same.
+# One resource only, so that all jobs compete for it.
 THEMES: dict[str, tuple[Hosts, st.SearchStrategy[dict[str, Any]]]] = {
     "slots": ([(6, 4000, 0)] * 3, some(slots=[1, 1, 2, 5], hosts=[("n1",)])),
     "memory": ([(9, 8000, 0)] * 3, some(memory_mib=[1000, 1000, 3000, 7000], hosts=[("n1",)])),
@@ -81,7 +81,7 @@ hosts = st.lists(
 
 
 def rules(depth: int) -> Policy:
-    """One queue in which so many jobs hold reservations, and a licence for all hosts together."""
+    """One queue with this backfill depth, and a licence for all hosts together."""
     return Policy(
         queues=(Queue("normal", 30, backfill_depth=depth),),
         resources={"lic": Resource("lic", ResourceKind.NUMERIC)},
@@ -103,7 +103,7 @@ class World:
         self.started: dict[int, float] = {}
 
     def plan(self) -> None:
-        """A pass; what it starts runs at once."""
+        """Run a pass; started jobs run at once."""
         story = self.story
         story.hear(*story.cluster.hosts)
         story.plan()
@@ -121,11 +121,11 @@ class World:
         return [job for job in self.story.cluster.jobs if self.story.state(job) is JobState.PEND]
 
     def next_end(self) -> float:
-        """When the next job ends."""
+        """Time of the next job end."""
         return min(self.ends.values(), default=NEVER)
 
     def go_to(self, at: float) -> None:
-        """Time goes on until then; jobs end at their limits."""
+        """Let time pass; jobs end at their limits."""
         story = self.story
         story.now = at
         story.hear(*story.cluster.hosts)
@@ -139,7 +139,7 @@ class World:
 
 
 def promised(world: World, job: int, ahead: list[int]) -> float:
-    """When the job would start if nobody waited behind it; those ahead of it are there."""
+    """Start time of the job without the pending jobs behind it; those ahead of it are present."""
     alone = World(copy.deepcopy(world.story), dict(world.ends))
     for other in alone.waiting():
         if other != job and other not in ahead:
@@ -154,7 +154,7 @@ def promised(world: World, job: int, ahead: list[int]) -> float:
 
 
 def first_delayed(sizes: Hosts, wanted: list[Wanted], depth: int) -> tuple[int, float] | None:
-    """Submit and run everything: the first job that starts later than it was promised, and when it was to start."""
+    """Submit and run everything: the first job that starts later than its bound, with that bound."""
     story = Story(*described(sizes), policy=rules(depth))
     world, bounds = World(story, {}), dict[int, float]()
     coming, at = [], story.now
@@ -191,7 +191,7 @@ def test_the_first_that_waits_is_never_delayed(sizes: Hosts, wanted: list[Wanted
 @settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_whatever_all_wait_for(theme: str, data: st.DataObject) -> None:
-    """Also where many small ones that fit beside a promise come at once."""
+    """Also with many small jobs at once that fit beside a reservation."""
     sizes, asks = THEMES[theme]
     assert first_delayed(sizes, data.draw(jobs(asks, 16)), 1) is None
 
@@ -199,5 +199,5 @@ def test_whatever_all_wait_for(theme: str, data: st.DataObject) -> None:
 @settings(max_examples=100, deadline=None)
 @given(hosts, jobs(kinds()), st.integers(2, 4))
 def test_so_it_is_with_several(sizes: Hosts, wanted: list[Wanted], depth: int) -> None:
-    """Conservative: each of them is promised what those before it leave."""
+    """Conservative backfilling: each reservation is bounded by those before it."""
     assert first_delayed(sizes, wanted, depth) is None

@@ -1,4 +1,4 @@
-"""Advance reservations against a slow obvious twin, which looks at every hour there is."""
+"""Advance reservations against a slow obvious twin, which checks every hour."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from lavad.core.state.records import Attempt
 from tests.builders import BOB, Story, a_cluster, a_host, a_job
 
 HOUR = 3600
-HOURS_AHEAD = 24 * 20  # all single reservations are over by then, and some week of all others
+HOURS_AHEAD = 24 * 20  # all one-time reservations are over by then, and some week of all others
 Hours = NDArray[np.bool_]
 USERS = ("ann",)
 
@@ -35,7 +35,7 @@ class Wanted:
     is_open: bool
 
     def times(self) -> dict[str, object]:
-        """Words of ``Story.reserve``."""
+        """Arguments of ``Story.reserve``."""
         if self.window is not None:
             return {"windows": (Window(self.window[0] * 60, self.window[1] * 60),)}
         return {"begin": self.begin * HOUR, "end": (self.begin + self.length) * HOUR}
@@ -80,13 +80,13 @@ def is_there(story: Story, attempt: Attempt, held: dict[str, Hours]) -> Hours:
 
 
 def allowed(story: Story, host: str, limit_s: int) -> int:
-    """So many slots of a host may one more job without a reservation have: at every hour all fits beside it."""
+    """Slots of a host available to one more job without a reservation: at every hour all fits beside it."""
     last = limit_s // HOUR or HOURS_AHEAD
     return story.cluster.hosts[host].facts.slots - int(needed(story, host)[:last].max())
 
 
 def needed(story: Story, host: str) -> NDArray[np.int64]:
-    """What is held or set apart of a host at each hour; what a reservation's own jobs hold is part of it."""
+    """Slots of a host held or reserved at each hour; a reservation includes those of its own jobs."""
     reservations = story.cluster.reserved.by_name
     held = {name: holds(one, story.now) for name, one in reservations.items()}
     found = np.zeros(HOURS_AHEAD, np.int64)
@@ -104,7 +104,7 @@ def needed(story: Story, host: str) -> NDArray[np.int64]:
 
 
 def reserve(story: Story, one: Wanted) -> None:
-    """Make it if there is room."""
+    """Make the reservation if there are slots for it."""
     try:
         story.reserve(one.slots, users=USERS, is_open=one.is_open, **one.times())
     except Refused:
@@ -112,7 +112,7 @@ def reserve(story: Story, one: Wanted) -> None:
 
 
 def start_all(story: Story) -> None:
-    """What was dispatched runs."""
+    """Start all dispatched jobs."""
     for key in list(story.cluster.staging):
         attempt = story.cluster.attempts[key]
         if not attempt.launched:
@@ -122,7 +122,7 @@ def start_all(story: Story) -> None:
 
 
 def advance(story: Story, hours: int) -> None:
-    """Time goes on; jobs end when they must."""
+    """Let time pass; jobs end when they must."""
     for _ in range(hours):
         story.now += HOUR
         story.hear(*story.cluster.hosts)
@@ -143,7 +143,7 @@ def a_story() -> Story:
     return story
 
 
-# A job in the first reservation is ended with it, long before the second begins: nothing of it is in the way then.
+# A job in the first reservation is ended with it, long before the second begins: it does not block the second.
 ONE_AFTER_ANOTHER = [Wanted(1, 0, 3, None, False), Wanted(2, 5, 3, None, False)]
 
 
@@ -156,7 +156,7 @@ ONE_AFTER_ANOTHER = [Wanted(1, 0, 3, None, False), Wanted(2, 5, 3, None, False)]
 def test_what_is_left_is_what_fits_at_every_hour(
     running: list[tuple[int, int]], reservations: list[Wanted], hours: int, limit: int
 ) -> None:
-    """The few moments that are looked at say the same as all hours."""
+    """The few moments that are checked agree with all hours."""
     story = a_story()
     for slots, hours_limit in running:
         story.submit(a_job(slots, caller=BOB, run_limit_s=hours_limit * HOUR))
@@ -183,7 +183,7 @@ work = st.lists(st.one_of(jobs, wanted, st.integers(1, 12)), min_size=3, max_siz
 
 @given(work)
 def test_nobody_is_started_on_what_is_set_apart(steps: list[tuple[int, int] | Wanted | int]) -> None:
-    """Whatever is submitted and reserved in whatever order: each start was allowed, hour by hour, when it was made."""
+    """For any order of submissions and reservations: each start was allowed, hour by hour, when it was made."""
     story = a_story()
     for step in steps:
         if isinstance(step, Wanted):

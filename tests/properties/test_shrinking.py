@@ -1,4 +1,4 @@
-"""Elastic jobs make room before others are suspended or ended: never too much, and no more than is needed."""
+"""Elastic jobs shrink before others are suspended or ended: never by too much, and no more than needed."""
 
 from collections.abc import Iterator
 from itertools import combinations, product
@@ -38,7 +38,7 @@ def an_elastic_cluster(rng: Random, requeue: bool) -> Story:
 
 
 def ways_to_shrink(story: Story, key: Key) -> Iterator[Allocation]:
-    """All that an elastic job could give: so many tasks on each host, the lead host and its minimum kept."""
+    """Every shrink of an elastic job: any number of tasks on each host, the lead host and its minimum kept."""
     allocation = story.cluster.attempts[key].allocation
     role = story.cluster.jobs[key.job].shared.request.roles[0]
     each = []
@@ -52,7 +52,7 @@ def ways_to_shrink(story: Story, key: Key) -> Iterator[Allocation]:
 
 
 def fits(story: Story, job: int, gives: Allocation) -> bool:
-    """Would the job start if this were free?"""
+    """True if the job would start with this freed."""
     table = story.cluster.table.copy()
     for share in gives:
         table.give_back(table.rows[share.host], share, False)
@@ -63,7 +63,7 @@ Ways = dict[Key, list[Allocation]]
 
 
 def fewest_whole(story: Story, job: int, whole: list[Victim], ways: Ways) -> int | None:
-    """How many it takes at least of those who are suspended or ended, by trying everything."""
+    """Least number of jobs to suspend or end, by exhaustive search."""
     for victims in range(len(whole) + 1):
         for taken in combinations(whole, victims):
             rest = [share for one in taken for share in one.gives]
@@ -75,7 +75,7 @@ def fewest_whole(story: Story, job: int, whole: list[Victim], ways: Ways) -> int
 
 
 def look_at(story: Story, job: int, found: Clearing) -> None:
-    """No shrink is too large, and without any part of what is asked for the job would not fit."""
+    """Check that no shrink is too large, and that the job would not fit without any part of it."""
     every = [share for one in found.victims for share in one.gives]
     assert fits(story, job, tuple(every))
     for one in found.victims:
@@ -99,8 +99,7 @@ def look_at(story: Story, job: int, found: Clearing) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**9), st.booleans())
 def test_nobody_is_ended_where_shrinking_is_enough(seed: int, requeue: bool) -> None:
-    """No more than if each gave what came last of all that it has; nothing needlessly; and the takeover is carried
-    out."""
+    """No more than if each released its newest tasks first; no needless release; and the preemption is carried out."""
     rng = Random(seed)
     story = an_elastic_cluster(rng, requeue)
     role = {"ptile": rng.choice((0, 0, 1, 2)), "gpus": rng.choice((0, 0, 0, 1))}

@@ -1,4 +1,4 @@
-"""Whatever happens, a job that waits after a whole pass is told why, and what is said of reservations is true."""
+"""A job pending after a full pass always has a reason, and reasons about reservations are true."""
 
 import copy
 
@@ -21,7 +21,7 @@ from tests.properties.test_easy import EasyPlayer, PlaceOfItsOwn
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
 def test_nobody_waits_for_nothing(seed: int, where: bool) -> None:
-    """Nobody is told that he waits for his turn when all have had it; with the run limit that is named a job starts."""
+    """No job is told to wait for its turn after a full pass; with the run limit named in the advice a job starts."""
     player = PlaceOfItsOwn(seed) if where else EasyPlayer(seed, False)
     for _ in range(25):
         player.play()
@@ -36,7 +36,7 @@ def test_nobody_waits_for_nothing(seed: int, where: bool) -> None:
 
 
 def check_held(story: Story, job: int, record: Job) -> None:
-    """The one who is named waits for the room; who is over by then starts."""
+    """The named job waits for the resources; a job that ends before its start starts now."""
     found = held_back(story.cluster, story.agenda.book, record, 0, story.now)
     assert isinstance(found, HeldBack)
     assert (found.job, found.element) in [(one.job, one.index) for one in story.agenda.book.reservations]
