@@ -1,4 +1,4 @@
-"""``lavactl simulate`` as typed, on schedules that were worked out by hand, and what it says to what does not go."""
+"""``lavactl simulate`` as typed, on schedules worked out by hand, and its error messages."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ NINE, OVERRUN = str(TRACES / "nine-jobs.swf"), str(TRACES / "overrun.swf")
 KEYS = [
     "jobs_kept", "mean_wait_s", "max_wait_s", "mean_bounded_slowdown", "utilisation", "makespan_s", "sim_jobs_per_s",
 ]  # fmt: skip
-# Job 2 is blocked until 10. Under fcfs nobody passes it. Else 3 ends by 10, and so starts in the gap at once; 4 would
+# Job 2 is blocked until 10. Under fcfs no job passes it. Else 3 ends by 10, and so starts in the gap at once; 4 would
 # not end by then, nor find a processor beside 2; 5 takes the gap from 7 on, which 3 leaves before its time.
 # From 100 on: 7 is blocked until 110 and leaves one processor free, on which 9 starts at once under easy, although that
 # holds up 8, which needs all four. Under conservative 8 has a reservation at 120, so 9 waits for the end of 8.
@@ -31,7 +31,7 @@ SCHEDULES = {
 
 
 def starts(directory: Path, *arguments: str) -> dict[int, int]:
-    """What ``--starts`` writes."""
+    """Start times written by ``--starts``."""
     path = directory / "starts"
     assert main([*arguments, "--starts", str(path)]) == 0
     return {int(job): int(start) for job, start in (line.split() for line in path.read_text().splitlines())}
@@ -80,7 +80,7 @@ def test_figures_without_json_are_lines(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_picture(tmp_path: Path) -> None:
-    """One SVG file that needs nothing else."""
+    """One SVG file without external references."""
     path = tmp_path / "picture.svg"
     assert main([NINE, "--policy", "easy", "--plot", str(path)]) == 0
     text = path.read_text()
@@ -174,7 +174,7 @@ def test_a_full_disk_is_named(option: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_picture_of_a_trace_whose_name_is_no_text(tmp_path: Path) -> None:
-    """The title shows what can be shown."""
+    """The title shows the printable part."""
     trace, path = tmp_path / os.fsdecode(b"a\xff\x01<b>"), tmp_path / "picture.svg"
     trace.write_bytes(Path(NINE).read_bytes())
     assert main([str(trace), "--policy", "easy", "--plot", str(path)]) == 0
@@ -182,7 +182,7 @@ def test_a_picture_of_a_trace_whose_name_is_no_text(tmp_path: Path) -> None:
 
 
 def test_an_open_file_is_a_trace() -> None:
-    """What a shell makes of <(zcat nine-jobs.swf.gz)."""
+    """As a shell makes it of <(zcat nine-jobs.swf.gz)."""
     with open(NINE, "rb") as file:
         os.set_inheritable(file.fileno(), True)
         out, err = io.BytesIO(), io.BytesIO()

@@ -1,4 +1,4 @@
-"""``lavactl simulate --from-history``: what jobs asked for that the past does not know, and who can never start."""
+"""``lavactl simulate --from-history``: requests that the history lacks, and jobs that can never start."""
 
 import json
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def _into(one: Submission, queue: str | None) -> Submission:
 
 @pytest.fixture
 def simulate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Simulate:
-    """Replays these jobs as the past of a cluster; exit code, figures and what was said."""
+    """Replay these jobs as the history of a cluster; exit code, figures and messages."""
     settings = ["LAVA_LISTEN=x:1", "LAVA_ENROL_LISTEN=x:2", f"LAVA_STATE_DIR={tmp_path}"]
     (tmp_path / "lava.conf").write_text("\n".join(settings) + "\n")
 
@@ -68,7 +68,7 @@ def simulate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 @pytest.mark.parametrize("condition", ["mem>100", "it>15 && r1m<0.5 && ut<0.2", "mem>100 && fast"])
 def test_hosts_of_the_past_are_idle(condition: str, simulate: Simulate) -> None:
-    """What jobs reserve is taken from their memory; nothing else loads them."""
+    """Jobs' reservations are taken from their memory; they have no other load."""
     code, values, said = simulate([a_job(1, select=condition)])
     assert (code, values.get("jobs_kept"), said) == (0, 1, [])
 
@@ -96,7 +96,7 @@ def test_reserved_memory_is_not_free(simulate: Simulate) -> None:
 def test_what_nobody_knows_is_left_out(
     asked: dict[str, str], options: tuple[str, ...], why: str, simulate: Simulate
 ) -> None:
-    """What an elim reported, and what other rules do not have; one line says so."""
+    """elim values, and resources unknown to the other rules; one line reports it."""
     jobs = [a_job(1, **asked), a_job(2, **asked), a_job(3)]
     code, values, said = simulate(jobs, *options, lsf_shared=ELIM)
     assert (code, values.get("jobs_kept")) == (0, 3)
@@ -114,7 +114,7 @@ def test_only_what_is_not_known_is_left_out_of_a_condition(simulate: Simulate) -
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "lava"])
 def test_who_can_never_start_is_left_out(policy: str, simulate: Simulate) -> None:
-    """It holds up nobody, and is named with the reason."""
+    """It delays no job, and is named with the reason."""
     jobs = [a_job(1), *(a_job(number, tasks=9) for number in range(2, 7)), a_job(7), a_job(8, tasks=4)]
     code, values, said = simulate(jobs, *(() if policy == "lava" else ("--policy", policy)))
     assert (code, values.get("jobs_kept"), values["max_wait_s"]) == (0, 3, 9)
@@ -157,7 +157,7 @@ def test_all_dropped_is_no_success(simulate: Simulate) -> None:
 
 
 def test_a_default_queue_that_no_file_configures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A trace's jobs go there, and whatever the configured queue says has no effect."""
+    """A trace's jobs are submitted to it, and the configured queue has no effect."""
     nine = str(Path(__file__).parent / "traces" / "nine-jobs.swf")
     (tmp_path / "lsb.queues").write_text("Begin Queue\nQUEUE_NAME = normal\nEnd Queue\n")
     assert main([nine, "--conf", str(tmp_path)]) == 0

@@ -1,4 +1,4 @@
-"""Traces as they are found: out of order, with gaps, repeats and remarks. The twin gets what an own reading makes."""
+"""Traces as they are found: out of order, with gaps, repeats and comments. The twin gets an independent reading."""
 
 from pathlib import Path
 from random import Random
@@ -36,7 +36,7 @@ def a_file(seed: int) -> str:
 
 
 def own_reading(text: str) -> list[TwinJob]:
-    """The rules of what is replayed, once more. A job's name is its place, for numbers are repeated."""
+    """The jobs to replay, by an independent reading. A job's name is its position, for numbers are repeated."""
     jobs = []
     for line in text.splitlines():
         words = line.split()

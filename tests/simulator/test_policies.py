@@ -1,4 +1,4 @@
-"""A replay under a cluster's own rules: its queues, their order, jobs that are stopped for others and go on."""
+"""A replay under a cluster's own rules: its queues, their order, preemption."""
 
 from pathlib import Path
 
@@ -26,19 +26,19 @@ PARAMS = "Begin Parameters\nDEFAULT_QUEUE = queue1\nEnd Parameters\n"
 
 
 def ran(jobs: list[TraceJob], policy: Policy) -> dict[int, Ran]:
-    """What became of the jobs on four slots of one host."""
+    """Results of the jobs on four slots of one host."""
     return {one.number: one for one in Replay(of_trace(jobs, policy), Machine(1, 4).facts(), policy).run()}
 
 
 def configured(directory: Path, more: str = "", parameters: str = "") -> Policy:
-    """Two queues; ``more`` is said of the second."""
+    """Two queues; ``more`` is added to the second."""
     (directory / "lsb.queues").write_text(QUEUES.format(more=more))
     (directory / "lsb.params").write_text(PARAMS.replace("End", f"{parameters}\nEnd"))
     return rules.rules("lava", None, directory, {})
 
 
 def test_a_job_goes_to_the_queue_of_its_number(tmp_path: Path) -> None:
-    """Queue 2 is served first; what is in no queue of that number goes to the default queue."""
+    """Queue 2 is served first; a job without a queue of its number goes to the default queue."""
     policy = configured(tmp_path)
     first = TraceJob(1, 0, 10, 4, 10)
     waiting = [TraceJob(2, 1, 10, 4, 10, queue=1), TraceJob(3, 2, 10, 4, 10, queue=2), TraceJob(4, 3, 10, 4, 10)]
@@ -47,7 +47,7 @@ def test_a_job_goes_to_the_queue_of_its_number(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_stopped_for_another_ends_later(tmp_path: Path) -> None:
-    """Its wait is all the time in which it could have run and did not."""
+    """Its wait is all time in which it was eligible and did not run."""
     policy = configured(tmp_path, "PREEMPTION = PREEMPTIVE[queue1]")
     found = ran([TraceJob(1, 0, 10, 4, 10, queue=1), TraceJob(2, 4, 5, 4, 5, queue=2)], policy)
     assert (found[2].start_s, found[2].end_s) == (4, 9)
@@ -55,7 +55,7 @@ def test_a_job_that_is_stopped_for_another_ends_later(tmp_path: Path) -> None:
 
 
 def test_jobs_that_no_queue_takes_are_counted(tmp_path: Path) -> None:
-    """With the reason that a user would have been told."""
+    """With the reason shown to a user."""
     policy = configured(tmp_path, "RUNLIMIT = 1")
     jobs = [TraceJob(1, 0, 10, 1, 10, queue=2), TraceJob(2, 0, 100, 1, 100, queue=2)]
     replay = Replay(of_trace(jobs, policy), Machine(1, 4).facts(), policy)
@@ -64,7 +64,7 @@ def test_jobs_that_no_queue_takes_are_counted(tmp_path: Path) -> None:
 
 
 def test_what_may_not_wait_yet_is_submitted_again(tmp_path: Path) -> None:
-    """As bsub does, every minute; its wait is counted from the first time."""
+    """As by bsub, every minute; its wait is counted from the first time."""
     policy = configured(tmp_path, parameters="MAX_PEND_JOBS = 1")
     found = ran([TraceJob(number, number, 100, 4, 100) for number in (1, 2, 3)], policy)
     assert [(one.submit_s, one.start_s) for one in found.values()] == [(1, 1), (2, 101), (3, 201)]
@@ -79,14 +79,14 @@ def test_what_may_never_wait_is_told(tmp_path: Path) -> None:
 
 
 def test_each_run_of_a_trace_is_the_last_of_its_job(tmp_path: Path) -> None:
-    """A queue that requeues by exit codes has nothing to go by."""
+    """A trace has no exit codes, so REQUEUE_EXIT_VALUES has no effect."""
     policy = configured(tmp_path, "REQUEUE_EXIT_VALUES = all\nMAX_JOB_REQUEUE = 3")
     found = ran([TraceJob(1, 0, 10, 4, 10, queue=2), TraceJob(2, 0, 10, 4, 10, queue=2)], policy)
     assert [one.end_s for one in found.values()] == [10, 20]
 
 
 def test_a_host_that_has_rested_takes_the_next_job(tmp_path: Path) -> None:
-    """Though nothing else happens at that moment."""
+    """At the end of its accept interval, without any other event."""
     policy = configured(tmp_path, "JOB_ACCEPT_INTERVAL = 2", "MBD_SLEEP_TIME = 10")
     found = ran([TraceJob(number, 0, 100, 1, 100, queue=2) for number in (1, 2, 3)], policy)
     assert [one.start_s for one in found.values()] == [0, 20, 40]
@@ -139,7 +139,7 @@ def test_reservations_that_come_and_go_keep_no_replay_alive(tmp_path: Path) -> N
 
 
 def test_windows_count_after_a_long_job_too(tmp_path: Path) -> None:
-    """It may take weeks in which nothing starts; what waits for a window still gets it."""
+    """Weeks may pass without a start; a job that waits for a window still gets it."""
     policy = configured(tmp_path, "DISPATCH_WINDOW = 3:00-4:00")
     month_s = 30 * 86_400
     found = ran([TraceJob(1, 0, month_s, 4, month_s), TraceJob(2, 5, 10, 4, 10, queue=2)], policy)
@@ -147,7 +147,7 @@ def test_windows_count_after_a_long_job_too(tmp_path: Path) -> None:
 
 
 def test_the_environment_names_the_cluster(tmp_path: Path) -> None:
-    """Without --conf; without anything the built-in rules hold."""
+    """Without --conf; without either the built-in rules apply."""
     configured(tmp_path)
     named = rules.configured(None, {"LSF_ENVDIR": str(tmp_path)})
     assert {queue.name for queue in named.queues} >= {"queue1", "queue2"}

@@ -1,4 +1,4 @@
-"""The figures that an independent simulator made of seven public traces, and what the order by slowdown does to them.
+"""Figures of an independent simulator for seven public traces, and the effect of the order by slowdown on them.
 
 The traces lie in shared/traces beside the checkout, and are too large to be part of it. A few replays are made each
 time; LAVA_ALL_TRACES=1 makes all of them, which takes some minutes.
@@ -43,7 +43,7 @@ pytestmark = [
 
 @cache
 def replayed(name: str, policy: str, order: JobOrder) -> dict[str, float]:
-    """The figures of a trace's first lines on its own number of processors."""
+    """Figures of a trace's first lines on its own number of processors."""
     assert TRACES is not None
     sources = json.loads((TRACES / "SOURCES.json").read_text())
     source = next(one for one in sources if one["file"] == f"{name}.swf.gz")

@@ -1,4 +1,4 @@
-"""Traces as they come: comments, missing fields, unknown values, odd order; and what is said about no trace at all."""
+"""Traces in practice: comments, missing fields, unknown values, odd order; and messages on files that are no trace."""
 
 import gzip
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_fields_that_are_unknown_are_taken_from_others(tmp_path: Path) -> None:
 
 
 def test_a_line_may_end_after_the_requested_time(tmp_path: Path) -> None:
-    """What lies behind it is unknown then."""
+    """The fields after it are unknown then."""
     (job,) = read_trace(written(tmp_path, "7 3 -1 10 2 -1 -1 -1 20\n")).jobs
     assert job == (7, 3, 10, 2, 20, -1, -1, -1)
 
@@ -58,7 +58,7 @@ def test_the_limit_counts_lines_before_any_is_dropped(tmp_path: Path) -> None:
 
 
 def test_jobs_come_in_order_of_submission_then_line(tmp_path: Path) -> None:
-    """Whatever their numbers are."""
+    """Regardless of their numbers."""
     trace = read_trace(written(tmp_path, a_line(9, 5) + a_line(8, 0) + a_line(2, 5) + a_line(1, 3)))
     assert numbers(trace) == [8, 1, 9, 2]
 
@@ -99,14 +99,14 @@ def test_a_file_without_jobs_is_no_trace(text: str, tmp_path: Path) -> None:
     ],
 )
 def test_headers_in_odd_forms(header: str, processors: int, tmp_path: Path) -> None:
-    """What a program of today writes before a trace, a byte order mark among it."""
+    """Headers as programs write them today, among them a byte order mark."""
     path = tmp_path / "some.swf"
     path.write_bytes(f"{header}\n{a_line(1, 0)}".encode("latin-1"))
     assert read_trace(path).processors == processors
 
 
 def test_a_header_beyond_all_machines_counts_only_when_it_is_needed(tmp_path: Path) -> None:
-    """Longer than what Python takes for a number, too."""
+    """Also one longer than Python's limit for numbers."""
     path = written(tmp_path, f"; MaxProcs: {'9' * 5000}\n" + a_line(1, 0))
     assert read_trace(path, 4).processors == 4
     with pytest.raises(TraceError, match="the number of processors in its header is larger than"):
@@ -114,7 +114,7 @@ def test_a_header_beyond_all_machines_counts_only_when_it_is_needed(tmp_path: Pa
 
 
 def test_columns_that_do_not_count_may_hold_anything(tmp_path: Path) -> None:
-    """Memory without limit, times that nobody measured, names of programs."""
+    """Unlimited memory, unmeasured times, names of programs."""
     line = f"1 0 nan 10 2 nan ? 4 60 {2**64 - 1} done 3 4 a.out 5 - - -\n"
     assert read_trace(written(tmp_path, line)).jobs == ((1, 0, 10, 4, 60, 3, 4, 5),)
 

@@ -1,4 +1,4 @@
-"""The replay starts every job in the second in which the rules of the plain policies, followed slowly, start it."""
+"""The replay starts every job in the same second as the rules of the plain policies, followed slowly."""
 
 import copy
 
@@ -63,7 +63,7 @@ traces = st.lists(
 def test_starts_are_those_of_the_twin(
     policy: str, overrun: Overrun, described: list[Described], machine: Machine
 ) -> None:
-    """Whatever the trace, whatever overruns come to, and however the processors are spread over hosts."""
+    """For any trace, any overruns, and any division of the processors into hosts."""
     jobs = a_trace(described)
     assert replayed(jobs, machine, policy, overrun) == by_the_rules(jobs, policy, overrun)
 

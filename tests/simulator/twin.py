@@ -1,6 +1,6 @@
 """A second, slow and obvious replay of the plain policies, written from their rules alone: the real one must equal it.
 
-It shares no code with the master. Machine: so many processors, any of which will do. Whole seconds.
+It shares no code with the master. Machine: a number of interchangeable processors. Whole seconds.
 """
 
 from dataclasses import dataclass
