@@ -1,7 +1,7 @@
-"""Whole clusters in virtual time with everything that can fail: no seed may find a history that must not be.
+"""Whole clusters in virtual time with every kind of fault: no seed may find a forbidden history.
 
-FAULT_SEEDS says how many seeds are tried (300 without it), FAULT_FIRST which is the first. A seed that fails is named
-in the message; once its defect is repaired it becomes a line of REGRESSIONS.
+FAULT_SEEDS is the number of seeds tried (300 without it), FAULT_FIRST the first. A seed that fails is named in the
+message; once its defect is repaired it becomes a line of REGRESSIONS.
 """
 
 import os
@@ -17,7 +17,7 @@ SEEDS = int(os.environ.get("FAULT_SEEDS", "300"))
 FIRST = int(os.environ.get("FAULT_FIRST", "0"))
 PORTION = 50
 
-# Seeds that found defects, with what they found; the world has changed since, so each may show something else today.
+# Seeds that found defects, with these; the world has changed since, so each may lead elsewhere today.
 REGRESSIONS = {
     79: "a job was repeated while another host still ran its earlier attempt",
     88: "a killed job was repeated when its order was refused as too old",
@@ -30,7 +30,7 @@ REGRESSIONS = {
 
 
 def failures(seeds: range | list[int], check_every: int, faults: bool = True) -> list[str]:
-    """What the seeds found."""
+    """Failures found by the seeds."""
     found = []
     for seed in seeds:
         try:
@@ -43,19 +43,19 @@ def failures(seeds: range | list[int], check_every: int, faults: bool = True) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, PORTION))
 def test_no_seed_finds_a_bad_history(first: int) -> None:
-    """Safety at every moment, and everything ends once all is healed."""
+    """Safety at every moment, and every job ends once all faults are repaired."""
     assert failures(range(first, min(first + PORTION, FIRST + SEEDS)), check_every=7) == []
 
 
 @pytest.mark.slow
 def test_seeds_that_once_failed() -> None:
-    """What was found before is not there again; the invariants are checked after every step."""
+    """Earlier failures do not recur; the invariants are checked after every step."""
     assert failures(list(REGRESSIONS), check_every=1) == []
 
 
 @pytest.mark.slow
 def test_without_faults_all_goes_well() -> None:
-    """On a cluster where nothing fails every job ends in its first attempt, unless somebody killed it."""
+    """On a cluster without faults every job ends in its first attempt, unless a user killed it."""
     assert failures(range(5), check_every=1, faults=False) == []
 
 

@@ -1,4 +1,4 @@
-"""Hosts that are cut off for any time, and nothing else that goes wrong: no command is ended by anybody."""
+"""Hosts disconnected for any time, and no other fault: no command is killed."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from lavad.simulator.scenario import HEALED_S, TROUBLE_S, Trouble, Users
 from lavad.simulator.world import World
 
 CUTS, DURATIONS_S = 12, (1.0, 9.0, 14.0, 40.0, 75.0)
-# Worlds without preemption, pools and leases: whoever is ended there is ended because a host was silent.
+# Worlds without preemption, pools and leases: a job ended there is ended because a host was silent.
 SEEDS = [seed for seed in range(4, 200, 4) if seed % 3]
 
 
 def ended_by_others(seed: int) -> list[str]:
-    """Commands of a world that did not end by themselves, though nobody asked for that."""
+    """Commands of a world that were killed without a user's request."""
     world = World(seed, check_every=20)
     users, trouble = Users(world, 14), Trouble(world)
     world.begin()
@@ -39,5 +39,5 @@ def ended_by_others(seed: int) -> list[str]:
 
 @pytest.mark.slow
 def test_no_silence_ends_a_job() -> None:
-    """Of whatever length, of whichever host of a job."""
+    """A silence of any length, of any host of a job."""
     assert {seed: ended for seed in SEEDS if (ended := ended_by_others(seed))} == {}
