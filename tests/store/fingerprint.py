@@ -1,4 +1,4 @@
-"""What must be the same before and after a restart, as plain values that compare and print well."""
+"""State that must be the same before and after a restart, as plain values that compare and print well."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from lavad.core.state.records import ArrayRecord, Attempt, Job
 
 
 def fingerprint(cluster: Cluster) -> dict[str, Any]:
-    """Job, array, attempt and host state; not load, sessions, or what is only remembered to be fast."""
+    """Job, array, attempt and host state; not load, sessions, or caches."""
     return {
         "next_job": cluster.next_job,
         "jobs": {record.id: _record(record) for record in cluster.jobs.values()},

@@ -1,4 +1,4 @@
-"""A world whose every step is saved in this process, without a writer process: quick, and the same rows."""
+"""A world whose every step is saved in this process, without a writer process: fast, with the same rows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,14 +36,14 @@ class Saved:
             self.commit()
 
     def commit(self) -> None:
-        """Write what has piled up."""
+        """Write the pending rows."""
         if self._piled:
             self._number += 1
             self._database.commit(batch.unpack(self._piled.pack(self._number)))
             self._piled = batch.Batch()
 
     def read(self, query: Callable[[Connection], T]) -> T:
-        """Run a query when everything is written."""
+        """Run a query after everything is written."""
         self.commit()
         with self._engine.begin() as connection:
             return query(connection)

@@ -1,4 +1,4 @@
-"""What tests of the store share: opening one, batches of their own, and waiting for what comes back."""
+"""Shared helpers of store tests: opening a store, batches, and waiting for results."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -38,7 +38,7 @@ class Lost:
 async def opened(
     where: str, on_lost: Callable[[str], None] | None = None, lock_wait_s: float = 5.0
 ) -> AsyncIterator[Store]:
-    """An open store that is closed whatever happens. Unless told otherwise it must never be lost."""
+    """Open store, closed in any case. By default it must never be lost."""
 
     def never(sentence: str) -> None:
         raise AssertionError(sentence)
@@ -77,7 +77,7 @@ class Submitter:
 
 
 def events_batch(job: int, count: int = 1) -> Batch:
-    """Rows that need no cluster: so many events of one job."""
+    """Rows that need no cluster: a number of events of one job."""
     batch = Batch()
     batch.events = [(job, 0, 0, float(number), "found", "") for number in range(count)]
     return batch
@@ -94,7 +94,7 @@ def rows(where: str, table: Table) -> list[Any]:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds; it is looked at often, and for a bounded time."""
+    """Wait until the condition holds; polled, for a bounded time."""
     for _ in range(int(PATIENCE_S / _LOOK_EVERY_S)):
         if condition():
             return

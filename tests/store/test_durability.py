@@ -1,4 +1,4 @@
-"""What the disk sees: synced before it is spoken of, and nothing lost when it is full or fails."""
+"""Durability on disk: synced before acknowledgement, and no loss when the disk is full or fails."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.root
 @pytest.mark.slow
 def test_a_full_disk_makes_the_store_stuck_and_loses_nothing(small_disk: Path) -> None:
-    """What was spoken before is there, what waits becomes durable when there is room, and reading goes on meanwhile."""
+    """Acknowledged rows are present, pending ones become durable when there is space, and reading works meanwhile."""
     where, ballast = str(small_disk / "lava.db"), small_disk / "ballast"
 
     def big(number: int) -> Batch:
@@ -88,7 +88,7 @@ def test_the_log_is_synced_before_a_reply_leaves(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_a_failed_sync_stops_the_master(tmp_path: Path) -> None:
-    """After a failed sync nobody knows what is on the disk, and a second try might only seem to work."""
+    """After a failed sync the disk's content is unknown, and a second try might only seem to succeed."""
 
     async def run() -> None:
         lost = Lost()
@@ -115,7 +115,7 @@ async def _attach(store: Store, *options: str) -> asyncio.subprocess.Process:
 
 
 def _check_order(trace: str) -> None:
-    """Between two answers there must be a write to the log and, after the last such write, a sync of it."""
+    """Check that between two answers there is a write to the log and, after the last such write, a sync of it."""
     answers, is_synced = 0, False
     for line in trace.splitlines():
         if "lava.db-wal" in line:

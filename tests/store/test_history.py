@@ -1,4 +1,4 @@
-"""What the store tells of the past: stories in LSF's words, seconds by state, pages, and jobs that left memory."""
+"""History from the store: texts in LSF's words, seconds by state, pages, and jobs that have left memory."""
 
 import asyncio
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ HOSTS = {"hosts": [["n000", 1]]}
 
 
 class Told:
-    """A world whose events are saved, and what is told of it."""
+    """A world whose events are saved, and its history texts."""
 
     def __init__(self, saved: Saved) -> None:
         self.saved = saved
@@ -40,7 +40,7 @@ class Told:
         assert self.world.do(command)
 
     def start(self, job: int, index: int = 0, host: str = "n000", slots: int = 1, after_s: float = 0.0) -> Key:
-        """Dispatch on one host and let it start."""
+        """Dispatch a job on one host and start it."""
         self.world.now += after_s
         self.do(c.ApplyPlan(Plan((Start(job, index, (HostShare(host, slots),), "free"),))))
         element = self.world.cluster.element(job, index)
@@ -75,7 +75,7 @@ class Told:
 
 @pytest.fixture
 def told(database_url: str) -> Iterator[Told]:
-    """A tale to be told, in an empty database."""
+    """``Told`` over an empty database."""
     with saving(database_url) as saved:
         yield Told(saved)
 
@@ -170,7 +170,7 @@ def test_a_lost_job_goes_on_in_the_state_it_was_in() -> None:
 
 @pytest.mark.parametrize("earlier", [[], [Moment(1.0, "dispatched", HOSTS), Moment(2.0, "requeued")]])
 def test_a_job_whose_end_told_its_start_has_one_in_its_story(earlier: list[Moment]) -> None:
-    """Start and end of a short job come in one report; its story says both, once."""
+    """Start and end of a short job come in one report; its history has both, once."""
     moments = [Moment(0.0, "submitted"), *earlier, Moment(3.0, "dispatched", HOSTS), Moment(5.0, "finished")]
     told = story.with_start(moments, JobEnd(5.0, 0, started_at=4.0, pid=77))
     assert told == [*moments[:-1], Moment(4.0, "started", {"pid": 77}), moments[-1]]
@@ -180,7 +180,7 @@ def test_a_job_whose_end_told_its_start_has_one_in_its_story(earlier: list[Momen
 
 
 def test_elements_of_an_array_have_stories_of_their_own(told: Told) -> None:
-    """Ended, running, waiting, held and killed elements: each with the events that are about it."""
+    """Ended, running, pending, held and killed elements: each with its own events."""
 
     told.do(c.SubmitJob(new_job(name="sweep", indices=(range(1, 7),)), ALICE))
     told.end(told.start(1, 1, after_s=1.0), after_s=2.0)
@@ -243,7 +243,7 @@ def test_an_element_is_named_with_its_array(told: Told) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 def test_pages_neither_repeat_nor_forget(told: Told, limit: int) -> None:
-    """Whatever the size of a page, all pages together are all jobs and elements in order."""
+    """For any page size, all pages together are all jobs and elements in order."""
 
     for number in range(12):
         indices = (range(1, 6), range(10, 16, 2)) if number % 3 == 1 else ()
@@ -284,7 +284,7 @@ def test_jobs_that_left_memory_are_found(told: Told) -> None:
 
 
 def test_specs_and_environments_come_back_from_the_database(database_url: str) -> None:
-    """Also after a restart, when nothing is at hand in memory; what is not there is a KeyError."""
+    """Also after a restart, without the cache; a missing one raises KeyError."""
 
     async def run() -> None:
         async with opened(database_url) as store:
@@ -310,7 +310,7 @@ def test_specs_and_environments_come_back_from_the_database(database_url: str) -
 
 @pytest.mark.postgres
 def test_a_database_that_can_not_be_read_is_not_now(postgres_url: str) -> None:
-    """A query that fails says "not now" to its caller, and the next one may succeed."""
+    """A failed query raises "not now" to its caller, and the next one may succeed."""
 
     async def run() -> None:
         async with opened(postgres_url) as store:

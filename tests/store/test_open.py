@@ -1,4 +1,4 @@
-"""Opening a database: where it may lie, who may read it, which schema it has, and what is said when it can't be."""
+"""Opening a database: its location, permissions and schema, and the sentence on failure."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ def test_the_databases_a_site_may_name(given: str, driver: str, name: str) -> No
     "given", ["", "lava.db", "sqlite:///lava.db", "sqlite://", "mysql://db/lava", "://", "a://b:c"]
 )
 def test_other_databases_are_refused_in_one_sentence(given: str) -> None:
-    """Whatever else is named is refused with a sentence about LAVA_DATABASE."""
+    """Any other URL is refused with a sentence about LAVA_DATABASE."""
     with pytest.raises(StoreRefused, match=r"^LAVA_DATABASE [^\n]*\.$"):
         url.parse(given)
 
@@ -74,7 +74,7 @@ def test_the_file_system_of_a_path(path: str, kind: str) -> None:
 
 @pytest.mark.parametrize("path", ["/srv/lava.db", "/mnt/ssh/lava.db"])
 def test_network_file_systems_are_refused(path: str) -> None:
-    """SQLite's log needs shared memory and honest locks, which these can't promise."""
+    """SQLite's log needs shared memory and reliable locks, which these do not guarantee."""
     with pytest.raises(StoreRefused, match="network file system"):
         files.refuse_network(Path(path), MOUNTS)
     files.refuse_network(Path("/box/lava.db"), MOUNTS)
@@ -113,8 +113,9 @@ def test_a_path_that_can_not_be_opened(tmp_path: Path, name: str, sentence: str)
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """A file with something else in it is refused and left as it is, for those who may read it; nothing is put beside
-    it. It may have been named by mistake, and be everybody's."""
+    """A file with other content is refused and left as it is, with its permissions; no file is put beside it. It may
+    have been named by mistake, and be another's.
+    """
     path = tmp_path / "lava.db"
     path.write_text("Dear diary, " * 1000)
     path.chmod(0o644)
@@ -125,7 +126,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
-    """A device or a pipe: others use it."""
+    """A device or a pipe belongs to others."""
     path = tmp_path / "lava.db"
     os.mkfifo(path)
     path.chmod(0o666)
@@ -141,7 +142,7 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_migrations_lead_to_the_schema(database_url: str) -> None:
-    """What the migrations make is what schema.py says, in both databases, and the way back leaves nothing."""
+    """The migrations result in schema.py's tables, in both databases, and the downgrade leaves nothing."""
     where = url.parse(database_url)
     if database.is_sqlite(where):
         files.make_private(database.path_of(where))
@@ -170,7 +171,7 @@ def test_the_newest_revision_is_named() -> None:
 
 
 def test_a_newer_programs_database_is_refused(database_url: str) -> None:
-    """An older program does not touch what a newer one has made."""
+    """An older program does not touch a newer one's database."""
 
     async def run() -> None:
         async with opened(database_url):

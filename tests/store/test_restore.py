@@ -1,4 +1,4 @@
-"""A restart loses nothing: what was saved step by step restores to the same cluster."""
+"""A restart loses nothing: state saved step by step restores to the same cluster."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_what_was_saved_restores_to_the_same_cluster(tmp_path: Path, seed: int) 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_life_goes_on_after_each_restart(tmp_path: Path, seed: int) -> None:
-    """A master that restarts again and again in mid-life still saves what the next one needs."""
+    """A master that restarts repeatedly still saves what the next one needs."""
     with saving(f"{tmp_path}/lava.db", seed, commits_at_random=True) as saved:
         for _ in range(8):
             saved.world.live(40)
@@ -46,7 +46,7 @@ def test_life_goes_on_after_each_restart(tmp_path: Path, seed: int) -> None:
 
 
 def test_an_element_killed_between_two_attempts_can_be_requeued_after_a_restart(tmp_path: Path) -> None:
-    """It waits again for the next master, too, and its next attempt is not called as the one it had."""
+    """It is pending for the next master, too, and its next attempt has a new number."""
     with saving(f"{tmp_path}/lava.db") as saved:
         world, ann, root = saved.world, c.Caller("ann", 1000), c.Caller("root", 0, is_administrator=True)
         world.do(c.SubmitJob(new_job(user="ann", indices=(range(1, 2),)), ann))
@@ -78,7 +78,7 @@ def test_postgresql_restores_the_same(postgres_url: str) -> None:
 
 
 def test_what_rules_make_of_a_request_is_in_no_row() -> None:
-    """It is made anew from the rules; a row that has it all the same is read without."""
+    """It is derived from the rules again; a row that contains it is read without it."""
     request = Request(
         (RoleRequest(),), queue_hosts=QueueHosts(Names(False, frozenset({"n1"}))), avoids=frozenset({"big"})
     )

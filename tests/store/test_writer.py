@@ -1,4 +1,4 @@
-"""The one writer: durable in order, one commit for what piles up, and clear words when nothing can be committed."""
+"""The one writer: durable in order, one commit for pending batches, and clear errors when a commit fails."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from tests.store.saving import Lost, Submitter, appended, durable, events_batch,
 
 
 def test_callbacks_come_in_order_and_their_rows_are_there(database_url: str) -> None:
-    """Each callback runs after its rows are committed, in the order of the appends; an empty batch waits its turn."""
+    """Each callback runs after its rows are committed, in the order of the appends; an empty batch keeps its order."""
 
     async def run() -> None:
         order: list[int] = []
@@ -39,7 +39,7 @@ def test_callbacks_come_in_order_and_their_rows_are_there(database_url: str) -> 
 
 
 def test_an_empty_batch_on_an_idle_store_needs_no_commit(database_url: str) -> None:
-    """Where nothing is to be written nothing is, and the callback still comes by the loop."""
+    """Without rows there is no commit, and the callback still comes by the loop."""
 
     async def run() -> None:
         async with opened(database_url) as store:
@@ -66,7 +66,7 @@ def test_what_piles_up_during_a_commit_becomes_one(database_url: str) -> None:
 
 
 def test_the_newest_row_of_a_key_wins(database_url: str) -> None:
-    """Whole rows of one key replace each other, in a pile and between commits; a deleted allocation stays away."""
+    """Whole rows of one key replace each other, in a batch and between commits; a deleted allocation stays away."""
 
     def host(comment: str) -> Batch:
         batch = Batch()
@@ -93,7 +93,7 @@ def test_the_newest_row_of_a_key_wins(database_url: str) -> None:
 
 
 def test_terms_grow_and_the_cluster_keeps_its_id(database_url: str) -> None:
-    """Every master that opens the database leads under a higher term, and goes on with the same cluster."""
+    """Every master that opens the database leads under a higher term, with the same cluster."""
 
     async def run() -> None:
         async with opened(database_url) as first:
@@ -109,7 +109,7 @@ def test_terms_grow_and_the_cluster_keeps_its_id(database_url: str) -> None:
 
 
 def test_a_second_master_is_refused_in_one_sentence(database_url: str) -> None:
-    """While one master has the database another can't open it, and the first goes on undisturbed."""
+    """While one master has the database another cannot open it, and the first is undisturbed."""
 
     async def run() -> None:
         async with opened(database_url) as store:
@@ -137,7 +137,7 @@ def test_a_master_that_waits_for_the_lock_gets_it(database_url: str) -> None:
 
 
 def test_a_lost_term_stops_the_master(database_url: str) -> None:
-    """When the term in the database is another's, nothing is written any more and the master is told once."""
+    """After another master has raised the term, no row is written any more and this master is notified once."""
 
     async def run() -> None:
         lost = Lost()
@@ -197,7 +197,9 @@ def test_a_lock_that_the_lost_connection_still_holds_is_waited_for(postgres_url:
 
 
 def test_a_killed_writer_stops_the_master_and_loses_nothing_that_was_durable(database_url: str) -> None:
-    """SIGKILL of the writer in mid commit: the master is told, and each batch is there as a whole or not at all."""
+    """SIGKILL of the writer during a commit: the master is notified, and each batch is present as a whole or not at
+    all.
+    """
 
     async def run() -> None:
         lost = Lost()
@@ -237,7 +239,7 @@ def test_the_writer_ends_with_its_master(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_locked_file_makes_the_store_stuck_until_it_is_free(tmp_path: Path) -> None:
-    """An administrator's open transaction: "not now" meanwhile, nothing lost, and on it goes afterwards."""
+    """An administrator's open transaction: "not now" meanwhile, nothing lost, and afterwards it continues."""
     path = tmp_path / "lava.db"
 
     async def run() -> None:
@@ -262,7 +264,7 @@ def test_a_locked_file_makes_the_store_stuck_until_it_is_free(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_a_postgres_that_goes_away_makes_the_store_stuck_until_it_is_back() -> None:
-    """A crash of the server in mid stream: "not now", then every batch is there exactly once."""
+    """A crash of the server in between: "not now", then every batch is present exactly once."""
 
     async def run(server: PostgresServer) -> None:
         async with opened(server.url) as store:
@@ -285,7 +287,7 @@ def test_a_postgres_that_goes_away_makes_the_store_stuck_until_it_is_back() -> N
 
 @pytest.mark.postgres
 def test_a_postgres_without_fsync_is_warned_about(postgres_url: str) -> None:
-    """A server that may forget what it acknowledged is named when the store opens."""
+    """A server that may lose acknowledged data is reported when the store opens."""
 
     async def run() -> None:
         async with opened(postgres_url) as store:
@@ -330,7 +332,7 @@ def test_a_callback_that_fails_does_not_hold_back_the_others(tmp_path: Path) -> 
 
 
 def test_a_request_id_finds_the_first_job_it_made(database_url: str) -> None:
-    """Also when a client lies about a retry, the same user's id keeps its first job, and nobody is stopped."""
+    """Also if a client sets the retry flag wrongly, the same user's id keeps its first job, and the master runs on."""
 
     async def run() -> None:
         async with opened(database_url) as store:
@@ -349,7 +351,7 @@ def test_a_request_id_finds_the_first_job_it_made(database_url: str) -> None:
 
 
 def test_words_no_database_likes_are_stored(database_url: str) -> None:
-    """NULs and lone surrogates in a user's words do not stop the master, and the words it keeps are exact."""
+    """NULs and lone surrogates in a user's text do not stop the master, and stored text is exact."""
 
     async def run() -> None:
         async with opened(database_url) as store:
