@@ -1,12 +1,11 @@
-"""The rules of a transcript's cluster, from words: ``user_priority_max=100``; only what a situation is about.
+"""Rules of a transcript's cluster, from words: ``user_priority_max=100``; only the relevant ones are given.
 
-``preempts.priority=short,normal+2`` lets a queue take from others, ``requeue`` ends victims instead of suspending them.
-``without=short`` leaves a queue out, ``slots.n1=2`` is MXJ of a host.
-``rest.normal=60`` is JOB_ACCEPT_INTERVAL in seconds, ``exclusive.n1=big`` are exclusive resources of a host.
-``only.normal=n1,n2+3`` are the hosts of a queue, with preferences.
-``backfill.normal=1`` lets a queue backfill with so many reservations, ``strict.normal`` lets nobody pass its first job.
-``pool.red=ann,own:4`` makes a capacity pool, ``load.normal=r1m:1/2`` and ``host_load=mem:500/100`` are load thresholds.
-What can be said of shares and limits is in ``sharing.py``.
+``preempts.priority=short,normal+2`` lets a queue preempt others, ``requeue`` ends victims instead of suspending them.
+``without=short`` leaves a queue out, ``slots.n1=2`` is MXJ of a host. ``rest.normal=60`` is JOB_ACCEPT_INTERVAL in
+seconds, ``exclusive.n1=big`` are exclusive resources of a host. ``only.normal=n1,n2+3`` are the hosts of a queue, with
+preferences. ``backfill.normal=1`` is the number of reservations of a queue, ``strict.normal`` keeps its jobs in strict
+order. ``pool.red=ann,own:4`` makes a resource pool, ``load.normal=r1m:1/2`` and ``host_load=mem:500/100`` are load
+thresholds. Words for shares and limits are in ``sharing.py``.
 """
 
 from collections.abc import Iterable
@@ -30,7 +29,7 @@ NUMBERS = (
 
 
 def policy(words: Iterable[str]) -> Policy:
-    """The default policy but for these words."""
+    """The default policy changed by these words."""
     values: dict[str, Any] = {"user_groups": sharing.GROUPS}
     queues = {queue.name: queue for queue in Policy().queues}
     pools: list[Pool] = []
@@ -86,10 +85,7 @@ def _default(queues: tuple[Queue, ...]) -> str:
 
 
 def _pool(name: str, text: str) -> Pool:
-    """``ann,own:4,most:6,keeps,hosts:n1+n2``: whose it is, its guaranteed and largest number of slots, if it lends
-
-    nothing, and its hosts.
-    """
+    """``ann,own:4,most:6,keeps,hosts:n1+n2``: users, guaranteed and largest number of slots, no loans, hosts."""
     user, *rest = text.split(",")
     said = dict(word.partition(":")[::2] for word in rest)
     amounts = {

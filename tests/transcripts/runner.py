@@ -1,6 +1,6 @@
-"""Plays a transcript: lines that begin with ``>`` are done to a cluster, the indented ones below say what came of it.
+"""Runs a transcript: lines that begin with ``>`` are commands to a cluster, the indented ones below are the results.
 
-``python -m tests.transcripts.runner --rewrite [FILE...]`` writes into the files what really comes; read the difference
+``python -m tests.transcripts.runner --rewrite [FILE...]`` writes the real results into the files; read the difference
 before you keep it. The commands are the functions of ``Player`` whose names begin with ``do_``; jobs have letters.
 """
 
@@ -40,7 +40,7 @@ class Player:
         self.numbers: dict[str, int] = {}
 
     def play(self, line: str) -> list[str]:
-        """Do what a line says; what came of it, a line each."""
+        """Run the command of a line; its results, a line each."""
         word, *rest = shlex.split(line)
         try:
             return list(getattr(self, f"do_{word}")(*rest))
@@ -64,7 +64,7 @@ class Player:
         yield from ()
 
     def do_rules(self, *words: str) -> Iterator[str]:
-        """rules user_priority_max=100 slots.ann=2 ...: before the hosts; what can be said is in ``rules.py``."""
+        """rules user_priority_max=100 slots.ann=2 ...: before the hosts; ``rules.py`` lists the words."""
         self.story = Story(policy=rules.policy(words))
         yield from ()
 
@@ -122,7 +122,7 @@ class Player:
         yield from ()
 
     def _requested(self, asked: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        """What R="..." and gpu="..." come to, for as many tasks as ``slots`` says."""
+        """Request of R="..." and gpu="...", for ``slots`` tasks."""
         cluster = self.story.cluster
         tasks = options.pop("slots", 1)
         one = RoleAsked(tasks, tasks, requirement=asked.get("R", ""), gpu=str(asked["gpu"]) if "gpu" in asked else None)
@@ -142,7 +142,7 @@ class Player:
         yield f"{one.name}: " + " ".join(f"{host}({number})" for host, number in one.hosts)
 
     def do_pass(self) -> Iterator[str]:
-        """The scheduler looks at what has changed."""
+        """pass: an incremental scheduling pass."""
         before = len(self.story.events)
         orders = self.story.plan()
         yield from self._told(self.story.events[before:], orders)
@@ -156,18 +156,18 @@ class Player:
         return self._report(c.ReportStarted(host, self._key(letter), 4711, self.story.now))
 
     def do_finished(self, host: str, letter: str, status: str = "0", *rest: str) -> Iterator[str]:
-        """finished n1 A 3, with the exit code; the word "leaving" says that processes are left."""
+        """finished n1 A 3, with the exit code; the word "leaving" means that processes are left."""
         code = int(status) << 8
         return self._report(
             c.ReportFinished(host, self._key(letter), code, self.story.now, also_released="leaving" not in rest)
         )
 
     def do_released(self, host: str, letter: str) -> Iterator[str]:
-        """released n1 A: nothing is left there."""
+        """released n1 A: no process is left there."""
         return self._report(c.ReportReleased(host, self._key(letter)))
 
     def do_resized(self, host: str, letter: str, *words: str) -> Iterator[str]:
-        """resized n1 A: the job has been told of its newest allocation; "failed": it will not have it."""
+        """resized n1 A: the job has been notified of its newest allocation; "failed": it refuses it."""
         key = self._key(letter)
         version = self.story.cluster.attempts[key].resizing.version
         return self._report(c.ReportResized(host, key, version, "failed" in words))
@@ -185,7 +185,7 @@ class Player:
         return self._report(c.ReportRefused(host, self._key(letter), "the order is too old"))
 
     def do_hello(self, host: str, *held: str) -> Iterator[str]:
-        """hello n1 A=running B=staged@2: a new session, with what the host knows, and of which allocation."""
+        """hello n1 A=running B=staged@2: a new session, with the attempts held and their allocation versions."""
         reports = {"running": c.ReportStarted, "staged": c.ReportStaged}
         attempts = []
         for word in held:
@@ -201,13 +201,13 @@ class Player:
         yield from self._told(self.story.events[before:], orders)
 
     def do_wait(self, seconds: str, *heard: str) -> Iterator[str]:
-        """wait 20 n1 n2: time goes on; only the hosts named are heard."""
+        """wait 20 n1 n2: time passes; only the named hosts report."""
         self.story.now += float(seconds)
         self.story.hear(*heard)
         yield from self._outcome(self.story.do(c.Tick()))
 
     def do_hear(self, host: str) -> Iterator[str]:
-        """hear n1: a silent host speaks again."""
+        """hear n1: a silent host reports again."""
         self.story.cluster.heard(host, self.story.now)
         return self._report(c.AgentHeard(host))
 
@@ -241,11 +241,11 @@ class Player:
         return self._outcome(self.story.do(c.RuleQueue(name, c.QueueAction[action.upper()], ROOT)))
 
     def do_reconfigure(self, *words: str) -> Iterator[str]:
-        """reconfigure without=short slots.n1=2: other rules from now on; words as those of ``rules``."""
+        """reconfigure without=short slots.n1=2: other rules from now on; words as in ``rules``."""
         return self._outcome(self.story.do(c.Reconfigure(rules.policy(words))))
 
     def do_jobs(self) -> Iterator[str]:
-        """How every job stands."""
+        """State of every job."""
         for letter, number in self.numbers.items():
             record = self.story.cluster.jobs.get(number)
             if record is None:
@@ -258,7 +258,7 @@ class Player:
                 yield f"{letter}  {record.state.name}{hosts}{reason}"
 
     def do_why(self, letter: str) -> Iterator[str]:
-        """Why a job waits."""
+        """Pending reasons of a job."""
         number, index = self._split(letter)
         story = self.story
         for reason in explain(story.cluster, story.cluster.jobs[number], index, story.now, story.agenda.book):
@@ -278,7 +278,7 @@ class Player:
         return Key(number, index, int(attempt)) if attempt else self.story.key(number, index)
 
     def _version(self, key: Key, host: str, said: str) -> int:
-        """As said, or the newest that the host can have."""
+        """The given version, or the newest that the host can have."""
         attempt = self.story.cluster.attempts.get(key)
         if said or attempt is None:
             return int(said or 1)
@@ -391,7 +391,7 @@ def _array_text(array: ArrayRecord) -> str:
 
 
 def played(text: str) -> str:
-    """The transcript as it really goes: comments, blank lines and commands kept, all else made anew."""
+    """The transcript with its real results: comments, blank lines and commands kept, all else made anew."""
     player = Player()
     lines: list[str] = []
     for line in text.splitlines():
@@ -404,7 +404,7 @@ def played(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Show or, with --rewrite, write what transcripts really give; 1 when one differs."""
+    """Show or, with --rewrite, write the real results of transcripts; 1 if one differs."""
     rewrite = "--rewrite" in arguments
     chosen = [Path(word) for word in arguments if not word.startswith("-")] or sorted(HERE.glob("*.txt"))
     differ = 0

@@ -1,4 +1,4 @@
-"""A transcript's own resources, groups and racks, and its hosts in full, from words."""
+"""Site resources, groups and racks of a transcript, and its hosts in full, from words."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -56,9 +56,9 @@ def _instance(name: str, amount: str, hosts: str) -> ResourceInstance:
 
 
 def host(name: str, slots: str, words: Iterable[str]) -> HostFacts:
-    """``memory=8000 cores=8 model=epyc type=ARM has=ib,fast``; ``gpus=8 links=4`` makes groups of linked devices.
+    """``memory=8000 cores=8 model=epyc type=ARM has=ib,fast``; ``gpus=8 links=4`` makes groups of linked GPUs.
 
-    ``can_set_gpu_mode=yes has_mps=yes`` is what its agent can do.
+    ``can_set_gpu_mode=yes has_mps=yes`` are capabilities of its agent.
     """
     values: dict[str, Any] = {}
     for word in words:
@@ -77,7 +77,7 @@ def host(name: str, slots: str, words: Iterable[str]) -> HostFacts:
 
 
 def _devices(gpus: int, links: int, model: str, memory_mib: int) -> tuple[Device, ...]:
-    """Devices of which ``links`` at a time are linked with one another; the first half is on node 0."""
+    """GPUs in linked groups of ``links``; the first half is on node 0."""
     found = []
     for number in range(gpus):
         peers = [peer for peer in range(gpus) if links and peer // links == number // links and peer != number]
@@ -86,7 +86,7 @@ def _devices(gpus: int, links: int, model: str, memory_mib: int) -> tuple[Device
 
 
 def load(words: Iterable[str]) -> tuple[list[float], dict[str, float]]:
-    """``r15s=0.5 mem=4000 scratch=12``: load indices in their order, and what an elim reports."""
+    """``r15s=0.5 mem=4000 scratch=12``: load indices in their order, and elim values."""
     values = {name: float(value) for name, _, value in (word.partition("=") for word in words)}
     indices = [values.pop(name, 0.0) for name in LOAD_INDICES]
     return indices, values

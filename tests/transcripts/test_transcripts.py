@@ -1,4 +1,4 @@
-"""Each transcript goes as it is written; ``python -m tests.transcripts.runner --rewrite`` writes how it goes now."""
+"""Each transcript matches its real results; ``python -m tests.transcripts.runner --rewrite`` writes these."""
 
 from pathlib import Path
 
@@ -9,6 +9,6 @@ from tests.transcripts.runner import HERE, played
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.txt")), ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
-    """What is written below each command is what comes of it."""
+    """The lines below each command are its results."""
     text = path.read_text(encoding="utf-8")
     assert played(text) == text
