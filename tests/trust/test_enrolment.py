@@ -1,4 +1,4 @@
-"""How a host joins: the real servicer and the real client over real TLS, with every way in that must stay shut."""
+"""Enrolment of hosts: the real servicer and the real client over real TLS, with every attack that must fail."""
 
 import asyncio
 import time
@@ -67,7 +67,7 @@ def _free_port() -> int:
 
 
 def joined(directory: Path, host: str, state: Path, *, with_ticket: bool = True) -> Identity:
-    """What an agent gets from a running master."""
+    """Identity that an agent receives from a running master."""
 
     async def story() -> Identity:
         async with asyncio.timeout(PATIENCE_S), a_master(directory) as (address, ticket):
@@ -105,7 +105,7 @@ def test_a_known_name_may_join_again_from_elsewhere_with_a_ticket_that_replaces_
 
 
 def test_a_ticket_for_one_host_admits_no_other(tmp_path: Path) -> None:
-    """The master's list says whom it is for, whatever the ticket says of itself; one for any host stays beside it."""
+    """The master's list names its host, whatever the ticket contains; one for any host stays beside it."""
     directory = a_cluster(tmp_path / "D")
     path = files.new_ticket(directory, entry=Entry(0.0, "n1"))
     assert path == directory / "ticket.n1"
@@ -121,7 +121,7 @@ def test_a_ticket_for_one_host_admits_no_other(tmp_path: Path) -> None:
 
 
 def test_an_expired_ticket_admits_nobody(tmp_path: Path) -> None:
-    """The master decides by its own list, whatever the ticket says of itself."""
+    """The master decides by its own list, whatever the ticket contains."""
     directory = a_cluster(tmp_path / "D")
     ticket = read_ticket(directory / "ticket")
     tickets.admit(directory / "tickets", ticket.secret, Entry(time.time() - 1))
@@ -143,7 +143,7 @@ def test_a_wrong_secret_admits_nobody(tmp_path: Path, secret: str) -> None:
 
 @pytest.mark.slow
 def test_a_ticket_of_another_cluster_never_sends_its_secret(tmp_path: Path) -> None:
-    """A master that another authority vouches for is not spoken to; the agent keeps waiting for the right one."""
+    """A master of another authority is not contacted; the agent keeps waiting for the right one."""
     here, elsewhere = a_cluster(tmp_path / "here"), a_cluster(tmp_path / "elsewhere")
 
     async def story() -> None:
@@ -200,7 +200,7 @@ def test_a_host_renews_its_certificate_with_the_one_it_has(tmp_path: Path) -> No
 
 
 def test_a_failed_renewal_costs_nothing(tmp_path: Path) -> None:
-    """With the master away the old certificate serves on."""
+    """With the master away the old certificate stays in use."""
     directory = a_cluster(tmp_path / "D")
     old = an_ageing_identity(directory, "n1", tmp_path / "state")
     assert asyncio.run(ensure_certificate("127.0.0.1:1", None, "n1", tmp_path / "state")) == old
@@ -223,7 +223,7 @@ def test_a_certificate_renews_no_other_host(tmp_path: Path) -> None:
 
 
 def test_a_changed_host_name_or_a_damaged_file_means_joining_again(tmp_path: Path) -> None:
-    """What is stored counts only if it is whole and for this name."""
+    """A stored identity is used only if it is whole and for this name."""
     directory, state = a_cluster(tmp_path / "D"), tmp_path / "state"
     tickets.admit(directory / "tickets", read_ticket(directory / "ticket").secret, Entry(time.time() + 60, uses=2))
     joined(directory, "n1", state)
@@ -254,7 +254,7 @@ def test_an_agent_that_is_early_waits_for_its_master(tmp_path: Path) -> None:
 
 
 def test_a_taken_enrolment_port_is_one_sentence(tmp_path: Path) -> None:
-    """The master's log says which port, not a traceback."""
+    """The master's log names the port, without a traceback."""
     directory = a_cluster(tmp_path / "D")
 
     async def story() -> None:
@@ -270,7 +270,7 @@ def test_a_taken_enrolment_port_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_the_master_renews_its_own_certificate(tmp_path: Path) -> None:
-    """A master started in the last third of its certificate's life goes on with the same key and a new certificate."""
+    """A master started in the last third of its certificate's life keeps its key and gets a new certificate."""
     directory = a_cluster(tmp_path / "D")
     authority = Authority.load(directory / "ca")
     key = make_key()

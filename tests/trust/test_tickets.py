@@ -16,7 +16,7 @@ def a_ticket(secret: str = "s") -> Ticket:
 
 
 def test_the_masters_list_holds_no_secret(tmp_path: Path) -> None:
-    """Whoever reads the list cannot join with what is in it."""
+    """A reader of the list cannot join with its content."""
     secret = tickets.make_secret()
     tickets.admit(tmp_path / "tickets", secret, Entry(100.0), now=0.0)
     assert secret not in (tmp_path / "tickets").read_text()
@@ -29,7 +29,7 @@ def test_the_masters_list_holds_no_secret(tmp_path: Path) -> None:
 
 
 def test_an_old_ticket_stays_good_beside_a_new_one_until_its_end(tmp_path: Path) -> None:
-    """Making a ticket revokes none, and forgets those that are over."""
+    """Making a ticket revokes none, and drops expired ones."""
     path = tmp_path / "tickets"
     tickets.admit(path, "first", Entry(100.0), now=0.0)
     tickets.admit(path, "second", Entry(200.0), now=50.0)
@@ -41,7 +41,7 @@ def test_an_old_ticket_stays_good_beside_a_new_one_until_its_end(tmp_path: Path)
 
 
 def test_without_a_list_nobody_joins(tmp_path: Path) -> None:
-    """A missing, damaged or open list admits nobody."""
+    """A missing, damaged or world-readable list admits no host."""
     path = tmp_path / "tickets"
     with pytest.raises(TrustError, match="not known"):
         tickets.check(path, "x")
@@ -62,14 +62,14 @@ def test_a_ticket_reads_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"{", b"\xff", b'{"cluster": 1}', b"null"])
 def test_a_damaged_ticket_is_one_sentence(tmp_path: Path, content: bytes) -> None:
-    """Whatever the file holds."""
+    """For any content of the file."""
     write_private(tmp_path / "ticket", content)
     with pytest.raises(TrustError, match="is not a ticket of a lava cluster"):
         read_ticket(tmp_path / "ticket")
 
 
 def test_private_files_are_private_from_the_first_instant(tmp_path: Path) -> None:
-    """Whatever the umask and whatever stood there before."""
+    """For any umask and any earlier file."""
     path = tmp_path / "secret"
     path.write_text("old")
     path.chmod(0o666)

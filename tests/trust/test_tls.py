@@ -1,4 +1,4 @@
-"""Identities, roles and channels: who may speak to whom, tried with real TLS connections."""
+"""Identities, roles and channels: permitted and refused connections, tried with real TLS."""
 
 import asyncio
 import os
@@ -89,7 +89,7 @@ NOT_LET_THROUGH = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDE
 
 
 def refused(server: Identity, client: Identity, server_name: str) -> grpc.StatusCode:
-    """How a call ends that TLS must not let through."""
+    """Status that ends a call refused by TLS."""
 
     async def story() -> None:
         async with a_server(tls.server_credentials(server)) as address:
@@ -149,7 +149,7 @@ def test_a_client_without_certificate_is_refused() -> None:
 
 
 def test_an_expired_certificate_is_refused() -> None:
-    """TLS itself refuses what is past its time."""
+    """TLS itself refuses an expired certificate."""
     authority = make_authority("test", datetime.now(UTC) - timedelta(days=19 * 365))
     old = an_identity(authority, Role(Kind.AGENT, "n1"), datetime.now(UTC) - timedelta(days=6 * 365))
     assert refused(an_identity(authority, MASTER), old, tls.MASTER_NAME) in NOT_LET_THROUGH
@@ -172,7 +172,7 @@ def test_an_expired_certificate_is_refused() -> None:
     ],
 )
 def test_a_certificate_must_name_exactly_one_known_role(names: list[bytes]) -> None:
-    """Nothing, something else, or two things at once are no role."""
+    """No role, an unknown one, or two at once are refused."""
     with pytest.raises(TrustError):
         tls.peer_role({"x509_subject_alternative_name": names})
 
@@ -189,7 +189,7 @@ def test_names_that_could_leave_their_directory_name_no_host(name: str) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
 def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
-    """One sentence says which file, and what to do."""
+    """One sentence names the file, and the remedy."""
     identity = an_identity(make_authority("test"), MASTER)
     write_private(tmp_path / "master.key", identity.key_pem)
     (tmp_path / "master.pem").write_bytes(identity.certificate_pem)
@@ -203,7 +203,7 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> Non
 
 @pytest.mark.root
 def test_a_key_of_another_user_is_refused(tmp_path: Path) -> None:
-    """A key that someone else can replace proves nothing."""
+    """A key that another user can replace proves nothing."""
     write_private(tmp_path / "master.key", b"x")
     os.chown(tmp_path / "master.key", 65534, 65534)
     with pytest.raises(TrustError, match="belongs to user id 65534"):
@@ -217,13 +217,13 @@ def test_a_missing_key_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_an_identity_never_shows_its_key() -> None:
-    """Logging an identity by mistake gives nothing away."""
+    """Logging an identity by mistake reveals no key."""
     identity = an_identity(make_authority("test"), MASTER)
     assert "PRIVATE" not in repr(identity)
 
 
 def test_a_bundle_reads_back(tmp_path: Path) -> None:
-    """What an agent stores is what it loads."""
+    """A stored bundle loads as the same identity."""
     identity = an_identity(make_authority("test"), Role(Kind.AGENT, "n1"))
     write_private(tmp_path / "agent.pem", identity.bundle())
     assert (tmp_path / "agent.pem").stat().st_mode & 0o777 == 0o600
