@@ -1,1 +1,1 @@
-"""Stand-ins for hardware that the machine under test does not have."""
+"""Fakes for hardware that the machine under test lacks."""

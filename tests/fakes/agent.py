@@ -1,4 +1,4 @@
-"""An agent that only pretends: a real session with a real master, and jobs that take as long as they are told."""
+"""A fake agent: a real session with a real master, and jobs that only take their time."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ class PretendingAgent:
         self._sequence = 0
 
     async def begin(self) -> None:
-        """Say hello and be welcome."""
+        """Send a hello and wait for the welcome."""
         await self._write(pb.Reports(hello=pb.Hello(facts=self._facts, protocol=PROTOCOL, incarnation=1)))
         while True:
             orders = await self._call.read()
@@ -71,7 +71,7 @@ class PretendingAgent:
         return result.job
 
     async def wait_for_starts(self, count: int) -> None:
-        """Until so many jobs have started."""
+        """Wait until this number of jobs has started."""
         async with self._change:
             await self._change.wait_for(lambda: len(self.started) >= count)
 

@@ -53,7 +53,7 @@ class Handle:
             return
 
     async def wait(self) -> int:
-        """The raw wait status."""
+        """Wait for the raw wait status."""
         return await asyncio.shield(self._ended)
 
     def _reap(self) -> None:
@@ -63,7 +63,7 @@ class Handle:
         self._ended.set_result(code << 8 if code >= 0 else -code)
 
     def when_ended(self, call: Callable[[int], object]) -> None:
-        """Call with the raw wait status."""
+        """Call back with the raw wait status."""
         self._ended.add_done_callback(lambda ended: call(ended.result()))
 
 
@@ -194,7 +194,7 @@ class FakeAttempts:
         return self.handles[-1]
 
     def kill_all(self) -> None:
-        """End what a failed test left behind."""
+        """Kill processes left by a failed test."""
         for shepherd in self.shepherds.values():
             shepherd.close()
         self.shepherds.clear()

@@ -1,7 +1,7 @@
-"""A world in which everything comes at once: windows, loads, silences and new rules meet, and agents lie.
+"""A world in which everything happens at once: windows, loads, silences, reconfigurations, and false reports of agents.
 
-No word of an agent, and no order in which things happen, may end the master: whatever ``step`` raises beyond a refusal
-fails the test that lives in such a world.
+No report of an agent, and no order of events, may end the master: any exception of ``step`` except a refusal fails the
+test.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ MINUTES = 60
 
 
 def windows(now: float, every: int, open_for: int) -> tuple[Window, ...]:
-    """Windows that open each so many minutes, from now on."""
+    """Time windows of this length and period in minutes, from now on."""
     moment = datetime.fromtimestamp(now, UTC)
     minute = moment.isoweekday() % 7 * 1440 + moment.hour * 60 + moment.minute
     starts = range(minute - 1, min(minute + 600, 7 * 1440 - open_for), every)
@@ -28,7 +28,7 @@ def windows(now: float, every: int, open_for: int) -> tuple[Window, ...]:
 
 
 class Lawless(World):
-    """A world whose queues have windows and bounds on the load; ``lies`` lets agents say what is not so."""
+    """A world whose queues have windows and load thresholds; ``lies`` lets agents send false reports."""
 
     lies = False
 
@@ -49,7 +49,7 @@ class Lawless(World):
         return is_done
 
     def live(self, steps: int) -> None:
-        """So many random things happen."""
+        """Make this number of random events."""
         deeds = [self.submit] * 6 + [self.start] * 20 + [self.report] * 30 + [self.control] * 8 + [self.resize] * 6
         deeds += [self.observe] * 6 + [self.switch] * 4 + [self.pass_time] * 6 + [self.return_] * 2 + [self.hear] * 3
         deeds += [self.administer, self.reconfigure, self.restart]
@@ -60,7 +60,7 @@ class Lawless(World):
             self.random.choice(deeds)()
 
     def control(self) -> None:
-        """As in any world, unless all jobs that attempts are left of are forgotten."""
+        """As in any world, but only while every remaining attempt's job is known."""
         if all(key.job in self.cluster.jobs for key in self.cluster.attempts):
             super().control()
 
@@ -80,7 +80,7 @@ class Lawless(World):
         self.do(c.ModifyJob(c.Target(number), job, ROOT, "", frozenset({"queues"}), is_switch=True))
 
     def pass_time(self) -> None:
-        """A while passes, in which some hosts say nothing."""
+        """Let time pass in which some hosts are silent."""
         self.now += self.random.choice([5.0, 1 * MINUTES, 5 * MINUTES])
         for host in self.cluster.hosts.values():
             host.seen_at = self.now if self.random.random() < 0.7 else 0.0
@@ -88,17 +88,17 @@ class Lawless(World):
         self.do(c.EndLeases())
 
     def hear(self) -> None:
-        """Silent hosts are heard again within their session."""
+        """Let silent hosts report again within their session."""
         for name, host in sorted(self.cluster.hosts.items()):
             if host.is_silent and self.random.random() < 0.5 and self.cluster.heard(name, self.now):
                 self.do(c.AgentHeard(name))
 
     def reconfigure(self) -> None:
-        """badmin reconfig: a queue goes, or comes back."""
+        """badmin reconfig: remove a queue, or add it again."""
         self.do(c.Reconfigure(self.random.choice(self.rules)))
 
     def restart(self) -> None:
-        """The master is started anew, and what is due then is due at once."""
+        """Restart the master; due timers fire at once."""
         self.cluster = reborn(self.cluster)
         self.do(c.Tick())
         self.do(c.EndLeases())
@@ -106,12 +106,12 @@ class Lawless(World):
     # -- lies ------------------------------------------------------------------------------------------------------
 
     def lie(self) -> None:
-        """Any host says anything about any attempt, or about one that there never was."""
+        """Any report of any host about any attempt, existing or not."""
         if self.cluster.attempts:
             self.do(self._anything(self._a_host(), self._a_key()))
 
     def lying_hello(self) -> None:
-        """A host holds what it likes, some of it twice."""
+        """A hello with arbitrary held attempts, some of them twice."""
         if not self.cluster.attempts:
             return
         attempt = self.random.choice(list(self.cluster.attempts.values()))

@@ -1,9 +1,9 @@
-"""A stand-in for nvidia-cuda-mps-control: ``-d`` leaves a process behind that is there until it is killed."""
+"""Fake nvidia-cuda-mps-control: ``-d`` leaves a process behind that runs until it is killed."""
 
 from pathlib import Path
 
 PROGRAM = "nvidia-cuda-mps-control"
-# Says with what it was started, as the real one does in its log, and is found by its pipe.
+# Records its start arguments, as the real one does in its log, and is found by its pipe.
 _TEXT = """\
 #!/bin/sh
 [ "$1" = -d ] || exit 2

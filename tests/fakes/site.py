@@ -1,4 +1,4 @@
-"""A few agents' gateways and peers in one thread of this test, joined by real TLS, and a scripted master."""
+"""Several agents' gateways and peers in one thread of this test, connected by real TLS, and a scripted master."""
 
 import asyncio
 import threading
@@ -112,12 +112,12 @@ class Agent:
         await self.peers.stop()
 
     async def come_back(self) -> None:
-        """A new agent in the place of the one that left."""
+        """Start a new agent in the place of the one that left."""
         self._begin()
         await self.start()
 
     async def stop(self) -> None:
-        """Stop everything and kill what runs."""
+        """Stop everything and kill all processes."""
         await self.leave()
         await self.master_channel.close(None)
         self.attempts.kill_all()
@@ -173,7 +173,7 @@ class Site:
         return f"127.0.0.1:{self.master.port}"
 
     def allocate(self, job: int, *slots: tuple[str, int], **facts: Any) -> Held:
-        """Let the named hosts hold attempt 1 of a job; the lead host's record."""
+        """Allocate the named hosts to attempt 1 of a job; the lead host's record."""
         shares = [HostShare(host=host, slots=count, address=self.agents[host].address) for host, count in slots]
         held = Held((job, 0, 1), shares, **facts)
         for host, _ in slots:
@@ -181,7 +181,7 @@ class Site:
         return held
 
     def job_environment(self, job: int, *slots: tuple[str, int]) -> dict[str, str]:
-        """What a process of that job would find in its environment on its lead host."""
+        """Environment of a process of that job on its lead host."""
         return {
             "LSB_JOBID": str(job),
             "LSB_JOBINDEX": "0",
@@ -190,7 +190,7 @@ class Site:
         }
 
     def may_peek(self, host: str, job: int, *, has_error_file: bool = False, ticket: bytes | None = None) -> None:
-        """Let the master give out tickets for a job that runs on a host."""
+        """Let the master issue tickets for a job that runs on a host."""
 
         async def peek_ticket(requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
             request = PeekTicketRequest.FromString(await anext(requests))

@@ -1,4 +1,4 @@
-"""A cluster that lives a random but lawful life: users submit, kill, stop; agents answer, fall silent, come back.
+"""A cluster with a random but lawful life: users submit, kill, stop; agents report, fall silent, come back.
 
 Everything goes through ``step``, as in the master; the seed decides everything.
 """
@@ -40,7 +40,7 @@ def new_job(
     tasks_more: int = 0,
     reservation: str = "",
 ) -> NewJob:
-    """A submit with only what matters spelled out."""
+    """Submission with only the relevant fields given."""
     role = RoleRequest(tasks_min=slots, tasks_max=slots + tasks_more, resizable=tasks_more > 0)
     request = Request((role,), reservation=reservation)
     shared = Shared(user, 1000, 1000, queue, "default", request, from_host="login1", rerunnable=rerunnable)
@@ -80,7 +80,7 @@ class World:
         return True
 
     def join(self, number: int, held: tuple[c.HeldAttempt, ...] = ()) -> None:
-        """An agent says hello."""
+        """Connect an agent."""
         self.incarnation += 1
         facts = HostFacts(
             f"n{number:03}", 8, 16_000, gpus=2, resources=frozenset({"mpi", "gpu"}), boot_id="b", keeps_leases=True
@@ -93,7 +93,7 @@ class World:
             self.join(number)
 
     def live(self, steps: int) -> None:
-        """So many random things happen."""
+        """Make this number of random events."""
         deeds = (
             [self.submit] * 6
             + [self.start] * 20
@@ -133,7 +133,7 @@ class World:
         self.do(c.SubmitJob(job, c.Caller(job.shared.user, 1000)))
 
     def a_condition(self) -> str:
-        """Mostly none; else something about a job that is there."""
+        """Mostly none; otherwise a dependency on an existing job."""
         rng = self.random
         if rng.random() < 0.7 or not self.cluster.jobs:
             return ""
@@ -199,7 +199,7 @@ class World:
     # -- scheduler -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Dispatch some waiting job where there is room."""
+        """Dispatch a pending job that fits."""
         waiting = [job for job in self.cluster.jobs.values() if job.id in self._live and _may_start(job)]
         if not waiting:
             return
@@ -229,7 +229,7 @@ class World:
         return [job for job in self.cluster.jobs if job not in over]
 
     def resize(self) -> None:
-        """Some running job that can is given more, gives something back, or is to have another size."""
+        """Grow or shrink a running resizable job, or request another size for it."""
         rng = self.random
         if not self.cluster.resizable:
             return
@@ -249,12 +249,12 @@ class World:
     # -- agents ----------------------------------------------------------------------------------------------------
 
     def report(self) -> None:
-        """Some host says the next thing about one of its attempts."""
+        """Send the next report of some host about one of its attempts."""
         if self.cluster.attempts:
             self.report_on(self.random.choice(list(self.cluster.attempts.values())))
 
     def report_on(self, attempt: Attempt) -> None:
-        """Some host of the attempt says the next thing about it."""
+        """Send the next report of some host of the attempt."""
         rng, key = self.random, attempt.key
         host = rng.choice(sorted(attempt.unreleased))
         if attempt.over:
@@ -270,7 +270,7 @@ class World:
             self._end(host, key)
 
     def _answer(self, attempt: Attempt) -> None:
-        """What hosts say to another size."""
+        """Reports of hosts on a resize."""
         rng, key, change = self.random, attempt.key, attempt.resizing
         if not change.growth:
             self.do(c.ReportResized(attempt.lead, key, change.version, rng.random() < 0.2, "exit code 1"))
@@ -286,14 +286,14 @@ class World:
         self.do(ended)
 
     def trouble(self) -> None:
-        """A host stays away until it counts as silent."""
+        """Let a host be away until it counts as silent."""
         host = self.cluster.hosts[self.random.choice(sorted(self.cluster.hosts))]
         for other in self.cluster.hosts.values():
             other.seen_at = self.now if other is not host else 0.0
         self.do(c.Tick())
 
     def return_(self) -> None:
-        """A silent host is back, and may have lost what it held."""
+        """Let a silent host return, possibly without the attempts it held."""
         silent = [host for _, host in sorted(self.cluster.hosts.items()) if host.is_silent]
         if silent:
             host = self.random.choice(silent)
@@ -307,12 +307,12 @@ class World:
         self.do(c.OpenHost(name, ROOT) if closed else c.CloseHost(name, ROOT, "disk\nbroken"))
 
     def pass_time(self) -> None:
-        """A while passes in which every host that is heard stays heard."""
+        """Let time pass in which every connected host reports."""
         self.now += self.random.choice([5.0, 60.0, 300.0])
         self.tick()
 
     def tick(self) -> None:
-        """What is due happens, with every host heard that is not silent."""
+        """Fire due timers, with every host reporting that is not silent."""
         for host in self.cluster.hosts.values():
             host.seen_at = self.now
         self.do(c.Tick())

@@ -16,7 +16,7 @@ LIBRARY = "libnvidia-ml.so.1"
 
 
 class FakeNvml:
-    """The library in a directory, and what it answers."""
+    """The library in a directory, and the answers it gives."""
 
     def __init__(self, directory: Path) -> None:
         compiler = shutil.which("gcc")
