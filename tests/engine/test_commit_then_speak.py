@@ -1,4 +1,4 @@
-"""The engine says nothing that rests on what is not durable yet: no order, no reply, no word to a listener."""
+"""The engine sends no order, reply or notification before the events behind it are durable."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tests.builders import ANN, a_host, a_job
 
 
 class Disk:
-    """A store that writes when the test says so, in order."""
+    """A store that writes when the test decides, in order."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -33,7 +33,7 @@ class Disk:
         self.waiting.append(durable)
 
     def write(self) -> None:
-        """All that waits is on disk."""
+        """Write all pending batches."""
         waiting, self.waiting = self.waiting, []
         for durable in waiting:
             durable()
@@ -91,7 +91,7 @@ def test_what_changes_nothing_still_waits_its_turn() -> None:
 
 
 def test_a_refusal_comes_at_once() -> None:
-    """It rests on nothing, and nothing is written."""
+    """It depends on no event, and no row is written."""
 
     async def body(disk: Disk) -> None:
         with pytest.raises(Refused):

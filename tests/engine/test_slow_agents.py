@@ -1,4 +1,4 @@
-"""An agent that takes no orders costs the master no more than a bounded outbox: its link is cut."""
+"""An agent that reads no orders costs the master a bounded outbox at most: its session is ended."""
 
 import asyncio
 from types import SimpleNamespace
@@ -16,28 +16,28 @@ MOST = WAITING_MAX + WAITING_PER_SLOT_MAX * SLOTS
 
 
 class Stalled:
-    """A stream of which the other end neither reads nor writes."""
+    """A stream whose other end neither reads nor writes."""
 
     def __init__(self) -> None:
         self.writing = asyncio.Event()
 
     async def read(self) -> object:
-        """Nothing comes."""
+        """Block for ever."""
         return await asyncio.Future()
 
     async def write(self, message: object) -> None:
-        """Nothing goes."""
+        """Block for ever."""
         self.writing.set()
         await asyncio.Future()
 
 
 def orders(count: int) -> list[ForgetOrder]:
-    """So many for one host."""
+    """This number of orders for one host."""
     return [ForgetOrder("n1", Key(job, 0, 1)) for job in range(1, count + 1)]
 
 
 def test_an_agent_that_takes_no_orders_loses_its_link() -> None:
-    """Although a message to it is under way that never arrives; nothing waits for it any more."""
+    """Even with a message in flight that never arrives; its queue is dropped."""
 
     async def story() -> None:
         cluster = Cluster(Policy())
@@ -62,7 +62,7 @@ def test_an_agent_that_takes_no_orders_loses_its_link() -> None:
 
 
 def test_a_burst_for_all_slots_is_no_reason() -> None:
-    """All that one turn may order for a full host waits its turn."""
+    """All orders of one turn for a full host fit the outbox."""
 
     async def story() -> None:
         outbox = AgentLinks(Cluster(Policy()), cast("Any", None)).open("n1", 1, 10_000)

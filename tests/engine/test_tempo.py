@@ -1,4 +1,4 @@
-"""How much of a pass is done at a time follows from how long the last slices took."""
+"""Slice size of a pass, adapted to the duration of the last slices."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from lavad.pacer import SLICE_S, STEPS_MAX, STEPS_MIN, Tempo
 
 
 def run(tempo: Tempo, step_s: float, slices: int) -> float:
-    """So many slices on a machine where a step takes so long; how long the last one took."""
+    """Run slices on a machine with this duration of a step; duration of the last slice."""
     took_s = 0.0
     for _ in range(slices):
         took_s = tempo.steps * step_s
@@ -29,7 +29,7 @@ def test_dear_steps_count_at_once() -> None:
 
 
 def test_one_slice_that_was_held_up_does_not_stop_everything() -> None:
-    """Another process had the processor for a second: the next slice is half as long, not nothing."""
+    """Another process had the CPU for a second: the next slice is half as long, not empty."""
     tempo = Tempo()
     run(tempo, 1e-6, 40)
     before = tempo.steps
@@ -38,7 +38,7 @@ def test_one_slice_that_was_held_up_does_not_stop_everything() -> None:
 
 
 def test_slices_stay_within_bounds() -> None:
-    """Whatever was measured, something is done, and not too much."""
+    """Whatever the measurement, a slice does some steps, and not too many."""
     tempo = Tempo()
     run(tempo, 1.0, 40)
     assert tempo.steps == STEPS_MIN
