@@ -1,7 +1,7 @@
-"""Bugs to be planted, one at a time: each a small change that a tired author could make.
+"""Mutants: small changes that a tired author could make, planted one at a time.
 
-``by`` says which suite must see it: "history" the seeds of tests/simulation, where a bug shows only in what happens
-over time; "properties" the twins that are named in ``run.py``; "any" whatever sees it first.
+``by`` names the suite that must detect it: "history" the seeds of tests/simulation, for bugs that show only over time;
+"properties" the twins named in ``run.py``; "any" whichever detects it first.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ CORE = "lavad/core"
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """In ``file`` the text ``old``, which is there just once, becomes ``new``."""
+    """In ``file`` the text ``old``, which occurs exactly once, becomes ``new``."""
 
     name: str
     file: str

@@ -1,4 +1,4 @@
-"""The planted bugs fit the sources as they are now; `make mutants` shows that each is seen."""
+"""The planted bugs fit the present sources; `make mutants` shows that each is detected."""
 
 import pytest
 
