@@ -1,4 +1,4 @@
-"""A site's own programs: what they may write, and that bad ones are started again and none outlives the agent."""
+"""elims: their output format, restarts of failed ones, and their end with the agent."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ LIMIT_S = 20.0
 
 
 def test_lines() -> None:
-    """A count and so many pairs, nothing else."""
+    """A count and that number of pairs, nothing else."""
     assert parse(b"2 scratch 12.5 lic 3\n") == {"scratch": 12.5, "lic": 3.0}
     for line in (b"", b"2 scratch 1", b"scratch 1", b"1 scratch nan", b"1 scratch x", b"1 scratch 1e300"):
         with pytest.raises(ElimError):
@@ -26,7 +26,7 @@ def _until(elims: Elims, expected: dict[str, float]) -> None:
 
 
 def test_programs_report_what_they_are_asked_for(tmp_path: Path) -> None:
-    """Names come in LSF_RESOURCES; others are not taken; one that ends is started again."""
+    """Names come in LSF_RESOURCES; other names are ignored; a program that ends is restarted."""
     program = tmp_path / "elim.own"
     program.write_text('#!/bin/sh\necho x >> "$0.runs"\necho "3 $LSF_RESOURCES 7 other 1 more 2"\n')
     program.chmod(0o755)

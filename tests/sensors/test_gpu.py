@@ -1,4 +1,4 @@
-"""GPUs as NVML tells of them: a real program against the fake library, whose hardware changes while it runs."""
+"""GPUs as reported by NVML: a real program against the fake library, whose hardware changes while it runs."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ def nvml(library: FakeNvml) -> FakeNvml:
 
 @pytest.fixture
 def read(nvml: FakeNvml) -> Iterator[Read]:
-    """A program that watches the devices; calling it tells it the time and gives what it reads."""
+    """Program that watches the GPUs; a call gives it the time and returns its reading."""
     with subprocess.Popen(
         [sys.executable, "-c", WATCHER],
         stdin=subprocess.PIPE,
@@ -110,7 +110,7 @@ def test_every_field_comes_from_the_library(nvml: FakeNvml, read: Read) -> None:
 
 
 def test_a_lost_device_harms_no_other(nvml: FakeNvml, read: Read) -> None:
-    """A device that falls off the bus keeps its name and says so; its neighbour goes on as before."""
+    """A GPU that falls off the bus keeps its name with that status; its neighbour is unaffected."""
     nvml.describe("devices 2", "gpu 0 memory_mib 10", "gpu 1 memory_mib 20")
     healthy = read(0)
     nvml.describe("devices 2", "gpu 0 error 15", "gpu 1 memory_mib 30")
@@ -129,7 +129,7 @@ def test_a_device_lost_from_the_start_has_its_place(nvml: FakeNvml, read: Read) 
 
 
 def test_a_device_that_was_reset_is_found_again(nvml: FakeNvml, read: Read) -> None:
-    """NVML is started again after a while, so a device that was reset comes back without restarting the agent."""
+    """NVML is initialised again after a while, so a GPU that was reset comes back without restarting the agent."""
     nvml.describe("devices 1", "gpu 0 error 15")
     assert read(0)[0]["status"] == "GPU is lost"
     nvml.describe("devices 1")
@@ -137,7 +137,7 @@ def test_a_device_that_was_reset_is_found_again(nvml: FakeNvml, read: Read) -> N
 
 
 def test_a_driver_that_goes_and_comes_back(nvml: FakeNvml, read: Read) -> None:
-    """Without its driver the known devices stay, unusable; once the driver is back they are read again."""
+    """Without the driver the known GPUs stay, unusable; once it is back they are read again."""
     nvml.describe("devices 2", "gpu 1 memory_mib 20")
     read(0)
     nvml.describe("devices 2", "error 1", "init 9")
@@ -156,7 +156,7 @@ def test_what_a_model_does_not_tell_is_no_fault(nvml: FakeNvml, read: Read) -> N
 
 
 def test_no_library_means_no_devices(read: Read, nvml: FakeNvml) -> None:
-    """A machine whose driver was never loaded has no devices and no complaint."""
+    """A machine whose driver was never loaded has no GPUs and no complaint."""
     nvml.describe("init 9")
     assert read(0) == []
 

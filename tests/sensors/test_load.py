@@ -14,7 +14,7 @@ from protos.cluster_pb2 import Gpu, Load
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """Clock that moves only on demand."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -25,7 +25,7 @@ class Clock:
 
 
 def a_load(**changes: float) -> Load:
-    """An ordinary load, but for what is given."""
+    """An ordinary load, except for the given values."""
     load = Load(r15s=1.0, r1m=1.0, r15m=1.0, ut=0.5, it=10, tmp_mib=10_000, swp_mib=4_000, mem_mib=16_000)
     for name, value in changes.items():
         setattr(load, name, value)
@@ -33,7 +33,7 @@ def a_load(**changes: float) -> Load:
 
 
 def test_facts_describe_this_machine() -> None:
-    """Counts are consistent, memory is the machine's, and the boot can be told from another."""
+    """Counts are consistent, memory is the machine's, and the boot id is unique."""
     found = facts("n1", None, 0)
     assert found.name == "n1"
     assert 1 <= found.sockets <= found.cores <= found.cpus <= (psutil.cpu_count() or 1)
@@ -45,13 +45,13 @@ def test_facts_describe_this_machine() -> None:
 
 
 def test_a_host_without_slots_serves_no_jobs() -> None:
-    """Slots are what the option says; none makes a login host."""
+    """Slots are taken from the option; none makes a login host."""
     assert (facts("n1", 7, 0).slots, facts("n1", 7, 0).server) == (7, True)
     assert (facts("n1", 0, 0).slots, facts("n1", 0, 0).server) == (0, False)
 
 
 def test_simulated_devices_appear_in_facts_and_load() -> None:
-    """Facts and load speak of the same invented devices."""
+    """Facts and load show the same simulated GPUs."""
     found, load = facts("n1", None, 2), Sampler(2).sample()
     assert [device.uuid for device in found.gpus] == [device.uuid for device in load.gpus]
     assert list(found.resources) == ["linux", "gpu"]
@@ -169,12 +169,12 @@ def test_only_changes_beyond_the_thresholds_are_told(changes: dict[str, float], 
 
 
 def test_the_first_load_is_always_told() -> None:
-    """Nobody has heard of it yet."""
+    """There is no earlier load to compare with."""
     assert significant(None, a_load())
 
 
 def test_a_device_in_trouble_is_always_told() -> None:
-    """A status, a new process or a vanished device is told at once, a degree more is not."""
+    """A status, a new process or a vanished GPU is reported at once, a small temperature change is not."""
     old = a_load()
     old.gpus.add(index=0, status="ok", temperature_c=40)
     for device, expected in [
