@@ -1,7 +1,7 @@
 """Booted Debian hosts on one machine: systemd as process 1, a network namespace each on one bridge, a shared /home.
 
-Made from one debootstrap and one installation of lava, on which each host lays a writable overlay of its own. Needs
-root, debootstrap, systemd-nspawn and, the first time, a Debian mirror and a package index; both are kept in .cache.
+Made from one debootstrap and one installation of lava, with a writable overlay for each host. Needs root, debootstrap,
+systemd-nspawn and, the first time, a Debian mirror and a package index; both are cached in .cache.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ NET = "10.117.3"
 BRIDGE = "lvrealhosts"
 USER = "alice"
 BOOT_S = 120.0
-# A mirror's package whose program has the name of one of lava's commands: it must survive the installation.
+# A mirror's package with a program of the same name as one of lava's commands: it must survive the installation.
 FOREIGN = "/usr/bin/btop"
 
 
@@ -51,7 +51,7 @@ def base() -> Path:
 
 
 def wheels() -> Path:
-    """What pip needs to install this copy of the repository where there is no network."""
+    """Download the wheels with which pip installs this copy of the repository without a network."""
     place = CACHE / "wheels"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     run(*pip, "download", "--dest", place, "setuptools", "wheel", str(REPOSITORY))
@@ -62,7 +62,7 @@ def wheels() -> Path:
 
 @contextlib.contextmanager
 def overlay(place: Path, *lower: Path) -> Iterator[Path]:
-    """A writable view of some directories, the first one uppermost; what is written stays in ``place``/upper."""
+    """Writable view of some directories, the first one uppermost; changes are in ``place``/upper."""
     for name in ("upper", "work", "root"):
         (place / name).mkdir(parents=True, exist_ok=True)
     under = ":".join(map(str, lower))
@@ -122,7 +122,7 @@ class Host:
         return run(*words, check=check, timeout=300, stdin=subprocess.DEVNULL)
 
     def power_off(self) -> None:
-        """Switch it off, and end what does not go."""
+        """Switch it off, and kill it after a timeout."""
         run("nsenter", "-t", str(self.leader), "-a", "systemctl", "--no-block", "poweroff", check=False)
         try:
             self.process.wait(60)

@@ -1,4 +1,4 @@
-"""A page of the documentation as a script: its commands in order, and where and as whom the text says to run them."""
+"""A documentation page as a script: its commands in order, with the host and user that the text names for them."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _AS = re.compile(r"\bas (root|[a-z]+)\b")
 
 
 class Block(NamedTuple):
-    """Commands that stand together."""
+    """Consecutive commands."""
 
     section: str
     place: str  # "the master", "every host", "each host" or a host's name
@@ -19,8 +19,8 @@ class Block(NamedTuple):
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """The shell blocks of a page that follow a sentence like "On the master, as root:"; the last such sentence counts
-    until the next heading.
+    """Shell blocks of a page that follow a sentence like "On the master, as root:"; the last such sentence counts until
+    the next heading.
     """
     section, place, user, lines = "", "", "", []
     inside = False

@@ -30,14 +30,14 @@ pytestmark = [
 
 
 class Site:
-    """The hosts, and what the page's commands said, by section."""
+    """The hosts, and the output of the page's commands, by section."""
 
     def __init__(self, hosts: dict[str, Host]) -> None:
         self.hosts = hosts
         self.said: dict[str, list[str]] = {}
 
     def follow(self, block: Block) -> None:
-        """Type what stands in a block, where it belongs."""
+        """Run the commands of a block on their host."""
         places = {"the master": ["master"], "each host": ["n001", "n002"]}.get(block.place, [block.place])
         for place in places:
             lines = block.text
@@ -71,7 +71,7 @@ def page() -> list[Block]:
 
 @pytest.fixture(scope="module")
 def site(page: list[Block], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Three hosts on which everything has been typed up to where a host leaves."""
+    """Three hosts on which every command before a host's removal has been typed."""
     place = tmp_path_factory.mktemp("real-hosts")
     everywhere = "".join(block.text for block in page if block.place == "every host")
     assert "pip install" in everywhere
@@ -86,7 +86,7 @@ def site(page: list[Block], tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def until_ok(site: Site, *names: str) -> None:
-    """Wait for what the page promises after some seconds."""
+    """Wait for the state that the page announces after some seconds."""
     end = time.monotonic() + 60
     while True:
         rows = [line.split() for line in site.hosts["master"].run("bhosts -w", check=False).stdout.splitlines()[1:]]
@@ -116,7 +116,7 @@ def test_the_programs_of_others_are_left_alone(site: Site) -> None:
 
 
 def test_a_limit_means_the_same_on_the_hosts(site: Site) -> None:
-    """500 MB, with nothing of the master's configuration copied to them."""
+    """500 MB, without any of the master's configuration copied to them."""
     host = site.hosts["n002"]
     host.run("bsub -H -J limit -M 500 -o /dev/null true", USER)
     assert host.run("bjobs -noheader -o memlimit -J limit", USER).stdout.split() == ["500", "Mbytes"]
@@ -152,7 +152,7 @@ def test_daemons_restart_and_say_their_version(site: Site) -> None:
 
 
 def test_a_host_leaves_and_another_comes_back(site: Site, page: list[Block]) -> None:
-    """n002 is switched off and removed; n001 loses its state, as when it is installed anew, and joins again."""
+    """n002 is switched off and removed; n001 loses its state, as by a new installation, and joins again."""
     remove, replace = (block for block in page if block.section == LEAVING)
     site.hosts["n002"].run("systemctl disable --now lava-agent")
     site.follow(remove)
