@@ -1,4 +1,4 @@
-"""The systemd units: accepted without a word by systemd itself, and saying what the design relies on."""
+"""The systemd units: accepted by systemd without a warning, with the settings that the design relies on."""
 
 import configparser
 import re
@@ -14,7 +14,7 @@ NAMES = ("lavad.service", "lava-agent.service")
 
 
 def settings(name: str) -> configparser.SectionProxy:
-    """The [Service] section of a unit; of a key given twice the last counts."""
+    """[Service] section of a unit; of a key given twice the last counts."""
     parser = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read(UNITS / name)
@@ -22,7 +22,7 @@ def settings(name: str) -> configparser.SectionProxy:
 
 
 def staged(root: Path) -> Path:
-    """A root with the units and the commands they start, beside the units that systemd brings itself."""
+    """Root directory with the units and the commands they start, beside systemd's own units."""
     own = root / "etc" / "systemd" / "system"
     own.mkdir(parents=True)
     shutil.copytree(SYSTEM_UNITS, root / "usr" / "lib" / "systemd" / "system", symlinks=True)
@@ -62,7 +62,7 @@ def test_the_check_would_see_a_mistake(tmp_path: Path) -> None:
 
 
 def test_the_agent_can_be_restarted_under_its_jobs() -> None:
-    """What the design needs of the agent's unit, and what would break it if someone tidied up."""
+    """Settings of the agent's unit without which a restart would kill its jobs."""
     service = settings("lava-agent.service")
     expected = {
         "Type": "notify",
@@ -81,7 +81,7 @@ def test_the_agent_can_be_restarted_under_its_jobs() -> None:
 
 
 def test_the_master_is_confined() -> None:
-    """It runs as nobody in particular and can become nobody else."""
+    """It runs as an unprivileged service user and can change to no other."""
     service = settings("lavad.service")
     expected = {
         "Type": "notify",
