@@ -1,7 +1,7 @@
-"""Small makers of domain values for tests: only what matters to a test is written in it.
+"""Builders of domain values for tests: a test gives only the fields that matter to it.
 
-``Story`` holds a cluster and a clock, and speaks the language of tests: submit, plan, report, tick. It checks the
-invariants after every step, so no test can forget to.
+``Story`` holds a cluster and a clock, with the operations of tests: submit, plan, report, tick. It checks the
+invariants after every step.
 """
 
 from collections.abc import Generator
@@ -27,7 +27,7 @@ from lavad.core.step import Outcome, step
 ROOT = c.Caller("root", 0, is_administrator=True)
 ANN = c.Caller("ann", 1000)
 BOB = c.Caller("bob", 1001)
-WITH_PRIORITIES = Policy(user_priority_max=10)  # a job that asks for none has 5
+WITH_PRIORITIES = Policy(user_priority_max=10)  # the default user priority is 5
 BEGIN = 1_000_000.0
 Answer = TypeVar("Answer")
 SLICES_MAX = 2000  # of one pass; more means that it makes no progress
@@ -43,12 +43,12 @@ def in_one_go(work: Generator[None, None, Answer]) -> Answer:
 
 
 def a_host(name: str = "n1", slots: int = 4, memory_mib: int = 8000, gpus: int = 0, **facts: Any) -> HostFacts:
-    """What a host's agent says of it."""
+    """Host facts as its agent reports them."""
     return HostFacts(name, slots, memory_mib, gpus, **facts)
 
 
 def a_role(slots: int = 1, **role: Any) -> RoleRequest:
-    """One role; ``slots`` is its number of tasks unless ``tasks_min`` and ``tasks_max`` say more."""
+    """One role; ``slots`` is its number of tasks unless ``tasks_min`` and ``tasks_max`` are given."""
     return RoleRequest(**{"tasks_min": slots, "tasks_max": slots, **role})
 
 
@@ -77,7 +77,7 @@ def a_job(
     reservation: str = "",
     **role: Any,
 ) -> NewJob:
-    """A submission. ``array`` is an index list such as "1-10"; other words are those of its only role."""
+    """Submission. ``array`` is an index list such as "1-10"; other arguments are those of its only role."""
     if request is None:
         request = Request(roles or (a_role(slots, **role),), hosts, exclusive)
     elif hosts or exclusive:
@@ -94,12 +94,12 @@ def a_job(
 
 
 def each(slots: int = 2, **job: Any) -> NewJob:
-    """A job whose command is started on every host, one task on each."""
+    """Job whose command is started on every host, one task on each."""
     return a_job(slots, **{"ptile": 1, "launch": Launch.EACH, **job})
 
 
 class Story:
-    """A cluster with its hosts connected, at a time that goes on only when the test says so."""
+    """A cluster with its hosts connected, whose time passes only by calls of the test."""
 
     def __init__(self, *hosts: HostFacts, policy: Policy | None = None) -> None:
         self.now = BEGIN
@@ -120,7 +120,7 @@ class Story:
         return outcome
 
     def join(self, facts: HostFacts, held: tuple[c.HeldAttempt, ...] = ()) -> list[Order]:
-        """The host's agent says hello; the orders that it gets."""
+        """Connect the host's agent; the orders it receives."""
         incarnation = self.incarnations[facts.name] = self.incarnations.get(facts.name, 0) + 1
         return self.do(c.AgentHello(facts, incarnation, held)).orders
 
@@ -172,12 +172,12 @@ class Story:
     # -- time and scheduling
 
     def wait(self, seconds: float) -> Outcome:
-        """Time goes on, in silence; then what is due is done."""
+        """Let time pass without reports; then fire due timers."""
         self.now += seconds
         return self.do(c.Tick())
 
     def hear(self, *names: str) -> None:
-        """A word came from these hosts."""
+        """Note a report of these hosts."""
         for name in names:
             if self.cluster.heard(name, self.now):
                 self.do(c.AgentHeard(name))
@@ -223,11 +223,11 @@ class Story:
         return self.do(c.ReportRefused(host, key, "no", host_fault))
 
     def released(self, host: str, key: Key) -> Outcome:
-        """Nothing of the attempt is left there."""
+        """Report that no process of the attempt is left there."""
         return self.do(c.ReportReleased(host, key))
 
     def runs_there(self, host: str, key: Key) -> c.HeldAttempt:
-        """What a hello says of an attempt that runs."""
+        """Entry of a hello for a running attempt."""
         return c.HeldAttempt(key, c.ReportStarted(host, key, 4711, self.now), True)
 
     # -- looking
@@ -261,5 +261,5 @@ class Story:
 
 
 def a_cluster(*hosts: HostFacts, policy: Policy | None = None) -> Story:
-    """A cluster with these hosts connected; two of four slots when none are named."""
+    """Story with these hosts connected; by default two of four slots."""
     return Story(*(hosts or (a_host("n1"), a_host("n2"))), policy=policy)

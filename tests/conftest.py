@@ -1,7 +1,7 @@
-"""What every test may count on: markers are honoured, and a run ends by saying what it left out and why.
+"""Configuration of all tests: markers are honoured, and a run ends with a list of skipped tests and reasons.
 
-A test marked `root`, `postgres` or `gpu` is left out where the machine cannot run it, each time with a reason; nothing
-is left out silently, because the last lines of a run list every reason with the number of tests behind it.
+A test marked `root`, `postgres` or `gpu` is skipped where the machine cannot run it, each time with a reason; no test
+is skipped silently, because the last lines of a run list every reason with its number of tests.
 """
 
 import os
@@ -24,8 +24,8 @@ settings.register_profile(
 )
 settings.load_profile("lava")
 
-# A shell ignores SIGINT for what it starts in the background, and what is ignored is inherited: commands that tests
-# interrupt would never hear of it.
+# A shell ignores SIGINT for background processes, and ignored signals are inherited: commands that tests interrupt
+# would never receive it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -33,7 +33,7 @@ POSTGRES_HOMES = "/usr/lib/postgresql"
 
 
 def postgres_binaries() -> Path | None:
-    """The directory of initdb and pg_ctl, newest version first, or None where PostgreSQL is not installed."""
+    """Directory of initdb and pg_ctl, newest version first; None if PostgreSQL is not installed."""
     versions = sorted(Path(POSTGRES_HOMES).glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]), reverse=True)
     if versions:
         return versions[0].parent
@@ -42,7 +42,7 @@ def postgres_binaries() -> Path | None:
 
 
 def _reason_against(marker: str) -> str | None:
-    """Why tests with this marker cannot run on this machine, or None when they can."""
+    """Reason why tests with this marker cannot run on this machine; None if they can."""
     if marker == "root" and os.geteuid() != 0:
         return "needs root"
     if marker == "postgres" and postgres_binaries() is None:
@@ -53,7 +53,7 @@ def _reason_against(marker: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what cannot run here, with the reason."""
+    """Skip tests that cannot run here, with the reason."""
     against = {marker: _reason_against(marker) for marker in ("root", "postgres", "gpu")}
     for item in items:
         for marker, reason in against.items():
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def left_out(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Counter[str]:
-    """How many tests were left out for each reason."""
+    """Number of skipped tests by reason."""
     reasons: Counter[str] = Counter()
     for report in reports:
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -71,7 +71,7 @@ def left_out(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Cou
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The last lines of a run: what was left out, and why."""
+    """Print skipped tests with their reasons as the last lines of a run."""
     reasons = left_out(terminalreporter.stats.get("skipped", []))
     if not reasons:
         terminalreporter.write_line("left out: nothing")

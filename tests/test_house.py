@@ -70,7 +70,7 @@ def dotted(node: ast.expr) -> str:
 
 
 def offences(check: Callable[[ast.AST, Path], str | None], *folders: str) -> list[str]:
-    """What `check` says of each syntax node, with file and line."""
+    """Complaints of `check` about each syntax node, with file and line."""
     found = []
     for path in sources(*folders):
         for node in ast.walk(tree_of(path)):
@@ -242,7 +242,7 @@ def test_the_configuration_page_is_what_the_code_says() -> None:
 
 
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
-    """Neither this copy's folder nor the home directory of whoever runs this stands in a file."""
+    """No file contains this copy's folder or the home directory of the user who runs this."""
     # Not where more of a path or of a URL stands before it.
     places = re.compile(
         rb"(?<![\w./-])(?:%b|%b)/" % tuple(re.escape(str(place).encode()) for place in (ROOT, Path.home()))
@@ -344,7 +344,7 @@ def test_breaches_of_the_contracts_are_found(planted: Path) -> None:
 
 @pytest.mark.slow
 def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
-    """Whoever installs the wheel gets each module, stub and wire definition of the packages, and nothing else."""
+    """The wheel contains each module, stub and wire definition of the packages, and nothing else."""
     source = tmp_path / "source"
     source.mkdir()
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):

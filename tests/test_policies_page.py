@@ -1,4 +1,4 @@
-"""The page that links each policy with its test names tests that exist, and leaves out no policy."""
+"""The page that links each policy with its test names existing tests, and leaves out no policy."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "policies.md"
 ACCEPTANCE = ROOT / "tests" / "acceptance"
-# What the scheduler was asked to have, in the words of the request.
+# Policies that the scheduler was required to have, in the words of the request.
 POLICIES = (
     "queue priority", "fairshare", "hierarchical shares", "kept in the database", "cross-queue fairshare", "FCFS",
     "round robin", "user priority", "`btop`, `bbot`", "slots of a queue", "slots of a user",
@@ -47,7 +47,7 @@ def named_tests(cell: str) -> list[tuple[str, str]]:
 
 
 def missing(file: str, name: str) -> bool:
-    """Is there no such test, or case, in that file?"""
+    """True if that file has no such test, or case."""
     tree = tree_of(file)
     if name.startswith("["):
         return all(getattr(node, "value", None) != name[1:-1] for node in ast.walk(tree))
@@ -71,5 +71,5 @@ def test_every_other_test_of_a_policy_exists(row: list[str]) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_that_was_asked_for_has_a_row(policy: str) -> None:
-    """None is left out."""
+    """No required policy is left out."""
     assert any(policy in row[0] for row in rows())
