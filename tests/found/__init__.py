@@ -1,1 +1,1 @@
-"""What was found wrong from outside, each as a test named after what the user saw."""
+"""Defects found from outside, each as a test named after its symptom."""

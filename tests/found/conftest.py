@@ -1,4 +1,4 @@
-"""The clusters and the ordinary users that acceptance tests have."""
+"""Clusters and ordinary users of the acceptance tests."""
 
 from tests.acceptance.conftest import _ended_in_order, cluster, open_directory, shared_cluster
 from tests.lavactl.conftest import desk

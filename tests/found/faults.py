@@ -1,4 +1,4 @@
-"""Faults to be made while jobs run: each breaks something of a running cluster, and mends what does not mend itself."""
+"""Faults injected while jobs run: each breaks part of a running cluster, and repairs what does not recover itself."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ class Site:
         return next(pid for pid in children(self.cluster.pid("lavad")) if "writer_process" in command_of(pid))
 
     def up(self) -> None:
-        """Start what is not running, as systemd would."""
+        """Start stopped daemons, as systemd would."""
         self.cluster.up()
 
 
@@ -203,7 +203,7 @@ def flap_host(site: Site) -> None:
 
 
 def cut_one_way(site: Site) -> None:
-    """What a host sends to the master vanishes; the other way is open."""
+    """Drop all packets of a host to the master; the other direction is open."""
     agent = site.rng.choice(site.agents())
     routes = subprocess.run(
         ["nsenter", "-t", str(site.cluster.pid(agent)), "-n", "ip", "-o", "-4", "address", "show", "dev", "eth0"],
@@ -274,7 +274,7 @@ def _sql(site: Site, text: str) -> None:
 
 
 def terminate_backends(site: Site) -> None:
-    """The administrator of the database ends all its sessions, again and again."""
+    """Terminate all sessions of the database, repeatedly."""
     for _ in range(int(PAUSE_S / 0.4)):
         others = "pid <> pg_backend_pid() and backend_type = 'client backend'"
         _sql(site, f"select pg_terminate_backend(pid) from pg_stat_activity where {others}")
@@ -282,7 +282,7 @@ def terminate_backends(site: Site) -> None:
 
 
 def lock_tables(site: Site) -> None:
-    """Somebody holds the tables."""
+    """Lock the tables in another session."""
     _sql(site, f"begin; lock table jobs in access exclusive mode; select pg_sleep({PAUSE_S}); commit")
 
 

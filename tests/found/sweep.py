@@ -1,7 +1,7 @@
-"""Jobs of an ordinary user that keep coming while something is broken, and the account of them afterwards.
+"""Continuous submission of an ordinary user's jobs during a fault, and the account of them afterwards.
 
-Each job marks its start and its end by appending to one file, and exits with a code of its own. Whoever was told the
-number of a job is owed that job: it starts once, and its exit code is the one that it ended with.
+Each job marks its start and its end by appending to one file, and exits with a code of its own. A job whose number was
+acknowledged must start once, with the exit code that it ended with.
 """
 
 import re
@@ -15,24 +15,24 @@ from tests.acceptance.personal import Cluster, wait_for
 
 LOOPS = 4
 CODES = 7
-MARK_TO_EXIT_S = 0.5  # from a job's last mark until its supervisor has its exit code on disk, on a busy machine
-LOST_SUPERVISOR = 137  # 128 + SIGKILL: what a job is told to have ended with that was killed with its supervisor
+MARK_TO_EXIT_S = 0.5  # from a job's last mark until its shepherd has its exit code on disk, on a busy machine
+LOST_SUPERVISOR = 137  # 128 + SIGKILL: reported exit code of a job killed with its shepherd
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What became of the jobs of one run; ``problems`` names each job that is not as it should be."""
+    """Results of the jobs of one run; ``problems`` names each job with a wrong one."""
 
     jobs: int
     lost: int
     twice: int
     wrong: int
-    killed: int  # without an end mark, and told so
+    killed: int  # without an end mark, and reported so
     problems: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was lost, ran twice, or ended with another code than was told."""
+        """True if no job was lost, ran twice, or was reported with a wrong exit code."""
         return not (self.lost or self.twice or self.wrong)
 
 
@@ -75,15 +75,15 @@ class Sweep:
 
     @property
     def is_over(self) -> bool:
-        """Whether all loops have ended."""
+        """True if all loops have ended."""
         return not any(loop.is_alive() for loop in self._loops)
 
     def wait_told(self, count: int, limit_s: float = 120) -> None:
-        """Until so many jobs have a number."""
+        """Wait until this number of jobs has an id."""
         wait_for(lambda: len(self.told) >= count or self.is_over, limit_s, f"{count} jobs to be submitted")
 
     def finish(self, limit_s: float = 600) -> Account:
-        """Wait for all submissions and all ends; what became of them."""
+        """Wait for all submissions and all ends; the account."""
         for loop in self._loops:
             loop.join(limit_s)
         assert self.is_over, "a bsub has not come back"
@@ -102,7 +102,7 @@ class Sweep:
         return any(states.get(job, ("", 0))[0] not in ("DONE", "EXIT", "") for job in self.told)
 
     def _is_killed(self, ended_at: float) -> bool:
-        """Was the job killed with its supervisor between its last mark and its exit?"""
+        """True if the job was killed with its shepherd between its last mark and its exit."""
         return any(begin - MARK_TO_EXIT_S <= ended_at <= end for begin, end in self.killings)
 
     def _account(self) -> Account:

@@ -12,7 +12,7 @@ from lavad.store.errors import StoreRefused
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who administers what belongs to lavad's user")
 def test_lavad_can_read_the_request_of_a_root_with_a_strict_umask(tmp_path: Path) -> None:
-    """It adopted the database, could not answer, and the command said that nothing had answered."""
+    """It adopted the database, could not answer, and the command reported no answer."""
     os.chown(tmp_path, 4321, 4321)
     before = os.umask(0o077)
     try:

@@ -23,7 +23,7 @@ def a_story(*hosts: str, memory: bool = False, depth: int = 1) -> Story:
 @pytest.mark.parametrize("memory", [False, True], ids=["SLOT_RESERVE", "RESOURCE_RESERVE"])
 @pytest.mark.parametrize("where", ["", "n1"], ids=["anywhere", "on a certain host"])
 def test_a_short_job_goes_before_a_blocked_one_although_its_slots_are_reserved(memory: bool, where: str) -> None:
-    """A job that ends before the reserved slots are needed runs in them; one that would not, waits."""
+    """A job that ends before the reserved slots are needed backfills them; a longer one is pending."""
     story = a_story("n1", memory=memory)
     hosts = (where,) if where else ()
     story.run(a_job(3, run_limit_s=5 * MINUTE))
@@ -38,7 +38,7 @@ def test_a_short_job_goes_before_a_blocked_one_although_its_slots_are_reserved(m
 
 
 def test_the_start_of_a_job_with_reserved_slots_is_foreseen() -> None:
-    """The estimate is there: at the run limit of what runs."""
+    """The estimated start is the run limit of the running jobs."""
     story = a_story("n1")
     story.run(a_job(3, run_limit_s=5 * MINUTE))
     wide = story.submit(a_job(4, run_limit_s=5 * MINUTE))
@@ -50,7 +50,7 @@ def test_the_start_of_a_job_with_reserved_slots_is_foreseen() -> None:
 
 @pytest.mark.parametrize("where", ["", "n1 n2"], ids=["anywhere", "on certain hosts"])
 def test_slots_are_kept_where_nobody_can_say_when_the_job_starts(where: str) -> None:
-    """What runs has no run limit: without reserved slots a stream of single jobs would starve the wide one."""
+    """Running jobs have no run limit: without reserved slots a stream of one-slot jobs would starve the wide one."""
     story = a_story("n1", "n2")
     keys = [story.run(a_job(1)) for _ in range(8)]
     wide = story.submit(a_job(6, hosts=tuple(where.split())))
@@ -65,7 +65,7 @@ def test_slots_are_kept_where_nobody_can_say_when_the_job_starts(where: str) -> 
 
 
 def test_the_estimate_of_a_job_counts_what_it_has_reserved() -> None:
-    """In a queue that does not backfill the slots that a job has kept are its own in the estimate, too."""
+    """In a queue without backfill a job's reserved slots count for its own estimate, too."""
     story = a_story("n1", depth=0)
     for _ in range(3):
         story.run(a_job(1, run_limit_s=5 * MINUTE))

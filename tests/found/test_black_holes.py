@@ -1,4 +1,4 @@
-"""Hosts on which jobs cannot be started do not drain the queues: those that lack a user, those that fail all jobs."""
+"""Hosts on which jobs cannot be started do not drain the queues: hosts without the user, and hosts failing all jobs."""
 
 from collections import OrderedDict
 from typing import Any
@@ -20,23 +20,23 @@ S = JobState
 
 @pytest.fixture
 def story() -> Story:
-    """Two hosts, of which n2 has more room and is asked first by no rule."""
+    """Two hosts; n2 has more free slots, and no rule prefers it."""
     return Story(a_host("n1", 2), a_host("n2", 4))
 
 
 def unknown(story: Story, host: str, job: int) -> None:
-    """The host says that it does not know the job's user."""
+    """Report of a host that the job's user is unknown."""
     story.do(c.ReportRefused(host, story.key(job), "User ann does not exist on this host.", True, user_unknown=True))
     invariants.check(story.cluster)
 
 
 def reasons(story: Story, job: int) -> list[PendingReason]:
-    """Why it waits."""
+    """Pending reasons of a job."""
     return explain(story.cluster, story.cluster.jobs[job], 0, story.now)
 
 
 def driven(story: Story, jobs: list[int], lacking: str) -> dict[int, str]:
-    """Plan and refuse until nothing moves; where each job runs."""
+    """Plan and refuse until nothing changes; the host of each job."""
     found: dict[int, str] = {}
     for _ in range(4 * len(jobs)):
         story.plan()
@@ -107,7 +107,7 @@ def test_the_short_way_of_the_scheduler_minds_it(backfill: int) -> None:
 
 
 def test_what_is_lost_is_not_a_failure_of_a_job(story: Story) -> None:
-    """A host that went down closed itself by the jobs that it had: none of them had failed there."""
+    """A host that went down was closed because of its jobs: none of them had failed there."""
     types = frozenset({"JOBEXIT"})
     story.do(c.Reconfigure(Policy(global_exit_rate=2, exit_rate_types=types, exit_rate_period_s=60.0)))
     for why in ("supervisor lost: it was killed", "host rebooted: the host went down") * 2:
@@ -121,7 +121,7 @@ def test_what_is_lost_is_not_a_failure_of_a_job(story: Story) -> None:
 
 
 def test_a_signal_from_elsewhere_is_a_failure_and_an_end_by_the_master_is_none(story: Story) -> None:
-    """As LSF counts: what it did not end itself."""
+    """As LSF counts: only ends that the master did not order."""
     story.do(c.Reconfigure(Policy(global_exit_rate=2, exit_rate_period_s=60.0)))
     for reason, found in (("TERM_RUNLIMIT: x", 0), ("TERM_EXTERNAL_SIGNAL: x", 1)):
         for _ in range(3):
@@ -144,7 +144,7 @@ def failing(story: Story, job: int, index: int = 0, *, started: bool = False, co
 
 
 def closed(story: Story) -> dict[str, str]:
-    """Hosts that are closed, with what was said of it."""
+    """Closed hosts, with the messages about them."""
     story.hear(*story.cluster.hosts)
     story.do(c.Tick())
     return {name: host.comment for name, host in story.cluster.hosts.items() if host.closed_by}
@@ -184,7 +184,9 @@ def test_an_array_that_starts_elsewhere_shows_that_the_host_is_the_cause(story: 
 
 
 def test_many_hosts_that_fail_jobs_cost_one_look_at_what_has_ended(story: Story) -> None:
-    """One look for each host and array was hours of work where a thousand hosts failed with a million ended jobs."""
+    """One scan of ended jobs for each host and array took hours, with a thousand failing hosts and a million ended
+    jobs.
+    """
     array = story.submit(a_job(array="1-30"))
     run_through(story, [(array, index) for index in range(1, 31)], "n1", "n2")
     looks = 0
@@ -212,7 +214,7 @@ def test_the_mistakes_of_one_user_close_no_host(story: Story) -> None:
 
 
 def test_a_rate_of_the_files_counts_what_it_says(story: Story) -> None:
-    """EXIT_RATE of lsb.hosts above GLOBAL_EXIT_RATE; killed jobs do not count; opened, the count begins anew."""
+    """EXIT_RATE of lsb.hosts above GLOBAL_EXIT_RATE; killed jobs do not count; hopen resets the count."""
     rules = {"n1": HostRule(exit_rate=3)}
     story.do(c.Reconfigure(Policy(host_rules=rules, global_exit_rate=5, exit_rate_period_s=60.0)))
     for number, host in enumerate(("n1", "n1", "n1", "n2", "n2", "n2", "n2", "n2")):

@@ -1,4 +1,4 @@
-"""Whose share a job counts for."""
+"""Fairshare accounts that jobs are charged to."""
 
 from lavad.api.listing import record_message
 from lavad.core.model.policy import Fairshare, Names, Policy, Queue, Share
@@ -18,21 +18,21 @@ def charged(group: str, *others: Share) -> str:
 
 
 def test_a_job_is_charged_to_the_group_that_it_was_submitted_with() -> None:
-    """bsub -G chem counts for chem, although a whole group stands above the members of one without it."""
+    """bsub -G chem is charged to chem, although another group's share would apply without -G."""
     assert charged("chem") == "chem"
     assert charged("bio") == "bio"
     assert charged("") == "bio"
 
 
 def test_a_users_own_account_does_not_stand_above_the_group_asked_for() -> None:
-    """Who has a share of her own, too, may still work for a group."""
+    """A user with a share of her own may still submit for a group."""
     own = Share("ann", 7, ANN_ALONE)
     assert charged("bio", own) == "bio"
     assert charged("", own) == "ann"
 
 
 def test_bjobs_l_shows_the_account() -> None:
-    """``Share group charged </bio/ann>``; nothing where the queue is not shared."""
+    """``Share group charged </bio/ann>``; empty for a queue without fairshare."""
     below = (Share("ann", 1, ANN_ALONE),)
     shared = Queue("normal", fairshare=Fairshare((Share("bio", 1, ANN_ALONE, below=below),)))
     story = Story(a_host(), policy=Policy(queues=(shared, Queue("short"))))

@@ -1,4 +1,4 @@
-"""What administrators saw of queues, groups and limits that they had configured."""
+"""Commands about configured queues, groups and limits, with wrong output for administrators."""
 
 import socket
 from collections.abc import Iterator
@@ -117,7 +117,7 @@ def test_a_group_of_first_hosts(site: Cluster) -> None:
 
 
 def test_an_estimated_start_is_a_field(site: Cluster, tmp_path: Path) -> None:
-    """everyday 63, administration 81: ``-o estimated_start_time`` was ``-`` of a job of which -l knew it."""
+    """everyday 63, administration 81: ``-o estimated_start_time`` was ``-`` for a job whose -l showed it."""
     full = site.submit("-n", "4", "sleep", "60")
     site.becomes(full, "RUN")
     waits = site.submit("-n", "4", "sleep", "60")

@@ -1,4 +1,4 @@
-"""What users typed and what became of it on a host."""
+"""Commands with wrong effects on hosts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ def idle(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def results(cluster: Cluster, directory: Path, *words: str) -> tuple[int, str]:
-    """(exit code of ``bsub -K``, what the job wrote before its report)."""
+    """(exit code of ``bsub -K``, output of the job before its report)."""
     output = directory / "out.txt"
     done = cluster.run("bsub", "-K", "-oo", str(output), "-cwd", str(directory), *words)
     return done.returncode, output.read_text().partition("\n--------")[0]
@@ -38,7 +38,7 @@ def test_words_reach_the_program(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_an_unknown_default_queue_is_told(cluster: Cluster) -> None:
-    """everyday 4: LSB_DEFAULTQUEUE=nosuch went to the default queue without a word."""
+    """everyday 4: LSB_DEFAULTQUEUE=nosuch silently meant the default queue."""
     there = cluster.with_environment(LSB_DEFAULTQUEUE="nosuch")
     done = there.run("bsub", "true")
     assert (done.returncode, done.stderr) == (255, "nosuch: No such queue. Job not submitted.\n")

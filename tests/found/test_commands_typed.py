@@ -1,4 +1,4 @@
-"""What users typed and the commands took for something else; no cluster is needed to see it."""
+"""Command lines that were misread; no cluster is needed to show it."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def test_defaults_of_the_environment(desk: Desk) -> None:
 
 
 def test_several_env_options_count_as_one(desk: Desk) -> None:
-    """commands-by-clients 12: ``-env all -env A=1`` lost what was inherited."""
+    """commands-by-clients 12: ``-env all -env A=1`` dropped the inherited variables."""
     desk.environ["MINE"] = "here"
     assert desk.type("bsub", "-env", "all", "-env", "A=1", "true").code == 0
     assert {b"MINE=here", b"A=1"} <= set(desk.spec.environment)
@@ -107,7 +107,7 @@ def test_a_format_in_the_environment_is_enough_for_json(desk: Desk) -> None:
 
 
 def test_brun_says_what_it_lacks(desk: Desk) -> None:
-    """everyday 74: of -b and -c it was said that checkpoints are not supported."""
+    """everyday 74: -b and -c were refused with a message about checkpoints."""
     assert "checkpoint" in desk.type("brun", "-b", "-m", "lava1", "5").err
     assert "slots by free processors" in desk.type("brun", "-c", "-m", "lava1", "5").err
 
@@ -172,7 +172,7 @@ def test_the_main_reason_alone(desk: Desk) -> None:
 
 
 def test_the_mode_of_devices_is_the_one_asked_for(desk: Desk) -> None:
-    """everyday 56: gpu_mode said ``shared`` of ``mode=exclusive_process``."""
+    """everyday 56: gpu_mode showed ``shared`` for ``mode=exclusive_process``."""
     job = running()
     request = job.spec.roles.add().gpu
     request.num, request.text = 1, "num=1:mode=exclusive_process"

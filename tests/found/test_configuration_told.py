@@ -1,4 +1,4 @@
-"""What a site's files asked for and nobody did, without a word of ``badmin ckconfig``; and errors that were none."""
+"""Unsupported settings in a site's files that ``badmin ckconfig`` did not report; and errors that were none."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.config.files import loaded, said, write
 
 
 def told(directory: Path, files: dict[str, str]) -> str:
-    """What plain ckconfig says."""
+    """Output of plain ckconfig."""
     return "\n".join(said(loaded(write(directory, files))))
 
 
@@ -34,7 +34,7 @@ QUEUE = "Begin Queue\nQUEUE_NAME = q\n{}\nEnd Queue\n"
     ],
 )
 def test_a_queue_that_asks_in_vain(tmp_path: Path, line: str) -> None:
-    """administration 113, 122 to 125, 133: only ckconfig -v said so."""
+    """administration 113, 122 to 125, 133: only ckconfig -v reported it."""
     name = line.partition(" ")[0]
     assert f"lsb.queues:3: {name}: it has no effect: " in told(tmp_path, {"lsb.queues": QUEUE.format(line)})
     empty = told(tmp_path, {"lsb.queues": QUEUE.format(f"{name} =")})
@@ -118,7 +118,7 @@ def test_nothing_far_is_meant(tmp_path: Path) -> None:
 
 
 def test_the_sites_name_is_the_clusters(tmp_path: Path) -> None:
-    """administration, section 3: ``lsid`` said personal-root of a cluster with a site's files."""
+    """administration, section 3: ``lsid`` showed personal-root for a cluster with a site's files."""
     source = write(
         tmp_path,
         {"lsf.shared": "Begin Cluster\nClusterName\nmill\nEnd Cluster\n", "lsf.cluster.mill": "", "lsb.users": ""},

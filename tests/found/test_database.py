@@ -1,4 +1,4 @@
-"""A database that can't commit, the log, and who may take a daemon's pid file: as an administrator sees them."""
+"""A database that cannot commit, the log, and pid files of daemons, from an administrator's view."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One host, whose database these tests hold up now and then."""
+    """One host, with a database that these tests block at times."""
     with a_cluster(tmp_path_factory.mktemp("database") / "C", 1, 4, LAVA_HEARTBEAT="1") as cluster:
         yield cluster
 
@@ -48,7 +48,7 @@ def _bsub(cluster: Cluster, *words: str) -> "subprocess.Popen[str]":
 
 
 def test_a_database_that_cannot_commit_left_no_line_anywhere(small: Cluster) -> None:
-    """An error in the log and in badmin showstatus while it lasts; its end is told; bsub waits as short as it may."""
+    """An error in the log and in badmin showstatus while it lasts; its end is logged; bsub waits only briefly."""
     with _held(small):
         first = _bsub(small, "true")
         wait_for(lambda: "problem=database" in small.log("lavad"), 20, "the log to tell of the database")
@@ -85,7 +85,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 def test_lavad_did_not_start_on_a_full_disk(small: Cluster, small_disk: Path) -> None:
-    """It has room of its own for that, and says what is wrong."""
+    """It keeps spare space for that, and reports the cause."""
     before = small.directory / "lava.conf"
     kept = before.read_text()
     small.kill("lavad", signal.SIGTERM)
@@ -153,7 +153,7 @@ def test_a_second_daemon_removed_the_pid_file_of_the_first(small: Cluster) -> No
 
 
 def test_a_pid_file_is_its_process_alone(tmp_path: Path) -> None:
-    """Locked while it is kept; what a killed process left is taken over."""
+    """Locked while the process runs; a killed process's file is taken over."""
     path = tmp_path / "pid"
     path.write_text("12345\n")  # of a process that was killed
     with pid_file(path):
@@ -165,7 +165,7 @@ def test_a_pid_file_is_its_process_alone(tmp_path: Path) -> None:
 
 
 def test_the_journal_knew_no_priorities(tmp_path: Path) -> None:
-    """Under journald each line says its priority, and no time of its own; a file has both daemons in one format."""
+    """Under journald each line has its priority, and no time of its own; a file has both daemons in one format."""
     record = logging.LogRecord("lava.agent", logging.WARNING, "x.py", 1, "event=%s", ("session_ended",), None)
     assert LineFormatter(True).format(record) == "<4>level=WARNING part=lava.agent event=session_ended"
     assert re.fullmatch(
@@ -185,7 +185,7 @@ def test_the_journal_knew_no_priorities(tmp_path: Path) -> None:
 
 
 def test_lines_of_the_audit_trail_are_whole(caplog: pytest.LogCaptureFixture) -> None:
-    """Many acts of one turn leave together, and no text of a user's makes a line of its own."""
+    """Many records of one turn are written together, and no text of a user's forges a line."""
     trail = AuditTrail()
 
     async def acts() -> None:

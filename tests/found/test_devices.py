@@ -1,4 +1,4 @@
-"""Which devices jobs could open: those of all others."""
+"""GPU device files that jobs could open: those of other jobs."""
 
 import asyncio
 import dataclasses
@@ -20,18 +20,18 @@ __all__ = ["place", "somebody"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 UNIFIED = Path("/sys/fs/cgroup/unified")
-# Two devices that every machine has stand in for GPUs.
+# Two devices that every machine has serve as GPUs.
 GPUS = ("/dev/urandom", "/dev/zero")
 OPEN_EACH = "for d in /dev/urandom /dev/zero /dev/full; do head -c0 $d 2>/dev/null && echo $d; done; true"
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
 def test_a_job_opens_its_own_gpus_only(place: Place) -> None:
-    """Whatever its environment says; the next job in the same place opens its own, and one without GPUs none."""
+    """Whatever its environment; the next job of the same shepherd opens its own, and one without GPUs none."""
 
     async def story() -> None:
         host = Host(place, slots=1, has_gpus=True)
@@ -83,6 +83,6 @@ def test_version_2_asks_a_program(group: Path) -> None:
 
 
 def test_files_that_are_no_devices(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Then no job is kept from anything, and the log says why."""
+    """No access is restricted then, and the log gives the reason."""
     assert device_numbers([str(tmp_path)]) == ()
     assert "is no character device" in caplog.text

@@ -1,4 +1,4 @@
-"""What submissions leave behind: nothing of a refused one, and no environment that no job needs."""
+"""Rows left by submissions: none of a refused one, and no environment that no job needs."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ REFUSED = 20
 
 @pytest.fixture(scope="module")
 def sweeping(open_directory: Path, public_commands: Path) -> Iterator[Cluster]:
-    """One host; ended jobs leave memory soon, and what is not needed is removed often."""
+    """One host; ended jobs leave memory soon, and unneeded rows are removed often."""
     settings = {"LAVA_SWEEP_INTERVAL": "0.5", "LAVA_CLEAN_PERIOD": "1"}
     with a_cluster(open_directory / "E", 1, 4, commands=public_commands, **settings) as made:
         yield made
@@ -42,7 +42,7 @@ def database(cluster: Cluster) -> Path:
 
 
 def environments(cluster: Cluster) -> int:
-    """How many the database holds."""
+    """Number of environments in the database."""
     with contextlib.closing(sqlite3.connect(f"file:{database(cluster)}?mode=ro", uri=True)) as connection:
         return int(connection.execute("select count(*) from environments").fetchone()[0])
 
@@ -70,7 +70,7 @@ def test_refused_submissions_leave_nothing(sweeping: Cluster) -> None:
 
 
 def test_environments_go_when_no_job_needs_them(sweeping: Cluster, tmp_path: Path) -> None:
-    """Those of jobs that wait stay, also when another master takes over; the others leave with their jobs."""
+    """Those of pending jobs stay, also under the next master; the others are removed with their jobs."""
     output = tmp_path / "out"
     kept = submit(
         sweeping, [b"PATH=/bin:/usr/bin", b"KEPT=precious"], command="echo got $KEPT", output=str(output), hold=True

@@ -1,7 +1,7 @@
-"""The table of faults: jobs of an ordinary user keep coming while something of lava is killed, paused, cut off or full.
+"""The table of faults: an ordinary user submits continuously while parts of lava are killed, paused, cut off or full.
 
 Small here; ``LAVA_FAULT_JOBS=500 LAVA_FAULT_PAUSE_S=20 LAVA_FAULTS=all`` is the size of the published table. Every row
-must show 0 lost, 0 twice and 0 wrong; a job that is killed with its supervisor is told as killed.
+must show 0 lost, 0 twice and 0 wrong; a job killed with its shepherd is reported as killed.
 """
 
 import os
@@ -31,7 +31,7 @@ KILLING_S = 1.0  # a fault that kills has killed by then
 
 @pytest.fixture(scope="module")
 def small_disk(open_directory: Path) -> Iterator[Path]:
-    """A file system of its own for a cluster's directory, which a test may fill."""
+    """File system for a cluster's directory, which a test may fill."""
     directory = open_directory / "disk"
     directory.mkdir()
     options = f"size={DISK_MIB}m,mode=755"

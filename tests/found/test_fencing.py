@@ -1,4 +1,4 @@
-"""LAVA_FENCE_AFTER: hosts end by themselves what they can no longer answer for, and only then it runs elsewhere."""
+"""LAVA_FENCE_AFTER: a host without contact ends its jobs after the lease, and only then they are rerun elsewhere."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ def _site(**facts: bool) -> Story:
 
 
 def _cut_off(story: Story, *names: str, seconds: float) -> None:
-    """Nothing is heard of these hosts for a while; the master looks at each second."""
+    """Let these hosts be silent for a while; the master checks every second."""
     for _ in range(int(seconds)):
         story.now += 1
         story.hear(*(name for name in story.cluster.hosts if name not in names))
@@ -72,7 +72,7 @@ def test_a_job_is_ended_when_the_lease_of_its_host_has_ended(rerunnable: bool) -
 
 @pytest.mark.parametrize("silent", ["n1", "n2"])
 def test_a_parallel_job_runs_again_when_its_other_hosts_have_ended_it(story: Story, silent: str) -> None:
-    """One host of it is past its lease: the other one is told to end its part, and that is waited for."""
+    """One host of it is past its lease: the other one is ordered to end its part, and the rerun waits for that."""
     key = story.run(each(2, rerunnable=True))
     there = "n2" if silent == "n1" else "n1"
     _cut_off(story, silent, seconds=_past_the_lease())
@@ -95,7 +95,7 @@ def test_a_job_that_fails_while_a_host_of_it_is_silent_runs_again(story: Story) 
 
 @pytest.mark.parametrize(("rerunnable", "status"), [(False, 1), (True, 0)])
 def test_a_job_that_ends_well_or_may_not_run_again_is_over(story: Story, rerunnable: bool, status: int) -> None:
-    """Whatever its silent host does."""
+    """Regardless of its silent host."""
     key = story.run(each(2, rerunnable=rerunnable))
     _cut_off(story, "n2", seconds=20)
     story.finished("n1", key, status)
@@ -111,7 +111,7 @@ def test_both_hosts_of_a_parallel_job_are_past_their_leases() -> None:
 
 
 def test_a_host_whose_agent_keeps_no_leases_is_waited_for() -> None:
-    """One of an older version: what it runs may go on, so nothing of it is begun anew."""
+    """An older agent's jobs may still run, so none of them is rerun."""
     story = _site(keeps_leases=False)
     key = story.run(a_job(rerunnable=True))
     _cut_off(story, "n1", seconds=3 * _past_the_lease())
@@ -119,7 +119,7 @@ def test_a_host_whose_agent_keeps_no_leases_is_waited_for() -> None:
 
 
 def test_jobs_keep_the_lease_that_they_were_begun_with() -> None:
-    """The site turns fencing on while a job runs: its host has not been told of any lease."""
+    """Fencing is configured while a job runs: its host knows no lease for it."""
     story = _site()
     story.do(c.Reconfigure(Policy()))
     key = story.run(a_job(rerunnable=True))
@@ -129,7 +129,7 @@ def test_jobs_keep_the_lease_that_they_were_begun_with() -> None:
 
 
 def test_a_restart_of_the_master_begins_the_wait_anew() -> None:
-    """How long the host had been silent before is not known to the next master; that there is a lease is."""
+    """The next master knows the lease, but not how long the host had been silent."""
     story = _site()
     key = story.run(a_job(rerunnable=True))
     row = type("Row", (), dict(zip(_columns(), allocation_row(story.cluster.attempts[key]), strict=True)))
@@ -149,7 +149,7 @@ def _columns() -> list[str]:
 
 
 def test_a_master_that_did_not_listen_takes_no_host_for_silent() -> None:
-    """It was stopped, or somebody set the clock: the time in between is no host's silence."""
+    """After a stop of the master or a clock change the time in between is no host's silence."""
     story = _site()
     key = story.run(a_job(rerunnable=True))
     story.now += 3600
@@ -161,7 +161,7 @@ def test_a_master_that_did_not_listen_takes_no_host_for_silent() -> None:
 
 @pytest.mark.parametrize("again", [True, False])
 def test_who_asks_is_told_when_the_lease_ends(again: bool) -> None:
-    """brequeue and bkill: the hosts end what they run by themselves, so nothing need ever run twice."""
+    """brequeue and bkill show it: the hosts end their parts by themselves, so nothing need ever run twice."""
     story = _site()
     key = story.run(a_job())
     _cut_off(story, "n1", seconds=20)
@@ -193,7 +193,7 @@ def test_a_lease_shorter_than_the_silence_is_refused(tmp_path: Path) -> None:
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
@@ -201,7 +201,7 @@ ENDLESS = "trap '' INT TERM; (trap '' INT TERM; while :; do sleep 0.1; done) & w
 
 
 def test_a_shepherd_ends_its_job_though_there_is_no_agent(place: Place) -> None:
-    """The agent has been killed, the job ignores what can be ignored; the next agent tells that it was ended."""
+    """The agent has been killed, the job ignores signals; the next agent reports its end."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -220,7 +220,7 @@ def test_a_shepherd_ends_its_job_though_there_is_no_agent(place: Place) -> None:
 
 
 def test_a_shepherd_ends_its_job_though_the_agent_hangs(place: Place) -> None:
-    """The agent is there and does nothing."""
+    """The agent runs and does nothing."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -232,7 +232,7 @@ def test_a_shepherd_ends_its_job_though_the_agent_hangs(place: Place) -> None:
 
 
 def test_a_word_of_the_master_renews_the_lease(place: Place) -> None:
-    """As long as something comes the job runs; a word that is old when it comes renews nothing."""
+    """As long as messages arrive the job runs; a message that is old on arrival renews nothing."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -253,7 +253,7 @@ def test_a_word_of_the_master_renews_the_lease(place: Place) -> None:
 
 
 def test_an_attempt_without_a_lease_runs_on(place: Place) -> None:
-    """So does one beside it whose lease has ended."""
+    """Even beside one whose lease has ended."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -268,7 +268,7 @@ def test_an_attempt_without_a_lease_runs_on(place: Place) -> None:
 
 
 def test_a_word_of_an_earlier_life_of_the_machine_counts_for_nothing(tmp_path: Path) -> None:
-    """The clock began anew with the machine: a time that is still to come would be a lease without an end."""
+    """The clock restarts with the machine: a time in the future would be a lease without an end."""
     before = Lease(str(tmp_path))
     before.renew(own_clock() + 1e6)
     now = Lease(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Hosts of tasks are told when a command has ended, however many commands its user begins and ends."""
+"""Hosts of tasks are notified of their command's end, however many commands a user starts and ends."""
 
 import asyncio
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ class _Silent:
 
 
 def test_one_user_takes_no_more_than_a_part_of_the_agent() -> None:
-    """Each command that ended left a task behind for minutes, and nothing bounded their number."""
+    """Each ended command left a task behind for minutes, in unbounded number."""
 
     async def told() -> tuple[int, int, int]:
         methods = LocalMethods(

@@ -1,4 +1,4 @@
-"""What root of one host, or anyone who reaches the master's ports, could do to everybody else."""
+"""Attacks on the whole cluster by root of one host, or by any client of the master's ports."""
 
 import asyncio
 import socket
@@ -36,7 +36,7 @@ def test_a_host_that_says_too_much_of_itself_is_refused() -> None:
 
 
 def test_long_words_about_jobs_are_cut() -> None:
-    """Lists with such a job failed, bjobs -u all among them, and the words were stored as well."""
+    """Listings with such a job failed, also bjobs -u all, and the text was stored as well."""
     finished = pb.Finished(status=1, reason=LONG, detail=LONG, exec_home=LONG, exec_cwd=LONG)
     started = pb.Started(exec_home=LONG, exec_cwd=LONG)
     said = [
@@ -53,7 +53,7 @@ def test_long_words_about_jobs_are_cut() -> None:
 
 
 def test_renewals_without_end_are_refused(tmp_path: Path) -> None:
-    """Each is written to the register, and waited for by all others; the host's neighbours are not concerned."""
+    """Each is written to the register, which delays all others; other hosts are not affected."""
     directory = a_cluster(tmp_path / "D")
     one, other = (an_ageing_identity(directory, name, tmp_path / name) for name in ("n1", "n2"))
 

@@ -1,4 +1,4 @@
-"""What became of output that goes to no file."""
+"""Output of jobs without an output file."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ HUGE = 1 << 42
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
@@ -42,7 +42,7 @@ async def _peek(host: Host, key: Key) -> list[TailChunk]:
 
 
 def test_output_without_a_file_is_there_after_the_end(place: Place) -> None:
-    """Of each attempt its own, readable by nobody else, also by the next agent; a silent job leaves nothing."""
+    """Kept for each attempt, readable by its owner only, also by the next agent; a silent job leaves no file."""
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
@@ -61,7 +61,7 @@ def test_output_without_a_file_is_there_after_the_end(place: Place) -> None:
 
 
 def test_a_job_that_writes_for_ever_keeps_its_beginning_and_end(place: Place) -> None:
-    """The middle is given back to the disk while it runs, and a line says what is missing."""
+    """The middle is released on disk while it runs, and a line reports the gap."""
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
@@ -79,7 +79,7 @@ def test_a_job_that_writes_for_ever_keeps_its_beginning_and_end(place: Place) ->
 
 
 def test_a_kept_output_that_its_user_makes_huge_is_read_in_pieces(place: Place) -> None:
-    """Whoever still holds the descriptor may give the file any size: the agent must not take that into memory."""
+    """A process that still holds the descriptor may extend the file: the agent must not read that into memory."""
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
@@ -98,7 +98,7 @@ def test_a_kept_output_that_its_user_makes_huge_is_read_in_pieces(place: Place) 
 
 
 def test_kept_output_is_removed_in_time(tmp_path: Path) -> None:
-    """After its time, and the oldest beyond what its user may keep; a slot's own file stays."""
+    """After its time, and the oldest above its user's quota; a slot's own file stays."""
     for number, age_s in enumerate((5000, 300, 200, 100)):
         path = tmp_path / f"{number}.0.1"
         path.write_bytes(bytes(40_000))
@@ -111,7 +111,7 @@ def test_kept_output_is_removed_in_time(tmp_path: Path) -> None:
 
 @pytest.mark.acceptance
 def test_bpeek_shows_the_output_of_a_job_that_has_ended(cluster: Cluster, account: str) -> None:
-    """To its owner, and told at submission; another user learns nothing; BSUB_QUIET says nothing."""
+    """To its owner, with a hint at submission; other users are refused; BSUB_QUIET omits the hint."""
     done = cluster.run("bsub", "echo kept; exit 3")
     job = int(done.stdout.partition("<")[2].partition(">")[0])
     assert f"bpeek {job} shows its output" in done.stderr

@@ -1,4 +1,4 @@
-"""Dependency conditions that speak of very many jobs, while everybody else waits for the master."""
+"""Dependency conditions on very many jobs, which must not block the master."""
 
 import time
 
@@ -12,7 +12,7 @@ JOBS = 300
 
 
 def test_a_condition_is_bounded_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each name in it may stand for many jobs, and it may bear hundreds of names: one bsub took minutes."""
+    """Each name in it may match many jobs, and it may have hundreds of names: one bsub took minutes."""
     monkeypatch.setattr(dependencies, "MATCHES_MAX", JOBS)
     story = a_cluster()
     for number in range(JOBS):

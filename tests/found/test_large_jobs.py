@@ -1,4 +1,4 @@
-"""Jobs with scripts of several MiB, of which a user may submit as many as he likes."""
+"""Jobs with scripts of several MiB, submitted by one user in any number."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
@@ -28,7 +28,7 @@ SCRIPT = "x" * (SPEC_BYTES_MAX - 4096)
 
 
 class _Shelf:
-    """Jobs of which each has a large script."""
+    """Jobs with a large script each."""
 
     async def spec(self, job: int) -> pb.JobSpec:
         """Another one for each."""
@@ -36,7 +36,7 @@ class _Shelf:
 
 
 def test_large_scripts_for_one_host_go_in_several_messages() -> None:
-    """One that was larger than agents take ended their sessions again and again: no job of anybody went there."""
+    """A message above the agent's limit ended its session repeatedly: no job of any user reached it."""
     story = Story(HostFacts("n1", JOBS))
     links = AgentLinks(story.cluster, cast("SpecShelf", _Shelf()))
     outbox = links.open("n1", 1, JOBS)

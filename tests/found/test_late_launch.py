@@ -1,4 +1,4 @@
-"""A launch order that reaches one of several hosts late does not undo what the others have begun."""
+"""A launch order that reaches one of several hosts late does not undo the start on the others."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def a_ledger(key: Key) -> Ledger:
 
 
 def passed(orders: list[Order], ledger: Ledger, host: str, too_old: bool) -> list[object]:
-    """What the host does and says when launch orders reach it: its reports as the master hears them, and the rest."""
+    """Reports of the host when launch orders reach it, as the master receives them, and its other actions."""
     found: list[object] = []
     for one in orders:
         if isinstance(one, LaunchOrder) and one.host == host:

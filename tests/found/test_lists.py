@@ -1,4 +1,4 @@
-"""Long lists with details, and whose jobs they show."""
+"""Long listings with details, and the permissions of listings."""
 
 import os
 import pwd
@@ -12,7 +12,7 @@ from protos import common_pb2, jobs_pb2
 from tests.acceptance.personal import Cluster, wait_for
 
 ELEMENTS = int(os.environ.get("LAVA_LIST_ELEMENTS", "1000"))
-CPU_EACH_S = 0.0005  # ten times what it takes
+CPU_EACH_S = 0.0005  # ten times the usual duration
 
 
 def cpu_s(pid: int) -> float:
@@ -22,7 +22,7 @@ def cpu_s(pid: int) -> float:
 
 @pytest.mark.parametrize("form", [("-l",), ("-UF",), ("-o", "jobindex memlimit"), ("-o", "jobindex combined_resreq")])
 def test_details_of_an_array_cost_the_master_little(cluster: Cluster, form: tuple[str, ...]) -> None:
-    """Its elements have them in common: they are not asked for one by one."""
+    """Its elements share them: they are read once."""
     job = cluster.submit("-H", "-M", "100M", "-J", f"sweep[1-{ELEMENTS}]", "true")
     before = cpu_s(cluster.pid("lavad"))
     lines = cluster.says("bjobs", *form, str(job)).splitlines()
@@ -60,7 +60,7 @@ def private(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def test_jobs_of_others_are_private(private: Cluster, account: str, other_account: str) -> None:
-    """Neither bjobs, bhist nor bpeek tells of them; their owner and an administrator see them."""
+    """bjobs, bhist and bpeek hide them; their owner and an administrator see them."""
     owner, stranger = private.as_seen_by(account), private.as_seen_by(other_account)
     job = str(owner.submit("-o", "/dev/null", "sleep 100"))
     wait_for(lambda: owner.state(int(job)) == "RUN", 30, "the job to run")
@@ -80,7 +80,7 @@ def test_jobs_of_others_are_private(private: Cluster, account: str, other_accoun
 
 
 def test_a_summary_bears_no_details(private: Cluster, account: str, other_account: str) -> None:
-    """Of whatever is sent to a client nothing tells what the job runs, or where: clients may be the users' own."""
+    """No field sent to a client reveals command or directory: clients may be the users' own."""
     _set_level(private, 1)
     job = private.as_seen_by(account).submit("-J", "plain", "-o", "/dev/null", "-cwd", "/tmp", "sleep 100; : hidden")
     wait_for(lambda: private.state(job) == "RUN", 30, "the job to run")
@@ -97,7 +97,7 @@ def test_a_summary_bears_no_details(private: Cluster, account: str, other_accoun
 
 
 def _connected_as(user: str, cluster: Cluster) -> Connection:
-    """The kernel notes whose connection it is when it is made."""
+    """The kernel records the owner of a connection when it is made."""
     os.seteuid(pwd.getpwnam(user).pw_uid)
     try:
         return Connection(cluster.environment["LAVA_SOCKET"])

@@ -1,4 +1,4 @@
-"""Hostile callers of the local socket, and those who call at the same time."""
+"""Hostile callers of the local socket, and other callers at the same time."""
 
 import contextlib
 import os
@@ -37,16 +37,16 @@ while time.monotonic() < end:
 """
 WATCH = "/lava.v1.JobService/Watch"
 CHURNERS = 4
-DESCRIPTORS_MAX = 1500  # the agent's own, one user's connections, and a few that are on their way
+DESCRIPTORS_MAX = 1500  # the agent's own, one user's connections, and a few in transit
 
 
 def login_agent() -> str:
-    """The daemon whose socket the commands of this machine use."""
+    """Daemon that serves the commands of this machine."""
     return "agent-" + socket.gethostname().partition(".")[0]
 
 
 def descriptors(pid: int) -> int:
-    """How many files the process has open."""
+    """Number of open files of the process."""
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
@@ -67,7 +67,7 @@ def churners(cluster: Cluster, account: str) -> Iterator[list["subprocess.Popen[
 def test_connecting_and_closing_in_a_loop_takes_no_descriptors(
     cluster: Cluster, other_account: str, churners: list["subprocess.Popen[bytes]"]
 ) -> None:
-    """While four processes do nothing else, the agent's descriptors stay few and another user's commands work."""
+    """During such loops of four processes the agent's descriptors stay few and another user's commands work."""
     agent = cluster.pid(login_agent())
     bystander = cluster.as_seen_by(other_account)
     logged, most, served = len(cluster.log(login_agent())), 0, 0
@@ -124,7 +124,7 @@ def test_a_request_id_is_its_users_own(cluster: Cluster, account: str, other_acc
 
 
 def test_watched_jobs_of_a_user_are_bounded(cluster: Cluster, account: str) -> None:
-    """Beyond the bound a call is told so in words; whoever waits for a job of his own is served as before."""
+    """Beyond the bound a call is refused with a sentence; other users' waits are served as before."""
     with contextlib.closing(dialled(cluster)) as connection:
         jobs = submitted(connection, 2100)
         request = jobs_pb2.WatchRequest(refs=[{"job": job} for job in jobs]).SerializeToString()
@@ -147,7 +147,7 @@ def dialled(cluster: Cluster) -> Connection:
 
 
 def submitted(connection: Connection, count: int) -> list[int]:
-    """So many held jobs."""
+    """Submit this number of held jobs."""
     spec = jobs_pb2.JobSpec(command="true", hold=True, cwd="/", roles=[{}])
     jobs: list[int] = []
     while len(jobs) < count:

@@ -1,4 +1,4 @@
-"""A cluster that moves to PostgreSQL, and a backup that is taken under load."""
+"""Migration of a cluster to PostgreSQL, and a backup taken under load."""
 
 import os
 import sqlite3
@@ -83,7 +83,7 @@ def test_a_backup_could_not_be_taken_while_lavad_ran(tmp_path: Path) -> None:
 @pytest.mark.root
 @pytest.mark.postgres
 def test_moving_to_postgresql_made_another_cluster(tmp_path: Path) -> None:
-    """Nothing to adopt: the same jobs, the same numbers, what runs goes on; and back again."""
+    """Nothing to adopt: the same jobs and ids, running jobs continue; and back again."""
     with PostgresServer() as server, a_cluster(tmp_path / "C", 2, max(4, RUNNING // 2)) as cluster:
         submitting = [_submitting(cluster, JOBS // 4) for _ in range(4)]
         submitted = [number for one in submitting for number in _numbers(one)]

@@ -1,9 +1,9 @@
-"""Hosts cut off from the network while serial and parallel jobs run there: nobody is ended, nothing runs twice.
+"""Hosts cut off from the network while serial and parallel jobs run there: no job is ended, none runs twice.
 
-LAVA_NETWORK_SECONDS says for how long (``5,20,60,300``), LAVA_NETWORK_ROUNDS how often each kind of host is cut off for
-each of these: once as the first host of a parallel job, once as another one. LAVA_NETWORK_LAUNCHERS says what starts
-the tasks of parallel jobs, in turns: ``blaunch``, or the mpirun of an MPI (``openmpi4,mpich4``). Jobs write a line
-every half second with O_APPEND, with the attempt it belongs to; what ran when is read from there.
+LAVA_NETWORK_SECONDS are the durations of a cut (``5,20,60,300``), LAVA_NETWORK_ROUNDS the number of cuts of each kind
+of host for each duration: as the first host of a parallel job, and as another one. LAVA_NETWORK_LAUNCHERS starts the
+tasks of parallel jobs, in turns: ``blaunch``, or the mpirun of an MPI (``openmpi4,mpich4``). Jobs write a line every
+half second with O_APPEND, with their attempt; the run times are read from these.
 """
 
 import itertools
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
 ROUNDS = int(os.environ.get("LAVA_NETWORK_ROUNDS", "1"))
 SECONDS = [float(word) for word in os.environ.get("LAVA_NETWORK_SECONDS", "6").split(",")]
 LAUNCHERS = os.environ.get("LAVA_NETWORK_LAUNCHERS", "blaunch").split(",")
-PAIRS = min(ROUNDS, 5)  # of hosts: so many are cut off at a time
+PAIRS = min(ROUNDS, 5)  # hosts cut off at a time
 SETTINGS = {
     "LAVA_SILENT_AFTER": "3",
     "LAVA_HEARTBEAT": "1",
@@ -78,7 +78,7 @@ class Cuts:
         return self.cluster.with_environment(**variables).submit(*where, f"mpirun {self.script}")
 
     def marks(self) -> list[Mark]:
-        """What jobs have written; a line that is being written is left out."""
+        """Lines that jobs have written; an incomplete line is left out."""
         found = []
         for line in self.marks_file.read_text().splitlines():
             words = line.split()
@@ -94,7 +94,7 @@ class Cuts:
         return [known.get(str(job), "") for job in jobs]
 
     def all_become_running(self, jobs: list[int], limit_s: float) -> None:
-        """Wait until all run; the histories of those that don't otherwise."""
+        """Wait until all run; otherwise the histories of the jobs that do not."""
         try:
             wait_for(lambda: set(self.states(jobs)) == {"RUN"}, limit_s, "all jobs to run")
         except AssertionError as error:
@@ -107,7 +107,7 @@ class Cuts:
         subprocess.run(enter, check=True, timeout=30)
 
     def cut(self, hosts: list[str], seconds: float) -> None:
-        """Cut these off for so long."""
+        """Cut these hosts off for this time."""
         for host in hosts:
             self.link(host, "down")
         time.sleep(seconds)
@@ -150,7 +150,7 @@ def test_hosts_are_cut_off_and_nobody_is_ended(cuts: Cuts) -> None:
 
 
 def test_with_fencing_exactly_what_is_past_its_lease_is_ended(cuts: Cuts) -> None:
-    """A cut shorter than the lease ends nobody; a longer one ends all of the host, whose reruns begin after that."""
+    """A cut shorter than the lease ends no job; a longer one ends all of the host, whose reruns begin after that."""
     cluster = cuts.cluster
     cluster.configure(LAVA_FENCE_AFTER=str(int(LEASE_S)))
     cluster.kill("lavad")

@@ -1,4 +1,4 @@
-"""What users saw, or kept others from seeing, with bpeek."""
+"""bpeek: wrong output shown, and calls that blocked other users."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
@@ -68,7 +68,7 @@ async def _peek(host: Host, key: Key, follow: bool = False) -> list[TailChunk]:
 def test_another_users_output_is_never_shown(
     place: Place, another: pwd.struct_passwd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a reader waits to open the output of a job, that ends, and another user's job takes its place."""
+    """While a reader waits to open a job's output, the job ends, and another user's job takes its slot."""
     secret = place.root / "secret"
     secret.mkdir(mode=0o700)
     os.chown(secret, another.pw_uid, another.pw_gid)
@@ -140,7 +140,7 @@ def _inotify_instances() -> int:
 
 
 def test_followers_share_what_the_kernel_has_little_of(place: Place) -> None:
-    """One inotify instance serves all who follow; one user's followers are bounded, and told so."""
+    """One inotify instance serves all followers; a user's followers are bounded, with a message."""
     before = _inotify_instances()
 
     async def story() -> None:
@@ -166,7 +166,7 @@ def test_followers_share_what_the_kernel_has_little_of(place: Place) -> None:
 
 
 def test_an_open_that_nobody_waits_for_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader who went away while a file server hung leaves no descriptor, and his threads go."""
+    """A reader that disconnected while a file server hung leaves no descriptor, and its threads end."""
     path = tmp_path / "out"
     path.touch()
 

@@ -1,4 +1,4 @@
-"""Personal clusters: whose directory they take, which one a shell means, and what of them others can read."""
+"""Personal clusters: ownership of their directory, the cluster chosen by a shell, and files readable to other users."""
 
 import os
 import pwd
@@ -49,7 +49,7 @@ def through_strangers_link(made: Path) -> Path:
 
 
 def open_to_all(made: Path) -> Path:
-    """Whoever wants may put files there."""
+    """A directory writable by all."""
     (made / "open").mkdir()
     (made / "open").chmod(0o1777)
     return made / "open"
@@ -70,11 +70,11 @@ def open_to_a_group(made: Path) -> Path:
     ids=lambda one: one.__name__,
 )
 def test_a_directory_that_others_may_change_is_refused(make: Callable[[Path], Path], made: Path) -> None:
-    """Whether it is there already, or to be made there."""
+    """An existing one, and one to be made below it."""
     path = make(made)
     with pytest.raises(CommandError, match="cannot hold a cluster"):
         check_directory(path)
-    if make is not open_to_all:  # what is new there is its maker's own, as in /tmp
+    if make is not open_to_all:  # a new entry belongs to its maker, as in /tmp
         with pytest.raises(CommandError, match="cannot hold a cluster"):
             check_directory(path / "deeper")
 
@@ -88,7 +88,7 @@ def test_ones_own_directory_is_taken(made: Path) -> None:
 
 @is_root
 def test_up_takes_no_directory_of_somebody_else(cluster: Cluster, made: Path) -> None:
-    """Neither does down, which would believe what is written there."""
+    """Neither does down, which would trust the files there."""
     directory = strangers(made)
     try:
         for command in ("up", "down"):
@@ -120,7 +120,7 @@ def test_an_egroup_of_somebody_else_is_not_run(made: Path) -> None:
 
 
 def test_logs_are_their_owners(cluster: Cluster) -> None:
-    """Nobody else reads them."""
+    """Other users cannot read them."""
     logs = list((cluster.directory / "log").iterdir())
     assert logs
     assert [path for path in logs if path.stat().st_mode & 0o077] == []
@@ -151,7 +151,7 @@ def test_down_and_up_mean_the_cluster_of_the_shell(cluster: Cluster, made: Path)
 
 
 def test_down_takes_no_other_cluster_than_the_shells(cluster: Cluster, made: Path) -> None:
-    """When that is gone, the one in the fixed folder is not meant instead."""
+    """Without the shell's cluster, the one in the fixed folder is not taken instead."""
     other = cluster.with_environment(LAVA_ENVDIR=str(made / "gone"), XDG_DATA_HOME=str(made))
     done = other.run("lavactl", "down")
     assert done.returncode != 0

@@ -1,4 +1,4 @@
-"""The README as its reader types it."""
+"""The README's commands as a reader types them."""
 
 import re
 import subprocess
@@ -18,7 +18,9 @@ def blocks(section: str) -> list[str]:
 
 
 def test_each_way_to_try_it_stands_on_a_line_of_its_own() -> None:
-    """Nothing is activated: .venv holds an MPI for lava's tests, whose mpirun ran users' programs wrongly."""
+    """No virtual environment is activated: .venv holds an MPI for lava's tests, whose mpirun ran users' programs
+    wrongly.
+    """
     lines = [line for block in blocks("Try it on one machine") for line in block.splitlines()]
     assert [line for line in lines if line.startswith("make ")] == ["make setup", "make demo", "make test"]
     assert not any("activate" in line for line in lines)

@@ -23,7 +23,7 @@ def limited(limit: Limit, *words: str) -> Story:
 
 @pytest.mark.parametrize("rusage", ["lic=1", "lic=1/task", "lic=1/job"])
 def test_a_limit_on_a_licence_is_named_when_it_is_reached(rusage: str) -> None:
-    """Not "New job is waiting for scheduling": the limit, what it is about, and how much it allows."""
+    """Not "New job is waiting for scheduling": the limit, its resource, and its value."""
     limit = Limit("cfd", users=Names(False, frozenset({"ann"})), resources=(("lic", 2.0),))
     story = limited(limit, "lic=4@all")
     story.run(a_job(rusage="lic=2"))
@@ -34,7 +34,7 @@ def test_a_limit_on_a_licence_is_named_when_it_is_reached(rusage: str) -> None:
 
 
 def test_a_licence_limit_is_not_blamed_for_a_job_that_fits_within_it() -> None:
-    """A job that waits for slots says so."""
+    """The reason of a job that waits for slots is slots."""
     limit = Limit("cfd", resources=(("lic", 3.0),))
     story = limited(limit, "lic=4@all")
     for _ in range(2):
@@ -56,7 +56,7 @@ def test_a_limit_on_memory_of_each_host_is_named(memory: dict[str, object]) -> N
 
 
 def test_a_limit_on_slots_of_a_host_is_not_blamed_on_its_memory() -> None:
-    """A limit of some hosts together counts in its own unit: one MiB that is left is not one slot that is left."""
+    """A limit of several hosts together counts in its own unit: one MiB left is not one slot left."""
     limit = Limit("m", hosts=Names(False, frozenset({"n1", "n2"})), memory_mib=3)
     story = limited(limit)
     story.run(a_job(4, memory_mib=3, hosts=("n1",)))
@@ -66,7 +66,7 @@ def test_a_limit_on_slots_of_a_host_is_not_blamed_on_its_memory() -> None:
 
 
 def test_a_load_threshold_of_the_queue_is_named() -> None:
-    """Not "Job's resource requirements not satisfied" for a job that requires nothing."""
+    """Not "Job's resource requirements not satisfied" for a job without requirements."""
     story = Story(a_host("n1"), policy=rules.policy(["load.normal=r1m:1"]))
     story.cluster.observe_load("n1", site.load(["r1m=2"])[0])
     waiting = story.submit(a_job(select="r1m<=1"))  # as a submission to this queue is understood

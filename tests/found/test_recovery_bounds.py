@@ -1,4 +1,4 @@
-"""Attempts that hosts bring to a replaced database: under which lease they count, and whose word is taken."""
+"""Attempts that hosts report to a replaced database: their leases, and the reports accepted."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def found(lease_s: float) -> tuple[Story, Key]:
 
 
 def after_long_silence(story: Story) -> None:
-    """The host is not heard for much longer than any lease."""
+    """Let the host be silent for much longer than any lease."""
     for _ in range(3):
         story.now += 1000
         story.do(c.Tick())
@@ -66,15 +66,15 @@ def test_an_attempt_with_a_lease_keeps_it_when_it_is_found_anew() -> None:
 
 
 def test_what_a_host_tells_unasked_is_not_heeded(tmp_path: Path) -> None:
-    """It is asked when it has seen what was lost, and after an adoption once."""
+    """Details are requested if it has seen lost commits, and once after an adoption."""
     store = cast("Store", SimpleNamespace(mark=Mark("d", 21, 1_000_100), append=lambda batch, durable: None))
     adoption = Adoption(Cluster(Policy()), store, tmp_path, lambda: 0.0)
     lost, mine = Mark("d", 10, 90, 50), Mark("d", 21, 1_000_100, 2000)
-    assert not adoption.asks("n1", lost, True)  # nothing was ever adopted
+    assert not adoption.asks("n1", lost, True)  # there was no adoption
     assert not adoption.was_asked("n1")
     adoption.recall([(20, json.dumps({"databases": [], "before": ["d", 8, 40, 20], "lost": [20, 99]}))])
     assert not adoption.asks("n1", mine._replace(term=8, batch=40), False)
-    assert adoption.asks("n1", lost, True)  # told without being asked: it is asked first
+    assert adoption.asks("n1", lost, True)  # unsolicited: details are requested first
     assert not adoption.asks("n1", lost, True)
     assert adoption.was_asked("n1")
     adoption.back("n1", [])
@@ -86,7 +86,7 @@ SEALS = Seals(b"of this cluster")
 
 
 def _staged(job: int, *hosts: str, seals: Seals = SEALS) -> pb.Held:
-    """An attempt as the agent has it that was told to stage it."""
+    """An attempt in the agent's form, from its stage order."""
     stage = pb.Stage(allocation=[common_pb2.HostShare(host=name, slots=1) for name in hosts], run_limit_s=60)
     seals.seal_stage(Key(job, 0, 1), stage)
     return pb.Held(key=common_pb2.AttemptKey(job=job, attempt=1), order=pb.Order(stage=stage))
@@ -108,7 +108,7 @@ def _entered(
 
 
 class _Shelf:
-    """Packs nothing."""
+    """Packs no spec."""
 
     def pack(self, spec: JobSpec, user: str) -> Packed:
         return Packed(b"", "", None)
@@ -118,7 +118,7 @@ MINE = Mark("d", 21, 1_000_100, 1)
 
 
 class _Heard:
-    """The context of a session: what it says is kept."""
+    """Context of a session that records its messages."""
 
     def __init__(self) -> None:
         self.said: list[pb.Orders] = []
@@ -128,7 +128,7 @@ class _Heard:
 
 
 def _admitted(service: AgentService, host: str, mark: Mark, seals: Seals | None, highest_term: int = 0) -> str:
-    """Why the host is not let in; empty where it is."""
+    """Error with which the host's session is refused; empty if it is admitted."""
     database, term, batch, next_job = mark
     seen = pb.CommitMark(database=database, term=term, batch=batch, next_job=next_job)
     seen.seal = seals.of_mark(mark) if seals is not None else b""
@@ -138,7 +138,7 @@ def _admitted(service: AgentService, host: str, mark: Mark, seals: Seals | None,
 
 
 def _young_master(directory: Path) -> tuple[AgentService, Adoption]:
-    """One that has just started, and that no host has come back to."""
+    """A master that has just started, without any returned host."""
     store = cast("Store", SimpleNamespace(mark=MINE))
     cluster = Cluster(Policy())
     adoption = Adoption(cluster, store, directory, lambda: 0.0)
@@ -159,7 +159,7 @@ def _young_master(directory: Path) -> tuple[AgentService, Adoption]:
 def test_one_host_cannot_stop_a_young_master(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, more: Mark, seals: Seals | None
 ) -> None:
-    """A host that said that it had seen more stopped all of them, and adopting figures of any size failed."""
+    """A host that claimed a newer mark stopped all of them, and adopting arbitrary numbers failed."""
     service, adoption = _young_master(tmp_path)
     refused = _admitted(service, "n1", more, seals)
     assert "Host n1 says that it has seen" in refused
@@ -177,7 +177,7 @@ def test_a_term_that_a_host_alone_has_heard_stops_that_host_alone(tmp_path: Path
 
 
 def test_what_a_master_has_told_a_host_stops_a_database_that_is_older(tmp_path: Path) -> None:
-    """One host is enough where it has the master's word for it."""
+    """One host is enough if it has the master's seal for it."""
     service, adoption = _young_master(tmp_path)
     assert "lavactl adopt" in _admitted(service, "n1", MINE._replace(batch=1_000_101, next_job=2), SEALS)
     assert adoption.is_behind
@@ -190,7 +190,7 @@ def test_a_host_puts_no_attempts_of_other_hosts_into_the_books() -> None:
 
 
 def test_a_host_tells_of_jobs_only_as_the_master_has_described_them() -> None:
-    """A rerunnable job of root's that never was would be entered, be given up there, and start on another host."""
+    """An invented rerunnable job of root's would be entered, refused there, and started on another host."""
     (genuine,) = _entered([_staged(5, "n1")], [_described(5, "alice", 1000)])
     assert genuine.job is not None
     assert (genuine.job.shared.user, genuine.job.shared.uid) == ("alice", 1000)
@@ -205,7 +205,7 @@ def test_a_host_tells_of_jobs_only_as_the_master_has_described_them() -> None:
 
 
 def test_a_host_tells_of_attempts_only_as_the_master_has_staged_them() -> None:
-    """Of hosts that it was not with, of attempts that are yet to come, of terms that were others."""
+    """Not on hosts outside the allocation, nor future attempts, nor other specs."""
     blob = _described(5, "alice", 1000)
     wider = _staged(5, "n1")
     wider.order.stage.allocation.add(host="n2", slots=4)
@@ -220,7 +220,7 @@ def test_a_host_tells_of_attempts_only_as_the_master_has_staged_them() -> None:
 
 
 def test_a_host_cannot_say_how_the_waiting_jobs_of_others_ended() -> None:
-    """An end without the order that it came from is nobody's word but the host's."""
+    """An end without its sealed order is unproven."""
     story = Story(HostFacts("n1", 0))
     job = story.submit(a_job())
     finished = pb.Report(finished=pb.Finished(status=0, time=1.0))
@@ -231,7 +231,7 @@ def test_a_host_cannot_say_how_the_waiting_jobs_of_others_ended() -> None:
 
 
 def test_a_waiting_job_that_may_have_run_is_held_and_no_other(tmp_path: Path) -> None:
-    """Of what ended before its agent was restarted a log is left, and no seal: it must not run a second time."""
+    """An attempt that ended before its agent restarted leaves a log without a seal: it must not run a second time."""
     story = Story(HostFacts("n1", 4))
     waiting, array, running = (story.submit(job) for job in (a_job(), a_job(array="1-3"), a_job()))
     store = cast("Store", SimpleNamespace(mark=MINE, append=lambda batch, durable: None))
@@ -275,7 +275,7 @@ def test_a_resized_attempt_is_known_again() -> None:
 
 
 def test_a_restarted_master_asks_no_host_a_second_time(tmp_path: Path) -> None:
-    """Whom it had heard was forgotten, so a host could bring more attempts after each restart."""
+    """The list of hosts already asked was lost, so a host could report more attempts after each restart."""
     rows: list[tuple[int, str]] = []
 
     def append(batch: Batch, durable: Callable[[], None]) -> None:

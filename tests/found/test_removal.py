@@ -1,4 +1,4 @@
-"""Hosts that are removed for good: what becomes of their jobs, and where they are shown no more."""
+"""Permanently removed hosts: their jobs, and their absence from listings."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def removed(story: Story, host: str) -> bool:
 
 
 def cut_off(story: Story, *names: str) -> None:
-    """Nothing is heard of these hosts any more."""
+    """Let these hosts be silent from now on."""
     for name in names:
         story.do(c.AgentGone(name, story.cluster.hosts[name].incarnation))
     story.now += 60
@@ -53,7 +53,7 @@ def cut_off(story: Story, *names: str) -> None:
 
 
 def test_a_removed_host_takes_no_jobs_and_is_no_reason(story: Story) -> None:
-    """Twelve slots become eight; the reason of what waits does not count the host that is gone."""
+    """Twelve slots become eight; pending reasons do not count the removed host."""
     assert removed(story, "n2")
     assert sorted(story.cluster.hosts) == ["n1", "n3"]
     keys = [story.run(a_job()) for _ in range(8)]
@@ -65,7 +65,7 @@ def test_a_removed_host_takes_no_jobs_and_is_no_reason(story: Story) -> None:
 
 
 def test_jobs_of_a_lost_host_end_or_run_again_when_it_is_removed(story: Story) -> None:
-    """It is the administrator's word that nothing of them runs any more."""
+    """The administrator confirms by it that none of them still runs."""
     again, once = story.run(a_job(hosts=("n2",), rerunnable=True)), story.run(a_job(hosts=("n2",)))
     cut_off(story, "n2")
     assert {story.state(again.job), story.state(once.job)} == {S.UNKWN}
@@ -89,7 +89,7 @@ def test_a_parallel_job_ends_on_its_other_hosts_before_the_host_is_gone(story: S
 
 
 def test_a_host_that_runs_jobs_and_answers_is_not_removed(story: Story) -> None:
-    """Its processes would go on beside others that take their place."""
+    """Its processes would run beside their replacements."""
     story.run(a_job(hosts=("n2",)))
     with pytest.raises(Refused, match="connected and runs jobs"):
         removed(story, "n2")
@@ -111,13 +111,13 @@ def test_a_removed_host_may_join_again(story: Story) -> None:
 
 
 def test_nothing_is_kept_of_a_removed_host(story: Story, tmp_path: Path) -> None:
-    """Sites whose hosts come and go kept the names of all that there ever were."""
+    """Sites whose hosts come and go kept the names of all former hosts."""
     store = cast("Store", SimpleNamespace(mark=Mark("d", 1, 5), append=lambda batch, durable: None))
     hosts, adoption = HostLog(story.cluster), Adoption(story.cluster, store, tmp_path, lambda: story.now)
     adoption.recall([(1, json.dumps({"databases": [], "before": ["d", 1, 1, 1], "lost": [1, 2]}))])
     adoption.back("n1", [])
     newer = Mark("d", 2, 9, 3)
-    adoption.adopted.set()  # hosts that come again are not kept waiting here
+    adoption.adopted.set()  # returning hosts are not delayed here
     story.now += 100
     story.hear(*story.cluster.hosts)
     for host in ("n1", "n2"):
@@ -137,7 +137,7 @@ def test_nothing_is_kept_of_a_removed_host(story: Story, tmp_path: Path) -> None
 
 
 def test_a_batch_takes_the_rows_of_removed_hosts_away() -> None:
-    """The last word of a batch counts."""
+    """The last change in a batch counts."""
     first, second = Batch(), Batch()
     first.hosts["n1"] = ("n1", "{}", "", "")
     second.hosts["n1"] = None
@@ -148,7 +148,7 @@ def test_a_batch_takes_the_rows_of_removed_hosts_away() -> None:
 
 @pytest.fixture(scope="module")
 def personal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three hosts, of which the tests remove some."""
+    """Three hosts, some of which the tests remove."""
     directory = tmp_path_factory.mktemp("removal") / "D"
     with a_cluster(directory, 3, 2) as cluster:
         yield cluster
@@ -157,7 +157,7 @@ def personal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.mark.acceptance
 @pytest.mark.slow
 def test_a_removed_host_is_gone_everywhere_and_stays_away(personal: Cluster) -> None:
-    """Also for its own agent, which runs on with a certificate that was good; after reconfig and after restarts."""
+    """Also for its own agent, which keeps running with its revoked certificate; after reconfig and after restarts."""
     done = personal.run("badmin", "hremove", "-C", "sold", "lava3")
     assert (done.returncode, done.stderr) == (0, "Remove <lava3> ...... done\n")
 
@@ -184,7 +184,7 @@ def test_a_removed_host_is_gone_everywhere_and_stays_away(personal: Cluster) -> 
 @pytest.mark.acceptance
 @pytest.mark.slow
 def test_a_host_that_runs_jobs_is_removed_once_its_agent_is_gone(personal: Cluster) -> None:
-    """The sentence says so; its job counts as lost then."""
+    """The error message explains it; its job counts as lost then."""
     job = personal.submit("-m", "lava2", "-o", "/dev/null", "sleep", "1000")
     personal.becomes(job, "RUN")
     done = personal.run("badmin", "hremove", "lava2")

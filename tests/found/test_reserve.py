@@ -1,4 +1,4 @@
-"""The room that is kept on the disk of the state directory."""
+"""Disk space reserved in the state directory."""
 
 from pathlib import Path
 

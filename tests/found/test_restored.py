@@ -1,4 +1,6 @@
-"""An older database, another one, or one that lost its log: all agree anew, and nothing is lost quietly."""
+"""An older database, another one, or one that lost its log: master and hosts are reconciled, and every loss is
+reported.
+"""
 
 import fcntl
 import os
@@ -20,7 +22,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two hosts, whose database these tests replace."""
+    """Two hosts, with a database that these tests replace."""
     with a_cluster(tmp_path_factory.mktemp("restored") / "C", 2, 8, LAVA_HEARTBEAT="1", LAVA_SILENT_AFTER="5") as made:
         yield made
 
@@ -36,7 +38,7 @@ def _restart(cluster: Cluster) -> None:
 
 
 def _popen_up(cluster: Cluster) -> "subprocess.Popen[bytes]":
-    """`lavactl up`, which waits for the hosts; these are kept away until somebody adopts the database."""
+    """Start `lavactl up`, which waits for the hosts; these are kept away until the database is adopted."""
     words = [str(Path(sys.executable).parent / "lavactl"), "up", "--dir", str(cluster.directory)]
     return subprocess.Popen(words, stdout=subprocess.DEVNULL)
 
@@ -61,7 +63,7 @@ def _go(marks: Path) -> Path:
 
 
 def _text(marks: Path, code: str) -> str:
-    """A job that runs until it is let go."""
+    """A job that runs until it is released."""
     return markers.script(marks, "0", code).replace("sleep $((0))", f"until [ -e {_go(marks)} ]; do sleep 0.1; done")
 
 
@@ -72,7 +74,7 @@ def _run(cluster: Cluster, marks: Path, code: str, *options: str) -> int:
 
 
 def test_an_older_backup_made_the_cluster_dead_until_lavad_was_restarted_often(two: Cluster, tmp_path: Path) -> None:
-    """One command later hosts and jobs are there again: none killed, no number given twice, ends as they were."""
+    """After one command hosts and jobs are back: none killed, no id given twice, ends as they were."""
     marks, backup = tmp_path / "marks", tmp_path / "backup.db"
     before = _run(two, marks, "3")  # runs on throughout
     ended = two.submit("-H", "-o", "/dev/null", markers.script(marks, "0", "4"))
@@ -116,15 +118,15 @@ def test_an_older_backup_made_the_cluster_dead_until_lavad_was_restarted_often(t
 
 
 def _lose_the_log(cluster: Cluster) -> None:
-    """What a disk can do to SQLite's write-ahead log while the master is down."""
+    """Remove SQLite's write-ahead log, as a disk fault may while the master is down."""
     for path in cluster.directory.glob("state/lava.db-*"):
         path.unlink()
 
 
 def test_a_lost_log_gave_numbers_out_again_and_killed_what_ran(two: Cluster, tmp_path: Path) -> None:
-    """Noticed at the start, by the mark file and by agents; ends that were known stay what they were."""
+    """Detected at the start, by the mark file and by agents; known ends are unchanged."""
     marks = tmp_path / "marks"
-    _restart(two)  # an orderly end empties the log: what comes now is in the log alone
+    _restart(two)  # an orderly end empties the log: later commits are in the log alone
     running = _run(two, marks, "3")
     ended = two.submit("-o", "/dev/null", markers.script(marks, "0", "4"))
     two.becomes(ended, "EXIT")
@@ -150,16 +152,16 @@ def _writer(cluster: Cluster) -> int:
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["at its beginning", "in its middle"])
 def test_a_hole_in_the_log_is_noticed_and_what_ran_goes_on(two: Cluster, tmp_path: Path, is_first: bool) -> None:
-    """64 bytes of the write-ahead log turn to nothing while both processes are dead: SQLite goes on before them."""
+    """64 bytes of the write-ahead log are zeroed while both processes are dead: SQLite recovers up to them."""
     marks = tmp_path / "marks"
-    _restart(two)  # an orderly end empties the log: what comes now is in the log alone
+    _restart(two)  # an orderly end empties the log: later commits are in the log alone
     log = two.directory / "state" / "lava.db-wal"
     early = _run(two, marks, "6")
     begin = 32 if is_first else log.stat().st_size
     running = _run(two, marks, "3")
     ended = two.submit("-o", "/dev/null", markers.script(marks, "0", "4"))
     two.becomes(ended, "EXIT")
-    for pid in (_writer(two), two.pid("lavad")):  # nothing is put into the database that the log has
+    for pid in (_writer(two), two.pid("lavad")):  # no checkpoint: the commits stay in the log
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not two.is_running("lavad") and not _is_locked(two), 20, "lavad and its writer to end")
     with open(log, "r+b") as file:
@@ -186,7 +188,7 @@ def test_a_hole_in_the_log_is_noticed_and_what_ran_goes_on(two: Cluster, tmp_pat
 
 
 def test_an_empty_database_and_no_mark_file_is_noticed_by_the_agents(two: Cluster, tmp_path: Path) -> None:
-    """Another machine, another database: what hosts remember is enough; the newest number that they heard counts."""
+    """Another machine, another database: the hosts' marks suffice; their newest job id counts."""
     marks = tmp_path / "marks"
     running = _run(two, marks, "3")
     _stop(two)
@@ -227,7 +229,7 @@ def _delete(path: Path) -> None:
 
 
 def _flip(path: Path) -> None:
-    """One byte in the first quarter: what stands behind it is whole."""
+    """Flip one byte in the first quarter: the records after it are intact."""
     text = bytearray(path.read_bytes())
     text[len(text) // 4] ^= 0xFF
     path.write_bytes(bytes(text))
@@ -244,7 +246,7 @@ def _tear(path: Path) -> None:
 def test_a_damaged_journal_killed_what_ran(
     two: Cluster, tmp_path: Path, damage: Callable[[Path], None], word: str
 ) -> None:
-    """Shepherds know their attempts: what runs goes on, what ended meanwhile is told; the log tells of the damage."""
+    """Shepherds know their attempts: running ones continue, ended ones are reported; the log reports the damage."""
     go = tmp_path / "go"
     wait = f"until [ -e {go} ]; do sleep 0.1; done"
     text = f"{wait}; blaunch lava1 true || exit 9; exit 5"
@@ -269,7 +271,7 @@ def test_a_damaged_journal_killed_what_ran(
 
 
 def test_the_deleted_directory_of_an_agent_killed_what_ran(two: Cluster, tmp_path: Path) -> None:
-    """Told as 127, a host of the job was lost: its shepherds could not be found. They make their files anew."""
+    """Reported as 127, or a host of the job lost: its shepherds could not be found. They make their files again."""
     go = tmp_path / "go"
     jobs = [
         two.submit("-m", "lava1", "-o", "/dev/null", f"until [ -e {go} ]; do sleep 0.1; done; exit 5") for _ in range(2)

@@ -1,9 +1,8 @@
-"""Agents and master restarted in turn, and a new version installed in their place, under running parallel jobs.
+"""Agents and master restarted in turn, and replaced by a new version, under running parallel jobs.
 
-LAVA_ROLLING_RESTARTS=10 plays it at full size: 20 jobs over three hosts, each daemon restarted ten times.
+LAVA_ROLLING_RESTARTS=10 runs it at full size: 20 jobs over three hosts, each daemon restarted ten times.
 LAVA_ROLLING_FROM names a commit whose code is the old version; else it is this one's under another version number.
-LAVA_TORCHRUN names a torchrun; where it is not set, a program stands in that meets and fails as it does
-(programs/rendezvous.py).
+LAVA_TORCHRUN names a torchrun; if it is not set, programs/rendezvous.py is used, which meets and fails as it does.
 """
 
 import os
@@ -48,7 +47,7 @@ class Installation:
         _write_commands(self.commands)
 
     def install(self, tree: Path, version: str) -> None:
-        """Put this code in the place of what is there."""
+        """Replace the installed code by this one."""
         for name in PACKAGES:
             shutil.rmtree(self._packages / name, ignore_errors=True)
             shutil.copytree(tree / name, self._packages / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -57,7 +56,7 @@ class Installation:
 
 
 class Job:
-    """A job that goes on until its file appears; ``check`` says what is wrong with its output."""
+    """A job that runs until its file appears; ``check`` returns the errors of its output."""
 
     def __init__(self, name: str, command: str, code: int, check: Callable[[str], str]) -> None:
         self.name = name
@@ -75,7 +74,7 @@ class Job:
         self.number = mine.submit(*options, f"{command} >{place}/{self.name}.out 2>{place}/{self.name}.err")
 
     def output(self, place: Path) -> str:
-        """What it has written so far."""
+        """Its output so far."""
         path = place / f"{self.name}.out"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -135,7 +134,7 @@ def meeting(port: int) -> str:
 
 
 def all_jobs(place: Path, left_out: list[str]) -> list[Job]:
-    """The mixture: 20 at full size, if every MPI is there."""
+    """The mixture: 20 at full size, if every MPI is available."""
     jobs = [Job(f"blaunch-{n}", f"blaunch python3 {PROGRAMS}/lines.py {{stop}}", 5, check_lines) for n in range(3)]
     name = "torchrun" if TORCHRUN else "rendezvous"
     jobs += [Job(f"{name}-{n}", meeting(29400 + os.getpid() % 1000 + n), 0, check_rendezvous) for n in range(2)]
@@ -171,7 +170,7 @@ def not_running(cluster: Cluster, jobs: list[Job]) -> list[str]:
 
 
 def test_parallel_jobs_run_through_restarts_and_an_upgrade(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """None is ended, no figure is wrong, no line is missing or comes twice, and every exit code is the job's own."""
+    """None is ended, no figure is wrong, no line is missing or repeated, and every exit code is the job's own."""
     installation = Installation(place)
     installation.install(old_code(place), "0.1.0+old")
     left_out: list[str] = []

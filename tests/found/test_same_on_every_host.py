@@ -1,4 +1,4 @@
-"""What must be the same on every host: the unit of limits, and the file that tools look for."""
+"""Settings that must be the same on every host: the unit of limits, and the file that tools look for."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def as_on_a_host(cluster: Cluster, host: str, user: str) -> Cluster:
-    """The same cluster for commands that know the agent's socket and nothing of the master's files."""
+    """The same cluster for commands that know the agent's socket and none of the master's files."""
     seen = cluster.with_environment()
     socket = Path(cluster.environment["LAVA_SOCKET"]).with_name(f"{host}.sock")
     kept = {name: cluster.environment[name] for name in ("PATH", "HOME") if name in cluster.environment}

@@ -1,4 +1,4 @@
-"""What users did to shepherds: processes of root that keep their jobs."""
+"""Attacks of users on shepherds: root's processes that keep their jobs."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ BLOCK = 4096
 TASKS = 250
 LINKS = 39  # the most that Linux follows
 
-# Stops everything its user may signal, again and again, until it is killed itself.
+# Sends SIGSTOP to everything its user may signal, repeatedly, until it is killed itself.
 STOPPER = """
 #include <signal.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ int main(void) { for (;;) { kill(-1, SIGSTOP); usleep(20); } }
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """One test in a loop of its own."""
+    """Run one test in an event loop of its own."""
     asyncio.run(coroutine)
 
 
@@ -90,7 +90,7 @@ def test_a_user_stops_no_shepherd(place: Place, stopper: Path, far_away: Path) -
 
 
 def test_a_stopped_shepherd_keeps_no_job_for_ever(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is killed with its job, which is told why it ended; the place serves the next job."""
+    """It is killed with its job, with a reason; the slot serves the next job."""
     monkeypatch.setattr(watchdog, "LOOK_S", 0.05)
 
     async def story() -> None:
@@ -107,7 +107,7 @@ def test_a_stopped_shepherd_keeps_no_job_for_ever(place: Place, monkeypatch: pyt
 
 
 def test_a_job_with_a_stopped_shepherd_is_killed_by_its_owner(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """bkill ends it, and is the reason; without a word from the shepherd that takes half a minute (here: less)."""
+    """bkill ends it, and is the reason; without an answer of the shepherd that takes half a minute (here: less)."""
     monkeypatch.setattr(watchdog, "LOOK_S", 0.05)
 
     async def story() -> None:
@@ -123,7 +123,7 @@ def test_a_job_with_a_stopped_shepherd_is_killed_by_its_owner(place: Place, monk
 
 
 def test_a_shepherd_stopped_while_there_is_no_agent(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next agent waits a while for its word, then kills what it keeps."""
+    """The next agent waits a while for its answer, then kills it with its job."""
     monkeypatch.setattr(shepherds, "STATUS_PATIENCE_S", 0.3)
 
     async def story() -> None:
@@ -158,7 +158,7 @@ def test_a_shepherd_that_answers_is_left_alone(place: Place, monkeypatch: pytest
 
 @pytest.fixture
 def small_disk(place: Place) -> Iterator[Path]:
-    """The agent's state directory, on a file system of its own with little room."""
+    """The agent's state directory, on a small file system of its own."""
     place.state.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place.state], check=False).returncode:
         pytest.skip("no file system can be mounted here")
@@ -167,7 +167,7 @@ def small_disk(place: Place) -> Iterator[Path]:
 
 
 def _fill_first_block(log: Path, key: tuple[int, int, int]) -> None:
-    """Make a log whose first block will be full when the start of this attempt is on record, but not yet its end."""
+    """Make a log whose first block is full once the start of this attempt is recorded, but not yet its end."""
     left = BLOCK - len(spool.frame(messages.pack(messages.STARTING, *key))) - 20
     text = spool.frame(messages.pack(messages.STARTING, 999, 0, 1, ""))
     text = spool.frame(messages.pack(messages.STARTING, 999, 0, 1, "x" * (left - len(text))))
@@ -176,7 +176,7 @@ def _fill_first_block(log: Path, key: tuple[int, int, int]) -> None:
 
 @pytest.mark.root
 def test_a_full_spool_takes_no_exit_code_along(place: Place, small_disk: Path) -> None:
-    """What ends while the disk is full ends as it did; what begins then is started elsewhere."""
+    """Attempts that end while the disk is full keep their exit codes; new ones are started elsewhere."""
     key = (1, 0, 1)
     (small_disk / "shepherds").mkdir()
     for slot in range(4):
@@ -198,7 +198,7 @@ def test_a_full_spool_takes_no_exit_code_along(place: Place, small_disk: Path) -
 
 @pytest.mark.root
 def test_an_end_waits_for_room_where_none_can_be_set_aside(tmp_path: Path) -> None:
-    """Half a record is taken back, and the whole one can be written again."""
+    """A partial record is removed, and the whole one can be written again."""
     log = spool.ExitLog(str(tmp_path / "log"))
     log.starting((1, 0, 1))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -219,7 +219,7 @@ def _in_group(host: Host) -> bool:
 
 
 def test_a_small_memory_limit_kills_the_job_alone(place: Place) -> None:
-    """-M 1: the job is told TERM_MEMLIMIT, and its output file has a report."""
+    """-M 1: the job ends with TERM_MEMLIMIT, and its output file has a report."""
 
     async def story() -> None:
         async with Host(place, slots=1) as host:
@@ -238,7 +238,7 @@ def test_a_small_memory_limit_kills_the_job_alone(place: Place) -> None:
 
 
 def test_a_fork_bomb_takes_its_own_jobs_processes_only(place: Place) -> None:
-    """Beyond the job's share no process is started; the host has room for others."""
+    """Beyond the job's share no process is started; the host can still start others."""
 
     async def story() -> None:
         async with Host(place, slots=2) as host:
@@ -260,7 +260,7 @@ def test_a_fork_bomb_takes_its_own_jobs_processes_only(place: Place) -> None:
 
 
 def test_many_tasks_whose_caller_went_away_end_soon(place: Place) -> None:
-    """Ending them costs the shepherd one look at the job's processes for many tasks, not one for each."""
+    """Ending many tasks costs the shepherd one scan of the job's processes, not one for each."""
 
     async def story() -> None:
         async with Host(place, slots=1) as host:

@@ -1,4 +1,4 @@
-"""A host that is silent for some seconds ends nobody; what a job that is unknown can be told, and what it answers."""
+"""A silence of some seconds ends no job; commands on a job in UNKWN, and their answers."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def kinds(orders: list[Order]) -> list[tuple[str, str]]:
 
 
 def _cut_off(story: Story, *names: str, seconds: float = 20.0) -> None:
-    """Nothing is heard of these hosts for a while, and the master finds it out."""
+    """Let these hosts be silent until the master detects it."""
     story.now += seconds
     story.hear(*(name for name in story.cluster.hosts if name not in names))
     story.do(c.Tick())
@@ -32,7 +32,7 @@ def _cut_off(story: Story, *names: str, seconds: float = 20.0) -> None:
 
 @pytest.mark.parametrize("silent", ["n1", "n2"])
 def test_a_parallel_job_survives_the_silence_of_one_agent(story: Story, silent: str) -> None:
-    """It was ended after 16 s: ``Failed as a whole: n2 of the job's hosts is lost``. It is unknown, and goes on."""
+    """It was ended after 16 s: ``Failed as a whole: n2 of the job's hosts is lost``. It becomes UNKWN and continues."""
     key = story.run(each(2))
     _cut_off(story, silent)
     assert story.state(key.job) is S.UNKWN
@@ -56,7 +56,7 @@ def test_a_parallel_job_goes_on_when_the_last_of_its_hosts_is_back(story: Story)
 
 
 def test_a_parallel_job_starts_while_another_of_its_hosts_is_silent(story: Story) -> None:
-    """The launch has gone out, the second host falls silent, and only then the first one says that it has started."""
+    """After the launch order the second host falls silent, and only then the first one reports the start."""
     job = story.submit(each(2))
     story.plan()
     key = story.key(job)
@@ -70,7 +70,7 @@ def test_a_parallel_job_starts_while_another_of_its_hosts_is_silent(story: Story
 
 
 def test_a_parallel_job_ends_by_itself_while_one_of_its_hosts_is_silent(story: Story) -> None:
-    """Its command has ended on its first host: DONE; the slots of the silent host are free when that has said so."""
+    """Its command has ended on its first host: DONE; the slots of the silent host are free when it reports released."""
     key = story.run(each(2))
     _cut_off(story, "n2")
     story.finished("n1", key)
@@ -80,7 +80,7 @@ def test_a_parallel_job_ends_by_itself_while_one_of_its_hosts_is_silent(story: S
 
 
 def test_a_rebooted_host_ends_a_parallel_job(story: Story) -> None:
-    """It says that it no longer knows the job, or that it lost it: the others are told to end their parts."""
+    """It reports that it does not know the job, or lost it: the others are ordered to end their parts."""
     key = story.run(each(2))
     _cut_off(story, "n2")
     assert ("signal", "n1") in kinds(story.back("n2"))
@@ -89,7 +89,7 @@ def test_a_rebooted_host_ends_a_parallel_job(story: Story) -> None:
 
 
 def test_an_unknown_parallel_job_is_killed_where_it_can_be_reached(story: Story) -> None:
-    """Its first host is there: it ends now, and is no zombie."""
+    """Its first host is connected: it ends now, and is no zombie."""
     key = story.run(each(2))
     _cut_off(story, "n2")
     outcome = story.kill(key.job)
@@ -100,7 +100,7 @@ def test_an_unknown_parallel_job_is_killed_where_it_can_be_reached(story: Story)
 
 
 def test_a_zombie_ends_its_parts_that_can_be_reached(story: Story) -> None:
-    """Its first host is silent: the answer says so, and the others are told to end their parts at once."""
+    """Its first host is silent: the answer reports it, and the others are ordered to end their parts at once."""
     key = story.run(each(2))
     _cut_off(story, "n1")
     outcome = story.kill(key.job)
@@ -110,7 +110,7 @@ def test_a_zombie_ends_its_parts_that_can_be_reached(story: Story) -> None:
 
 
 def test_a_removed_job_says_what_may_still_run(story: Story) -> None:
-    """bkill -r: over at once in the books, and the user is told what he has taken upon himself."""
+    """bkill -r: EXIT at once, and the answer names the hosts where it may still run."""
     key = story.run(a_job())
     _cut_off(story, "n1")
     reply = story.kill(key.job, remove=True).reply
@@ -120,7 +120,7 @@ def test_a_removed_job_says_what_may_still_run(story: Story) -> None:
 
 @pytest.mark.parametrize("caller", [ANN, ROOT])
 def test_brequeue_of_an_unknown_job_does_what_it_says(story: Story, caller: c.Caller) -> None:
-    """It said ``is being requeued``, and nothing happened until the host was back."""
+    """It answered ``is being requeued``, without any effect until the host was back."""
     key = story.run(a_job())
     _cut_off(story, "n1")
     outcome = story.do(c.RequeueJob(story.target(key.job), caller, REQUEUED, False))
@@ -144,7 +144,7 @@ def test_brequeue_waits_for_the_hosts_that_can_be_reached(story: Story) -> None:
 
 
 def test_brequeue_does_not_wait_for_a_host_that_falls_silent_after_it(story: Story) -> None:
-    """The last host that was waited for is silent by now, too."""
+    """The last host that it waits for is silent by now, too."""
     key = story.run(each(2))
     _cut_off(story, "n2")
     story.do(c.RequeueJob(story.target(key.job), ANN, REQUEUED, False))
@@ -153,7 +153,7 @@ def test_brequeue_does_not_wait_for_a_host_that_falls_silent_after_it(story: Sto
 
 
 def test_brequeue_of_a_running_job_still_waits_for_its_hosts(story: Story) -> None:
-    """Nobody was told that a host is silent, so nothing may run twice: as soon as the host has ended its part."""
+    """Without a warning about a silent host nothing may run twice: it is requeued when the host has ended its part."""
     key = story.run(a_job())
     assert not story.do(c.RequeueJob(story.target(key.job), ANN, REQUEUED, False)).reply
     _cut_off(story, "n1")
@@ -164,7 +164,7 @@ def test_brequeue_of_a_running_job_still_waits_for_its_hosts(story: Story) -> No
 
 
 def test_a_host_that_is_silent_is_told_at_warning(story: Story, caplog: pytest.LogCaptureFixture) -> None:
-    """The journal had one line at INFO, ``session=closed``: nothing of a loss, no number of jobs."""
+    """The journal had one line at INFO, ``session=closed``, without the loss or the number of jobs."""
     story.run(a_job())
     log = HostLog(story.cluster)
     _cut_off(story, "n1")

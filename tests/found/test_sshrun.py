@@ -1,7 +1,7 @@
-"""Launchers that start their parts by ssh, in a job: Horovod's command line of the page on elastic jobs.
+"""Launchers that start processes by ssh, in a job: Horovod's command line of the page on elastic jobs.
 
-Horovod itself takes a quarter of an hour to build: a program stands for its launcher that does what that does with the
-environment and with ssh, in the same words.
+Horovod itself takes a quarter of an hour to build: a fake launcher does the same with the environment and with ssh, in
+the same words.
 """
 
 import re
@@ -56,7 +56,7 @@ def test_the_line_for_horovod_works_as_printed(cluster: Cluster, open_directory:
 @pytest.mark.acceptance
 @pytest.mark.slow
 def test_its_exit_code_is_the_commands(cluster: Cluster) -> None:
-    """Also of one that a signal ends; outside a job it says so."""
+    """Also of one ended by a signal; outside a job it refuses."""
     assert cluster.run("bsub", "-K", "-o", "/dev/null", "lavactl sshrun sh -c 'exit 7'").returncode == 7
     assert cluster.run("bsub", "-K", "-o", "/dev/null", "lavactl sshrun sh -c 'kill $$'").returncode == 143
     outside = cluster.run("lavactl", "sshrun", "true")

@@ -1,4 +1,4 @@
-"""Tasks of parallel jobs while agents are restarted, connections are cut, and callers go away without a word."""
+"""Tasks of parallel jobs while agents are restarted, connections are cut, and callers vanish."""
 
 import hashlib
 import os
@@ -32,14 +32,14 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def restart(site: Site, host: str, gap_s: float = 0.1) -> None:
-    """The agent of a host ends and comes back."""
+    """Stop the agent of a host and start it again."""
     site.call(site.agents[host].leave())
     time.sleep(gap_s)
     site.call(site.agents[host].come_back())
 
 
 def pid_of_first_task(site: Site, host: str) -> int:
-    """The process of the first task of a host, once it is there."""
+    """Process id of the first task of a host, once it exists."""
     until(lambda: site.agents[host].attempts.handles, "the task to start")
     return site.agents[host].attempts.handles[0].pid
 
@@ -69,9 +69,9 @@ def test_tasks_on_every_slot_go_on_when_all_agents_are_restarted_at_once(site: S
 
 
 def test_input_reaches_the_task_whole_through_restarts(site: Site) -> None:
-    """What was on its way is sent again, what had arrived is not."""
+    """Bytes in transit are sent again, acknowledged ones are not."""
     data = os.urandom(4_000_000)
-    # It reads slowly, so that much is on its way whenever an agent goes.
+    # It reads slowly, so that much is in transit whenever an agent stops.
     reader = "import hashlib, sys, time\nd = hashlib.sha256()\nwhile b := sys.stdin.buffer.read1(100000):\n"
     reader += " d.update(b); time.sleep(0.02)\nprint(d.hexdigest())"
     process = command(site, "blaunch", "n2", f"python3 -c '{reader}'", stdin=subprocess.PIPE)
@@ -84,7 +84,7 @@ def test_input_reaches_the_task_whole_through_restarts(site: Site) -> None:
 
 
 def test_a_task_waits_while_nobody_listens_and_loses_nothing(site: Site) -> None:
-    """It writes more than is kept, so it stands still until its caller is back."""
+    """It writes more than the buffer holds, so it blocks until its caller is back."""
     size = 8 * KEPT_MAX
     script = f"import sys\nfor i in range({size} // 8): sys.stdout.write('%07d\\\\n' % i)"
     process = command(site, "blaunch", "n2", f'echo up; sleep 0.5; exec python3 -c "{script}"')
@@ -115,7 +115,7 @@ def test_a_signal_sent_while_the_agent_is_away_arrives_once(site: Site) -> None:
 
 
 def test_the_end_of_a_task_is_kept_for_its_caller(site: Site) -> None:
-    """A task that ends while its caller's agent is away has not lost its exit code."""
+    """A task that ends while its caller's agent is away keeps its exit code."""
     process = command(site, "blaunch", "n2", "echo up; sleep 0.5; echo last; exit 3")
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
@@ -128,7 +128,7 @@ def test_the_end_of_a_task_is_kept_for_its_caller(site: Site) -> None:
 
 
 def test_a_blaunch_that_begins_while_the_agent_is_restarted_waits_for_it(site: Site) -> None:
-    """It is not told that there is no agent."""
+    """It does not fail for lack of an agent."""
     site.call(site.agents["n1"].leave())
     process = command(site, "blaunch", "n2", "echo here")
     time.sleep(1.0)
@@ -137,8 +137,8 @@ def test_a_blaunch_that_begins_while_the_agent_is_restarted_waits_for_it(site: S
 
 
 def test_tasks_end_when_their_caller_dies_while_the_other_agent_is_away(site: Site) -> None:
-    """The caller's agent tells the other as soon as that is back."""
-    # So much output that some of it has been acknowledged.
+    """The caller's agent notifies the other as soon as that is back."""
+    # Enough output that some of it has been acknowledged.
     process = command(site, "blaunch", "n2", "seq 1 50000; echo up; exec sleep 1000")
     pid = pid_of_first_task(site, "n2")
     assert process.stdout is not None
@@ -152,7 +152,7 @@ def test_tasks_end_when_their_caller_dies_while_the_other_agent_is_away(site: Si
 
 @pytest.mark.parametrize("host", ["n1", "n2"])
 def test_tasks_end_in_time_when_nobody_says_that_their_caller_died(site: Site, host: str) -> None:
-    """It died while its own agent was away: the task waits for it as long as it was told to, and no longer."""
+    """It died while its own agent was away: the task waits for its configured time, and no longer."""
     site.agents[host].attempts.patience_s = 0.3
     process = command(site, "blaunch", host, "trap '' TERM; echo up; sleep 1000")
     pid = pid_of_first_task(site, host)
@@ -166,7 +166,7 @@ def test_tasks_end_in_time_when_nobody_says_that_their_caller_died(site: Site, h
 
 
 def test_a_start_that_is_repeated_starts_one_task(site: Site) -> None:
-    """The agents are restarted while many tasks are being started: none is missing, none comes twice."""
+    """The agents are restarted while many tasks are being started: none is missing, none is started twice."""
     processes = [command(site, "blaunch", "n2", f"echo task{number}") for number in range(6)]
     for host in ("n2", "n1", "n2"):
         restart(site, host, gap_s=0.0)
@@ -175,7 +175,7 @@ def test_a_start_that_is_repeated_starts_one_task(site: Site) -> None:
 
 
 def test_a_host_that_stays_away_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not before the task would have been ended there, and with a word on which host it was."""
+    """Not before the task would have been ended there, and with a message that names the host."""
     monkeypatch.setattr("agents.peers.CONNECT_S", 1.0)
     site.agents["n2"].attempts.patience_s = 0.3
     process = command(site, "blaunch", "n2", "echo up; sleep 1000")
@@ -188,7 +188,7 @@ def test_a_host_that_stays_away_is_given_up(site: Site, monkeypatch: pytest.Monk
 
 
 def test_tasks_that_read_nothing_of_their_input_end(site: Site) -> None:
-    """Input crosses with the end of the task, again and again."""
+    """Input crosses with the end of the task, repeatedly."""
     for _ in range(8):
         process = command(site, "blaunch", "n1", "exit 4", stdin=subprocess.PIPE)
         assert finish(process, b"unread" * 1000) == (4, "", "")

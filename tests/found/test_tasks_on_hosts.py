@@ -1,4 +1,4 @@
-"""Tasks of blaunch on other hosts: what they take over from their caller, and a network that is cut under them."""
+"""Tasks of blaunch on other hosts: inheritance from their caller, and a network cut during their run."""
 
 import shutil
 import subprocess

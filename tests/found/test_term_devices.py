@@ -1,4 +1,4 @@
-"""A compound -R's devices: each term's reach the tasks of that term, however these are started."""
+"""GPUs of a compound -R: each term's GPUs are visible to the tasks of that term, however they are started."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Join tickets and certificates: whose name they give, and how they are taken back. A real master over real TLS."""
+"""Join tickets and certificates: the host names they admit, and their revocation. A real master over real TLS."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ PATIENCE_S = 30.0
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The directory of a cluster whose master runs, as ``lavactl init`` makes it."""
+    """Directory of a cluster whose master runs, as ``lavactl init`` makes it."""
     directory = tmp_path_factory.mktemp("trust") / "D"
     with socket.socket() as one, socket.socket() as other:
         one.bind(("127.0.0.1", 0))
@@ -48,14 +48,14 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def lavactl(*words: str) -> str:
-    """What lavactl prints; it must succeed."""
+    """Output of lavactl, which must succeed."""
     done = subprocess.run([BIN / "lavactl", *words], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def joined(directory: Path, host: str, state: Path, ticket: str = "ticket") -> Identity:
-    """What an agent of that name gets from the master for a ticket of the directory."""
+    """Identity that an agent of that name receives from the master for a ticket of the directory."""
 
     async def story() -> Identity:
         address = files.read_settings(directory)["LAVA_LISTEN"]
@@ -80,7 +80,7 @@ def in_session(directory: Path, host: str, identity: Identity, then: Callable[[]
 
 
 def last_word(directory: Path, host: str, identity: Identity) -> str:
-    """How the master ends a session that this certificate opens."""
+    """Error with which the master ends a session that this certificate opens."""
 
     async def story() -> str:
         address = files.read_settings(directory)["LAVA_LISTEN"]
@@ -109,7 +109,7 @@ def test_a_ticket_does_not_give_the_masters_name(master: Path, tmp_path: Path) -
 
 
 def test_a_ticket_is_for_one_host_and_never_for_a_name_that_has_a_certificate(master: Path, tmp_path: Path) -> None:
-    """Neither while that host is connected nor after; what is said names the way out."""
+    """Neither while that host is connected nor after; the refusal names the remedy."""
     lavactl("init", str(master), "--new-ticket")
     identity = joined(master, "n1", tmp_path / "a")
 
@@ -125,7 +125,7 @@ def test_a_ticket_is_for_one_host_and_never_for_a_name_that_has_a_certificate(ma
 
 
 def test_an_answer_that_was_lost_may_be_asked_for_again(master: Path, tmp_path: Path) -> None:
-    """The host never used its first certificate: the same ticket gives another, and the first is worth nothing."""
+    """The host never used its first certificate: the same ticket gives another, and the first is revoked."""
     lavactl("init", str(master), "--new-ticket")
     lost, second = joined(master, "lost", tmp_path / "a"), joined(master, "lost", tmp_path / "b")
     in_session(master, "lost", second)
@@ -146,7 +146,7 @@ def test_a_reinstalled_host_joins_by_a_ticket_that_says_so(master: Path, tmp_pat
 
 
 def test_tickets_are_listed_and_revoked_by_one_command(master: Path, tmp_path: Path) -> None:
-    """Each with whom it admits and who used it; one by its number, all by a word."""
+    """Each with the host it admits and the hosts that used it; one by its digest, all by ``all``."""
     lavactl("tickets", str(master), "--revoke", "all")
     lavactl("init", str(master), "--new-ticket", "--uses", "3")
     lavactl("init", str(master), "--new-ticket", "--host", "n7")
@@ -164,7 +164,7 @@ def test_tickets_are_listed_and_revoked_by_one_command(master: Path, tmp_path: P
 
 
 def test_certificates_are_listed_and_revoked_by_one_command(master: Path, tmp_path: Path) -> None:
-    """A session under way ends, no other begins, nothing is renewed, and the host's tickets are worth nothing."""
+    """An open session ends, no other begins, no certificate is renewed, and the host's tickets are revoked."""
     lavactl("init", str(master), "--new-ticket", "--host", "n8")
     shutil.copy(master / "ticket.n8", tmp_path / "kept")
     identity = joined(master, "n8", tmp_path / "n8", "ticket.n8")
@@ -196,7 +196,7 @@ def personal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="copies the identity of another host, whose network it enters")
 def test_a_cloned_disk_image_does_not_throw_the_first_host_out(personal: Cluster, tmp_path: Path) -> None:
-    """A second agent with the same certificate is refused with a sentence; the first notices nothing."""
+    """A second agent with the same certificate is refused with a sentence; the first is unaffected."""
     state = next(path.parent.parent for path in personal.directory.rglob("lava1/identity/agent.pem"))
     shutil.copytree(state / "identity", tmp_path / "clone" / "identity")
     begun = personal.log("agent-lava1").count("session_began")
@@ -219,7 +219,7 @@ def test_a_cloned_disk_image_does_not_throw_the_first_host_out(personal: Cluster
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another account")
 def test_root_sets_a_cluster_up_in_the_directory_of_its_service_account(tmp_path: Path) -> None:
-    """What is written belongs to that account, who reads it; in the directory of one who logs in root makes none."""
+    """Its files belong to that account, which reads them; in the directory of a login account root makes none."""
     for path in (tmp_path, *tmp_path.parents[:-1]):
         assert path.stat().st_uid == 0
     service = next(one for one in pwd.getpwall() if one.pw_uid and one.pw_shell.endswith("nologin"))

@@ -1,4 +1,4 @@
-"""What records and reports say of a job: figures of all its hosts, limits on any of them, reasons, lists."""
+"""Resource usage in records and reports: totals of all hosts, limits on any of them, reasons, listings."""
 
 import os
 import re
@@ -69,7 +69,7 @@ def test_the_rank_file_has_the_tasks_of_all_terms_of_a_compound_requirement(wide
 
 
 def test_a_report_names_the_error_file_that_is_the_output_file(wide: Cluster, tmp_path: Path) -> None:
-    """It said: Read file <> for stderr output of this job."""
+    """It printed: Read file <> for stderr output of this job."""
     out = tmp_path / "both"
     wide.submit("-K", "-o", str(out), "-e", str(out), "echo to error >&2")
     text = out.read_text()
@@ -121,7 +121,7 @@ def test_what_follows_in_a_command_line_is_not_run_after_the_job_was_told_to_end
     assert out.read_text().startswith("ready\n\n---")
 
 
-# A rank: so much processor time and 30 MB; what the kernel says of it goes into a file when it ends.
+# A rank: a given CPU time and 30 MB; the kernel's figures are written to a file at its end.
 RANK = """\
 import os, resource, sys, time
 folder, name, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
@@ -132,7 +132,7 @@ while not os.path.exists(f"{folder}/go"): time.sleep(0.2)
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, file=open(f"{folder}/rank-{name}", "w"))
 """
-# The program on the first host: ranks on all hosts, and then what the kernel says of itself and of what it ran here.
+# The program on the first host: ranks on all hosts, then the kernel's figures of itself and its local children.
 LEAD = """\
 import os, resource, subprocess, sys
 folder, seconds = sys.argv[1], sys.argv[2]
@@ -148,7 +148,7 @@ WIDE = ("-n", str(HOSTS * RANKS_PER_HOST), "-R", f"span[ptile={RANKS_PER_HOST}]"
 
 
 def burn(cluster: Cluster, folder: Path, *options: str, seconds: float = BURN_S) -> int:
-    """Submit ranks on all hosts, and wait until they have burnt what they are to burn."""
+    """Submit ranks on all hosts, and wait until they have used their CPU time."""
     (folder / "rank.py").write_text(RANK)
     (folder / "lead.py").write_text(LEAD)
     command = f"{sys.executable} {folder}/lead.py {folder} {seconds}"
@@ -159,7 +159,7 @@ def burn(cluster: Cluster, folder: Path, *options: str, seconds: float = BURN_S)
 
 
 def cpu_used(cluster: Cluster, job: int) -> float:
-    """By bjobs; 0 when it shows none."""
+    """CPU time in bjobs; 0 when it shows none."""
     return float(fields(cluster, job, "cpu_used")[0].split()[0].replace("-", "0"))
 
 
@@ -178,7 +178,7 @@ def in_the_books(cluster: Cluster, job: int) -> list[tuple[float, int]]:
 
 
 def test_the_figures_of_a_parallel_job_are_those_of_all_its_hosts(wide: Cluster, tmp_path: Path) -> None:
-    """The end of the job threw away what all hosts but the first had used: a third was left, and less was charged."""
+    """The end of the job dropped the usage of all hosts but the first: a third was left, and less was charged."""
     ranks = HOSTS * RANKS_PER_HOST
     job = burn(wide, tmp_path, "-q", "fair")
     wait_for(lambda: cpu_used(wide, job) >= ranks * BURN_S, 30, "the samples of all hosts")
@@ -259,7 +259,7 @@ def test_a_memory_kill_on_another_host_ends_the_whole_job(wide: Cluster, tmp_pat
 def test_a_report_names_the_host_that_does_not_answer_and_the_record_is_completed(
     wide: Cluster, tmp_path: Path
 ) -> None:
-    """A silent host does not keep a job from ending; what it used is entered when it is back."""
+    """A silent host does not keep a job from ending; its usage is added when it is back."""
     (tmp_path / "rank.py").write_text(RANK)
     out, rank = tmp_path / "out", f"{sys.executable} {tmp_path}/rank.py {tmp_path} 0 0.5"
     command = f"h=$(tail -1 $LSB_DJOB_HOSTFILE); blaunch $h {rank} & while ! [ -e {tmp_path}/end ]; do sleep 0.1; done"

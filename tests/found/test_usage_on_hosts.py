@@ -1,4 +1,4 @@
-"""Reasons that a job's host finds, with real shepherds; GPU views of a cluster with simulated devices."""
+"""Termination reasons found by a job's host, with real shepherds; GPU views of a cluster with simulated GPUs."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a job's figures come to whatever becomes of its hosts, in the core alone."""
+"""Resource usage of a job under any failures of its hosts, in the core alone."""
 
 from types import SimpleNamespace
 
@@ -25,7 +25,7 @@ def wide(policy: Policy | None = None) -> Story:
 
 
 def sample(story: Story, key: Key, host: str, cpu_s: float, memory_mib: int = 0, **more: float) -> None:
-    """A host says what the attempt has used there until now."""
+    """Report of a host on the attempt's usage there so far."""
     usage = HostUsage(cpu_s, memory_mib_max=memory_mib, **more)  # type: ignore[arg-type]
     story.cluster.observe(host, ((key, usage),))
 
@@ -65,7 +65,7 @@ def test_the_record_has_what_every_host_said_last_and_then_what_it_says_at_its_r
 
 
 def test_a_short_parallel_job_is_the_sum_of_its_hosts_although_none_was_heard_before_its_end() -> None:
-    """Its other hosts could not be asked at the end; what they tell at their release is added to the first host's."""
+    """Its other hosts could not be queried at the end; their usage in released is added to the first host's."""
     story = wide(SHARED)
     key = story.run(a_job(6))
     lead, *others = story.where(key.job)
@@ -77,7 +77,7 @@ def test_a_short_parallel_job_is_the_sum_of_its_hosts_although_none_was_heard_be
 
 
 def test_an_elastic_job_keeps_what_hosts_used_that_it_gave_up() -> None:
-    """Also where the host comes back and counts from nothing; its memory is not counted twice."""
+    """Also if the host comes back and counts from zero; its memory is not counted twice."""
     story = wide(SHARED)
     key = story.run(a_job(tasks_min=2, tasks_max=6, resizable=True))
     attempt, lead = story.cluster.attempts[key], story.where(key.job)[0]
@@ -102,7 +102,7 @@ def test_an_elastic_job_keeps_what_hosts_used_that_it_gave_up() -> None:
 
 
 def test_a_job_that_runs_again_is_counted_anew() -> None:
-    """The first attempt's figures are in its own accounting row and charged; the next begins with nothing."""
+    """The first attempt's usage is in its own accounting row and charged; the next begins at zero."""
     story, maker = wide(SHARED), RowMaker()
     key = story.run(a_job(6, rerunnable=True))
     maker.rows_for(story.events, story.cluster)
@@ -124,7 +124,7 @@ def test_a_job_that_runs_again_is_counted_anew() -> None:
 
 
 def test_a_host_that_is_lost_keeps_its_last_sample() -> None:
-    """The job has failed as a whole; what is known of the host that never answers stays in the record."""
+    """The job has failed as a whole; the last known usage of the lost host stays in the record."""
     story = wide()
     key = story.run(a_job(6))
     lead, *others = story.where(key.job)
@@ -136,7 +136,7 @@ def test_a_host_that_is_lost_keeps_its_last_sample() -> None:
 
 
 def test_figures_outlive_a_master() -> None:
-    """They are in the attempt's row: of hosts that it has, and of those that it has left."""
+    """They are in the attempt's row: of its present hosts, and of released ones."""
     story = wide()
     key = story.run(a_job(tasks_min=2, tasks_max=6, resizable=True))
     attempt, lead = story.cluster.attempts[key], story.where(key.job)[0]
@@ -156,7 +156,7 @@ def test_figures_outlive_a_master() -> None:
 
 
 def test_a_limit_reached_on_any_host_ends_the_job_with_its_reason() -> None:
-    """Told by a host with tasks alone, by one in its hello, or as the end of its part."""
+    """Reported by a host with tasks alone, by one in its hello, or as the end of its part."""
     reason = "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit."
     for how in ("report", "hello", "part"):
         story = wide()
@@ -178,7 +178,7 @@ def test_a_limit_reached_on_any_host_ends_the_job_with_its_reason() -> None:
 
 
 def test_the_mean_of_hosts_that_have_all_left() -> None:
-    """It was 0 where the last host had left before the job's end was written down."""
+    """It was 0 if the last host had left before the job's end was recorded."""
     attempt = SimpleNamespace(usage={"n1": HostUsage(1.0, memory_mib_mean=50.0, seconds=20.0)}, departed=NO_ONE)
     attempt.usage["n2"] = HostUsage(1.0, memory_mib_mean=30.0, seconds=10.0)
     depart(attempt, "n2")

@@ -1,4 +1,4 @@
-"""Masters and agents of different versions: what one does not understand is not sent, or is left aside."""
+"""Masters and agents of different versions: unsupported messages are not sent, or are ignored."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,7 +23,7 @@ def _session() -> Session:
     ("settings", "told"), [({}, ["started"]), ({"LAVA_REPORTS": "limit_reached later"}, ["limit_reached", "started"])]
 )
 def test_an_older_master_is_not_told_what_it_does_not_understand(settings: dict[str, str], told: list[str]) -> None:
-    """A job whose tasks reached a limit ended the session between its host and the master."""
+    """A task limit reached ended the session between the host and the master."""
     session = _session()
     session.say(Report(limit_reached=LimitReached(reason="TERM_MEMLIMIT")))
     session._take_welcome(Welcome(settings=settings))
@@ -32,7 +32,7 @@ def test_an_older_master_is_not_told_what_it_does_not_understand(settings: dict[
 
 
 def test_a_report_of_a_later_kind_does_not_end_the_session() -> None:
-    """It has nothing that this version knows, and what else the message has is taken."""
+    """It is empty for this version, and the rest of the message is used."""
     posted: list[object] = []
     cluster = Cluster(Policy())
     cluster.hosts["n1"] = cast("Any", SimpleNamespace(seen_at=0.0, is_silent=False))

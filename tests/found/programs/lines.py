@@ -1,4 +1,4 @@
-"""Count aloud until a file appears: `lines.py STOP`. The task's number stands before each line; it ends with code 5."""
+"""Print numbers until a file appears: `lines.py STOP`. Each line begins with the task's number; the exit code is 5."""
 
 import os
 import sys

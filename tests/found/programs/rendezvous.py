@@ -1,6 +1,6 @@
-"""Workers that meet at the first one's port, as those of torchrun do, and add up numbers until a file appears.
+"""Workers that meet at the first one's port, as torchrun's do, and add up numbers until a file appears.
 
-`rendezvous.py STOP PORT`, once on each host by blaunch. A worker that goes away ends all others.
+`rendezvous.py STOP PORT`, once on each host by blaunch. The loss of one worker ends all others.
 """
 
 import os
@@ -23,7 +23,7 @@ def line(stream: socket.SocketIO) -> int:
 
 
 def lead() -> None:
-    """Gather a number from each, tell the sum."""
+    """Gather a number from each worker, send the sum."""
     with socket.create_server((socket.gethostbyname(hosts[0]), port)) as server:
         others = [server.accept()[0].makefile("rwb", buffering=0) for _ in hosts[1:]]
     step = 0

@@ -1,6 +1,6 @@
-"""A worker of torchrun: all of them add up their ranks over gloo, step by step, until a file appears.
+"""Worker of torchrun: all workers add up their ranks over gloo, step by step, until a file appears.
 
-`torch_sums.py STOP`. Whether to go on is the first rank's word, so that all take the same last step.
+`torch_sums.py STOP`. The first rank decides on each further step, so that all take the same last step.
 """
 
 import os
