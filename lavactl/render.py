@@ -53,7 +53,7 @@ def compact_time(moment: float) -> str:
 
 
 def kept_output(key: str) -> str:
-    """Where the output of a job that names no file for it is read; the key is ``123`` or ``123[5]``."""
+    """Hint at bpeek for a job without an output file; the key is ``123`` or ``123[5]``."""
     job = f'"{key}"' if "[" in key else key
     return f"No output file: bpeek {job} shows its output, also for a while after its end"
 
