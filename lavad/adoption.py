@@ -99,8 +99,7 @@ class Adoption:
             self._blocks = True
 
     async def admit(self, host: str, mark: Mark, said: Mark) -> str:
-        """Take the mark of a host; return why its session is refused, or "". A host refused before waits for the
-        adoption.
+        """Take the mark of a host; return why its session is refused, or "". A host refused before waits here.
 
         Args:
             mark: the newest mark a master of this cluster sent it, verified by the seal.
@@ -138,8 +137,7 @@ class Adoption:
         return self._clock() - self._began_at < YOUNG_S or not self._has_come_back()
 
     def asks(self, host: str, mark: Mark, is_detailed: bool) -> bool:
-        """Return True if the host must send a detailed hello: it saw lost commits and has not reported since the
-        adoption.
+        """Return True if the host must send a detailed hello: it saw lost commits and has not reported since.
 
         Each host is asked once, whatever it reports and however often this master is restarted.
         """

@@ -1,5 +1,4 @@
-"""Seals with which a master verifies its own orders when a host returns them: what was staged there, for whom and
-where.
+"""Seals with which a master verifies its own orders when a host returns them: the job, its owner and its hosts.
 
 A database that lost commits is filled from what hosts report. A compromised host could report jobs of any user that
 never existed; without the key, though, it can return only what a master of this cluster once gave it. The key is

@@ -35,7 +35,7 @@ TIME_MAX = 1e11  # seconds since the epoch: the year 5138
 STORED_MAX = (1 << 63) - 1  # the largest integer of a database column
 UMASK_MAX = 0o777
 TOPOLOGY_MAX = 100_000
-HOST_BYTES_MAX = 256 << 10  # of what a host says of itself: it is shown to everybody, beside what others say
+HOST_BYTES_MAX = 256 << 10  # of one host's facts, which lists show beside those of other hosts
 _TOPOLOGY = re.compile(r"\d{1,4} \d{1,6} \d{1,4} \d{1,4}(,\d{1,4} \d{1,6} \d{1,4} \d{1,4})*")
 SIGNAL_MAX = 64
 
@@ -139,7 +139,7 @@ def check_facts(facts: cluster_pb2.HostFacts) -> None:
 
 
 def words_of(said: str) -> str:
-    """Words as an agent said them: no more than are shown, since lists with them have to reach everybody."""
+    """Return a reported text, cut to the length that is shown: lists of many hosts must stay transmissible."""
     return said[:TEXT_MAX]
 
 

@@ -33,8 +33,7 @@ def read_policy(settings: Settings, hosts: frozenset[str] = frozenset()) -> Load
 
 
 def policy_at_start(settings: Settings) -> Loaded:
-    """Read the policy for a master that starts: errors are fatal then, so that it never runs with a partial
-    configuration.
+    """Read the policy for a master that starts: errors are fatal, so that it never runs with a partial policy.
 
     Raises:
         ConfError: every fatal complaint, a line each.

@@ -10,8 +10,7 @@ from protos import cluster_pb2 as pb
 
 
 def resources_reply(cluster: Cluster, loads: Mapping[str, pb.Load]) -> pb.ResourcesReply:
-    """List each numeric and string resource of lsf.shared that a host has. ``loads``: the newest elim values, by
-    host."""
+    """List each numeric or string resource of lsf.shared that a host has. ``loads``: newest elim values, by host."""
     reply = pb.ResourcesReply()
     for resource in cluster.policy.resources.values():
         record = pb.ResourceRecord(name=resource.name, dynamic=resource.interval_s > 0)

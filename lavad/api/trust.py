@@ -101,10 +101,10 @@ class Trust:
         return Admission(mark, tuple(valid))
 
     def check_renewal(self, host: str) -> None:
-        """Whether a host that shows its own certificate gets another.
+        """Refuse a host that renews its certificate too often.
 
         Raises:
-            TrustError: it had very many lately.
+            TrustError: it got ``RENEWALS_MAX`` certificates within a day.
         """
         self.register.refresh()
         since = time.time() - DAY_S

@@ -34,8 +34,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Honoured:
-    """Parameter with effect: ``read`` returns the values it sets, by field; ``about`` is its form or meaning, for
-    display.
+    """Parameter with effect: ``read`` returns the values it sets, by field; ``about`` is its form or meaning.
 
     ``gap`` says which effect is still missing, although the value is read and checked: the parameter is then reported
     as if it were ignored.
