@@ -1,1 +1,1 @@
-"""The per-host agent: starts, watches and counts the processes of jobs on its own host, and nothing else."""
+"""Agent of one host: starts, watches and accounts for the processes of jobs on its host, and nothing else."""

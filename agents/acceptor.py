@@ -1,8 +1,7 @@
-"""Connections of the local socket as they arrive: a few in each turn of the event loop, so that others are served
-between.
+"""Acceptor of the local socket: a few connections per iteration of the event loop, so that others are served.
 
-Invariants: a connection whose caller has left already costs no task; without descriptors accepting pauses, and nothing
-else stops.
+Invariants: a connection whose caller has already left costs no task; without file descriptors accepting pauses, and
+nothing else stops.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ TOLD_EVERY_S = 60.0
 
 
 class Acceptor:
-    """Hands each new connection to ``take``, which owns it from then on.
+    """Accepts connections and hands each to ``take``, which owns it from then on.
 
     Args:
         listener: a listening socket; closed by ``close``.
@@ -34,7 +33,7 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting."""
         if self._resuming is not None:
             self._resuming.cancel()
         self._loop.remove_reader(self._listener)
@@ -59,7 +58,7 @@ class Acceptor:
                 self._take(connection)
 
     def _pause(self, error: OSError) -> None:
-        """Wait for descriptors to come free; the kernel would announce the same connection again at once."""
+        """Wait for free descriptors; the kernel would announce the same connection again at once."""
         now = self._loop.time()
         if now - self._told_at > TOLD_EVERY_S:
             self._told_at = now
@@ -69,7 +68,7 @@ class Acceptor:
 
 
 def has_left(connection: socket.socket) -> bool:
-    """Whether the other side has closed the connection without a word."""
+    """Return True if the peer has closed the connection without sending anything."""
     try:
         return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:

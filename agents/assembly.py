@@ -1,9 +1,8 @@
-"""The part of an agent that needs no network: journal, ledger, shepherds and attempts, put together and brought back
-to life.
+"""Assembly of the agent's parts that need no network: journal, ledger, shepherds and attempts, and their recovery.
 
 Used by the daemon, by tests and by benchmarks. Order matters: the launcher before anything that makes threads; the
-surviving shepherds before the logs (what ended before they answered is in a log by then); the journal's new file
-last.
+surviving shepherds before the logs (attempts that ended before they answered are in a log by then); the journal's new
+file last.
 """
 
 import asyncio
@@ -42,19 +41,19 @@ LOG = logging.getLogger("lava.agent")
 REMOVE_EVERY_S = 60.0
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# Passable, not readable: users' processes open host files and their own scripts by name. Everything else is ours alone.
+# Passable, not readable: users' processes open host files and their own scripts by name. All else is the agent's alone.
 PASSABLE, PRIVATE = 0o711, 0o700
-ENDS_TOLD = 1000  # of the logs, the newest, where the journal does not say which of them the master knows
+ENDS_TOLD = 1000  # the newest ends of the logs, if the journal does not say which of them the master knows
 
 
 class StateInUse(Exception):
-    """Another agent works in this state directory; the text is one sentence."""
+    """Conflict: another agent uses this state directory; the text is one sentence."""
 
 
 class Local:
-    """An agent's inner half.
+    """Agent without its network.
 
-    Making it locks the state directory, makes its parts and starts the launcher: no gRPC thread may exist yet.
+    Construction locks the state directory, makes the parts and starts the launcher: no gRPC thread may exist yet.
 
     Raises:
         StateInUse: there is another agent.
@@ -98,11 +97,11 @@ class Local:
         self.watchdog = Watchdog(self.pool.handles)
 
     def _marks(self, key: Key) -> tuple[bytes, ...]:
-        """Environment entries that all processes of an attempt of this agent have, and no others."""
+        """Return environment entries that all processes of an attempt of this agent have, and no others."""
         return (b"LAVA_JOB_KEY=%d.%d.%d" % key, os.fsencode(f"LAVA_SOCKET={self.preparation.host.socket}"))
 
     async def start(self) -> None:
-        """Take over what the last agent left: living shepherds, recorded ends, orders that were never begun."""
+        """Take over the state of the last agent: living shepherds, recorded ends, orders that were never begun."""
         alive = await self.pool.start()
         traces = self.pool.traces(self.pool.logged_slots())
         launched = {key: handle.status.launched for key, handle in alive.items()}
@@ -128,7 +127,7 @@ class Local:
             LOG.info("event=adopted attempts=%d with_shepherd=%d", len(self.ledger.entries), len(alive))
 
     def _remember(self, finished: Mapping[Key, Finish]) -> None:
-        """What logs still tell of attempts that the last agent was told to forget."""
+        """Remember the ends, in logs, of attempts that the master told the last agent to forget."""
         for key, finish in finished.items():
             if key not in self.ledger.entries:
                 report = report_for(key, 0)
@@ -137,7 +136,7 @@ class Local:
                 self.ledger.remember(Held(key=report.key, last=report, launched=True))
 
     def _find_without_orders(self, alive: Mapping[Key, Handle], traces: Traces) -> None:
-        """Attempts that the journal does not know: shepherds hold them and, where it was damaged, logs tell of them.
+        """Add attempts that the journal lacks: those held by shepherds and, if it was damaged, those in logs.
 
         The master knows whether they are still wanted.
         """
@@ -171,7 +170,7 @@ class Local:
             await asyncio.sleep(REMOVE_EVERY_S)
 
     async def close(self) -> None:
-        """Let go: jobs and their shepherds live on, the rest ends."""
+        """Stop the agent's parts; jobs and their shepherds continue."""
         for task in self._background:
             task.cancel()
         await self.keeper.close()
@@ -195,7 +194,7 @@ def _lock(state: Path) -> int:
 
 
 def find_groups(host: str, state: Path) -> Base:
-    """The control groups for the slots, made if need be; the same ones as last time as long as they exist."""
+    """Return the base control groups of the slots, made if needed; the same ones as last time as long as they exist."""
     name = f"lava-{host}-{zlib.crc32(os.fsencode(state.resolve())):08x}"
     path = state / "groups"
     if path.exists():

@@ -1,9 +1,8 @@
-"""The attempts of this host as its other parts see them: who owns one, where it runs, and how to start a task beside
-it.
+"""Attempts of this host for its other parts: owner, location, and start of tasks beside the job.
 
-Implements the protocols of `agents.ranks.contract`. Owner, allocation, directory and environment come from the
-master's order alone. A task is started by the attempt's own shepherd, so it is born in the job's group, under its
-limits, and dies with it.
+Implements the protocols of `agents.ranks.contract`. Owner, allocation, directory and environment come from the master's
+order alone. A task is started by the attempt's own shepherd, so it is born in the job's cgroup, under its limits, and
+dies with it.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from protos.jobs_pb2 import JobSpec
 
 TASK_START_S = 60.0
 PATIENCE_S = 300.0
-LOST = 9  # the wait status of tasks whose shepherd died: they were killed
+LOST = 9  # wait status of tasks whose shepherd died: they were killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,9 @@ class HeldAttempt:
     environment: Mapping[bytes, bytes]
     launched: bool
     output_path: (
-        str  # through the shepherd's open descriptor: no user can put another file there; empty when none is open
+        str  # through the shepherd's open descriptor: no user can put another file there; empty if none is open
     )
-    error_path: str  # empty when it joins the output
+    error_path: str  # empty if it joins the output
 
 
 class TaskHandle:
@@ -61,11 +60,11 @@ class TaskHandle:
         self.pid = pid
 
     def signal(self, number: int) -> None:
-        """Signal the task and all that descends from it, also what outlived its first process."""
+        """Signal the task and all its descendants, also those that outlive its first process."""
         self._shepherd.send(pack(messages.SIGNAL, *self._key, int(number), "", self._serial))
 
     async def wait(self) -> int:
-        """The raw wait status of the task's first process, once it has ended."""
+        """Wait for the end of the task's first process and return its raw wait status."""
         return await asyncio.shield(self._ended)
 
 
@@ -77,7 +76,7 @@ class _Task:
 
 
 class Attempts:
-    """The attempts of this host."""
+    """Attempts of this host."""
 
     def __init__(self, ledger: Ledger, pool: Pool, host: HostContext) -> None:
         self._ledger = ledger
@@ -89,21 +88,21 @@ class Attempts:
         self.patience_s = PATIENCE_S
 
     def note(self, key: Key, job: JobSetup) -> None:
-        """What an attempt was prepared with."""
+        """Store the setup that an attempt was prepared with."""
         self._jobs[key] = job
 
     def forget(self, key: Key) -> None:
-        """The attempt is over here: tasks that are still waited for have been killed."""
+        """Drop an attempt that is over here: tasks still waited for have been killed."""
         self._jobs.pop(key, None)
         for serial in [serial for serial, task in self._tasks.items() if task.key == key]:
             self._end(self._tasks.pop(serial), LOST)
 
     def prepared(self, key: Key) -> JobSetup | None:
-        """What an attempt was prepared with, if this agent did that."""
+        """Return the setup that an attempt was prepared with, if this agent prepared it."""
         return self._jobs.get(key)
 
     def find(self, job: int, index: int, attempt: int = 0) -> HeldAttempt | None:
-        """The attempt, or the newest one of that job when ``attempt`` is 0; None when it is not, or no longer, here."""
+        """Return the attempt, or the newest one of that job for ``attempt`` 0; None if it is not held here."""
         if attempt:
             entry = self._ledger.entries.get((job, index, attempt))
         else:
@@ -114,7 +113,7 @@ class Attempts:
         return self._held(entry)
 
     def all(self) -> list[HeldAttempt]:
-        """Every attempt that holds a place here."""
+        """Return every attempt held on this host."""
         found = (self._held(entry) for entry in self._ledger.entries.values() if entry.state is State.HELD)
         return [held for held in found if held is not None]
 
@@ -146,7 +145,7 @@ class Attempts:
         return entry, shepherd
 
     def open_task(self, key: Key, request: KeptRequest) -> socket.socket | None:
-        """A connection to a task's shepherd, which starts it or goes on with it; None if that shepherd keeps none.
+        """Open a connection to a task's shepherd, which starts or resumes it; None if that shepherd keeps no tasks.
 
         Raises:
             TaskRefused: the attempt is not running here (any more).
@@ -168,7 +167,7 @@ class Attempts:
         return _overlay(entry, request) | _encoded(_devices(entry, request, self._host))
 
     async def run_task(self, key: Key, request: TaskRequest) -> TaskHandle:
-        """Start a task in the attempt's place. The descriptors stay the caller's.
+        """Start a task inside the attempt. The caller keeps ownership of the descriptors.
 
         Raises:
             TaskRefused: the attempt is not running here (any more), or the task could not be started.
@@ -195,7 +194,7 @@ class Attempts:
         return TaskHandle(shepherd, key, serial, pid, task.ended)
 
     def on_message(self, message: Message) -> None:
-        """TASK_STARTED and TASK_ENDED of a shepherd."""
+        """Handle TASK_STARTED and TASK_ENDED of a shepherd."""
         kind, _, _, _, serial, *rest = message
         task = self._tasks.get(serial)
         if task is None:
@@ -225,7 +224,7 @@ def _through(pid: int, descriptor: int) -> str:
 
 
 def _overlay(entry: Entry, request: TaskRequest | KeptRequest) -> dict[bytes, bytes]:
-    """What a task has besides the job's environment; where a job's allocation may change, what it is now."""
+    """Return a task's variables beside the job's environment; for a resizable job including its present allocation."""
     pairs = (line.partition(b"=") for line in request.environment)
     found = {name: value for name, separator, value in pairs if name and separator}
     if entry.blob.spec.resizable:
@@ -240,7 +239,7 @@ def _encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
 
 
 def _devices(entry: Entry, request: TaskRequest | KeptRequest, host: HostContext) -> dict[str, str]:
-    """A task of the job sees its own devices; what a launch agent starts by itself may be any task, and sees all."""
+    """Return the device variables of a task; a launch agent's own processes may be any task, and see all devices."""
     share = share_of(entry.stage, host.host)
     task = task_in_slot(share, _slot(entry, request, share), entry.blob.spec)
     if task is not None:
@@ -249,8 +248,10 @@ def _devices(entry: Entry, request: TaskRequest | KeptRequest, host: HostContext
 
 
 def _slot(entry: Entry, request: TaskRequest | KeptRequest, share: HostShare) -> int:
-    """The slot of this host that the task has, from 0; -1: none. Of ranks each has one, in order of the allocation; so
-    have a call's tasks where there are as many as slots."""
+    """Return the task's slot on this host, from 0; -1 for none.
+
+    Each rank has one, in order of the allocation; so has each task of a call with as many tasks as slots.
+    """
     is_rank = request.pmi if isinstance(request, KeptRequest) else request.pmi_fd is not None
     if request.place:
         return request.place - 1 if is_rank or request.places == share.slots else -1

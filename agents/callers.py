@@ -1,7 +1,7 @@
-"""Who is at the other end of the local socket: the kernel says which uid, the name service what its user is called.
+"""Identity of callers of the local socket: uid from the kernel, user name from the name service.
 
-Invariants: identity comes from SO_PEERCRED and from nothing the caller sends; a uid that stands for nobody is
-refused; a name look-up never runs on the event loop, since SSSD or LDAP may block for seconds.
+Invariants: identity comes from SO_PEERCRED and from nothing the caller sends; an unmapped uid is refused; a name
+look-up never runs on the event loop, since SSSD or LDAP may block for seconds.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ from protos import frames
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
 
 _CREDENTIALS = struct.Struct("iII")
-# What the kernel shows for a user that this user namespace does not know, and for no user at all.
+# uids of the kernel for users unknown in this user namespace, and for no user.
 _NOBODY = frozenset({65534, 0xFFFFFFFF})
 
 NAME_LIFE_S = 60.0
 LOOKUP_S_MAX = 10.0
-# More than this many look-ups stuck at once means that the name service is down; further ones wait for their turn.
+# More stuck look-ups than this mean that the name service is down; further ones queue.
 LOOKUP_THREADS = 4
 
 
 class CallFailed(Exception):
-    """A call ends with a gRPC status number and one sentence for the user."""
+    """Failure of a call, with a gRPC status number and one sentence for the user."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -45,15 +45,15 @@ class Caller:
     pid: int
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What this agent tells the master about the caller it vouches for."""
+        """Metadata about the caller for the master, vouched for by this agent."""
         return ((CALLER_USER, _ascii(self.user)), (CALLER_UID, str(self.uid)), (CALLER_GID, str(self.gid)))
 
 
 def peer_credentials(connection: socket.socket) -> tuple[int, int, int]:
-    """(pid, uid, gid) of the process that connected, as the kernel recorded it then.
+    """Return (pid, uid, gid) of the connected process, as the kernel recorded them at connect.
 
     Raises:
-        CallFailed: the uid means nobody here.
+        CallFailed: the uid stands for no user here.
     """
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     pid, uid, gid = _CREDENTIALS.unpack(raw)
@@ -63,7 +63,7 @@ def peer_credentials(connection: socket.socket) -> tuple[int, int, int]:
 
 
 class UserNames:
-    """Names of uids, kept for a minute, looked up in threads of their own."""
+    """Cache of user names by uid, for a minute; looked up in threads of its own."""
 
     def __init__(self, look_up: Callable[[int], str] = lambda uid: pwd.getpwuid(uid).pw_name) -> None:
         self._look_up = look_up
@@ -72,7 +72,7 @@ class UserNames:
         self._threads = ThreadPoolExecutor(LOOKUP_THREADS, "user-names")
 
     async def name(self, uid: int) -> str:
-        """The user name of ``uid``.
+        """Return the user name of ``uid``.
 
         Raises:
             CallFailed: there is none, or the name service did not answer in time.
@@ -94,7 +94,7 @@ class UserNames:
             raise CallFailed(frames.UNAVAILABLE, text) from None
 
     def close(self) -> None:
-        """Let go of the threads; a look-up that is stuck is left behind."""
+        """Abandon the threads, including a stuck look-up."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _answered(self, uid: int, answer: asyncio.Future[str]) -> None:
@@ -104,7 +104,7 @@ class UserNames:
 
 
 def _ascii(name: str) -> str:
-    """A name that gRPC metadata can carry: percent-encoded where it is not plain ASCII."""
+    """Encode a name for gRPC metadata: percent-encoded unless plain ASCII."""
     if name.isascii() and name.isprintable() and "%" not in name:
         return name
     return "".join(chr(octet) if 0x20 < octet < 0x7F and octet != 0x25 else f"%{octet:02X}" for octet in name.encode())

@@ -1,7 +1,7 @@
-"""One call on the local socket: what the command sent and is not used yet, and how much the command can still take.
+"""One call on the local socket: unread messages of the command, and flow control of both directions.
 
-Invariants: no more than ``frames.WINDOW`` unconsumed messages each way; every byte that waits here was paid for from
-a budget that bounds the gateway's memory as a whole and for each user; a call ends with exactly one END.
+Invariants: no more than ``frames.WINDOW`` unconsumed messages each way; every byte that waits here is counted against a
+budget that bounds the gateway's memory as a whole and for each user; a call ends with exactly one END.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 from agents.callers import Caller, CallFailed
 from protos import frames
 
-# Credit is given back in portions: one small frame for many messages.
+# Credit is returned in portions: one small frame for many messages.
 _CREDIT_PORTION = frames.WINDOW // 4
 
 
 class ByteBudget:
-    """How many bytes of unconsumed requests may wait in all, and of one user."""
+    """Bound of the bytes of unconsumed requests, in total and for each user."""
 
     def __init__(self, total: int, per_user: int) -> None:
         self._left = total
@@ -37,7 +37,7 @@ class ByteBudget:
         self._held[uid] += size
 
     def give(self, uid: int, size: int) -> None:
-        """Free what ``take`` counted."""
+        """Release bytes counted by ``take``."""
         self._left += size
         self._held[uid] -= size
         if not self._held[uid]:
@@ -51,15 +51,15 @@ Write = Callable[[int, int, bytes], Awaitable[None]]
 
 
 class Call:
-    """A call that a command opened.
+    """A call opened by a command.
 
-    ``write(call, kind, payload)`` puts a frame on the connection and waits while the command reads too slowly.
+    ``write(call, kind, payload)`` sends a frame on the connection and waits while the command reads too slowly.
     """
 
     def __init__(self, number: int, method: str, caller: Caller, write: Write, budget: ByteBudget) -> None:
         self.number = number
         self.method = method
-        # What to do, by a name of its own, when the command goes away: shared by all calls of its connection.
+        # Actions when the command leaves, by a name of their own: shared by all calls of its connection.
         self.at_close: dict[bytes, Callable[[], None]] = {}
         self.caller = caller
         self._write = write
@@ -72,10 +72,10 @@ class Call:
         self._credited = asyncio.Event()
 
     def deliver(self, message: bytes, paid: int) -> None:
-        """A message from the command came in; ``paid`` bytes were taken from the budget for it.
+        """Queue a message of the command; ``paid`` bytes of the budget are counted for it.
 
         Raises:
-            FrameError: the command sent more than the window, or after it said it was done.
+            FrameError: the command sent more than the window, or sent after its half-close.
         """
         if self._half_closed or len(self._inbox) >= frames.WINDOW:
             raise frames.FrameError(f"call {self.number} sent more than it may")
@@ -83,17 +83,17 @@ class Call:
         self._arrived.set()
 
     def half_close(self) -> None:
-        """The command will send no more messages."""
+        """Note that the command sends no more messages."""
         self._half_closed = True
         self._arrived.set()
 
     def credit(self, messages: int) -> None:
-        """The command consumed so many answers."""
+        """Note that the command consumed this number of answers."""
         self._credit += messages
         self._credited.set()
 
     async def receive(self) -> bytes | None:
-        """The next message of the command; None when there are no more."""
+        """Return the next message of the command; None at the end."""
         while not self._inbox:
             if self._half_closed:
                 return None
@@ -108,7 +108,7 @@ class Call:
         return message
 
     async def send(self, message: bytes) -> None:
-        """One answer; waits while the command has not consumed enough of the earlier ones.
+        """Send one answer; wait while the command has consumed too few of the earlier ones.
 
         Raises:
             CallFailed: the answer does not fit a frame.
@@ -124,10 +124,10 @@ class Call:
         await self._write(self.number, frames.MESSAGE, message)
 
     async def end(self, status: int, text: str = "") -> None:
-        """The last word of the call."""
+        """Send the END of the call."""
         await self._write(self.number, frames.END, frames.pack_end(status, text[:4096]))
 
     def drop(self) -> None:
-        """Free what the command sent and nobody will read."""
+        """Release the budget of unread messages."""
         while self._inbox:
             self._budget.give(self.caller.uid, self._inbox.popleft()[1])

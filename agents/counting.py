@@ -1,8 +1,8 @@
-"""What an attempt has used, asked between its hosts: the report of a job, written on its first host, tells of all.
+"""Usage of an attempt exchanged between its hosts: the job report, written on the lead host, covers all of them.
 
-Asked of the agents themselves, not through the master: a report is whole while there is no master, too. Invariants: a
-host that does not answer in time is named, and nothing waits for it any longer; an agent answers only those of the
-attempt's own hosts. What the master keeps does not depend on this: every host tells it at its release.
+Agents ask each other, not the master: a report is complete without a master, too. Invariants: a host that does not
+answer in time is named in the report, and nothing waits for it any longer; an agent answers only the attempt's own
+hosts. The master's accounting does not depend on this: every host reports its usage at its release.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from protos.common_pb2 import AttemptKey, HostShare, Usage
 
 LOG = logging.getLogger("lava.counting")
 
-ASK_S = 3.0  # all hosts together; the shepherd waits a little longer
+ASK_S = 3.0  # for all hosts together; the shepherd waits a little longer
 SHEPHERD_S = 2.0
 ASKED_AT_ONCE = 32
 
-# Puts the question to the agent of another host.
+# Query to the agent of another host.
 Ask = Callable[[HostShare, CountRequest], Awaitable[CountReply]]
 
 
 class Counting:
-    """Both halves. ``holder`` gives the shepherd of an attempt; ``ask`` is set before anything is asked."""
+    """Both sides of the exchange. ``holder`` returns an attempt's shepherd; ``ask`` is set before the first query."""
 
     def __init__(self, ledger: Ledger, holder: Callable[[Key], Handle | None], host: str) -> None:
         self.ask: Ask | None = None
@@ -44,10 +44,10 @@ class Counting:
         self._waiting: dict[Key, list[asyncio.Future[CountReply]]] = {}
         self._asking: set[Key] = set()
 
-    # -- asked by a shepherd of this host
+    # -- queries by a shepherd of this host
 
     async def gather(self, handle: Handle, key: Key) -> None:
-        """Ask all other hosts of an attempt, and tell its shepherd."""
+        """Query all other hosts of an attempt, and send the result to its shepherd."""
         entry = self._ledger.entries.get(key)
         if entry is None or self.ask is None or key in self._asking:
             return
@@ -81,15 +81,15 @@ class Counting:
                 LOG.warning("event=not_counted job=%d index=%d attempt=%d host=%s reason=%r", *key, share.host, error)
                 return None
 
-    # -- asked by another host
+    # -- queries by another host
 
     def is_shared_with(self, key: Key, host: str) -> bool:
-        """Is that host one of the attempt's, as this one knows it from the master's order?"""
+        """Return True if that host is in the attempt's allocation, according to the master's order."""
         entry = self._ledger.entries.get(key)
         return entry is not None and any(share.host == host for share in entry.stage.allocation)
 
     async def count(self, key: Key) -> CountReply | None:
-        """What an attempt has used here, by its shepherd's word or by its last report; None: nobody can tell."""
+        """Return an attempt's usage here, from its shepherd or its last report; None if neither has it."""
         entry, shepherd = self._ledger.entries.get(key), self._holder(key)
         if entry is None:
             return None
@@ -105,7 +105,7 @@ class Counting:
             return None
 
     def _told(self, key: Key) -> CountReply | None:
-        """By the last report of an attempt that is over here."""
+        """Return the usage in the last report of an attempt that is over here."""
         last = self._ledger.entries[key].last
         if last is None:
             return None
@@ -121,14 +121,14 @@ class Counting:
         return None
 
     def answered(self, key: Key, used: Used, limit: str) -> None:
-        """The shepherd's word."""
+        """Pass on a shepherd's answer."""
         reply = CountReply(usage=usage_message(used, self._host), limit_reached=limit)
         for answer in self._waiting.pop(key, ()):
             if not answer.done():
                 answer.set_result(reply)
 
     def forget(self, key: Key) -> None:
-        """Nothing of the attempt is left here: who still waits hears what its last report tells."""
+        """Answer waiting queries from the last report, since nothing of the attempt is left here."""
         reply = self._told(key) if key in self._ledger.entries else None
         for answer in self._waiting.pop(key, ()):
             if not answer.done():
@@ -136,7 +136,7 @@ class Counting:
 
 
 def hosts_of(entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """All that the job has had, as its report names them, and those that it has no longer."""
+    """Return all hosts the job has had, in the report's format, and the names of those it has released."""
     return printed((*entry.stage.allocation, *entry.given_up)), tuple(share.host for share in entry.given_up)
 
 
@@ -145,7 +145,7 @@ def _has_result(task: "asyncio.Task[CountReply | None]") -> bool:
 
 
 def used_of(usage: Usage) -> Used:
-    """As shepherds have it."""
+    """Convert to the shepherds' format."""
     return Used(
         usage.cpu_s, usage.user_s, usage.system_s, usage.memory_mib_max, usage.memory_mib_mean, usage.swap_mib_max,
         usage.processes_max, usage.threads_max, usage.seconds,

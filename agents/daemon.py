@@ -1,6 +1,6 @@
-"""The part of an agent that talks: its session with the master, its peers, and the local socket for commands.
+"""Network part of an agent: its session with the master, its peers, and the local socket for commands.
 
-Importing this module imports gRPC. Everything here may fail and come back without a job noticing.
+Importing this module imports gRPC. Everything here may fail and recover without any effect on jobs.
 """
 
 import argparse
@@ -45,13 +45,13 @@ WILDCARDS = ("0.0.0.0", "::")
 
 
 async def serve(options: argparse.Namespace, facts: HostFacts, local: Local) -> int:
-    """Run an agent until SIGTERM or SIGINT; the exit code, not 0 when it had to give up."""
+    """Run an agent until SIGTERM or SIGINT; return the exit code, not 0 if it had to give up."""
     daemon = Daemon(options, facts, local)
     loop = asyncio.get_running_loop()
     serving = asyncio.ensure_future(daemon.run())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, serving.cancel)
-    # What exists by now stays; what comes and goes holds no cycles worth looking for often.
+    # Present objects stay; new ones hold few reference cycles, so collections can be rare.
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 50, 1000)
@@ -77,7 +77,7 @@ def _is_expected(error: BaseException | None) -> bool:
 
 
 class Daemon:
-    """A running agent. Close `Local` through this object."""
+    """Running agent. `Local` is closed through this object."""
 
     def __init__(self, options: argparse.Namespace, facts: HostFacts, local: Local) -> None:
         self._options = options
@@ -118,7 +118,7 @@ class Daemon:
         """Serve for ever.
 
         Raises:
-            TrustError, OSError: there is no certificate to be had, or an address cannot be used.
+            TrustError, OSError: no certificate can be had, or an address cannot be used.
             JournalError: in an exception group; the agent must end.
         """
         await self._local.start()
@@ -137,7 +137,7 @@ class Daemon:
         await self._session.run()
 
     async def _serve_peers(self) -> str:
-        """Listen for peers: at the port of the last time if any will do, since running jobs know that one."""
+        """Listen for peers; if any port will do, on the last one, since running jobs know it."""
         address, identity = self._options.peer_listen, self._own_identity()
         kept = self._options.state / "peer-port"
         if address.endswith(":0") and kept.exists() and (last := kept.read_text().strip()).isdigit():
@@ -150,7 +150,7 @@ class Daemon:
         return address
 
     async def close(self) -> None:
-        """Stop serving; jobs go on."""
+        """Stop serving; jobs continue."""
         await asyncio.to_thread(self._sampler.close)
         await self._gateway.stop()
         await self._methods.close()
@@ -167,7 +167,7 @@ class Daemon:
         self._site_copy.take(welcome.lsf_conf, welcome.cluster, welcome.default_queues)
 
     async def _dial(self) -> grpc.aio.Channel:
-        """A new channel for a session; the one for commands follows if the master has moved."""
+        """Open a channel for a session; the channel for commands follows if the master has moved."""
         target, identity = await self._refresh_channel_for_commands()
         return secure_channel(target, channel_credentials(identity), MASTER_NAME)
 
@@ -178,7 +178,7 @@ class Daemon:
         target = await asyncio.to_thread(channel_target, options.master)
         if self._commands_to != (target, identity.certificate_pem):
             old = self._for_commands
-            # Bulk answers must not hold up the session: a connection of its own.
+            # A connection of its own: bulk answers must not delay the session.
             self._for_commands = secure_channel(target, channel_credentials(identity), MASTER_NAME)
             self._commands_to = (target, identity.certificate_pem)
             if old is not None:
@@ -196,9 +196,9 @@ class Daemon:
 
 
 def reachable(listening: str, master: str) -> str:
-    """HOST:PORT under which other hosts reach an address listened on.
+    """Return HOST:PORT under which other hosts reach a listening address.
 
-    For a wildcard, our address on the way to the master.
+    For a wildcard address, the host's own address on the route to the master.
     """
     host, port = split_address(listening)
     if host not in WILDCARDS:

@@ -1,7 +1,7 @@
-"""GPUs made ready for an attempt, and put back in order when nothing of it is left on this host.
+"""GPU set-up for attempts, and its reversal when nothing of an attempt is left on this host.
 
-What has to be done may block (the driver, the disk), so it is done by one thread, in the order in which it was asked
-for: what one job leaves is put back before the next one that was sent here gets the device.
+The work may block (the driver, the disk), so one thread does it, in the order of the requests: the set-up of one job is
+reversed before the next one sent here gets the device.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ LOG = logging.getLogger("lava.gpu")
 
 
 class NotReady(Exception):
-    """The devices can't be made ready; the text is one sentence for the master."""
+    """GPU set-up failed; the text is one sentence for the master."""
 
 
 class Devices:
-    """What this host's attempts need of its devices. ``state`` is the agent's own directory."""
+    """GPU set-up of this host's attempts. ``state`` is the agent's own directory."""
 
     def __init__(self, host: str, state: Path, modes: Modes) -> None:
         self._host = host
@@ -37,11 +37,11 @@ class Devices:
         self._thread = ThreadPoolExecutor(1, "devices")
 
     def concern(self, entry: Entry) -> bool:
-        """Has the attempt devices here that must be made ready?"""
+        """Return True if the attempt has GPUs here that need a set-up."""
         return entry.stage.HasField("gpu") and bool(self._gpus(entry))
 
     async def make_ready(self, entry: Entry, owner: Owner) -> None:
-        """Raises NotReady; what was done by then is for `put_back`."""
+        """Set up the attempt's GPUs; NotReady if that fails, and then `put_back` reverses the part done."""
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._make_ready, entry, owner)
         except (ModeError, OSError) as error:
@@ -66,7 +66,7 @@ class Devices:
                 os.chown(path, owner.uid, owner.gid)
 
     def put_back(self, entry: Entry) -> None:
-        """Nothing of the attempt is left here; returns at once."""
+        """Reverse the set-up of an attempt of which nothing is left here; returns at once."""
         if self.concern(entry):
             self._thread.submit(self._put_back, entry.key)
 
@@ -78,7 +78,7 @@ class Devices:
             LOG.error("event=modes_not_noted error=%s", error.strerror)
 
     def adopt(self, held: Collection[Key]) -> None:
-        """After a restart: put back what attempts have left that are no longer held. Blocks."""
+        """Reverse the set-up of attempts no longer held, after a restart. Blocks."""
         self._modes.adopt(held)
         wanted = {directory_of(str(self.mps_directory), key) for key in held}
         with contextlib.suppress(FileNotFoundError):
@@ -87,5 +87,5 @@ class Devices:
                     shutil.rmtree(path, ignore_errors=True)
 
     async def close(self) -> None:
-        """Finish what is under way."""
+        """Finish pending work."""
         await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)

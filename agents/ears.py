@@ -1,9 +1,8 @@
-"""Hearing many shepherds at once: their sockets in one epoll of our own, looked at again and again while the host is
-busy.
+"""Batched polling of shepherd sockets: one epoll instance, read at intervals while the host is busy.
 
-A turn of the event loop for each of a hundred short jobs a second costs more than what the turns do, and so does waking
-this process for each. So when much runs, an end may wait for others, but so briefly that the places of the host stand
-empty for a small part of their time only; what comes to an idle host is heard at once.
+An iteration of the event loop for each of a hundred short jobs a second costs more than its work, and so does waking
+this process for each. On a busy host an end may therefore wait for others, but so briefly that its slots stay empty for
+a small part of the time only; messages to an idle host are read at once.
 """
 
 import asyncio
@@ -11,18 +10,18 @@ import select
 import socket
 from collections.abc import Callable
 
-BUSY = 8  # attempts on this host: up to so many, everything is heard at once
-GATHER_S = 0.003  # on a busy host the first to tell something waits so long for others at least
+BUSY = 8  # attempts on this host up to which messages are read at once
+GATHER_S = 0.003  # least wait of the first message for others, on a busy host
 PAUSE_MAX_S = 0.02
-# Of a busy host's places, so many may have something to tell before they are heard. The mean wait is half the pause,
-# so half of this part of their time is lost, at most.
+# Largest part of a busy host's attempts with unread messages. The mean wait is half the pause, so at most half of this
+# part of their time is lost.
 TOLD_SHARE = 0.15
 SMOOTHING = 0.2  # weight of the newest pause in the mean rate
 EVENTS_MAX = 1024
 
 
 class Ears:
-    """Calls what was registered for each socket that is readable. ``busy`` tells how many attempts are held."""
+    """Calls a callback for each readable socket. ``busy`` returns the number of attempts held."""
 
     def __init__(self, busy: Callable[[], int]) -> None:
         self._busy = busy
@@ -34,12 +33,12 @@ class Ears:
         self._later: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
-        """Begin; on the running loop."""
+        """Start polling on the running loop."""
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._epoll.fileno(), self._on_something)
 
     def close(self) -> None:
-        """Hear nothing more."""
+        """Stop polling."""
         if self._later is not None:
             self._later.cancel()
         if self._loop is not None:
@@ -48,17 +47,17 @@ class Ears:
         self._epoll.close()
 
     def add(self, sock: socket.socket, hear: Callable[[], None]) -> None:
-        """``hear`` is called whenever the socket is readable, once for each look."""
+        """Call ``hear`` whenever the socket is readable, once for each poll."""
         self._hear[sock.fileno()] = hear
         self._epoll.register(sock.fileno(), select.EPOLLIN)
 
     def remove(self, sock: socket.socket) -> None:
-        """Before the socket is closed; one that is not there is no error."""
+        """Remove a socket before it is closed; an unknown one is no error."""
         if self._hear.pop(sock.fileno(), None) is not None:
             self._epoll.unregister(sock.fileno())
 
     def pause_s(self) -> float:
-        """How long after the last look the next one should be."""
+        """Return the seconds between the last poll and the next."""
         busy = self._busy()
         if busy <= BUSY:
             return 0.0
@@ -70,7 +69,7 @@ class Ears:
         wait_s = max(GATHER_S, self._heard_at + pause_s - self._loop.time())
         if not pause_s:
             self._listen()
-        else:  # deaf meanwhile: nobody wakes this process
+        else:  # not woken meanwhile
             self._loop.remove_reader(self._epoll.fileno())
             self._later = self._loop.call_later(wait_s, self._listen_again)
 
@@ -89,5 +88,5 @@ class Ears:
         self._heard_at = now
         for descriptor, _ in ready:
             hear = self._hear.get(descriptor)
-            if hear is not None:  # else closed by what an earlier one said
+            if hear is not None:  # else closed by an earlier callback
                 hear()

@@ -1,7 +1,8 @@
-"""How this host comes by its certificate: the stored one while it is good, else a new one by ticket.
+"""Enrolment of this host: its stored certificate while it is valid, else a new one by a join ticket.
 
-The key is made here and never leaves. Key, certificate and authority live in one private file that is replaced in one
-step, so no crash can leave a key without its certificate. A good certificate is never given up for a failed renewal.
+The private key is made here and never leaves. Key, certificate and authority live in one private file that is replaced
+in one step, so no crash can leave a key without its certificate. A valid certificate is never dropped for a failed
+renewal.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from protos.tls import (
 
 FILE_NAME = "agent.pem"
 CALL_TIMEOUT_S = 10.0
-# A host often boots before its master: asking goes on, from every 0.2 s to every 5 s.
+# A host often boots before its master: it retries, at intervals from 0.2 s to 5 s.
 _RETRY_S_MIN = 0.2
 _RETRY_S_MAX = 5.0
 
@@ -42,15 +43,14 @@ _log = logging.getLogger(__name__)
 
 
 class MasterUnreachable(TrustError):
-    """Nobody answers at the enrolment port yet; worth trying again."""
+    """No answer at the enrolment port yet; worth a retry."""
 
 
 async def ensure_certificate(master: str, ticket_file: Path | None, host: str, state_dir: Path) -> Identity:
-    """This host's identity, from `state_dir` or new; cheap when the stored one is good: call it before each connection.
+    """Return this host's identity, from `state_dir` or new; cheap with a valid one: called before each connection.
 
     `master` is HOST:PORT of the master's main port. Waits for a master that does not answer (bound it with
-    `asyncio.timeout`); TrustError when there is no way to a certificate: a bad name, no ticket, a ticket that is
-    refused.
+    `asyncio.timeout`); TrustError if no certificate can be had: a bad name, no ticket, a refused ticket.
     """
     role = Role(Kind.AGENT, check_host_name(host))
     path = state_dir / FILE_NAME
@@ -68,7 +68,7 @@ async def ensure_certificate(master: str, ticket_file: Path | None, host: str, s
 
 
 def _ticket(file: Path | None) -> tuple[Ticket | None, str]:
-    """The ticket, or why there is none: a host that has its certificate may have lost it since."""
+    """Read the ticket; None with the reason on failure, since a host with a certificate may have lost its ticket."""
     if file is None:
         return None, "none was given."
     try:
@@ -78,7 +78,7 @@ def _ticket(file: Path | None) -> tuple[Ticket | None, str]:
 
 
 def _stored(path: Path, role: Role, ticket: Ticket | None) -> Identity | None:
-    """What is in the file, when it is good now and of the cluster that the ticket, if any, is for."""
+    """Load the stored identity if it is valid and of the ticket's cluster, if there is a ticket."""
     if not path.exists():
         return None
     try:
@@ -94,7 +94,7 @@ def _stored(path: Path, role: Role, ticket: Ticket | None) -> Identity | None:
 
 
 async def _renewed(master: str, ticket: Ticket | None, host: str, path: Path, stored: Identity) -> Identity:
-    """A fresh identity by the certificate in hand, or by ticket; the old one when neither works."""
+    """Renew the identity by its certificate, or by ticket; keep the old one if neither works."""
     try:
         async with asyncio.timeout(CALL_TIMEOUT_S), await aio_channel(master, stored, MASTER_NAME) as channel:
             return await _ask(channel, "", host, path, stored.ca_pem)
@@ -109,7 +109,7 @@ async def _renewed(master: str, ticket: Ticket | None, host: str, path: Path, st
 
 
 async def _enrol_patiently(master: str, ticket: Ticket, host: str, path: Path) -> Identity:
-    """Ask until the master answers."""
+    """Enrol, retrying until the master answers."""
     pause_s = _RETRY_S_MIN
     while True:
         try:
@@ -121,8 +121,8 @@ async def _enrol_patiently(master: str, ticket: Ticket, host: str, path: Path) -
 
 
 async def _enrol(master: str, ticket: Ticket, host: str, path: Path) -> Identity:
-    """One attempt by ticket."""
-    # The ticket names the port; the master's host as this agent was told it may be nearer to the truth.
+    """Enrol once by ticket."""
+    # The ticket names the port; the master's host given to this agent may be more recent.
     address = join_address(split_address(master)[0], split_address(ticket.enrol)[1])
     try:
         target = await asyncio.to_thread(channel_target, address)
@@ -134,7 +134,7 @@ async def _enrol(master: str, ticket: Ticket, host: str, path: Path) -> Identity
 
 
 async def _ask(channel: grpc.aio.Channel, secret: str, host: str, path: Path, ca_pem: bytes) -> Identity:
-    """One call: a new key, its certificate, both stored."""
+    """Make one call: a new key, its certificate, both stored."""
     key = make_key()
     request = pb.EnrolRequest(secret=secret, host=host, csr_pem=make_request(key, host))
     try:

@@ -1,8 +1,7 @@
-"""The environment of a job: what the user submitted, then LSF's variables, then what lets MPI libraries find the
-allocation.
+"""Environment of a job: the submitted variables, then LSF's, then those by which MPI libraries find the allocation.
 
-Pure but for the host files, which are kept by content, so that thousands of short jobs on the same place share one.
-What differs between elements of an array (index, job label, expanded paths) is added by the shepherd.
+Pure but for the host files, which are kept by content, so that thousands of short jobs on the same hosts share one. The
+shepherd adds the variables that differ between elements of an array (index, job label, expanded paths).
 """
 
 import hashlib
@@ -16,10 +15,10 @@ from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import HostShare
 
-# What a job must not bring along from the place where it was submitted, which may have been another job.
+# Variables of the submitting environment, possibly another job's, that a job must not inherit.
 PREFIXES_DROPPED = (b"LSB_", b"LS_JOBPID=", b"LAVA_JOB_KEY=", b"LAVA_TASK", b"PMI_", b"CUDA_VISIBLE_DEVICES=")
-USERS_OWN = b"LSB_DEFAULT"  # the queue, project and group that the user has chosen for jobs without
-# LSF leaves this out where it would be too long; programs then read the host file.
+USERS_OWN = b"LSB_DEFAULT"  # the queue, project and group that the user has chosen as defaults
+# LSF leaves this out if it would be too long; programs then read the host file.
 LSB_HOSTS_MAX = 4096
 HOST_FILES_KEPT = 256
 ROOT_MPI = (
@@ -32,24 +31,23 @@ ROOT_MPI = (
 
 @dataclass(frozen=True, slots=True)
 class HostContext:
-    """What is the same for every job of this host."""
+    """Values shared by every job of this host."""
 
     host: str
-    socket: str  # the local gateway socket
-    bin_dir: str  # where the commands are, blaunch among them
-    env_dir: str  # the cluster's configuration directory; empty: not known here
+    socket: str  # the local socket of the gateway
+    bin_dir: str  # directory of the commands, including blaunch
+    env_dir: str  # the cluster's configuration directory; empty if unknown here
     has_gpus: bool
     gpu_uuids: tuple[str, ...] = field(default=(), kw_only=True)
-    gpu_devices: tuple[str, ...] = field(default=(), kw_only=True)  # MAJOR:MINOR of each; empty: not known
-    mps: str = field(default="", kw_only=True)  # the program of the MPS control daemon; empty: there is none
-    oversubscribed: bool  # more slots than processors: MPI ranks must not spin
+    gpu_devices: tuple[str, ...] = field(default=(), kw_only=True)  # MAJOR:MINOR of each; empty if unknown
+    mps: str = field(default="", kw_only=True)  # the program of the MPS control daemon; empty if there is none
+    oversubscribed: bool  # more slots than CPUs: MPI ranks must not spin
 
 
 class HostFiles:
     """Files that list an allocation, named by their content.
 
-    World-readable in a directory that anyone may pass through. ``used()``: paths that must stay when old files are
-    removed.
+    World-readable in a directory that all users may enter. ``used()``: paths that must stay when old files are removed.
     """
 
     def __init__(self, directory: Path, used: Callable[[], Collection[str]] = tuple) -> None:
@@ -58,7 +56,7 @@ class HostFiles:
         self._present: dict[str, None] = {}
 
     def put(self, lines: Iterable[str], kind: str = "") -> str:
-        """The path of a file with these lines."""
+        """Return the path of a file with these lines."""
         text = "".join(f"{line}\n" for line in lines).encode()
         path = str(self._directory / hashlib.sha256(text).hexdigest()[:24])
         if path not in self._present:
@@ -76,13 +74,13 @@ class HostFiles:
 
 
 class OwnFiles:
-    """The lists of one attempt whose allocation may change: each has a name of its own and is replaced as a whole."""
+    """Allocation lists of one resizable attempt: each has a name of its own and is replaced as a whole."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._stem = str(directory / name)
 
     def put(self, lines: Iterable[str], kind: str = "") -> str:
-        """The path of the list of that kind, which from now on has these lines."""
+        """Replace the list of that kind; return its path."""
         path = f"{self._stem}.{kind}"
         write_whole(path, "".join(f"{line}\n" for line in lines).encode(), 0o755 if kind == DISCOVER else 0o644)
         return path
@@ -92,7 +90,7 @@ DISCOVER = "discover.sh"
 
 
 def write_whole(path: str, text: bytes, mode: int = 0o644) -> None:
-    """Put a file in the place of another: readers see the one or the other."""
+    """Replace a file atomically: readers see the old content or the new."""
     temporary = f"{path}.new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
@@ -104,12 +102,12 @@ def write_whole(path: str, text: bytes, mode: int = 0o644) -> None:
 
 
 def discovery(allocation: Sequence[HostShare]) -> list[str]:
-    """A program that prints each host with its slots: what elastic Horovod asks again and again."""
+    """Return a script that prints each host with its slots, which elastic Horovod polls."""
     return ["#!/bin/sh", "cat <<'.'", *(f"{share.host}:{share.slots}" for share in allocation), "."]
 
 
 def put_lists(allocation: Sequence[HostShare], files: HostFiles | OwnFiles) -> dict[str, str]:
-    """Write every list of an allocation; their paths by variable. The program that tells of changes comes last."""
+    """Write every list of an allocation; return their paths by variable. The script that signals changes comes last."""
     listing = files.put((f"{share.host} slots={share.slots}" for share in allocation), "mpi")
     found = {
         "LSB_DJOB_HOSTFILE": files.put(slot_hosts(allocation), "hosts"),
@@ -123,7 +121,7 @@ def put_lists(allocation: Sequence[HostShare], files: HostFiles | OwnFiles) -> d
 
 
 def place_variables(allocation: Sequence[HostShare]) -> dict[str, str]:
-    """What LSF's variables say of an allocation."""
+    """Return LSF's variables about an allocation."""
     slots = slot_hosts(allocation)
     found = {
         "LSB_MCPU_HOSTS": " ".join(f"{share.host} {share.slots}" for share in allocation),
@@ -136,12 +134,12 @@ def place_variables(allocation: Sequence[HostShare]) -> dict[str, str]:
 
 
 def slot_hosts(allocation: Sequence[HostShare]) -> list[str]:
-    """A host name for each slot, in order of the allocation."""
+    """Return a host name for each slot, in order of the allocation."""
     return [share.host for share in allocation for _ in range(share.slots)]
 
 
 def task_hosts(allocation: Sequence[HostShare]) -> list[str]:
-    """A host name for each task, in order of task numbers; one for each slot where the master placed no tasks."""
+    """Return a host name for each task, in order of task numbers, or for each slot if the master placed no tasks."""
     # As many roles as the master placed: each term of a compound requirement is one, though the submission names one.
     roles = max((len(share.tasks_by_role) for share in allocation), default=0)
     hosts = [
@@ -153,8 +151,8 @@ def task_hosts(allocation: Sequence[HostShare]) -> list[str]:
     return hosts or slot_hosts(allocation)
 
 
-# Open MPI's daemons give each other up 180 s after probes of a silent host begin. Whether a silent host ends a job is
-# the master's to say.
+# Open MPI's daemons drop each other 180 s after the first unanswered probe. The master alone decides whether a silent
+# host ends a job.
 KEEPALIVES = (b"OMPI_MCA_oob_tcp_keepalive_time", b"PRTE_MCA_oob_tcp_keepalive_time")
 
 
@@ -167,11 +165,11 @@ def job_environment(
     files: HostFiles,
     own: OwnFiles | None = None,
 ) -> dict[bytes, bytes]:
-    """Everything but what the shepherd adds for one element.
+    """Return the whole environment but for the shepherd's variables of one element.
 
     Args:
         script: path of the spooled job script, or empty.
-        own: where the lists of an allocation go that may change.
+        own: allocation lists of a resizable attempt.
     """
     environment = submitted(blob.spec.environment)
     text: dict[str, str] = {}
@@ -185,14 +183,14 @@ def job_environment(
     text.update(stage.environment)
     for name in KEEPALIVES:
         environment.setdefault(name, b"0")
-    if own is not None:  # torchrun hangs when a job grows, else: those already there keep a store that nobody fills
+    if own is not None:  # else torchrun hangs when a job grows, on a store that none fills
         environment.setdefault(b"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", b"1")
     environment.update((os.fsencode(name), os.fsencode(value)) for name, value in text.items())
     return environment
 
 
 def submitted(lines: Iterable[bytes]) -> dict[bytes, bytes]:
-    """The user's own variables."""
+    """Return the user's own variables."""
     kept = (
         line.partition(b"=") for line in lines if not line.startswith(PREFIXES_DROPPED) or line.startswith(USERS_OWN)
     )
@@ -240,10 +238,10 @@ def _about_host(host: HostContext) -> dict[str, str]:
 
 
 def _about_devices(stage: Stage, host: HostContext) -> dict[str, str]:
-    """The devices of the job's command where that runs, which is a task as well; elsewhere all of the job's."""
+    """Return the device variables of the job's command: of its task where it is one, elsewhere of the whole job."""
     found = variables_of_all(stage, host)
     if VISIBLE in found:
-        # NVML counts devices in the order of the PCI bus; left to itself, CUDA puts the fastest first.
+        # NVML counts devices in the order of the PCI bus; CUDA's default puts the fastest first.
         found["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     lead = stage.allocation[0]
     if lead.host == host.host:
@@ -252,7 +250,7 @@ def _about_devices(stage: Stage, host: HostContext) -> dict[str, str]:
 
 
 def _about_binding(allocation: Sequence[HostShare], host: HostContext, files: HostFiles) -> dict[str, str]:
-    """Processors of each task, where they are bound. Open MPI reads the file: a line for each task."""
+    """Return the variables of CPU binding, with a file for Open MPI: one line for each task."""
     if not any(share.cpus for share in allocation):
         return {}
     policies = {"": "0", "localprefer": "1", "localonly": "2"}
@@ -279,7 +277,10 @@ def _joined(numbers: Iterable[int]) -> str:
 
 
 def _for_mpi(blob: JobSpecBlob, host: HostContext) -> dict[str, str]:
-    """What makes a plain mpirun use exactly the allocation. MPICH's hydra needs LSB_MCPU_HOSTS and LSF_BINDIR only."""
+    """Return the variables that make a plain mpirun use exactly the allocation.
+
+    MPICH's hydra needs LSB_MCPU_HOSTS and LSF_BINDIR only.
+    """
     blaunch = f"{host.bin_dir}/blaunch"
     found = {"PRTE_MCA_plm_ssh_agent": blaunch, "OMPI_MCA_plm_rsh_agent": blaunch}
     if host.oversubscribed:

@@ -1,11 +1,10 @@
-"""The local socket: commands of this machine's users talk to their host's agent, which vouches for them to the
-master.
+"""Gateway of the local socket: commands of local users reach the master through the agent, which vouches for them.
 
-Calls of the master's services are passed on unparsed; methods under ``/lava.local/`` are answered here. Invariants:
-the caller's identity is the kernel's word; only the services listed in ``MASTER_SERVICES`` reach the master;
-connections, calls and waiting bytes are bounded in all and for each user; a frame that stops half-way closes its
-connection; a slow reader delays nobody but itself; when the master cannot be reached every call ends within seconds,
-with one sentence that says so.
+Calls of the master's services are passed on unparsed; methods under ``/lava.local/`` are answered here. Invariants: the
+caller's identity comes from the kernel; only the services listed in ``MASTER_SERVICES`` reach the master; connections,
+calls and waiting bytes are bounded in total and for each user; a frame that stops half-way closes its connection; a
+slow reader delays only itself; if the master cannot be reached every call ends within seconds, with one sentence that
+says so.
 """
 
 import asyncio
@@ -33,13 +32,13 @@ LOG = logging.getLogger("lava.gateway")
 MASTER_SERVICES = ("/lava.v1.JobService/", "/lava.v1.ClusterService/")
 LOCAL_PREFIX = "/lava.local/"
 
-# A connection, the pipes of a task it starts, and as much again for everything else the agent has open.
+# A connection, the pipes of a task it starts, and as much again for all other files of the agent.
 DESCRIPTORS_EACH = 10
 DESCRIPTORS_WANTED = 65536
-# Commands that come at once wait here; those that find no room fail. The kernel may allow fewer.
+# Commands that connect at once wait here; beyond that connecting fails. The kernel may allow fewer.
 BACKLOG = 4096
 
-# How gRPC's library speaks of connections that cannot be made or have broken.
+# Error texts of gRPC's library for connections that cannot be made or have broken.
 _LIBRARY_PHRASES = (
     *("failed to connect", "Failed to connect", "Socket closed", "Cancelling all calls", "keepalive", "ping timeout"),
     *("Connection reset", "Connection refused", "Broken pipe", "timed out", "No route to host", "unreachable"),
@@ -52,28 +51,28 @@ LocalMethod = Callable[[Call], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the local socket. One launch agent of an MPI is one connection and one call, hence the hundreds."""
+    """Bounds of the local socket; in the hundreds, since one launch agent of an MPI is one connection and one call."""
 
     connections: int = 4096
     connections_per_user: int = 1024
-    refusals: int = 64  # connections that are being told why they are refused; further ones are closed at once
+    refusals: int = 64  # connections being refused with a sentence; further ones are closed at once
     calls_per_connection: int = 2048
     calls_per_user: int = 4096
     waiting_bytes: int = 512 << 20
     waiting_bytes_per_user: int = 64 << 20
-    first_frame_s: float = 10.0  # a new connection says something
-    half_frame_s: float = 30.0  # the rest of a frame follows its header
+    first_frame_s: float = 10.0  # wait for the first frame of a new connection
+    half_frame_s: float = 30.0  # wait for the rest of a frame after its header
     idle_s: float = 600.0  # between calls
-    master_s: float = 4.0  # to reach the master
-    first_answer_s: float = 60.0  # of the master to a plain call
+    master_s: float = 4.0  # time to reach the master
+    first_answer_s: float = 60.0  # time for the master's answer to a plain call
 
 
 class Gateway:
-    """The server of the local socket.
+    """Server of the local socket.
 
-    ``channel()`` is the gRPC channel to the present master, best one of its own: bulk answers must not hold up the
-    agent's session. ``address()`` names that master in messages. ``methods`` answers what is under ``/lava.local/``,
-    by full name.
+    ``channel()`` is the gRPC channel to the present master, best one of its own: bulk answers must not delay the
+    agent's session. ``address()`` names that master in messages. ``methods`` are the local methods under
+    ``/lava.local/``, by full name.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class Gateway:
         self._address = address
         self._methods = methods
         self._names = names or UserNames()
-        self.is_stopping = False  # calls are cancelled because this agent ends, not because commands have gone
+        self.is_stopping = False  # calls are cancelled because this agent ends, not because commands have left
         self._connections: dict[asyncio.Task[None], int] = {}
         self._by_user: defaultdict[int, int] = defaultdict(int)
         self._calls_by_user: defaultdict[int, int] = defaultdict(int)
@@ -102,7 +101,7 @@ class Gateway:
         self._connections_max = self.limits.connections
 
     async def start(self) -> None:
-        """Listen. A socket file that a killed agent left behind is replaced in one step.
+        """Listen. The socket file of a killed agent is replaced in one step.
 
         Raises:
             OSError: the path cannot be used.
@@ -113,7 +112,7 @@ class Gateway:
         self._acceptor = Acceptor(listener, self._arrived)
 
     async def stop(self) -> None:
-        """Close the socket and every connection; calls in flight are cancelled."""
+        """Close the socket and every connection; running calls are cancelled."""
         self.is_stopping = True
         if self._acceptor is not None:
             self._acceptor.close()
@@ -128,7 +127,7 @@ class Gateway:
                 os.unlink(self.path)
 
     def _arrived(self, connection: socket.socket) -> None:
-        """Serve a new connection, or refuse it: in words as long as not too many are being refused."""
+        """Serve a new connection, or refuse it: with a sentence unless too many are being refused."""
         try:
             pid, uid, gid = peer_credentials(connection)
             self._check_room(uid)
@@ -148,7 +147,7 @@ class Gateway:
     def _check_room(self, uid: int) -> None:
         if len(self._connections) >= self._connections_max:
             raise CallFailed(frames.RESOURCE_EXHAUSTED, "this host's agent has too many connections; try again later")
-        # Where few descriptors may be open, one user alone does not get them all.
+        # With a low descriptor limit one user does not get them all.
         if self._by_user.get(uid, 0) >= min(self.limits.connections_per_user, (self._connections_max + 1) // 2):
             text = f"uid {uid} has {self._by_user[uid]} connections to this host's agent, which is the limit"
             raise CallFailed(frames.RESOURCE_EXHAUSTED, text)
@@ -179,23 +178,23 @@ class Gateway:
             writer.close()
 
     def count_call(self, uid: int) -> None:
-        """One more call of this user is under way: each costs memory here and in the master.
+        """Count a call of this user: each costs memory here and in the master.
 
         Raises:
-            FrameError: too many are.
+            FrameError: the user has too many.
         """
         if self._calls_by_user[uid] >= self.limits.calls_per_user:
             raise frames.FrameError(f"uid {uid} has {self.limits.calls_per_user} calls under way, which is the limit")
         self._calls_by_user[uid] += 1
 
     def call_ended(self, uid: int) -> None:
-        """One call less."""
+        """Uncount a call."""
         self._calls_by_user[uid] -= 1
         if not self._calls_by_user[uid]:
             del self._calls_by_user[uid]
 
     async def _say(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, failure: CallFailed) -> None:
-        """Answer the first call of a connection that is not served, so that the command can say why."""
+        """Answer the first call of a refused connection, so that the command can say why."""
         with contextlib.suppress(TimeoutError, OSError, EOFError, frames.FrameError):
             async with asyncio.timeout(1.0):
                 call, _, _ = frames.unpack_header(await reader.readexactly(frames.HEADER.size))
@@ -203,7 +202,7 @@ class Gateway:
                 await writer.drain()
 
     async def answer(self, call: Call, plain: bool) -> None:
-        """Run one call to its END. ``plain``: it has one request, so the master owes an answer soon."""
+        """Run one call to its END. ``plain``: it has one request, so the master's answer is due soon."""
         status, text = frames.OK, ""
         try:
             if call.method.startswith(LOCAL_PREFIX):
@@ -236,7 +235,7 @@ class Gateway:
             raise self.failure(error) from None
 
     async def master(self) -> grpc.aio.Channel:
-        """The channel to the master once it is connected.
+        """Return the channel to the master once it is connected.
 
         Raises:
             CallFailed: UNAVAILABLE, the master cannot be reached.
@@ -253,7 +252,7 @@ class Gateway:
         return channel
 
     def failure(self, error: grpc.aio.AioRpcError) -> CallFailed:
-        """What a user should read about a call that the master or the network ended."""
+        """Convert an error of the master or the network to a sentence for users."""
         code = error.code()
         if code is grpc.StatusCode.UNAVAILABLE and not said_by_peer(error):
             return CallFailed(frames.UNAVAILABLE, f"the connection to the master at {self._address()} was lost")
@@ -297,7 +296,7 @@ class Connection:
         self._at_close: dict[bytes, Callable[[], None]] = {}
 
     async def serve(self) -> None:
-        """Read frames until the command goes away or breaks the rules."""
+        """Read frames until the command leaves or breaks the protocol."""
         try:
             while True:
                 await self._frame()
@@ -324,13 +323,13 @@ class Connection:
                     self._gateway.budget.give(self._caller.uid, length)
 
     def _patience(self) -> float | None:
-        """How long the next frame may take to begin: as long as it likes while a call is open."""
+        """Return the seconds within which the next frame must begin; None, without a bound, while a call is open."""
         if self._calls:
             return None
         return self._gateway.limits.idle_s if self._seen else self._gateway.limits.first_frame_s
 
     def _handle(self, number: int, kind: int, payload: bytes) -> bool:
-        """Act on one frame; whether its bytes were kept for later."""
+        """Handle one frame; return True if its bytes stay counted."""
         if kind in (frames.CALL, frames.OPEN):
             return self._open(number, kind == frames.CALL, payload)
         entry = self._calls.get(number)
@@ -369,7 +368,7 @@ class Connection:
         return True
 
     def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
-        """Runs for every call, also for one cancelled before its first step."""
+        """End every call, also one cancelled before its first step."""
         del self._calls[call.number]
         self._gateway.call_ended(self._caller.uid)
         call.drop()
@@ -387,7 +386,7 @@ class Connection:
             await self._writer.drain()
 
     async def _abandon(self) -> None:
-        """The command is gone: its calls are cancelled, and with them what they started."""
+        """Cancel the calls of a command that has left, and with them what they started."""
         self._writer.transport.abort()
         tasks = [task for _, task in self._calls.values()]
         for task in tasks:
@@ -398,14 +397,14 @@ class Connection:
 
 
 async def relay(remote: "grpc.aio.StreamStreamCall[bytes, bytes]", call: Call) -> None:
-    """Pass messages between a command and a remote stream, both ways, until the remote ends it.
+    """Relay messages between a command and a remote stream, both ways, until the remote ends it.
 
     Raises:
-        AioRpcError: the remote, or the network, ended it badly.
+        AioRpcError: the remote, or the network, ended it with an error.
     """
 
     async def upward() -> None:
-        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # the reading side tells why
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # the reader reports it
             while (message := await call.receive()) is not None:
                 await remote.write(message)
             await remote.done_writing()
@@ -421,18 +420,18 @@ async def relay(remote: "grpc.aio.StreamStreamCall[bytes, bytes]", call: Call) -
 
 
 def said_by_peer(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the other side answered with this UNAVAILABLE, rather than the library about a broken connection.
+    """Return True if the peer sent this UNAVAILABLE, False if the library did for a broken connection.
 
-    The library gives no better sign than its words. A phrase missing here costs a user a clumsy sentence, no more.
+    The library gives no better sign than its text. A phrase missing here costs a user a clumsy sentence, no more.
     """
     text = error.details() or ""
     return bool(text) and not any(phrase in text for phrase in _LIBRARY_PHRASES)
 
 
 def descriptors() -> int:
-    """How many descriptors this process may have, after raising its soft limit as far as it goes.
+    """Raise the soft limit of descriptors as far as it goes, and return it.
 
-    Jobs do not inherit it: the launcher, whose descendants they are, was started before.
+    Jobs do not inherit it: the launcher, their ancestor, was started before.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
@@ -443,7 +442,7 @@ def descriptors() -> int:
 
 
 def listen(path: str) -> socket.socket:
-    """A listening Unix socket at ``path`` that every user may connect to, in a directory every user may enter.
+    """Return a listening Unix socket at ``path``, open to every user, in a directory that every user may enter.
 
     Raises:
         OSError: the path is too long, taken by something else than a socket, or not writable.

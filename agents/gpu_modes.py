@@ -1,8 +1,8 @@
-"""The compute mode of the host's GPUs for the length of a job: set before it starts, put back when it has gone.
+"""Compute mode of the host's GPUs for the duration of a job: set before it starts, restored after it.
 
-Invariants: what mode a device had before any job is on disk before it is changed, and stays there until it was put
-back, so the next agent can do it; where jobs follow one another on a device before that, the mode from before the
-first of them is what comes back. Everything here may block: NVML and the disk.
+Invariants: a device's original mode is on disk before it is changed, and stays there until it is restored, so the next
+agent can restore it; if jobs follow one another on a device before that, the mode from before the first of them is
+restored. All methods may block: NVML and the disk.
 """
 
 import json
@@ -17,18 +17,18 @@ from agents.shepherd.messages import Key
 
 LOG = logging.getLogger("lava.gpu")
 
-SHARED = "shared"  # what a job gets that asks for no mode
+SHARED = "shared"  # mode of a job that requests none
 
 
 class Changed(NamedTuple):
-    """A device whose mode is, or is about to be, another one than before: ``wants`` is the mode for each attempt."""
+    """A device with a changed mode, or one about to change; ``wants`` is the mode for each attempt."""
 
     before: str
     wants: dict[Key, str]
 
 
 class GpuModes:
-    """Modes of this host's devices; ``path`` is the file that remembers."""
+    """Modes of this host's devices; ``path`` is the file that stores the original ones."""
 
     def __init__(self, path: Path, modes: Modes) -> None:
         self._path = path
@@ -36,10 +36,10 @@ class GpuModes:
         self._changed: dict[str, Changed] = _read(path)
 
     def set(self, key: Key, gpus: Sequence[int], mode: str) -> None:
-        """Give devices the mode that an attempt wants.
+        """Set the mode that an attempt wants on devices.
 
         Raises:
-            ModeError: the driver refused; what was changed before it did is for `put_back`.
+            ModeError: the driver refused; `put_back` restores earlier changes.
             OSError: the disk refused.
         """
         for gpu in gpus:
@@ -48,7 +48,7 @@ class GpuModes:
             except ModeError as error:
                 if mode != SHARED:
                     raise ModeError(f"the compute mode of GPU {gpu} can't be set to {mode}: {error}") from None
-                LOG.warning("event=mode_left gpu=%d reason=%r", gpu, str(error))  # most jobs never ask for one
+                LOG.warning("event=mode_left gpu=%d reason=%r", gpu, str(error))  # most jobs never request one
 
     def _set(self, key: Key, uuid: str, mode: str) -> None:
         now = self._modes.read(uuid)
@@ -61,11 +61,11 @@ class GpuModes:
             self._modes.set(uuid, mode)
 
     def put_back(self, key: Key) -> None:
-        """The attempt has gone; raises OSError when the disk refuses."""
+        """Restore the modes after an attempt; OSError if the disk refuses."""
         self._keep_only(lambda one: one != key)
 
     def adopt(self, held: Collection[Key]) -> None:
-        """After a restart: devices of attempts that are no longer held get back what they had."""
+        """Restore the modes of devices of attempts no longer held, after a restart."""
         self._keep_only(lambda one: one in held)
 
     def _keep_only(self, stays: Callable[[Key], bool]) -> None:

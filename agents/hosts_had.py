@@ -1,4 +1,4 @@
-"""The hosts that an attempt has had by now and holds no longer, which its report names."""
+"""Hosts that an attempt has released, for its job report."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,16 @@ if TYPE_CHECKING:
 
 
 def without(entry: "Entry", resize: Resize) -> list[HostShare]:
-    """What the attempt has given up with another allocation, which the entry does not have yet. By what each host had
-    when it left; one that is back is not among them."""
+    """Return the released hosts after a resize that the entry does not have yet, each with its last share.
+
+    A host that has rejoined is not among them.
+    """
     kept = {share.host for share in resize.allocation}
     had = (*resize.given_up, *entry.given_up, *_accepted(entry))
     return list({share.host: share for share in had if share.host not in kept}.values())
 
 
 def _accepted(entry: "Entry") -> Sequence[HostShare]:
-    """The newest allocation that the job had: not one that it was not told of, or would not have."""
+    """Return the newest allocation that the job had: not one it was not notified of, or refused."""
     will_not = entry.resized is not None and entry.resized.resized.failed
     return entry.before if will_not or not entry.is_told else entry.stage.allocation

@@ -1,8 +1,8 @@
-"""The ledger on disk: what was ordered and how it ended, appended before it is acted upon, read again after a crash.
+"""Journal of the ledger: orders and ends, appended before they are acted upon, read again after a crash.
 
-Records are framed as in `shepherd.spool`; what is damaged is left out, and told. Invariants: nothing is handed to a
-shepherd before `sync` has returned; a file is replaced only by a complete and durable new one; after a failed sync
-this file is not written again, because what the kernel still holds of it is unknown.
+Records are framed as in `shepherd.spool`; damaged ones are left out and logged. Invariants: nothing is handed to a
+shepherd before `sync` has returned; a file is replaced only by a complete and durable new one; after a failed sync this
+file is not written again, because its state in the kernel is unknown.
 """
 
 import logging
@@ -17,10 +17,10 @@ from agents.shepherd.spool import HEADER, frame, frames
 from protos.agents_pb2 import CommitMark, JobSpecBlob, Order, Report
 from protos.common_pb2 import AttemptKey
 
-# The first byte of a record.
+# Kinds: the first byte of a record.
 BOOT, TERM, SPEC, ORDER, END, FORGET, RESIZED, MARK = b"B", b"T", b"S", b"O", b"R", b"F", b"Z", b"M"
 
-# A journal is made anew when it has this many bytes and most of them are of attempts long forgotten.
+# Size of a journal to compact, if most of it is about attempts forgotten long ago.
 COMPACT_AT = 4 << 20
 DAMAGED_KEPT = 3
 
@@ -28,47 +28,47 @@ LOG = logging.getLogger("lava.journal")
 
 
 class JournalError(Exception):
-    """The journal can no longer be trusted; the agent must stop and start again from what is on disk."""
+    """Journal not to be trusted any more; the agent must stop and restart from the disk."""
 
 
 def order_record(order: Order) -> bytes:
-    """An order that was accepted."""
+    """Record of an accepted order."""
     return frame(ORDER + order.SerializeToString())
 
 
 def spec_record(blob: JobSpecBlob) -> bytes:
-    """A job's spec."""
+    """Record of a job's spec."""
     return frame(SPEC + blob.SerializeToString())
 
 
 def end_record(report: Report) -> bytes:
-    """A last report that no shepherd's log tells."""
+    """Record of a last report that no shepherd's log has."""
     return frame(END + report.SerializeToString())
 
 
 def resized_record(report: Report) -> bytes:
-    """That a job was told of another allocation."""
+    """Record that a job was notified of another allocation."""
     return frame(RESIZED + report.SerializeToString())
 
 
 def forget_record(key: Key) -> bytes:
-    """An attempt that the master no longer asks about."""
+    """Record that the master no longer needs an attempt."""
     job, index, attempt = key
     return frame(FORGET + AttemptKey(job=job, index=index, attempt=attempt).SerializeToString())
 
 
 def term_record(term: int) -> bytes:
-    """The highest term seen."""
+    """Record of the highest term seen."""
     return frame(TERM + b"%d" % term)
 
 
 def mark_record(mark: CommitMark) -> bytes:
-    """How far the master's database has come."""
+    """Record of the master's commit mark."""
     return frame(MARK + mark.SerializeToString())
 
 
 def salvaged(text: bytes) -> Iterator[tuple[int, bytes]]:
-    """The whole records of a file and where they begin, also those behind a damaged part."""
+    """Yield the whole records of a file with their offsets, also those behind a damaged part."""
     at = 0
     while at + HEADER.size <= len(text):
         record = next(frames(text[at : at + _length(text, at)]), None)
@@ -80,13 +80,13 @@ def salvaged(text: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _length(text: bytes, at: int) -> int:
-    """How many bytes a record at this place would have; 0 when it would not fit or be empty."""
+    """Return the length of a record at this offset; 0 if it would be empty or not fit."""
     size, _ = HEADER.unpack_from(text, at)
     return HEADER.size + size if 0 < size <= len(text) - at - HEADER.size else 0
 
 
 class Journal:
-    """An open journal."""
+    """Open journal."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -97,9 +97,9 @@ class Journal:
         self.is_missing = False
 
     def load(self) -> tuple[Ledger, str]:
-        """The ledger as it was, and the boot id of the machine then (empty: a new journal).
+        """Read the ledger, and the machine's boot id when it was written (empty for a new journal).
 
-        Of a damaged file all whole records count, also those behind the damage; the file as it was is kept aside.
+        Of a damaged file all whole records count, also those behind the damage; a copy of the file is kept aside.
         """
         ledger, boot = Ledger(), ""
         try:
@@ -121,7 +121,7 @@ class Journal:
         return ledger, boot
 
     def _keep_aside(self, text: bytes, records: list[tuple[int, bytes]]) -> None:
-        """Tell of the damage and keep the file for whoever wants to look; a rewrite takes its place soon."""
+        """Log the damage and keep a copy of the file for inspection; a rewrite replaces the file soon."""
         at = 0
         for offset, record in records:
             if offset != at:
@@ -141,7 +141,7 @@ class Journal:
         )  # fmt: skip
 
     def rewrite(self, ledger: Ledger, boot: str) -> None:
-        """Put a new file in place, with what the ledger holds now, and go on with that one.
+        """Write a new file with the ledger's present state, and use it from now on.
 
         Raises:
             OSError: the old file is still the one in use.
@@ -162,15 +162,15 @@ class Journal:
 
     @property
     def wants_compaction(self) -> bool:
-        """Whether most of the file is history."""
+        """True if most of the file is history."""
         return self.size > COMPACT_AT + 4 * self._base_size
 
     def append(self, records: Iterable[bytes]) -> None:
-        """Write; durable only after `sync`.
+        """Append records; durable only after `sync`.
 
         Raises:
-            OSError: nothing of this was written, the disk may be full.
-            JournalError: something of it was, and cannot be taken back.
+            OSError: nothing was written, the disk may be full.
+            JournalError: a part was written, and cannot be taken back.
         """
         data = b"".join(records)
         try:
@@ -184,10 +184,10 @@ class Journal:
         self.size += len(data)
 
     def sync(self) -> None:
-        """Make everything durable; blocks, so call it in a thread.
+        """Make all records durable; blocks, so call it in a thread.
 
         Raises:
-            JournalError: nobody knows what is on disk.
+            JournalError: the state on disk is unknown.
         """
         try:
             os.fdatasync(self._fd)
@@ -224,7 +224,7 @@ def _content(ledger: Ledger, boot: str) -> Iterable[bytes]:
     yield term_record(ledger.term)
     yield mark_record(ledger.mark)
     written: JobSpecBlob | None = None
-    # By spec, because an order is read with the spec that stands before it.
+    # By spec, because an order is read with the spec before it.
     for entry in sorted(ledger.entries.values(), key=lambda entry: (entry.key[0], id(entry.blob))):
         if entry.blob is not written:
             yield spec_record(entry.blob)

@@ -1,19 +1,19 @@
-"""Removing what jobs without an output file wrote: some time after their end, and when a user has too much of it."""
+"""Removal of kept job outputs without a file: some time after the job's end, and beyond each user's bound."""
 
 import contextlib
 import os
 from collections import defaultdict
 from pathlib import Path
 
-OF_A_USER = 8  # times what one job may keep
+OF_A_USER = 8  # multiple of the bound of one job
 
 
 def remove_old(directory: Path, kept_s: float, of_a_job: int, now: float) -> None:
-    """Remove what is older than this, and of each user the oldest beyond what he may keep. Blocks."""
+    """Remove files older than ``kept_s``, and of each user the oldest beyond the bound. Blocks."""
     left: defaultdict[int, list[tuple[float, int, str]]] = defaultdict(list)
     for entry in os.scandir(directory):
         about = _about(entry)
-        if about is None or "." not in entry.name:  # without: the file of a slot, in use
+        if about is None or "." not in entry.name:  # without a dot: the file of a slot, in use
             continue
         if about.st_mtime < now - kept_s:
             _remove(entry.path)

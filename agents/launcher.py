@@ -1,8 +1,8 @@
-"""The fork server: a small process with one thread and no gRPC, which forks shepherds and reaps them.
+"""Launcher, the agent's fork server: a small process with one thread and no gRPC, which forks shepherds and reaps them.
 
 Executed by the agent before that imports gRPC (a process with gRPC's threads must never fork), as ``python -I -S
-launcher.py``, with a socket to the agent as descriptor 3. It knows nothing of jobs. When the agent goes it goes, too;
-shepherds stay.
+launcher.py``, with a socket to the agent as descriptor 3. It knows nothing of jobs. It ends with the agent; shepherds
+stay.
 """
 
 import gc
@@ -23,8 +23,8 @@ from protos.failpoints import reach
 
 CONTROL_FD = 3
 
-# Requests: (slot, ...) asks for a shepherd in each of these places.
-# Answers: (slot, process id, error), a process id of 0 with the reason when there is none.
+# Requests: (slot, ...) asks for a shepherd in each of these slots.
+# Answers: (slot, process id, error); process id 0 with the reason if the fork failed.
 
 
 def main(argv: list[str]) -> int:
@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     version, paths = marshal.loads(bytes.fromhex(encoded))
     os.closerange(CONTROL_FD + 1, os.sysconf("SC_OPEN_MAX"))
     os.set_inheritable(CONTROL_FD, False)
-    os.setsid()  # no terminal's signals
+    os.setsid()  # protects from a terminal's signals
     os.chdir(directory)
     _be_ordinary_for_oom()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
 
 
 def _be_ordinary_for_oom() -> None:
-    """Jobs inherit from here how eagerly the kernel kills them: the agent's own protection is not for them."""
+    """Reset the OOM score, which jobs inherit: the agent's own protection does not apply to them."""
     try:
         with open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
             if int(file.read()) < 0:
@@ -60,7 +60,7 @@ def _be_ordinary_for_oom() -> None:
 
 
 class Launcher:
-    """Forks on request."""
+    """Forks shepherds on request."""
 
     def __init__(self, control: socket.socket, directory: str, outputs: str, base: Base) -> None:
         self._control = control
@@ -69,7 +69,7 @@ class Launcher:
         self._base = base
 
     def run(self) -> None:
-        """Until the agent closes its end."""
+        """Serve until the agent closes its end."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         reader, writer = socket.socketpair()
         reader.setblocking(False)
@@ -92,7 +92,7 @@ class Launcher:
                     self._answer(slot, *self._start(slot, (reader, writer)))
 
     def _receive(self) -> bytes:
-        """A request, or nothing when the agent is gone (a reset: it went without reading our last answer)."""
+        """Receive a request; empty if the agent is gone (a reset: it left without reading the last answer)."""
         try:
             return self._control.recv(65536)
         except ConnectionResetError:
@@ -109,7 +109,7 @@ class Launcher:
         try:
             self._control.send(marshal.dumps((slot, pid, error), 4))
         except OSError:
-            return  # the agent is gone, which the next `recv` says
+            return  # the agent is gone, as the next `recv` shows
 
     def _start(self, slot: int, closing: tuple[socket.socket, ...]) -> tuple[int, str]:
         name = f"{slot}{SOCKET_SUFFIX}"  # relative: a socket's path may not be longer than 107 bytes
@@ -130,7 +130,7 @@ class Launcher:
         return pid, ""
 
     def _become_shepherd(self, slot: int, listener: socket.socket, closing: tuple[socket.socket, ...]) -> None:
-        """The child's whole life."""
+        """Run the forked child as a shepherd."""
         status = 1
         try:
             signal.set_wakeup_fd(-1)

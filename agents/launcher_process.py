@@ -1,4 +1,4 @@
-"""The fork server as the agent sees it: how it is started, and asked for shepherds."""
+"""Launcher from the agent's side: its start, and requests for shepherds."""
 
 import marshal
 import os
@@ -15,11 +15,11 @@ class Spool(NamedTuple):
 
     shepherds: Path
     outputs: Path
-    log: Path  # a file: what launcher and shepherds say when something goes wrong
+    log: Path  # file for error messages of launcher and shepherds
 
 
 class LauncherProcess:
-    """The fork server as a child of this process. Started with posix_spawn, so also when gRPC's threads exist."""
+    """Launcher as a child of this process; started with posix_spawn, so also while gRPC's threads exist."""
 
     def __init__(self, spool: Spool, base: Base) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -42,9 +42,9 @@ class LauncherProcess:
         self.control.setblocking(False)
 
     def request(self, slots: list[int]) -> None:
-        """Ask for shepherds in these places; OSError when the launcher is gone."""
+        """Request shepherds in these slots; OSError if the launcher is gone."""
         self.control.send(marshal.dumps(tuple(slots), 4))
 
     def close(self) -> None:
-        """Let it go: it ends by itself. Safe to call again."""
+        """Close the connection, which ends the launcher. Safe to call again."""
         self.control.close()

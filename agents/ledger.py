@@ -1,10 +1,9 @@
-"""Which attempts this host holds, and what follows from each order and each fact: pure, so that it can be tested with
-anything.
+"""Ledger of the attempts on this host: actions from each order and each fact. Pure, and so easy to test.
 
 An order or a fact goes in, actions come out; the caller journals what must be durable before it acts. Invariants: an
-attempt is placed at most once, however often and in whatever order its orders arrive; what is older than what the
-ledger has changes nothing; the newest report of an attempt is kept until the master says `forget`; an order for an
-attempt that is not here is answered so that the master can go on.
+attempt is placed at most once, however often and in whatever order its orders arrive; an order older than the ledger's
+state changes nothing; the newest report of an attempt is kept until the master says `forget`; an order for an unknown
+attempt is answered so that the master can continue.
 """
 
 from collections import OrderedDict
@@ -39,27 +38,27 @@ from protos.common_pb2 import AttemptKey, HostShare
 
 SPECS_KEPT = 1024
 ENDED_KEPT = 1024
-ENDED_BYTES = 16 << 20  # of them together: each host of a job that had a thousand names all of these
+ENDED_BYTES = 16 << 20  # of all ended ones together: each host of a job on a thousand hosts has all their names
 SUPERVISOR_LOST = "supervisor lost: the process that kept the job on its host was killed, and the job with it"
 HOST_REBOOTED = "host rebooted: the host went down while the job ran there"
 TOO_OLD = "order too old"
 KILLED = 9
-# The status of a job that was told to end before it had begun: as a shell reports SIGINT.
+# Status of a job that is ended before its start: as a shell reports SIGINT.
 ENDED_BEFORE_START = 130 << 8
 
 
 class State(Enum):
-    """Where an attempt stands on this host."""
+    """State of an attempt on this host."""
 
-    ACCEPTED = "accepted"  # not with a shepherd yet
+    ACCEPTED = "accepted"  # without a shepherd yet
     HELD = "held"  # with a shepherd
-    ENDED = "ended"  # told as finished, processes are left
+    ENDED = "ended"  # reported as finished, processes are left
     OVER = "over"  # nothing is left here but the report
 
 
 @dataclass(slots=True)
 class Entry:
-    """One attempt."""
+    """One attempt on this host."""
 
     key: Key
     version: int
@@ -70,27 +69,27 @@ class Entry:
     releasing: bool = False
     last: Report | None = None
     serials: set[int] = field(default_factory=set)
-    joined: int = 1  # the version with which this host became part of the attempt; later ones come by resize orders
-    before: list[HostShare] = field(default_factory=list)  # the allocation that the job was told of last
-    given_up: list[HostShare] = field(default_factory=list)  # hosts that the job had and has no longer
-    notify: str = ""  # what the newest resize order wants to be run
-    resized: Report | None = None  # the newest word on another allocation
-    limits: Limits | None = None  # in place of those it was staged with
+    joined: int = 1  # version with which this host became part of the attempt; later ones come by resize orders
+    before: list[HostShare] = field(default_factory=list)  # allocation of the job's last notification
+    given_up: list[HostShare] = field(default_factory=list)  # hosts that the job has released
+    notify: str = ""  # command of the newest resize order
+    resized: Report | None = None  # newest report on a resize
+    limits: Limits | None = None  # replace those it was staged with
     limit_reached: Report | None = None
-    ending: str = ""  # why a signal that was passed on is to end it
+    ending: str = ""  # why a forwarded signal is to end it
 
     @property
     def is_told(self) -> bool:
-        """Has the job been told of its newest allocation?"""
+        """True if the job was notified of its newest allocation."""
         known = self.joined if self.resized is None else self.resized.allocation_version
         return known >= self.version
 
 
-# What the caller must do. Those with `journal` set must be on disk before anything else of the same batch is done.
+# Actions of the caller. A `Note` must be in the journal before the other actions of the batch are done.
 
 
 class Place(NamedTuple):
-    """Find a shepherd for the attempt; launch at once if the entry says so by then."""
+    """Find a shepherd for the attempt; launch at once if the entry then says so."""
 
     key: Key
 
@@ -102,7 +101,7 @@ class Launch(NamedTuple):
 
 
 class Signal(NamedTuple):
-    """Pass a signal on; 0 is the terminate sequence."""
+    """Forward a signal; 0 is the terminate sequence."""
 
     key: Key
     number: int
@@ -117,19 +116,19 @@ class Release(NamedTuple):
 
 
 class Renew(NamedTuple):
-    """Forget what the logs tell of an attempt: the host left it, and is to take part again."""
+    """Drop the logs' records of an attempt that the host left and is to rejoin."""
 
     key: Key
 
 
 class Adapt(NamedTuple):
-    """The attempt has another allocation: let its files tell it, and on the lead host the job itself."""
+    """Update the attempt's files to another allocation, and on the lead host notify the job."""
 
     key: Key
 
 
 class Limit(NamedTuple):
-    """Other limits hold for a held attempt; its entry has them."""
+    """Enforce the changed limits in the entry of a held attempt."""
 
     key: Key
 
@@ -141,14 +140,14 @@ class Say(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Put an order in the journal; ``sync`` when it must be durable before the actions are done."""
+    """Append an order to the journal; ``sync`` if it must be durable before the actions are done."""
 
     order: Order
     sync: bool
 
 
 class Complete(NamedTuple):
-    """An attempt that was found with its shepherd alone has its order again."""
+    """Restore the order of an attempt that was found with only its shepherd."""
 
     key: Key
 
@@ -161,7 +160,7 @@ def _version(limits: Limits | None) -> int:
 
 
 def key_of(message: AttemptKey) -> Key:
-    """The key as a tuple."""
+    """Return the key as a tuple."""
     return (message.job, message.index, message.attempt)
 
 
@@ -171,31 +170,31 @@ class Ledger:
     def __init__(self) -> None:
         self.term = 0
         self.entries: dict[Key, Entry] = {}
-        # The master sends a spec once and counts on its being here for a while, also between two elements of an array.
+        # The master sends a spec once and relies on it for a while, also between two elements of an array.
         self.specs: OrderedDict[tuple[int, int], JobSpecBlob] = OrderedDict()
         self._attempts_of_job: dict[int, int] = {}
-        self.mark = CommitMark()  # how far the database had come, by the newest word of a master
-        self.ended: OrderedDict[Key, Held] = OrderedDict()  # lately forgotten, should a master lose what it knew
+        self.mark = CommitMark()  # newest commit mark from a master
+        self.ended: OrderedDict[Key, Held] = OrderedDict()  # lately forgotten ones, for a master with an older database
         self._ended_bytes = 0
 
     # -- from the master
 
     def accept_term(self, term: int) -> bool:
-        """Whether orders of this term may be obeyed; the highest one is remembered."""
+        """Return True if orders of this term may be obeyed, and remember the highest term."""
         if term < self.term:
             return False
         self.term = term
         return True
 
     def learn(self, blob: JobSpecBlob) -> bool:
-        """Keep a job's spec for the attempts that will be staged; whether it was new or changed."""
+        """Keep a job's spec for attempts to be staged; return True if it was new or changed."""
         key = (blob.job, blob.version)
         known = self.specs.get(key)
         if known == blob:
             self.specs.move_to_end(key)
             return False
         kept = JobSpecBlob()
-        kept.CopyFrom(blob)  # a part of a message would keep all of it in memory
+        kept.CopyFrom(blob)  # a submessage would keep its whole parent in memory
         self.specs[key] = kept
         self.specs.move_to_end(key)
         if len(self.specs) > SPECS_KEPT:
@@ -203,11 +202,11 @@ class Ledger:
         return True
 
     def holds(self, job: int) -> bool:
-        """Whether any attempt of this job is here."""
+        """Return True if any attempt of this job is here."""
         return job in self._attempts_of_job
 
     def order(self, order: Order, too_old: bool = False) -> list[Action]:
-        """What an order means now. Of a master's orders that are too old, none may start anything."""
+        """Return the actions for an order; with ``too_old``, none that starts anything."""
         key = key_of(order.key)
         entry = self.entries.get(key)
         match order.WhichOneof("what"):
@@ -249,7 +248,7 @@ class Ledger:
         return [Note(order, sync=True), *([Renew(key)] if is_back else []), Place(key)]
 
     def found(self, key: Key, launched: bool) -> None:
-        """An attempt whose order the journal has lost: a shepherd holds it, or a log tells of it. The master has it."""
+        """Add an attempt whose order the journal has lost; a shepherd or a log still has it, the master its order."""
         self.entries[key] = Entry(key, 0, Stage(), JobSpecBlob(job=key[0]), launched=launched, joined=0)
         self._attempts_of_job[key[0]] = self._attempts_of_job.get(key[0], 0) + 1
 
@@ -283,7 +282,7 @@ class Ledger:
         entry.given_up = hosts_had.without(entry, order.resize)
         if entry.is_told:
             entry.before = list(entry.stage.allocation)
-        stage = Stage()  # a new one: who holds the old allocation keeps it as it was
+        stage = Stage()  # a new one: other references to the old allocation stay valid
         stage.CopyFrom(entry.stage)
         del stage.allocation[:]
         stage.allocation.extend(order.resize.allocation)
@@ -296,7 +295,7 @@ class Ledger:
         over = entry.releasing or entry.state in (State.ENDED, State.OVER)
         if entry.launched or over or order.allocation_version < entry.version:
             return self._repeat(entry)
-        if too_old:  # other hosts may have begun: this one is still ready, and a master that wants it says so anew
+        if too_old:  # other hosts may have started: this one is still ready, and a master that wants it launches again
             if entry.state is not State.HELD:
                 return []
             return [Say(self._keep(entry, Report(staged=Staged(again=True))))]
@@ -334,11 +333,11 @@ class Ledger:
         return [Note(order, sync=False), Release(key)]
 
     def _repeat(self, entry: Entry) -> list[Action]:
-        """The answer to an order that is known already: how things stand."""
+        """Repeat the last report, to answer a known order."""
         return [] if entry.last is None else [Say(entry.last)]
 
     def forget(self, key: Key) -> bool:
-        """The master has all it needs; whether the attempt was here. One that is not over stays."""
+        """Forget an attempt that is over, since the master has all it needs; return True if it was here."""
         entry = self.entries.get(key)
         if entry is None or entry.state is not State.OVER:
             return False
@@ -347,7 +346,7 @@ class Ledger:
         return self.drop(key)
 
     def remember(self, ended: Held) -> None:
-        """Keep the end of an attempt that is forgotten; of very many, or very large ones, the newest."""
+        """Keep the end of a forgotten attempt; beyond a number or size only the newest ends stay."""
         older = self.ended.pop(key_of(ended.key), None)
         self._ended_bytes += ended.ByteSize() - (older.ByteSize() if older is not None else 0)
         self.ended[key_of(ended.key)] = ended
@@ -355,11 +354,11 @@ class Ledger:
             self._ended_bytes -= self.ended.popitem(last=False)[1].ByteSize()
 
     def note_mark(self, mark: CommitMark) -> None:
-        """A master whose orders are obeyed says how far its database has come."""
+        """Keep the commit mark from a master whose orders are obeyed."""
         self.mark.CopyFrom(mark)
 
     def drop(self, key: Key) -> bool:
-        """Remove an attempt; whether it was here."""
+        """Remove an attempt; return True if it was here."""
         if self.entries.pop(key, None) is None:
             return False
         self._attempts_of_job[key[0]] -= 1
@@ -369,13 +368,13 @@ class Ledger:
 
     @staticmethod
     def is_over(entry: Entry) -> bool:
-        """Whether nothing of an attempt is left here but its report."""
+        """Return True if nothing of an attempt is left here but its report."""
         return entry.state is State.OVER
 
-    # -- from this host
+    # -- facts of this host
 
     def refuse(self, key: Key, reason: str, host_fault: bool, user_unknown: bool = False) -> list[Report]:
-        """The order could not be carried out and nothing runs."""
+        """Report that an order could not be carried out and nothing runs."""
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
             return []
@@ -383,19 +382,19 @@ class Ledger:
         return [self._over(entry, Report(refused=refused))]
 
     def placed(self, key: Key) -> None:
-        """A shepherd has the attempt."""
+        """Note that a shepherd has the attempt."""
         self.entries[key].state = State.HELD
 
     def staged(self, key: Key) -> list[Report]:
-        """A shepherd is ready for the attempt."""
+        """Report that a shepherd is ready for the attempt."""
         return self._say(key, Report(staged=Staged()))
 
     def started(self, key: Key, started: Started) -> list[Report]:
-        """The command runs."""
+        """Report that the command runs."""
         return self._say(key, Report(started=started))
 
     def resized(self, key: Key, version: int, failed: bool, detail: str) -> list[Report]:
-        """The job has been told of the allocation of that version, unless there is a newer one by now."""
+        """Report that the job was notified of the allocation of that version, unless there is a newer one by now."""
         entry = self.entries.get(key)
         if entry is None or entry.state is not State.HELD or entry.version != version:
             return []
@@ -405,7 +404,7 @@ class Ledger:
         return [report]
 
     def limit_reached(self, key: Key, reason: str) -> list[Report]:
-        """A limit that holds for each host was reached here, where the job's command does not run."""
+        """Report that a per-host limit was reached here, where the job's command does not run."""
         entry = self.entries.get(key)
         if entry is None or entry.state is not State.HELD or entry.limit_reached is not None:
             return []
@@ -414,7 +413,7 @@ class Ledger:
         return [entry.limit_reached]
 
     def finished(self, finish: Finish, home: str, cwd: str) -> list[Report]:
-        """The command has ended."""
+        """Report that the command has ended."""
         entry = self.entries.get(finish.key)
         if entry is None or entry.state in (State.ENDED, State.OVER):
             return []
@@ -427,12 +426,12 @@ class Ledger:
         return [self._keep(entry, report)]
 
     def released(self, key: Key, used: Used | None = None) -> list[Report]:
-        """Nothing of the attempt is left; ``used``: in all, as far as it is known."""
+        """Report that nothing of the attempt is left; ``used`` is its total usage as far as known."""
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
             return []
         if entry.state is State.ENDED and entry.last is not None and not entry.releasing:
-            # The master may not have seen the end yet: one report that says both can be repeated alone.
+            # The master may lack the end: one report with both can be repeated alone.
             report = Report()
             report.CopyFrom(entry.last)
             report.also_released = True
@@ -440,7 +439,7 @@ class Ledger:
         return [self._over(entry, released_with(used))]
 
     def lost(self, key: Key, finish: Finish | None, now: float, rebooted: bool = False, why: str = "") -> list[Report]:
-        """The shepherd has died and so has all it kept; ``finish`` is the end it recorded before."""
+        """Report the death of the shepherd, and so of its processes; ``finish`` is the end it recorded before."""
         entry = self.entries.get(key)
         if entry is None or entry.state is State.OVER:
             return []
@@ -472,11 +471,11 @@ class Ledger:
     # -- restart and reconnection
 
     def held(self, detailed: bool = False) -> list[Held]:
-        """Every attempt, for the opening of a session."""
+        """Return every attempt, for the hello of a session."""
         return [_held(entry, detailed) for entry in self.entries.values()]
 
     def unacknowledged(self) -> Iterable[Report]:
-        """Reports that the master must answer.
+        """Yield reports that the master must acknowledge.
 
         The last ones of attempts that are over, or staged and not yet launched.
         """
@@ -485,13 +484,13 @@ class Ledger:
                 yield entry.last
 
     def restore(self, order: Order) -> None:
-        """Replay an order from the journal; nothing is done about it."""
+        """Replay an order from the journal without acting on it."""
         key = key_of(order.key)
         entry = self.entries.get(key)
         match order.WhichOneof("what"):
             case "stage":
                 if entry is not None and order.allocation_version > entry.version:
-                    self.drop(key)  # how its earlier stay ended is told by the shepherds' logs
+                    self.drop(key)  # the shepherds' logs have the end of its earlier stay
                 self._stage(key, self.entries.get(key), order, False)
             case "resize" if entry is not None:
                 self._change(entry, order)
@@ -505,7 +504,7 @@ class Ledger:
                 entry.releasing = True
 
     def orders_of(self, entry: Entry) -> list[Order]:
-        """The orders that `restore` would make this entry from."""
+        """Return the orders from which `restore` would rebuild this entry."""
         staged = Order(stage=entry.stage)
         orders = [staged]
         if entry.version > entry.joined:
@@ -530,7 +529,7 @@ class Ledger:
         return orders
 
     def restore_resized(self, report: Report) -> None:
-        """Replay from the journal that the job was told of another allocation."""
+        """Replay a notification of another allocation from the journal."""
         entry = self.entries.get(key_of(report.key))
         if entry is not None:
             entry.resized = report
@@ -551,16 +550,15 @@ class Ledger:
         rebooted: bool,
         now: float,
     ) -> None:
-        """After a restart: settle every attempt by what the surviving shepherds hold and what the logs say.
+        """Settle every attempt after a restart, from the surviving shepherds and the logs.
 
-        ``alive`` maps attempts with a shepherd to whether they are launched. An attempt that no shepherd holds, and
-        of which no log says that a process was to be started, was provably never started, unless the machine went
-        down meanwhile.
+        ``alive`` maps attempts with a shepherd to True if launched. An attempt that no shepherd holds, and of which no
+        log says that a process was to be started, was provably never started, unless the machine went down meanwhile.
         """
         for key, entry in self.entries.items():
             if entry.state is State.OVER:
                 continue
-            is_back = entry.joined > 1  # what logs tell is of an earlier stay: nothing is launched on a host that joins
+            is_back = entry.joined > 1  # logs are about an earlier stay: nothing is launched on a host that rejoins
             finish = None if is_back else finished.get(key)
             used = releases.get(key)
             if key in alive:

@@ -1,9 +1,9 @@
-"""What a host's own agent answers on the local socket: starting tasks on the hosts of a job, and reading its output.
+"""Methods that a host's own agent answers on the local socket: start of tasks on a job's hosts, reading of its output.
 
 ``/lava.local/Run``: the command sends TaskInput messages, the first with ``start`` (host and job key filled in), and
-gets TaskOutput messages. ``/lava.local/Peek``: one PeekRequest, answered with TailChunks. Invariants: a task is
-started only for the owner of an attempt that this host holds, only on a host of its allocation, under the attempt
-that is running now; output is read only with the master's ticket for this caller.
+gets TaskOutput messages. ``/lava.local/Peek``: one PeekRequest, answered with TailChunks. Invariants: a task is started
+only for the owner of an attempt that this host holds, only on a host of its allocation, under the attempt that is
+running now; output is read only with the master's ticket for this caller.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ LOG = logging.getLogger("lava.gateway")
 
 RUN = "/lava.local/Run"
 PEEK = "/lava.local/Peek"
-# Of a caller that has gone: later than any it had.
+# Connection number of a caller that has left: above all its earlier ones.
 NEWEST = 0xFFFFFFFF
-TELLING_MAX = 1024  # of one user at a time: ended commands whose tasks' hosts have not heard of it yet
+TELLING_MAX = 1024  # of one user at a time: ended commands not yet reported to their tasks' hosts
 AGAIN_FIRST_S, AGAIN_MAX_S = 0.2, 5.0
-# The other agent has heard it and does not know the job, or not us: it need not be told again.
+# The other agent has heard it and does not know the job, or not this host: no retry.
 ANSWERS = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.NOT_FOUND)
 PEEK_TICKET_METHOD = "/lava.v1.JobService/PeekTicket"
 
 
 class LocalMethods:
-    """The methods, and what they need. ``gateway`` is set once it exists: each needs the other."""
+    """Methods and their dependencies; ``gateway`` is set once it exists, since each needs the other."""
 
     def __init__(self, host: str, attempts: Attempts, peers: Peers, channels: PeerChannels) -> None:
         self._host = host
@@ -49,15 +49,15 @@ class LocalMethods:
         self._peers = peers
         self._channels = channels
         self._telling: set[asyncio.Task[None]] = set()
-        self._telling_of: Counter[int] = Counter()  # how many of them, by user
+        self._telling_of: Counter[int] = Counter()  # number of them, by user
         self.gateway: Gateway | None = None
 
     def table(self) -> dict[str, LocalMethod]:
-        """Methods by full name, as ``Gateway`` takes them."""
+        """Return the methods by full name, for ``Gateway``."""
         return {RUN: self.run, PEEK: self.peek}
 
     async def run(self, call: Call) -> None:
-        """Start a task on a host of the caller's job and stay with it until it ends."""
+        """Start a task on a host of the caller's job and relay its streams until it ends."""
         try:
             first = TaskInput.FromString(await call.receive() or b"")
         except DecodeError:
@@ -96,7 +96,7 @@ class LocalMethods:
             raise CallFailed(frames.INVALID_ARGUMENT, "a message of the caller cannot be read") from None
 
     def _callers_go(self) -> bool:
-        """True if a call is cancelled because its command has ended."""
+        """Return True if a call is cancelled because its command has ended."""
         return self.gateway is not None and not self.gateway.is_stopping
 
     async def _run_there(self, call: Call, part: HostPart, first: TaskInput) -> None:
@@ -107,9 +107,9 @@ class LocalMethods:
         call.at_close.pop(token, None)
 
     def _tell_gone(self, uid: int, part: HostPart, start: TaskStart) -> None:
-        """Let the task's own host know that its caller has ended: it need not wait for it.
+        """Tell the task's host that its caller has ended, so that it need not wait for it.
 
-        Of very many of one user the rest are left to wait for as long as tasks do whose caller's host is lost.
+        Beyond a number for each user the other tasks wait as if their caller's host were lost.
         """
         if self._telling_of[uid] >= TELLING_MAX:
             LOG.warning("event=gone_not_told host=%s job=%d reason='too many of its user's'", part.host, start.key.job)
@@ -149,7 +149,7 @@ class LocalMethods:
                 return
 
     async def close(self) -> None:
-        """End what is under way in the background."""
+        """End background work."""
         for telling in list(self._telling):
             telling.cancel()
         await asyncio.gather(*self._telling, return_exceptions=True)
@@ -166,7 +166,7 @@ class LocalMethods:
                 remote.cancel()
 
     async def peek(self, call: Call) -> None:
-        """Output of a job the caller may read, from the agent of its lead host; the master says who may."""
+        """Send the output of a job, from the agent of its lead host, under the master's permission."""
         try:
             request = PeekRequest.FromString(await call.receive() or b"")
         except DecodeError:
@@ -236,7 +236,7 @@ class LocalMethods:
 
 
 def find_host(held: HeldAttempt, name: str) -> HostPart | None:
-    """The host of the allocation that is meant by ``name``, with or without its domain."""
+    """Return the host of the allocation named ``name``, with or without its domain."""
     wanted = name.lower().rstrip(".")
     parts = {part.host.lower(): part for part in held.allocation}
     if wanted in parts:

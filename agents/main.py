@@ -1,7 +1,7 @@
-"""The agent as a program: command line, logging, pid file, and in which order its parts come to life.
+"""Program of the agent: command line, logging, pid file, and the order of its start.
 
-The launcher starts before gRPC is imported; from then on this process never forks. Ending the agent, by SIGTERM or by
-any accident, leaves jobs and their shepherds alone: the next agent takes them over.
+The launcher starts before gRPC is imported; from then on this process never forks. The end of the agent, by SIGTERM or
+by any accident, does not affect jobs and their shepherds: the next agent takes them over.
 """
 
 import argparse
@@ -27,7 +27,7 @@ ROOT_STATE, ROOT_SOCKET = Path("/var/lib/lava-agent"), Path("/run/lava/agent.soc
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """The command line; SystemExit with a usage message for a bad one."""
+    """Parse the command line; SystemExit with a usage message for a bad one."""
     parser = argparse.ArgumentParser("lava-agent", description="lava's agent: one on each host of the cluster.")
     parser.add_argument("--master", metavar="HOST:PORT", default=os.environ.get("LAVA_MASTER"))
     parser.add_argument("--ticket", type=Path, metavar="FILE", help="join ticket; needed until there is a certificate")
@@ -63,7 +63,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def own_version() -> str:
-    """The version that is installed."""
+    """Return the installed version."""
     try:
         return metadata.version("lava-hpc")
     except metadata.PackageNotFoundError:  # run from a checkout that is not installed
@@ -81,11 +81,10 @@ def _own_socket() -> Path:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run until told to stop; the exit code."""
+    """Run until told to stop; return the exit code."""
     options = parse(sys.argv[1:] if argv is None else argv)
     start_logging(os.environ.get("LAVA_LOG_LEVEL", "INFO").upper())
-    # Names are looked up by the system, /etc/hosts included; gRPC's own resolver hangs where a name server is out of
-    # reach.
+    # Names are resolved by the system, /etc/hosts included; gRPC's own resolver hangs if a name server is unreachable.
     os.environ["GRPC_DNS_RESOLVER"] = "native"
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     try:
@@ -103,7 +102,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run_agent(options: argparse.Namespace) -> int:
-    """Bring everything up and serve."""
+    """Assemble the agent and serve."""
     from agents import sensors
     from agents.sensors import compute_mode
 
@@ -124,7 +123,7 @@ def run_agent(options: argparse.Namespace) -> int:
     facts.can_set_gpu_mode, facts.has_mps = bool(facts.gpus) and modes.can_set(), bool(context.mps)
     local = Local(context, options.state.absolute(), facts.slots, not options.no_cgroups, modes)
     facts.cgroups, facts.keeps_leases = local.base.version > 0, True
-    # From here on there may be threads of gRPC: this import brings them.
+    # From here on there may be threads of gRPC, started by this import.
     from agents.daemon import serve
 
     with pid_file(options.pid_file):
@@ -139,13 +138,13 @@ def _gpu_devices(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def hosts_of_machine() -> int:
-    """How many agents share this machine's processors: one, but for the hosts of a personal cluster."""
+    """Return the number of agents that share this machine's CPUs: one, except in a personal cluster."""
     text = os.environ.get("LAVA_HOSTS_OF_MACHINE", "")
     return int(text) if text.isdigit() and int(text) else 1
 
 
 def bin_dir() -> str:
-    """Where the commands are that jobs call, `blaunch` among them: $LAVA_BINDIR, or where this program is."""
+    """Return the directory of the commands that jobs call, such as `blaunch`: $LAVA_BINDIR, or this program's."""
     given = os.environ.get("LAVA_BINDIR")
     if given:
         return given

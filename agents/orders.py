@@ -1,8 +1,8 @@
-"""Carrying out orders: journal first, then the shepherds; and what the shepherds say back, as reports.
+"""Execution of orders: journal first, then the shepherds; and the shepherds' messages as reports.
 
-Invariants: nothing is started before its order is durable here; whether an order is too old is asked at the last
-moment, on this host's own clock, so that an agent that was stopped for a while starts nothing stale; an order that
-cannot be carried out is answered, not dropped.
+Invariants: nothing is started before its order is durable here; the age of an order is checked at the last moment, on
+this host's own clock, so that an agent that was stopped for a while starts nothing stale; an order that cannot be
+carried out is answered, not dropped.
 """
 
 import asyncio
@@ -58,11 +58,11 @@ from protos.failpoints import reach
 LOG = logging.getLogger("lava.orders")
 
 DEFAULT_VALIDITY_S = 60.0
-MARK_EVERY_S = 1.0  # in the journal: a few bytes, which nobody waits for
+MARK_EVERY_S = 1.0  # interval in the journal: a few bytes, never waited for
 
 
 class Keeper:
-    """Holds this host's attempts.
+    """Holder of this host's attempts, and executor of orders about them.
 
     ``say`` takes reports for the master, ``use`` takes usages. ``failed`` is called when the journal can no longer be
     trusted: the agent must end.
@@ -96,14 +96,14 @@ class Keeper:
         self._usages: dict[Key, JobUsage] = {}
 
     def connect(self, pool: Pool, attempts: Attempts, counting: Counting) -> None:
-        """The other half: shepherds report to this object, which gives them work."""
+        """Connect the shepherds, which report to this object and get work from it."""
         self.pool = pool
         self.attempts = attempts
         self.counting = counting
         self.resizes = Resizes(self.ledger, attempts, self.preparation, self._told_of_size)
 
     async def close(self) -> None:
-        """End what is under way in the background."""
+        """End background work."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -111,12 +111,12 @@ class Keeper:
     # -- from the master
 
     async def take(self, orders: Orders) -> bool:
-        """Carry out one message of the master's; False when its term is over and nothing was done.
+        """Carry out one message of the master; return False, with nothing done, if its term is over.
 
         Raises:
             JournalError: the agent must end.
         """
-        async with self._turn:  # one of a lost session may still be under way
+        async with self._turn:  # one of a lost session may still be in progress
             return await self._take(orders)
 
     async def _take(self, orders: Orders) -> bool:
@@ -150,7 +150,7 @@ class Keeper:
         return True
 
     def _mark(self, mark: CommitMark) -> list[bytes]:
-        """Remember it: at once here, and in the journal where something is written anyway or some time has passed."""
+        """Keep the mark: in memory at once, in the journal at intervals."""
         self.ledger.note_mark(mark)
         now = self._clock()
         if now - self._marked_at < MARK_EVERY_S:
@@ -159,17 +159,17 @@ class Keeper:
         return [mark_record(mark)]
 
     def _renew_lease(self, heard_at: float) -> None:
-        """Before anything of the message is done: what it starts is to find its lease as long as it can be."""
+        """Renew the lease before anything of the message is done, so that attempts it starts find it at full length."""
         try:
             self._lease.renew(heard_at)
-        except OSError as error:  # what is under a lease ends with it, as if nothing had been heard
+        except OSError as error:  # attempts under the lease end with it, as if nothing had been heard
             LOG.error("event=lease_not_renewed error=%s", error.strerror)
 
     def _too_old(self, echo: float) -> bool:
         return self._clock() - echo > self.order_validity_s
 
     async def _record(self, records: list[bytes], sync: bool, actions: list[Action]) -> bool:
-        """Journal; False when the disk takes no more. While it writes, what is to be placed is made ready."""
+        """Append to the journal and meanwhile prepare attempts to place; return False if the disk is full."""
         if not records:
             return True
         try:
@@ -191,18 +191,18 @@ class Keeper:
                 entry = self.ledger.entries[action.key]
                 owner = self._users.cached(entry.blob.user, entry.blob.uid, entry.blob.gid)
                 if owner is not None:
-                    with contextlib.suppress(Exception):  # it comes again when the attempt is placed, and is told then
+                    with contextlib.suppress(Exception):  # it fails again, and is reported, when the attempt is placed
                         self.prepare(entry, owner)
 
     def compact(self) -> None:
-        """Write the journal anew."""
+        """Rewrite the journal."""
         try:
             self._journal.rewrite(self.ledger, self._boot_id)
         except OSError as error:
             LOG.error("event=journal_not_compacted error=%s", error.strerror)
 
     def _without_starts(self, actions: list[Action]) -> list[Action]:
-        """Nothing may be started that the journal does not know."""
+        """Refuse all starts, since the journal cannot record them."""
         left: list[Action] = []
         for action in actions:
             if isinstance(action, Place | Launch):
@@ -256,7 +256,7 @@ class Keeper:
                 shepherd.ask()
 
     def _limit(self, key: Key) -> None:
-        """Its shepherd is to keep other limits, if there are any; telling it again changes nothing."""
+        """Send changed limits, if there are any, to the attempt's shepherd; a repetition has no effect."""
         entry = self.ledger.entries.get(key)
         if entry is not None and entry.limits is not None:
             one = entry.limits
@@ -284,7 +284,8 @@ class Keeper:
             owner = self._users.cached(blob.user, blob.uid, blob.gid)
             owner = owner or await self._users.find(blob.user, blob.uid, blob.gid)
         except UnknownUser as error:
-            # Other hosts may know the user: this one stays out of it for a while. An older master avoids it as a whole.
+            # Other hosts may know the user: the master avoids this one for the user for a while; an older master, for
+            # all.
             self._settle(self.ledger.refuse(key, str(error), host_fault=True, user_unknown=True))
         except OSError as error:
             self._refuse(key, f"user {blob.user} cannot be looked up: {error.strerror}")
@@ -324,7 +325,7 @@ class Keeper:
             self._devices.put_back(entry)
 
     async def note_owner(self, entry: Entry) -> None:
-        """What tasks beside an adopted attempt need; without it the job itself runs on, and tasks are refused."""
+        """Prepare tasks beside an adopted attempt; if that fails the job itself runs on, and tasks are refused."""
         blob = entry.blob
         try:
             owner = await self._users.find(blob.user, blob.uid, blob.gid)
@@ -333,12 +334,12 @@ class Keeper:
             LOG.warning("event=adopted_without_owner job=%d index=%d attempt=%d reason=%r", *entry.key, str(error))
 
     def prepare(self, entry: Entry, owner: Owner) -> Prepared:
-        """The setup of an attempt; raises OSError like `Preparation.prepare`."""
+        """Prepare an attempt's setup; raises OSError like `Preparation.prepare`."""
         name = name_of(entry.key) if entry.blob.spec.resizable else ""
         return self.preparation.prepare(entry.blob, entry.stage, owner, name)
 
     def _wanted(self, key: Key, echo: float, prepared: Prepared) -> tuple[bool, bool]:
-        """Asked when a shepherd is at hand: whether the attempt is still to be started."""
+        """Return two flags once a shepherd is ready: if the attempt is still wanted, and if it is to be launched."""
         entry = self.ledger.entries.get(key)
         if entry is None or entry.state is not State.ACCEPTED:
             self._put_devices_back(key)
@@ -351,20 +352,20 @@ class Keeper:
         self.attempts.note(key, prepared.job)
         return True, entry.launched
 
-    # -- what this host decides by itself
+    # -- decisions of this host
 
     def _refuse(self, key: Key, reason: str, host_fault: bool = True) -> None:
         self._settle(self.ledger.refuse(key, reason, host_fault))
 
     def _refuse_for_a_defect(self, key: Key) -> None:
-        """Called in an exception of ours that is not foreseen: the job must not wait for ever for what it broke."""
+        """Refuse an attempt after an unforeseen exception, so that its job does not wait for ever."""
         LOG.exception("event=not_placed key=%s", key)
         self._refuse(key, "this host's agent met an error of its own; its log has the details")
 
     def _settle(self, reports: list[Report]) -> None:
-        """Ends that no shepherd's log tells go to the journal.
+        """Journal and send ends that no shepherd's log has.
 
-        They can be found out again, so nobody waits for the disk.
+        They can be found out again, so the disk is not waited for.
         """
         for report in reports:
             try:
@@ -374,7 +375,7 @@ class Keeper:
             self.say(report)
 
     def _told_of_size(self, report: Report) -> None:
-        """The job knows its newest allocation: noted, so that it is not told again after a restart."""
+        """Record that the job knows its newest allocation, so that it is not notified again after a restart."""
         try:
             self._journal.append([resized_record(report)])
         except OSError as error:
@@ -385,7 +386,7 @@ class Keeper:
     # -- from the shepherds
 
     def adopted(self, handle: Handle, key: Key) -> None:
-        """After a restart: what an attempt's shepherd has told the agent before this one goes into the next hello."""
+        """Restore the state of an attempt from its shepherd, after a restart, for the next hello."""
         status = handle.status
         if status.job_pid:
             home, cwd = self._places(key)
@@ -399,7 +400,7 @@ class Keeper:
             self._spawn(self.resizes.adapt(key))
 
     def on_message(self, handle: Handle, message: Message) -> None:
-        """A shepherd's message, of the attempt it holds."""
+        """Handle a message of a shepherd about the attempt it holds."""
         kind = message[0]
         key: Key = message[1:4]
         if kind == messages.FINISHED:
@@ -445,7 +446,7 @@ class Keeper:
             self.pool.done(handle)
 
     def _leave(self, key: Key) -> None:
-        """Nothing of the attempt is left here."""
+        """Release all resources of an attempt of which nothing is left here."""
         self._usages.pop(key, None)
         self.counting.forget(key)
         self.attempts.forget(key)
@@ -475,7 +476,7 @@ class Keeper:
         usage = JobUsage()
         usage.key.job, usage.key.index, usage.key.attempt = key
         use = usage.usage
-        if more:  # an older shepherd says no more
+        if more:  # a shepherd of an older version sends fewer
             use.CopyFrom(usage_message(Used(*more)))
         use.cpu_s, use.memory_mib, use.memory_mib_max, use.swap_mib = cpu_s, memory, memory_max, swap
         use.threads, use.host = threads, self.preparation.host.host
@@ -485,13 +486,13 @@ class Keeper:
         self.use(usage)
 
     def newest_usages(self) -> list[JobUsage]:
-        """For a master that may have been started anew: what it knew of running jobs went with the one before."""
+        """Return the newest usage of running jobs, for a master that may have restarted without it."""
         return list(self._usages.values())
 
     def on_lost(self, key: Key, finish: Finish | None, why: str) -> None:
-        """A shepherd died with this attempt; everything of it is gone by now.
+        """Report an attempt whose shepherd died; all its processes are gone by now.
 
-        ``finish``: what it recorded before; ``why``: a reason if more is known than that it died.
+        ``finish`` is the end it recorded before; ``why`` a sentence if more is known than its death.
         """
         self._leave(key)
         self._settle(self.ledger.lost(key, finish, time.time(), why=why))

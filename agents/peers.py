@@ -1,9 +1,9 @@
-"""Agent to agent: tasks that a job starts on its other hosts, and reading the output of a job that runs elsewhere.
+"""Agent to agent: tasks of a job on its other hosts, and output of jobs that run elsewhere.
 
-Invariants: mutual TLS; a task is started only for an agent whose certificate names a host of the attempt's
-allocation, as this agent knows it from the master's order, never from the peer; output is read only against a ticket
-that the master signed for this attempt on this host; user, base environment and directory come from the order. A
-conversation that breaks off kills its task (a dead link is noticed within about 8 s).
+Invariants: mutual TLS; a task is started only for an agent whose certificate names a host of the attempt's allocation,
+according to the master's order, never to the peer; output is read only against a ticket that the master signed for this
+attempt on this host; user, base environment and directory come from the order. A broken conversation kills its task (a
+dead link is noticed within about 8 s).
 """
 
 import asyncio
@@ -47,16 +47,16 @@ RUN_METHOD = "/lava.v1.PeerService/Run"
 TAIL_METHOD = "/lava.v1.PeerService/Tail"
 COUNT_METHOD = "/lava.v1.PeerService/Count"
 
-# A peer that does not take the connection within this time is reported; MPI launchers wait longer than that.
+# Longest wait for a peer's connection before it is reported; MPI launchers wait longer than that.
 CONNECT_S = 10.0
 CHANNEL_IDLE_S = 120.0
 
 
 class Peers(PeerServiceServicer):
-    """The listening half: what the agents of other hosts may ask of this one.
+    """Server for the agents of other hosts.
 
     ``ticket_key()`` is the master's present public key, empty before the first session; ``why_refused(host, context)``
-    says why the certificate that a peer shows is not accepted, if it is not.
+    returns why a peer's certificate is refused, or "".
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Peers(PeerServiceServicer):
         self._attempts = attempts
         self._counting = counting
         self._ticket_key = ticket_key
-        self.kept = ""  # the directory with the output of jobs that have ended; empty: none is kept
+        self.kept = ""  # directory of kept outputs of ended jobs; empty if none are kept
         self._server: grpc.aio.Server | None = None
 
     async def serve(self, listen: str, identity: Identity) -> str:
-        """Listen on ADDR:PORT (port 0: any) with this agent's certificate; the address in use, port filled in.
+        """Listen on ADDR:PORT (port 0: any) with this agent's certificate; return the address with the port filled in.
 
         Raises:
             OSError: the address cannot be listened on.
@@ -92,14 +92,14 @@ class Peers(PeerServiceServicer):
         return f"{listen.rpartition(':')[0]}:{port}"
 
     async def stop(self) -> None:
-        """Stop listening; running conversations are cancelled."""
+        """Stop listening and cancel running conversations."""
         if self._server is not None:
             await self._server.stop(grace=None)
 
     async def Run(
         self, request_iterator: AsyncIterator[TaskInput], context: "grpc.aio.ServicerContext[TaskInput, TaskOutput]"
     ) -> None:
-        """Start a task for an agent of the same allocation and stay with it."""
+        """Start a task for an agent of the same allocation and relay its streams."""
         try:
             first = await anext(request_iterator, TaskInput())
         except DecodeError:
@@ -109,7 +109,7 @@ class Peers(PeerServiceServicer):
         start = first.start
         held = self._attempts.find(start.key.job, start.key.index, start.key.attempt)
         if held is None or not any(part.host == caller for part in held.allocation):
-            # One answer for both: a host outside the allocation learns nothing about the job.
+            # One answer for both cases: a host outside the allocation learns nothing about the job.
             LOG.warning("task refused job=%d caller=%s", start.key.job, caller)
             text = f"job <{start.key.job}> does not run on both {caller} and {self.host}"
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
@@ -118,7 +118,7 @@ class Peers(PeerServiceServicer):
         await converse(self._attempts, held, start, request_iterator, context.write)
 
     async def Tail(self, request: TailRequest, context: "grpc.aio.ServicerContext[TailRequest, TailChunk]") -> None:
-        """Send a job's output so far, and go on with it if asked."""
+        """Send a job's output so far, and follow it if asked."""
         caller = await self._calling_host(context)
         key = (request.key.job, request.key.index, request.key.attempt)
         if not peektickets.check(self._ticket_key(), request.ticket, key, self.host, time()):
@@ -131,7 +131,7 @@ class Peers(PeerServiceServicer):
     async def Count(
         self, request: CountRequest, context: "grpc.aio.ServicerContext[CountRequest, CountReply]"
     ) -> CountReply:
-        """Tell an agent of the same allocation what the attempt has used here."""
+        """Send an agent of the same allocation the attempt's usage here."""
         caller = await self._calling_host(context)
         key = (request.key.job, request.key.index, request.key.attempt)
         reply = await self._counting.count(key) if self._counting.is_shared_with(key, caller) else None
@@ -142,7 +142,7 @@ class Peers(PeerServiceServicer):
         return reply
 
     async def tail(self, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]) -> None:
-        """Read a job's output for a caller whose ticket has been checked. What cannot be read is told in a chunk."""
+        """Send a job's output to a caller with a verified ticket; an unreadable file is reported in a chunk."""
         key = (request.key.job, request.key.index, request.key.attempt)
         held, path = self._attempts.find(*key), self._path(request)
         if held is None and not request.error_file and self.kept:
@@ -171,7 +171,7 @@ class Peers(PeerServiceServicer):
             reader.close()
 
     async def _tail_kept(self, key: Key, send: Callable[[TailChunk], Awaitable[None]]) -> None:
-        """What a job that has ended here had written."""
+        """Send the kept output of a job that has ended here."""
         try:
             reader = open_kept(kept_path(self.kept, key))
         except NotReadable as error:
@@ -183,7 +183,7 @@ class Peers(PeerServiceServicer):
             reader.close()
 
     def _path(self, request: TailRequest) -> str:
-        """The file that is asked for, through its shepherd's descriptor, as long as that holds the attempt."""
+        """Return the path of the requested file, through its shepherd's descriptor, while that holds the attempt."""
         held = self._attempts.find(request.key.job, request.key.index, request.key.attempt)
         if held is None:
             return ""
@@ -192,7 +192,7 @@ class Peers(PeerServiceServicer):
     async def _tail_as_user(
         self, held: HeldAttempt, path: str, request: TailRequest, send: Callable[[TailChunk], Awaitable[None]]
     ) -> None:
-        """By a task beside the job, which opens the file by its name, as the user: only what the user may read."""
+        """Read the file by its name in a task beside the job, as the user: only what the user may read."""
         start = TaskStart(argv=_tail_argv(request, path), cwd=b"/", no_input=True)
 
         async def pass_on(output: TaskOutput) -> None:
@@ -229,7 +229,7 @@ async def _nothing_to_say() -> AsyncIterator[TaskInput]:
 
 
 class PeerChannels:
-    """The dialling half: one channel to each host's agent, closed some time after its last use."""
+    """Client of other agents: one channel to each, closed some time after its last use."""
 
     def __init__(self, identity: Callable[[], Identity]) -> None:
         self._identity = identity
@@ -238,7 +238,7 @@ class PeerChannels:
 
     @asynccontextmanager
     async def to(self, host: str, address: str) -> AsyncIterator[grpc.aio.Channel]:
-        """A connected channel to the agent of ``host``, which must prove that name, at HOST:PORT.
+        """Return a connected channel to the agent of ``host``, which must prove that name, at HOST:PORT.
 
         Raises:
             CallFailed: UNAVAILABLE, it cannot be reached.
@@ -255,10 +255,10 @@ class PeerChannels:
             asyncio.get_running_loop().call_later(CHANNEL_IDLE_S, self._expire, (host, address))
 
     async def count(self, share: HostShare, request: CountRequest) -> CountReply:
-        """Ask the agent of another host what an attempt has used there.
+        """Query an attempt's usage from the agent of another host.
 
         Raises:
-            CallFailed, AioRpcError: it does not answer, or not to us.
+            CallFailed, AioRpcError: it does not answer, or refuses this agent.
         """
         async with self.to(share.host, share.address) as channel:
             method = channel.unary_unary(
@@ -306,7 +306,7 @@ class PeerChannels:
 
 @dataclass(slots=True)
 class _Known:
-    """One peer: its channel, who uses it, and whose turn it is to make it."""
+    """One peer: its channel, the users of the channel, and the lock for making it."""
 
     channel: grpc.aio.Channel | None = None
     users: int = 0

@@ -1,7 +1,6 @@
-"""From the master's order to what a shepherd needs: programs, files, limits and environment, packed once for all
-elements.
+"""Preparation of a job from the master's order: programs, files, limits and environment, packed once for all elements.
 
-An array's elements on the same place differ only in their index, which the order does not hold, so one prepared setup
+An array's elements on the same hosts differ only in their index, which the order does not hold, so one prepared setup
 serves them all. Job scripts are written once per job, readable by their user alone.
 """
 
@@ -34,19 +33,19 @@ from protos.common_pb2 import LAUNCH_EACH, LAUNCH_FIRST, HostShare
 SETUPS_KEPT = 256
 UNUSED_SCRIPTS_KEPT = 64
 NEW = ".new"
-USER_COMMAND = "%USRCMD"  # where in JOB_STARTER the job's command goes
+USER_COMMAND = "%USRCMD"  # place of the job's command in JOB_STARTER
 # Dash starts the last command of a line as a child, too, and dies of a signal at once: that would end the job. With
-# these traps it waits for the command, and ends with its exit code; of what announces an end no later line is run.
+# these traps it waits for the command and exits with its code; after a warning signal no later line is run.
 TRAPS = "trap exit HUP INT TERM USR2; trap : USR1;"
-UMASK = 0o022  # of a submission that says none
-# Words that mean themselves to every shell: such a command needs none.
+UMASK = 0o022  # of a submission that sets none
+# Words without special meaning to any shell: a command of only these needs none.
 PLAIN = re.compile(r"/[A-Za-z0-9_./+@-]*(?: +[A-Za-z0-9_./=,:+@%-]+)*")
 RLIMITS = ("cpu", "fsize", "data", "stack", "core", "nproc", "nofile", "as", "rss", "memlock")
 
 
 @dataclass(slots=True)
 class Intervals:
-    """What the master's welcome says of time."""
+    """Intervals of time, from the master's welcome."""
 
     terminate_s: float = 10.0
     usage_s: float = 15.0
@@ -54,15 +53,15 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a job may use of this host that is everyone's, by the master's welcome."""
+    """Bounds on a job's use of shared parts of this host, from the master's welcome."""
 
-    processes_max: int = 0  # 0: none
+    processes_max: int = 0  # 0: no bound
     kept_output_mib: int = 8  # of a job whose output goes to no file
-    kept_s: float = 3600.0  # so long after its end
+    kept_s: float = 3600.0  # after its end
 
     @staticmethod
     def of(settings: Mapping[str, str]) -> "Bounds":
-        """As the master says; one of an earlier version says nothing."""
+        """Read the bounds from the welcome; a master of an earlier version sends none."""
         said = settings.get("LAVA_JOB_PROCESSES", "")
         return Bounds(
             int(said) if said.isdigit() else share_of_processes(),
@@ -72,22 +71,22 @@ class Bounds:
 
 
 def share_of_processes() -> int:
-    """A quarter of the processes and threads that this machine can have: a job that forks for ever leaves the rest."""
+    """Return a quarter of the machine's maximum of processes and threads: a fork bomb in a job leaves the rest."""
     limits = (Path("/proc/sys/kernel", name).read_text(encoding="ascii") for name in ("pid_max", "threads-max"))
     return min(map(int, limits)) // 4
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A setup with what the agent itself wants to know of it."""
+    """A setup, with the values the agent itself needs of it."""
 
     setup: Setup
     job: JobSetup
-    blob: JobSpecBlob  # also keeps its identity from being anyone else's while this is remembered
+    blob: JobSpecBlob  # also keeps its identity from being reused while this is remembered
 
 
 class Preparation:
-    """Prepares jobs of this host."""
+    """Preparation of this host's jobs."""
 
     def __init__(self, host: HostContext, state: Path) -> None:
         self.host = host
@@ -104,7 +103,7 @@ class Preparation:
         self._prepared: OrderedDict[tuple[object, ...], Prepared] = OrderedDict()
 
     def prepare(self, blob: JobSpecBlob, stage: Stage, owner: Owner, attempt: str = "") -> Prepared:
-        """The setup of a job in this place. ``attempt`` names one whose allocation may change: it has files of its own.
+        """Prepare a job on this host. ``attempt`` names a resizable one, which has files of its own.
 
         Raises:
             OSError: a script or host file cannot be written.
@@ -124,7 +123,7 @@ class Preparation:
         return prepared
 
     def adopt_scripts(self, is_held: Callable[[int], bool]) -> None:
-        """After a restart: scripts of jobs that are still held stay, the others go."""
+        """Remove the scripts of jobs no longer held, after a restart."""
         for path in self._scripts.iterdir():
             job = path.name.partition(".")[0]
             if path.suffix != NEW and job.isdigit() and is_held(int(job)):
@@ -133,7 +132,7 @@ class Preparation:
                 path.unlink()
 
     def write_lists(self, stage: Stage, attempt: str) -> None:
-        """The lists of an attempt tell its allocation as it is now.
+        """Write the allocation lists of an attempt.
 
         Raises:
             OSError: a file cannot be written.
@@ -141,18 +140,18 @@ class Preparation:
         put_lists(stage.allocation, OwnFiles(self._lists, attempt))
 
     def drop_lists(self, attempt: str) -> None:
-        """Nothing of the attempt is left here that could read them."""
+        """Remove the lists of an attempt of which nothing is left here."""
         for path in self._lists.glob(f"{attempt}.*"):
             path.unlink(missing_ok=True)
 
     def adopt_lists(self, attempts: Collection[str]) -> None:
-        """After a restart: the lists of attempts that are no longer held go."""
+        """Remove the lists of attempts no longer held, after a restart."""
         for path in self._lists.glob("*-*-*.*"):
             if path.name.partition(".")[0] not in attempts:
                 path.unlink()
 
     def forget(self, job: int) -> None:
-        """No attempt of a job is held here now. Its script stays a while: an array's next element may be on its way."""
+        """Forget a job without attempts here. Its script stays a while: an array's next element may be on its way."""
         if job not in self._written:
             return
         self._unused[job] = None
@@ -226,7 +225,7 @@ class Preparation:
         return tuple(device for gpu, device in enumerate(self.host.gpu_devices) if (gpu in gpus) is own)
 
     def _used(self) -> set[str]:
-        """Host files that prepared jobs name."""
+        """Return the host files that prepared jobs name."""
         variables = (
             b"LSB_DJOB_HOSTFILE",
             b"LSB_DJOB_RANKFILE",
@@ -269,7 +268,7 @@ class Preparation:
 
 
 def printed(allocation: Sequence[HostShare]) -> tuple[str, ...]:
-    """Hosts as a report names them: "4*n001", "n002"."""
+    """Format hosts as a report names them: "4*n001", "n002"."""
     return tuple(f"{share.slots}*{share.host}" if share.slots > 1 else share.host for share in allocation)
 
 
@@ -278,7 +277,7 @@ def _administrator() -> str:
 
 
 def _for_job(path: str, blob: JobSpecBlob, stage: Stage) -> str:
-    """A directory with the patterns that are the same for all elements filled in; %J and %I stay."""
+    """Expand the patterns that are the same for all elements in a directory; %J and %I stay."""
     if "%" not in path:
         return path
     known = {
@@ -296,7 +295,7 @@ def _for_job(path: str, blob: JobSpecBlob, stage: Stage) -> str:
 
 
 def _program(command: str, shell: str, script: str, starter: str = "") -> Program:
-    """What to execute for a command line, or for a spooled script; with a starter, what starts that."""
+    """Return the program for a command line or a spooled script, started by the job starter if there is one."""
     if starter:
         return _by_starter(starter, command, shell, script)
     if script:
@@ -310,15 +309,15 @@ def _program(command: str, shell: str, script: str, starter: str = "") -> Progra
 
 
 def guarded(command: str) -> str:
-    """A command line whose shell outlives the signals that its job gets, so that what it runs has time to handle them.
+    """Protect a command line's shell from the job's signals, so that its program has time to handle them.
 
-    A warning changes nothing for the shell; told to end, it ends as soon as the program that it waits for has ended.
+    A warning signal does not affect the shell; told to end, it ends as soon as the program that it waits for has ended.
     """
     return f"{TRAPS} {command}"
 
 
 def _by_starter(starter: str, command: str, shell: str, script: str) -> Program:
-    """The starter's command line with the job's in it, which is put there as it is: the site has quoted it or not."""
+    """Insert the job's command line into the starter's, unchanged: the site has quoted it or not."""
     if script:
         interpreter = _interpreter(command, shell, script)
         command = shlex.join((interpreter.path, *interpreter.argv[1:]))
@@ -327,7 +326,7 @@ def _by_starter(starter: str, command: str, shell: str, script: str) -> Program:
 
 
 def _interpreter(text: str, shell: str, script: str) -> Program:
-    """As the kernel would read the #! line; read here, because scripts may lie where nothing may be executed."""
+    """Parse the #! line as the kernel would; scripts may lie on a file system without execution."""
     line = text.partition("\n")[0]
     words = line[2:].strip().split(None, 1) if line.startswith("#!") else []
     if words and words[0].startswith("/"):
@@ -338,7 +337,7 @@ def _interpreter(text: str, shell: str, script: str) -> Program:
 
 
 def _bound_to(allocation: Sequence[HostShare], host: str) -> tuple[int, ...]:
-    """The processors of all tasks of this host: what the job's processes may use together."""
+    """Return the CPUs of all tasks of this host: those that the job's processes may use together."""
     mine = [task for share in allocation if share.host == host for task in share.cpus]
     return tuple(sorted({cpu for task in mine for cpu in task.cpus}))
 
@@ -349,13 +348,13 @@ def _memory_nodes(allocation: Sequence[HostShare], host: str) -> tuple[int, ...]
 
 
 def _memory_policy(allocation: Sequence[HostShare], host: str) -> str:
-    """membind= of affinity[...], where its nodes are known."""
+    """Return membind= of affinity[...], if its nodes are known."""
     tasks = [task for share in allocation if share.host == host for task in share.cpus]
     return next((task.memory for task in tasks if task.nodes), "")
 
 
 def _companions(blob: JobSpecBlob, stage: Stage, host: HostContext, script: str) -> tuple[Companion, ...]:
-    """The tasks of this host whose role says: once for each task."""
+    """Return the tasks of this host whose role has a command of its own: one for each task."""
     found: list[Companion] = []
     allocation, number = stage.allocation, 0
     total = sum(sum(share.tasks_by_role) for share in allocation)

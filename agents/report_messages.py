@@ -1,4 +1,4 @@
-"""What a host tells of attempts, as messages: reports of those that are not in its ledger, and ends."""
+"""Report messages: about attempts outside the ledger, about ends and about usage."""
 
 from agents.shepherd.messages import Finish, Key, Used
 from protos import endings
@@ -7,27 +7,27 @@ from protos.common_pb2 import AttemptKey, Usage
 
 
 def report_for(key: Key, version: int) -> Report:
-    """An empty report of an attempt."""
+    """Make an empty report of an attempt."""
     job, index, attempt = key
     return Report(key=AttemptKey(job=job, index=index, attempt=attempt), allocation_version=version)
 
 
 def refused(key: Key, version: int, reason: str, host_fault: bool) -> Report:
-    """A refusal of an attempt that this host does not hold."""
+    """Make a refusal of an attempt that this host does not hold."""
     report = report_for(key, version)
     report.refused.reason, report.refused.host_fault = reason, host_fault
     return report
 
 
 def released(key: Key, version: int) -> Report:
-    """The word that nothing of an attempt is here."""
+    """Make a report that nothing of an attempt is here."""
     report = report_for(key, version)
     report.released.SetInParent()
     return report
 
 
 def finished_message(finish: Finish, home: str, cwd: str) -> Finished:
-    """A shepherd's record as a message."""
+    """Convert a shepherd's record of an end."""
     return Finished(
         status=finish.status,
         time=finish.time,
@@ -50,12 +50,12 @@ def finished_message(finish: Finish, home: str, cwd: str) -> Finished:
 
 
 def released_with(used: Used | None) -> Report:
-    """The word that nothing of an attempt is left, with all that it used if that is known."""
+    """Make a report that nothing of an attempt is left, with its total usage if known."""
     return Report(released=Released(usage=None if used is None else usage_message(used)))
 
 
 def usage_message(used: Used, host: str = "") -> Usage:
-    """Figures of a whole stay on a host."""
+    """Convert the usage of a whole stay on a host."""
     cpu_s, user_s, system_s, memory, mean, swap, processes, threads, seconds = used
     return Usage(
         cpu_s=cpu_s, user_s=user_s, system_s=system_s, memory_mib_max=memory, memory_mib_mean=mean, swap_mib_max=swap,

@@ -1,8 +1,8 @@
-"""A job gets to know that it has another allocation: its lists say so, then its notification command is run.
+"""Notification of jobs about another allocation: their lists are replaced, then their notification command is run.
 
 On every host of the attempt the lists are replaced; the lead host runs the command beside the job, as its user, and
-then says that the job knows. A job without a command reads its lists again and again, as elastic Horovod does: it gets
-a moment for that before hosts are taken from it. Everything here may be done twice, after a restart of the agent.
+then reports that the job knows. A job without a command polls its lists, as elastic Horovod does: it gets a moment for
+that before hosts are taken from it. All of this may be repeated after a restart of the agent.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from protos.common_pb2 import HostShare
 
 LOG = logging.getLogger("lava.resizes")
 
-NOTIFY_S = 50.0  # how long a notification command may take; the master waits a little longer
-SETTLE_S = 2.0  # for jobs without one to read that hosts are about to leave: elastic launchers look about once a second
+NOTIFY_S = 50.0  # longest run of a notification command; the master waits a little longer
+SETTLE_S = 2.0  # for jobs without one to notice leaving hosts: elastic launchers poll about once a second
 SIGKILL = 9
 
 
 def name_of(key: Key) -> str:
-    """What the lists of an attempt are called."""
+    """Return the name of an attempt's lists."""
     return "-".join(map(str, key))
 
 
 class Resizes:
-    """Tells jobs of this host about their allocations. ``told`` takes the report that the job knows."""
+    """Notifier of this host's jobs. ``told`` takes the report that the job knows."""
 
     def __init__(
         self, ledger: Ledger, attempts: Attempts, preparation: Preparation, told: Callable[[Report], None]
@@ -44,12 +44,12 @@ class Resizes:
         self._turns: dict[Key, asyncio.Lock] = {}
 
     def forget(self, key: Key) -> None:
-        """Nothing of the attempt is left here."""
+        """Forget an attempt of which nothing is left here."""
         self._turns.pop(key, None)
         self._preparation.drop_lists(name_of(key))
 
     async def adapt(self, key: Key) -> None:
-        """Let the attempt's newest allocation be known, one change after the other."""
+        """Notify the job of the attempt's newest allocation, one change after the other."""
         turn = self._turns.setdefault(key, asyncio.Lock())
         async with turn:
             entry = self._ledger.entries.get(key)
@@ -62,7 +62,7 @@ class Resizes:
                 self._told(report)
 
     async def _let_know(self, entry: Entry) -> str:
-        """Why the job will not have it; empty when it will."""
+        """Notify the job; return why it refuses the allocation, or ""."""
         try:
             self._preparation.write_lists(entry.stage, name_of(entry.key))
         except OSError as error:
@@ -83,7 +83,7 @@ class Resizes:
         return ""
 
     async def _run(self, entry: Entry, command: str, event: str, hosts: str) -> str:
-        """Run the notification command; why it failed, or empty."""
+        """Run the notification command; return why it failed, or ""."""
         variables = {"LSB_RESIZE_EVENT": event, "LSB_RESIZE_HOSTS": hosts, **place_variables(entry.stage.allocation)}
         environment = tuple(os.fsencode(f"{name}={value}") for name, value in variables.items())
         nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -113,7 +113,7 @@ def _ending(status: int) -> str:
 
 
 def difference(more: Sequence[HostShare], less: Sequence[HostShare]) -> str:
-    """What the one has and the other has not, as "host slots host slots"."""
+    """Return the slots by which ``more`` exceeds ``less``, as "host slots host slots"."""
     known = {share.host: share.slots for share in less}
     extra = ((share.host, share.slots - known.get(share.host, 0)) for share in more)
     return " ".join(f"{host} {slots}" for host, slots in extra if slots > 0)

@@ -1,4 +1,4 @@
-"""The certificates that this agent refuses of its peers, as the master told it last.
+"""Revoked certificates of peers, as the master last sent them.
 
 Kept in a file, so that an agent that starts while its master is away refuses them, too.
 """
@@ -19,7 +19,7 @@ LOG = logging.getLogger("lava.peers")
 
 
 class Revocations:
-    """Revoked certificates, kept in a directory of the agent's own."""
+    """Revoked certificates, stored in a directory of the agent's own."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE_NAME
@@ -27,7 +27,7 @@ class Revocations:
         self._revoked = Revoked()
 
     def load(self) -> None:
-        """Take over what the last agent knew."""
+        """Load the list of the last agent."""
         if not self._path.exists():
             return
         try:
@@ -37,7 +37,7 @@ class Revocations:
             LOG.warning("event=revocations_unreadable reason=%r", str(error))
 
     def take(self, marks: Iterable[str]) -> None:
-        """Replace what is known by the master's newest word."""
+        """Replace the list by the master's newest."""
         newest = tuple(marks)
         if newest == self._marks:
             return
@@ -48,7 +48,7 @@ class Revocations:
             LOG.warning("event=revocations_not_kept reason=%r", str(error))
 
     def why_refused(self, host: str, auth_context: Any) -> str:
-        """The reason to refuse a peer of that name; empty for none."""
+        """Return the reason to refuse a peer of that name; empty for none."""
         pem = next(iter(auth_context.get("x509_pem_cert", ())), b"")
         try:
             facts = facts_of(bytes(pem))

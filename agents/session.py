@@ -1,8 +1,8 @@
-"""The stream to the master: hello, reports up, orders down, and connecting again for as long as it takes.
+"""Session with the master: hello, reports up, orders down, and reconnection without limit.
 
-Invariants: jobs are not touched by anything that happens here; a session opens with everything this host holds, so a
-report lost with the last session is in the next one's hello; a last report is repeated until the master says forget.
-Reports leave at once: on a busy host the pool of shepherds hears them in batches, and so they share messages.
+Invariants: nothing that happens here affects jobs; a session opens with everything this host holds, so a report lost
+with the last session is in the next one's hello; a last report is repeated until the master says forget. Reports leave
+at once: on a busy host the pool reads its shepherds in batches, so their reports share messages.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ LOG = logging.getLogger("lava.session")
 
 BACKOFF_FIRST_S = 0.2
 BACKOFF_MAX_S = 5.0
-WELCOME_S = 60.0  # a master that waits for its administrator's word lets agents wait with it
+WELCOME_S = 60.0  # a master that waits for its administrator holds the welcome back
 REPEAT_S = 5.0
 REPEAT_HEARTBEATS = 10
 SYNC_S = 1.0
@@ -38,22 +38,22 @@ LOAD_EVERY_S = 5.0
 LOAD_AT_LEAST_EVERY_S = 60.0
 USAGES_MAX = 10_000
 DETAILS_MAX = AGENT_MESSAGE_MAX // 2  # bytes of a detailed hello
-# What a machine may lack for a while, by no fault of this agent.
+# Shortages of the machine that pass, by no fault of this agent.
 SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class Sampler(Protocol):
-    """Looks at the load of this host."""
+    """Source of this host's load."""
 
     def sample(self) -> Load:
-        """The load now; may block for a while."""
+        """Return the load now; may block for a while."""
 
     def expect(self, names: tuple[str, ...]) -> None:
-        """The site's own values that the master wants to know; may block for a moment."""
+        """Set the names of dynamic resources that the master wants; may block for a moment."""
 
 
 class SessionRefused(Exception):
-    """The master will not have this agent now; the text says why."""
+    """Refusal of this agent by the master; the text says why."""
 
 
 # A report that is written in the instant in which the stream ends meets an InvalidStateError.
@@ -61,9 +61,9 @@ ENDINGS = (grpc.aio.AioRpcError, asyncio.InvalidStateError, TrustError, OSError,
 
 
 class Session:
-    """Keeps a session with the master.
+    """Session with the master, kept open by reconnecting.
 
-    ``dial`` makes a channel; ``significant(old, new)`` says whether a change of load is worth telling.
+    ``dial`` makes a channel; ``significant(old, new)`` returns True if a change of load is to be reported.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Session:
         self._load_told_at = 0.0
         self._sequence = 0
         self._something = asyncio.Event()
-        self._is_detailed = False  # the next hello tells the master all that is known here
+        self._is_detailed = False  # the next hello has the details of all attempts
         keeper.say = self.say
         keeper.use = self.use
 
-    # -- what goes up
+    # -- messages to the master
 
     def say(self, report: Report) -> None:
         """Send a report with the next message."""
@@ -105,14 +105,14 @@ class Session:
         self._something.set()
 
     def use(self, usage: JobUsage) -> None:
-        """Send a usage with the next message; a newer one of the same attempt takes its place."""
+        """Send a usage with the next message; a newer one of the same attempt replaces it."""
         if len(self._usages) < USAGES_MAX:
             self._usages[key_of(usage.key)] = usage
 
-    # -- life
+    # -- connection
 
     async def run(self) -> None:
-        """Be connected, for ever.
+        """Stay connected, for ever.
 
         Raises:
             JournalError: the agent must end.
@@ -132,7 +132,7 @@ class Session:
             if self.connected.is_set() or self._is_detailed:
                 pause_s = BACKOFF_FIRST_S
             self.connected.clear()
-            # Jitter: a thousand agents must not all come back in the same instant.
+            # Jitter: a thousand agents must not reconnect in the same instant.
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(BACKOFF_MAX_S, 2 * pause_s)
 
@@ -165,7 +165,7 @@ class Session:
             specs, ended = details(ledger, DETAILS_MAX - hello.ByteSize())
             hello.specs.extend(specs)
             hello.ended.extend(ended)
-        # All that waited is in there.
+        # All waiting reports are in there.
         self._reports.clear()
         self._load_told = None
         self._is_detailed = False
@@ -204,7 +204,7 @@ class Session:
             self._keeper.attempts.patience_s = float(welcome.settings[TASK_PATIENCE])
 
     async def _converse(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
-        """Both directions until one of them fails."""
+        """Run both directions until one of them fails."""
         tasks = [
             asyncio.create_task(work) for work in (self._read_orders(call), self._write_reports(call), self._repeat())
         ]
@@ -219,7 +219,7 @@ class Session:
             if isinstance(result, Exception):
                 raise result
 
-    # -- down
+    # -- messages from the master
 
     async def _read(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> Orders:
         orders = await call.read()
@@ -235,11 +235,11 @@ class Session:
             await self._take(orders)
 
     async def _take(self, orders: Orders) -> None:
-        # Shielded: what is in the journal must reach the shepherds, whatever happens to the connection meanwhile.
+        # Shielded: orders in the journal must reach the shepherds, whatever happens to the connection meanwhile.
         if not await asyncio.shield(self._keeper.take(orders)):
             raise SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
 
-    # -- up
+    # -- reports
 
     async def _write_reports(self, call: "grpc.aio.StreamStreamCall[Reports, Orders]") -> None:
         while True:
@@ -269,7 +269,7 @@ class Session:
         return message
 
     async def _repeat(self) -> None:
-        """Say again what has not been acknowledged for a while."""
+        """Repeat reports that have not been acknowledged for a while."""
         before: set[int] = set()
         while True:
             await asyncio.sleep(min(REPEAT_S, REPEAT_HEARTBEATS * (self.welcome.heartbeat_s or REPEAT_S)))
@@ -299,7 +299,7 @@ class Session:
 
 
 def details(ledger: Ledger, room: int) -> tuple[list[JobSpecBlob], list[Held]]:
-    """A spec for each job that is here, and the newest ends with their jobs' specs, as far as they fit (bytes)."""
+    """Return a spec for each job here, and the newest ends with their jobs' specs, up to ``room`` bytes."""
     specs = {entry.key[0]: entry.blob for entry in ledger.entries.values()}
     room -= sum(blob.ByteSize() for blob in specs.values())
     known, ended = {job: blob for (job, _), blob in ledger.specs.items()}, list[Held]()
@@ -316,7 +316,7 @@ def details(ledger: Ledger, room: int) -> tuple[list[JobSpecBlob], list[Held]]:
 
 @contextlib.contextmanager
 def shortage_passes(what: str) -> Iterator[None]:
-    """Periodic work that is left out this time when the machine lacks descriptors or memory for it."""
+    """Skip periodic work this time if the machine lacks descriptors or memory for it."""
     try:
         yield
     except OSError as error:

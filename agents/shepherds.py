@@ -1,10 +1,8 @@
-"""The agent's side of its shepherds: has them forked, finds those that outlived the last agent, gives each one
-attempt at a time.
+"""Pool of shepherds: forks them, finds those that outlived the last agent, gives each one attempt at a time.
 
-Invariants: a shepherd is connected to its own listening socket, so the next agent finds it the same way; an attempt
-is handed to a shepherd that is idle, once; the end of a connection is the end of a shepherd, and then everything in
-its place is killed before the place is used again. Nothing here blocks the event loop: what may wait runs in a
-thread.
+Invariants: a shepherd is connected to its own listening socket, so the next agent finds it the same way; an attempt is
+handed to an idle shepherd, once; the end of a connection is the end of a shepherd, and then everything in its slot is
+killed before the slot is used again. Nothing here blocks the event loop: blocking work runs in a thread.
 """
 
 import asyncio
@@ -29,7 +27,7 @@ from agents.shepherd.spool import LOG_SUFFIX, Traces
 
 LOG = logging.getLogger("lava.shepherds")
 
-SPARE = 2  # idle shepherds kept ready beyond what is asked for
+SPARE = 2  # idle shepherds kept beyond the demand
 SHRINK_EVERY_S = 60.0
 STATUS_PATIENCE_S = 10.0
 KILL_AGAIN_S = 0.02
@@ -37,11 +35,11 @@ KILL_WARN_S = 5.0
 LAUNCHER_PAUSE_S = 0.5  # between two launchers, when they die
 SETUPS_REMEMBERED = 16
 ROTATE_AFTER = 2000  # ends in one exit log
-ASK_AT = 3  # a shepherd from which the watchdog has heard nothing for so many looks is asked for a word
+ASK_AT = 3  # looks of the watchdog without a message after which a shepherd is sent a PING
 
 
 class Setup(NamedTuple):
-    """A packed JobSetup; the number stands for the bytes."""
+    """A packed JobSetup; the number identifies the bytes."""
 
     number: int
     data: bytes
@@ -50,7 +48,7 @@ class Setup(NamedTuple):
 class Waiting(NamedTuple):
     """An attempt that needs a shepherd.
 
-    ``wanted`` is asked at the last moment: whether to go on, and whether to launch.
+    ``wanted`` is called at the last moment and returns two flags: go on, and launch.
     """
 
     key: Key
@@ -59,7 +57,7 @@ class Waiting(NamedTuple):
 
 
 class Handle:
-    """A connected shepherd."""
+    """Connected shepherd."""
 
     def __init__(self, slot: int, sock: socket.socket) -> None:
         self.slot = slot
@@ -68,15 +66,15 @@ class Handle:
         self.pid = 0
         self.output = -1
         self.error = -1
-        self.status = Status(None, 0, 0)  # as it said when it was connected
-        self.is_adopted = False  # forked for an earlier agent, whose version it is of
-        self.silent_looks = 0  # of the watchdog, since its last word
+        self.status = Status(None, 0, 0)  # its status when it was connected
+        self.is_adopted = False  # forked for an earlier agent, maybe of another version
+        self.silent_looks = 0  # of the watchdog, since its last message
         self.why_lost = ""
         self._known: set[int] = set()
         self._outbox: deque[tuple[bytes, tuple[int, ...]]] = deque()
 
     def hold(self, key: Key, setup: Setup, launch: bool, rotate: bool) -> None:
-        """Give it an attempt."""
+        """Send an attempt to hold."""
         self.key, self.output, self.error = key, -1, -1
         forget = len(self._known) >= SETUPS_REMEMBERED
         if forget:
@@ -87,17 +85,17 @@ class Handle:
 
     @property
     def can_answer(self) -> bool:
-        """Whether its version knows the question."""
+        """True if its version knows PING."""
         return self.status.protocol >= messages.ANSWERS
 
     def ask(self) -> None:
-        """Have it say something, soon: what it was ordered to do matters."""
+        """Make it answer soon, since its last order matters."""
         if self.key is not None and self.can_answer:
             self.silent_looks = max(self.silent_looks, ASK_AT)
             self.send(pack(messages.PING, *self.key))
 
     def send(self, message: bytes, descriptors: tuple[int, ...] = ()) -> None:
-        """Send, later if it does not read now (it may be stopped). A shepherd that is gone shows at its next read."""
+        """Send, later if its socket is full (it may be stopped); a dead shepherd is noticed at the next read."""
         if not self._outbox:
             try:
                 messages.send(self.sock, message, descriptors)
@@ -128,7 +126,7 @@ class Handle:
         self._outbox.clear()
 
     def close(self) -> None:
-        """Forget the connection."""
+        """Close the connection."""
         asyncio.get_running_loop().remove_writer(self.sock)
         self._drop_outbox()
         self.sock.close()
@@ -140,9 +138,9 @@ def _close_all(descriptors: tuple[int, ...]) -> None:
 
 
 class _Log:
-    """What the agent knows of a shepherd's exit log.
+    """State of a shepherd's exit log.
 
-    Whose ends the master has not acknowledged, in this file and the old one.
+    Holds the ends that the master has not acknowledged, in this file and the old one.
     """
 
     def __init__(self) -> None:
@@ -152,18 +150,18 @@ class _Log:
         self.unsynced = False
 
     def add(self, key: Key) -> None:
-        """An end was recorded."""
+        """Add a recorded end."""
         self.current.add(key)
         self.written += 1
         self.unsynced = True
 
     def forget(self, key: Key) -> None:
-        """It was acknowledged."""
+        """Drop an acknowledged end."""
         self.current.discard(key)
         self.old.discard(key)
 
     def rotate_now(self) -> bool:
-        """Whether the shepherd should begin a new file: this one is long and the old one is needed no more."""
+        """Return True if the shepherd should begin a new file: this one is long and the old one is no longer needed."""
         if self.written < ROTATE_AFTER or self.old:
             return False
         self.old, self.current, self.written = self.current, set(), 0
@@ -173,10 +171,10 @@ class _Log:
 class Pool:
     """All shepherds of this host.
 
-    ``on_message(handle, message)`` gets all that shepherds say but STATUS, with ``handle.key`` still set.
+    ``on_message(handle, message)`` gets all messages of shepherds but STATUS, with ``handle.key`` still set.
     ``on_lost(key, finish, why)`` is called when a shepherd died with an attempt, after all of the attempt's processes
-    are gone; ``finish`` is the end it had recorded, if any, ``why`` a sentence if more is known. ``marks`` gives the
-    environment entries that all of an attempt's processes bear; they are looked for where there are no control groups.
+    are gone; ``finish`` is the end it had recorded, if any, ``why`` a sentence if more is known. ``marks`` returns the
+    environment entries of all of an attempt's processes, by which they are found without control groups.
     """
 
     def __init__(
@@ -212,12 +210,12 @@ class Pool:
         self._closed = False
         self._directory = -1
 
-    # -- life
+    # -- start and end
 
     async def start(self) -> dict[Key, Handle]:
-        """Connect to the shepherds that outlived the last agent, and empty the places of those that did not.
+        """Connect to the shepherds that outlived the last agent, and empty the slots of those that did not.
 
-        The answer: who holds what.
+        Returns the shepherd of each held attempt.
         """
         self._ears.open()
         self._directory = os.open(self._spool.shepherds, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -234,7 +232,7 @@ class Pool:
         return dict(self._by_key)
 
     async def close(self) -> None:
-        """Let go of everything; shepherds with work live on, idle ones end by themselves."""
+        """Close all connections; shepherds with work live on, idle ones end by themselves."""
         self._closed = True
         for task in list(self._tasks):
             task.cancel()
@@ -255,7 +253,7 @@ class Pool:
         task.add_done_callback(self._tasks.discard)
 
     async def _adopt(self, slot: int) -> Handle | None:
-        """Connect to a shepherd found on disk; None when there is none behind its socket."""
+        """Connect to a shepherd found on disk; None if its socket has no process."""
         handle = self._connect(slot)
         if handle is None:
             with contextlib.suppress(FileNotFoundError):
@@ -309,16 +307,16 @@ class Pool:
     # -- work
 
     def handles(self) -> list[Handle]:
-        """All shepherds connected now."""
+        """Return all connected shepherds."""
         return list(self._handles.values())
 
     def holder(self, key: Key) -> Handle | None:
-        """The shepherd that holds an attempt."""
+        """Return the shepherd that holds an attempt."""
         return self._by_key.get(key)
 
     @property
     def busy(self) -> int:
-        """Attempts held, and waiting to be."""
+        """Number of attempts held, or waiting for a shepherd."""
         return len(self._by_key) + len(self._waiting)
 
     def hold(self, waiting: Waiting) -> None:
@@ -341,7 +339,7 @@ class Pool:
         return go_on
 
     def done(self, handle: Handle) -> None:
-        """The attempt of this shepherd is over: nothing of it is left."""
+        """Note that nothing is left of this shepherd's attempt."""
         if handle.key is not None:
             self._by_key.pop(handle.key, None)
             handle.key = None
@@ -371,36 +369,36 @@ class Pool:
     # -- exit logs
 
     def ended(self, handle: Handle, key: Key) -> None:
-        """The end of an attempt is in this shepherd's log, and needed there until `forget`."""
+        """Note that an attempt's end is in this shepherd's log, and needed there until `forget`."""
         self._slot_of[key] = handle.slot
         self._logs[handle.slot].add(key)
 
     def forget(self, key: Key) -> None:
-        """The master has acknowledged the end of an attempt."""
+        """Drop the end of an attempt, since the master has acknowledged it."""
         slot = self._slot_of.pop(key, None)
         if slot is not None:
             self._logs[slot].forget(key)
 
     def traces(self, slots: Iterable[int]) -> Traces:
-        """What the logs of these places tell; reads files."""
+        """Read the logs of these slots."""
         traces = Traces()
         for slot in slots:
             traces.read(str(self._spool.shepherds / f"{slot}{LOG_SUFFIX}"))
         return traces
 
     def logged_slots(self) -> set[int]:
-        """Places that have a log."""
+        """Return slots that have a log."""
         names = (path.name.split(".")[0] for path in self._spool.shepherds.glob(f"*{LOG_SUFFIX}*"))
         return {int(name) for name in names if name.isdigit()}
 
     def drop_dead_logs(self) -> None:
-        """Remove the logs of places without a shepherd, when all that they tell is in the journal."""
+        """Remove the logs of slots without a shepherd, once all their records are in the journal."""
         for slot in self.logged_slots() - self._handles.keys() - self._requested:
             for path in self._spool.shepherds.glob(f"{slot}{LOG_SUFFIX}*"):
                 path.unlink()
 
     async def sync_logs(self) -> None:
-        """Make the recorded ends durable that the master has not acknowledged yet."""
+        """Make recorded ends durable that the master has not acknowledged yet."""
         paths, logs = [], []
         for slot, log in self._logs.items():
             if log.unsynced and log.current:
@@ -418,7 +416,7 @@ class Pool:
     # -- idle and busy
 
     def _now_idle(self, handle: Handle) -> None:
-        if handle.is_adopted:  # of another version, perhaps: what it ran it kept, new work is for this one's own
+        if handle.is_adopted:  # maybe of another version: new work is for this agent's own
             handle.send(pack(messages.RETIRE))
             return
         while self._waiting:
@@ -446,7 +444,7 @@ class Pool:
     # -- growth and loss
 
     def _grow(self, wanted: int) -> None:
-        """Have shepherds forked until so many more are on their way."""
+        """Request shepherds until ``wanted`` are on their way."""
         most = self._capacity + SPARE if self._capacity else 0
         missing = min(wanted, most - len(self._handles)) - len(self._requested)
         if missing <= 0 or self._closed:
@@ -496,7 +494,7 @@ class Pool:
         asyncio.get_running_loop().call_later(pause_s, lambda: self._grow(len(self._waiting) + SPARE - len(self._idle)))
 
     async def _shrink_now_and_then(self) -> None:
-        """Let go half of the shepherds that nobody has needed for a while."""
+        """Retire half of the shepherds that have been idle for a while, at intervals."""
         while True:
             self._idle_least = len(self._idle)
             await asyncio.sleep(SHRINK_EVERY_S)
@@ -528,7 +526,7 @@ class Pool:
         self._grow(len(self._waiting) + SPARE - len(self._idle))
 
     async def _empty(self, slot: int, marks: tuple[bytes, ...]) -> None:
-        """Kill whatever is in a place that has no shepherd (or bears these marks) until nothing is."""
+        """Kill all processes in a slot without a shepherd (or with these marks) until none are left."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         warned = False
@@ -562,7 +560,7 @@ def _sync_files(paths: list[Path]) -> None:
 
 
 async def _first_message(sock: socket.socket) -> Message | None:
-    """The STATUS of a shepherd, waited for; None when it has gone."""
+    """Wait for the STATUS of a shepherd; None if it has gone."""
     readable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().add_reader(sock, _settle, readable)
     try:

@@ -1,7 +1,7 @@
-"""Ending all jobs of a host whose agent does not run, and the shepherds that keep them.
+"""End of all jobs of a host without a running agent, and of their shepherds.
 
-For taking a personal cluster down. The ends are recorded as any other, with the reason, so an agent started later tells
-the master; jobs that can be rerun wait again then.
+Used to take a personal cluster down. The ends are recorded as any other, with the reason, so an agent started later
+reports them; rerunnable jobs are then pending again.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ PATIENCE_S = 10.0
 
 
 def shut_down(state: Path) -> None:
-    """End everything; returns when nothing is left.
+    """End everything; return when nothing is left.
 
     Raises:
         StateInUse: an agent is running there.

@@ -1,7 +1,7 @@
-"""The settings of the master's lsf.conf, kept where every user of this host can read them.
+"""Copy of the master's lsf.conf settings, readable by every user of this host.
 
-Commands take from here what must mean the same on all hosts, as the unit of ``-M``; programs that look for files of LSF
-find them laid out as LSF has them. Written beside the local socket, whose path jobs and commands know.
+Commands read from it the settings that must be equal on all hosts, such as the unit of ``-M``; programs that look for
+LSF's files find them laid out as in LSF. Written beside the local socket, whose path jobs and commands know.
 """
 
 import logging
@@ -18,14 +18,14 @@ PARAMS_TEXT = HEADER + "Begin Parameters\nDEFAULT_QUEUE = {}\nEnd Parameters\n"
 
 
 class SiteCopy:
-    """The copy beside one socket."""
+    """Copy beside one socket."""
 
     def __init__(self, socket: str) -> None:
         self._directory = Path(directory_of(socket))
         self._written: dict[str, str] = {}
 
     def take(self, settings: Mapping[str, str], cluster: str, default_queues: str) -> None:
-        """Replace the copy by the master's newest word, where that has changed."""
+        """Replace the copy if the master's settings have changed."""
         lines = [f"{name}={_one_line(value)}\n" for name, value in sorted(settings.items())]
         wanted = {
             CONF: HEADER + "".join(lines),
@@ -47,7 +47,7 @@ def _one_line(value: str) -> str:
 
 
 def _write(directory: Path, name: str, text: str) -> None:
-    """Put a file in place that everyone may read, in directories that everyone may enter, whatever the umask."""
+    """Put a world-readable file in place, in directories that all users may enter, whatever the umask."""
     path = directory / name
     for parent in reversed([path.parent, *(one for one in path.parent.parents if directory in (one, *one.parents))]):
         parent.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""Which of a job's devices a process of it sees: a task those of its own role, as each term of a compound -R is one.
+"""Devices visible to each process of a job: a task sees those of its own role, and each term of a compound -R is one.
 
-Tasks of a host are counted role by role, as the rank file has them. Pure. A device of which the allocation does not say
-which role it is for, is for all tasks.
+Tasks of a host are counted role by role, as in the rank file. Pure. A device without a role in the allocation is for
+all tasks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 class Task(NamedTuple):
-    """One task of a host: its role, its number among ``tasks`` of that role there."""
+    """One task of the host: its role, its number among ``tasks`` of that role there."""
 
     role: int
     number: int
@@ -27,29 +27,29 @@ class Task(NamedTuple):
 
 
 def share_of(stage: Stage, host: str) -> HostShare:
-    """The host's part in the allocation; one with nothing where it has none."""
+    """Return the host's part in the allocation; an empty one if it has none."""
     return next((share for share in stage.allocation if share.host == host), HostShare())
 
 
 def gpus_of(stage: Stage, host: str) -> Sequence[int]:
-    """The job's devices on that host."""
+    """Return the job's GPUs on that host."""
     return share_of(stage, host).gpus
 
 
 def has_roles(share: HostShare) -> bool:
-    """Are its devices for tasks of certain roles?"""
+    """Return True if its devices are for tasks of certain roles."""
     return bool(share.gpu_roles) or any(one.device_roles for one in share.resources)
 
 
 def visible(gpus: Iterable[int], stage: Stage, host: "HostContext") -> str:
-    """As CUDA_VISIBLE_DEVICES has them: an MPS daemon counts its devices anew, so its clients go by the UUID."""
+    """Return the value of CUDA_VISIBLE_DEVICES; UUIDs for clients of an MPS daemon, which renumbers its devices."""
     if stage.gpu.mps:
         return ",".join([host.gpu_uuids[gpu] for gpu in gpus if gpu < len(host.gpu_uuids)])
     return ",".join(map(str, gpus))
 
 
 def task_in_slot(share: HostShare, slot: int, spec: JobSpec) -> Task | None:
-    """The task that has a slot of this host, counted from 0; None where there is no such slot."""
+    """Return the task that has a slot of this host, counted from 0; None if there is no such slot."""
     if not 0 <= slot < share.slots:
         return None
     for role, tasks in enumerate(share.tasks_by_role):
@@ -61,7 +61,7 @@ def task_in_slot(share: HostShare, slot: int, spec: JobSpec) -> Task | None:
 
 
 def _slots_per_task(share: HostShare, role: int, spec: JobSpec) -> int:
-    """Terms of a compound requirement, which the submission does not name as roles, have tasks of one slot."""
+    """Return the slots of each task; one for terms of a compound -R, which the submission does not name as roles."""
     if len(share.tasks_by_role) == 1:
         return max(1, share.slots // max(1, share.tasks_by_role[0]))
     is_named = len(share.tasks_by_role) == len(spec.roles)
@@ -69,12 +69,12 @@ def _slots_per_task(share: HostShare, role: int, spec: JobSpec) -> int:
 
 
 def first_role(share: HostShare) -> int:
-    """The first role that has tasks there: the job's command, which runs on the lead host, is one of these tasks."""
+    """Return the first role with tasks there: on the lead host the job's command is one of its tasks."""
     return next((role for role, tasks in enumerate(share.tasks_by_role) if tasks), 0)
 
 
 def variables_of_all(stage: Stage, host: "HostContext") -> dict[str, str]:
-    """What tells a process of all the job's devices on this host."""
+    """Return the variables for all the job's devices on this host."""
     share = share_of(stage, host.host)
     found = {_name(one.name): _joined(one.devices) for one in share.resources if one.devices}
     if host.has_gpus and not stage.gpu.no_variable:
@@ -83,7 +83,7 @@ def variables_of_all(stage: Stage, host: "HostContext") -> dict[str, str]:
 
 
 def variables_of_role(role: int, stage: Stage, host: "HostContext") -> dict[str, str]:
-    """What tells a process of its role's devices on this host, where devices are for certain roles."""
+    """Return the variables for a role's devices on this host, if devices are for certain roles."""
     share = share_of(stage, host.host)
     parted = [one for one in share.resources if one.device_roles]
     found = {_name(one.name): _joined(_for(role, one.devices, one.device_roles)) for one in parted}
@@ -93,7 +93,7 @@ def variables_of_role(role: int, stage: Stage, host: "HostContext") -> dict[str,
 
 
 def variables_of_task(task: Task, stage: Stage, host: "HostContext") -> dict[str, str]:
-    """What tells a task of its own devices, where not all tasks have the same ones."""
+    """Return the variables for a task's own devices, if not all tasks have the same ones."""
     found, share = variables_of_role(task.role, stage, host), share_of(stage, host.host)
     mine = _gpus_of_task(task, share, stage)
     if len(mine) < len(share.gpus) and not stage.gpu.no_variable:
@@ -118,7 +118,7 @@ def _for(role: int, devices: Sequence[int], roles: Sequence[int]) -> list[int]:
 
 
 def _name(resource: str) -> str:
-    """LAVA_DEVICES_FPGA=0,2: devices of the site's indexed resources."""
+    """Return the variable's name: LAVA_DEVICES_FPGA=0,2 lists devices of the site's indexed resources."""
     return f"LAVA_DEVICES_{resource.upper()}"
 
 

@@ -1,7 +1,7 @@
-"""Users of this host, looked up in threads (a directory service may take its time) and remembered.
+"""Users of this host, looked up in threads (a directory service may be slow) and cached.
 
-A job's owner must be known here under the same name and the same number: a number alone may have passed to somebody
-else since the job was submitted, a name alone may mean somebody else on this host.
+A job's owner must be known here under the same name and the same uid: a uid alone may have passed to another user since
+the submission, a name alone may be another user on this host.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ REMEMBER_S = 300.0
 
 
 class UnknownUser(Exception):
-    """Jobs of this user cannot run here; the text is one sentence."""
+    """Refusal of a user's jobs on this host; the text is one sentence."""
 
 
 class Owner(NamedTuple):
-    """A user with all that starting a job takes."""
+    """A user with all data for starting a job."""
 
     name: str
     uid: int
@@ -30,7 +30,7 @@ class Owner(NamedTuple):
 
 
 def look_up(name: str, uid: int, gid: int) -> Owner:
-    """Ask the system; blocks. ``gid`` is the group the job was submitted with, kept if the user is in it.
+    """Look a user up in the system; blocks. ``gid`` is the job's submission group, kept if the user is in it.
 
     Raises:
         UnknownUser: unknown here, changed since, or not one this agent may act for.
@@ -49,19 +49,19 @@ def look_up(name: str, uid: int, gid: int) -> Owner:
 
 
 class Users:
-    """Looked-up users."""
+    """Cache of users."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._known: dict[tuple[str, int, int], tuple[float, Owner]] = {}
 
     def cached(self, name: str, uid: int, gid: int) -> Owner | None:
-        """The user, if looked up lately."""
+        """Return the user, if looked up lately."""
         found = self._known.get((name, uid, gid))
         return found[1] if found is not None and self._clock() < found[0] else None
 
     async def find(self, name: str, uid: int, gid: int) -> Owner:
-        """The user, looked up now in a thread; raises like `look_up`. A failure is not remembered."""
+        """Look the user up now in a thread; raises like `look_up`. A failure is not cached."""
         owner = await asyncio.to_thread(look_up, name, uid, gid)
         self._known[(name, uid, gid)] = (self._clock() + REMEMBER_S, owner)
         return owner

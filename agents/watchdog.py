@@ -1,8 +1,8 @@
-"""Finding shepherds that no longer answer (stopped, or hung), so that they are killed with their jobs.
+"""Watchdog for shepherds that no longer answer (stopped, or hung), so that they are killed with their jobs.
 
 A job whose shepherd is stopped has no run limit, and nothing else could end it. Looks are counted rather than seconds:
-an agent that was itself stopped for a while reads its messages before it looks again. A shepherd that waits for a
-disk or a file server gets more time: the server may come back, and until then nothing can kill the shepherd.
+an agent that was itself stopped for a while reads its messages before it looks again. A shepherd that waits for a disk
+or a file server gets more time: the server may recover, and until then nothing can kill the shepherd.
 """
 
 import asyncio
@@ -18,24 +18,24 @@ LOG = logging.getLogger("lava.shepherds")
 
 SILENT = "supervisor lost: the process that kept the job on its host did not answer and was killed, and the job with it"
 LOOK_S = 5.0
-KILL_AT = ASK_AT + 6  # looks without a word: about 30 s after the question, 45 s after the last word
+KILL_AT = ASK_AT + 6  # looks without a message: about 30 s after the PING, 45 s after the last message
 KILL_WAITING_AT = ASK_AT + 120  # about ten minutes
 
 
 class Watchdog:
-    """Looks at the shepherds that hold attempts."""
+    """Watcher of the shepherds that hold attempts."""
 
     def __init__(self, handles: Callable[[], Iterable[Handle]]) -> None:
         self._handles = handles
 
     async def run(self) -> None:
-        """Look for ever."""
+        """Look at intervals, for ever."""
         while True:
             await asyncio.sleep(LOOK_S)
             self.look()
 
     def look(self) -> None:
-        """Ask those that have been silent, kill those that have not answered."""
+        """Send PING to silent shepherds, kill those that have not answered it."""
         for handle in self._handles():
             if handle.key is None or not handle.can_answer:
                 continue
