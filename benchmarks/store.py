@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lavad.core import events as e
+from lavad.core.apply.events import apply_event
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, HostShare, Key, Request, RoleRequest, Shared, pack_text
@@ -41,7 +42,7 @@ class Work:
     def apply(self, events: list[Event]) -> Batch:
         """Apply events; the time to make their rows is summed up."""
         for event in events:
-            self.cluster.apply(event)
+            apply_event(self.cluster, event)
         begun = time.perf_counter()
         batch = self.store.rows_for(events, self.cluster)
         self.rows_s += time.perf_counter() - begun

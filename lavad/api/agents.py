@@ -19,6 +19,7 @@ from lavad.api.recovering import Recovering
 from lavad.api.trust import Trust
 from lavad.commitmark import Mark
 from lavad.core import commands as c
+from lavad.core.apply.charge import observe
 from lavad.core.decide.recovery import waits_unheard
 from lavad.core.model import Key
 from lavad.core.model.ranges import Ranges
@@ -329,7 +330,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             if cluster.table.moved:
                 self.engine.on_change()  # a pending job may wait for this load
         if message.usages:
-            cluster.observe(host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
+            observe(cluster, host, tuple((key_of(one.key), _usage(one.usage)) for one in message.usages))
         if message.reports:
             self.engine.post([_report(host, one) for one in message.reports if one.WhichOneof("what")])
             reach("master.after_report", message.reports)

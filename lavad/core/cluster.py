@@ -1,21 +1,15 @@
-"""The cluster's state. ``apply`` is the one door through which it changes; everything else here reads.
+"""The cluster's state. ``apply.events`` is the one door through which it changes.
 
 Indexes by state and by host are kept from the first job on: nothing ever scans all jobs in the path of a job.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lavad.core.apply import allocate, batch_dispatch, charge, claims, enqueue, resize, start_conditions
-from lavad.core.apply import jobs as apply
-from lavad.core.events import Event
-from lavad.core.model import FINAL, HOLDING, LOAD, HostFacts, JobState, Key, QueueWindow, Request, Shared
-from lavad.core.model.advance_reservation import AdvanceReservation
+from lavad.core.model import LOAD, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.model.allocation import slots_of
-from lavad.core.model.host_config import as_configured
 from lavad.core.model.policy import Policy, Queue
-from lavad.core.model.usage import HostUsage, taken
 from lavad.core.model.windows import Calendar
 from lavad.core.state.advance_reservations import Reserved
 from lavad.core.state.counters import Tally, Waiting
@@ -26,7 +20,7 @@ from lavad.core.state.hosts.load_thresholds import LoadRules
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.hosts.timed_rusage import Easing
 from lavad.core.state.job_names import Names
-from lavad.core.state.limits import Limits
+from lavad.core.state.limits import Charge, Limits
 from lavad.core.state.paged import Paged
 from lavad.core.state.pending import PendingIndex
 from lavad.core.state.pools import Pools
@@ -63,7 +57,7 @@ class Cluster:
         self.queue_states: dict[str, QueueState] = {}
         self.limits = Limits(policy, self.table)
         self.shares = Shares(policy)
-        self.charges: Paged[charge.Charge] = Paged()  # what attempts count for, as long as their jobs hold them
+        self.charges: Paged[Charge] = Paged()  # what attempts count for, as long as their jobs hold them
         self.charged: dict[str, Account] = {}  # share accounts by path whose used time has changed, until it is stored
         self.rights = Rights(policy)
         self.runners = Runners(self.rights.victims)
@@ -73,7 +67,7 @@ class Cluster:
         self.unsettled: set[str] = set()  # hosts whose load may stop jobs, or lets some go on that it has stopped
         self.exit_rates = ExitRates()
         self.reserved = Reserved()
-        self.pending = self._pending_index()
+        self.pending = self.new_pending_index()
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
         self.request_ids: OrderedDict[tuple[str, bytes], int] = OrderedDict()  # user and id -> job
@@ -88,35 +82,12 @@ class Cluster:
         self._requests: dict[Request, Request] = {}
         # Of jobs submitted like these: the rules then, who asked, and for what besides; what was admitted.
         self.admissions: dict[Shared, tuple[Policy, object, object, Shared]] = {}
-        self._applied = 0  # events, and changes of the rules
-
-    # -- change ------------------------------------------------------------------------------------------------
-
-    def apply(self, event: Event) -> None:
-        """Let a fact take effect.
-
-        Raises:
-            IllegalTransition: the event can't meet the state the job is in.
-        """
-        self.apply_all((event,))
-
-    def apply_all(self, events: Sequence[Event]) -> None:
-        """Let facts take effect one after the other. Many dispatches together cost less than each by itself."""
-        starts = batch_dispatch.all_starts(self, events) if len(events) >= batch_dispatch.MANY else None
-        if starts is not None:
-            self._applied += len(starts)
-            batch_dispatch.dispatch_all(self, starts)
-            return
-        self._applied += len(events)
-        for event in events:
-            if self.reserved.by_name:
-                self.reserved.note(self, event)
-            apply.HANDLERS[type(event)](self, event)
+        self.applied = 0  # events, and changes of the rules
 
     @property
     def version(self) -> int:
         """Raised by everything that may change what can be placed where."""
-        return self._applied + self.table.untold
+        return self.applied + self.table.untold
 
     def intern(self, shared: Shared) -> Shared:
         """The one object that stands for all equal ones."""
@@ -130,44 +101,7 @@ class Cluster:
 
     # -- rules -----------------------------------------------------------------------------------------------------
 
-    def take_policy(self, policy: Policy) -> None:
-        """Other rules from now on. Whatever is derived from the rules is made anew here; jobs stay as they are."""
-        had_growth = self.policy.priority_growth
-        self._applied += 1
-        self.configured = policy
-        self.table.configure(policy)
-        for host in self.hosts.values():
-            for share in (*host.attempts.values(), *host.claims.values()):
-                self.table.move_resources(host.row, share.resources, 1)
-        self.easing.let_go_again(self.table)
-        self.take_queue_states()
-        charge.recount(self)
-        self.tally.take_waiting(Waiting(policy))
-        self.rights = Rights(policy)
-        if self.rights.victims != self.runners.queues:
-            self.runners = Runners(self.rights.victims)
-            for job in self.live_jobs():
-                self.runners.note(job)
-        self.load_rules = LoadRules(policy)
-        for name in self.hosts:
-            self._look_at_load(name)
-        self.pools = Pools(policy)
-        for attempt in self.attempts.values():
-            held = [share for share in attempt.booked if share.host in attempt.unreleased]
-            allocate.enter_in_pool(self, attempt, held)
-        self.sort_pending(had_growth != self.policy.priority_growth)
-
-    def sort_pending(self, is_reordered: bool = False) -> None:
-        """Put waiting jobs into buckets anew where other things make them alike than before."""
-        pending = self._pending_index()
-        if is_reordered or not pending.is_like(self.pending):
-            for bucket in self.pending.buckets.values():
-                for entry in bucket:
-                    record = self.jobs[entry.job]
-                    pending.add(record.shared, enqueue.entry(self, record), isinstance(record, ArrayRecord))
-            self.pending = pending
-
-    def _pending_index(self) -> PendingIndex:
+    def new_pending_index(self) -> PendingIndex:
         """Empty. Where slots are set apart for later, each job's run limit says whether it may use them until then."""
         queues = self.policy.queues
         urgent = [queue.priority for queue in queues if queue.backfill_depth or queue.in_order]
@@ -192,99 +126,6 @@ class Cluster:
             queue if state is None or queue.is_removed else replace(queue, open=state.is_open, active=state.is_active)
         )
 
-    # -- what restore uses: rows are truth, so state is taken over without an event ------------------------------
-
-    def adopt_host(self, facts: HostFacts, closed_by: str = "", comment: str = "") -> None:
-        """A host known from before the restart, as its agent offered it; unusable until that says hello."""
-        counting = as_configured(self.policy, facts)
-        host = Host(counting, self.table.add(counting), self.unentered, facts)
-        host.closed_by, host.comment = closed_by, comment
-        self.hosts[facts.name] = host
-
-    def adopt_job(self, job: Job) -> None:
-        """A plain job as its row has it. Its attempt, if it has one, comes by ``adopt_attempt``."""
-        job.shared = start_conditions.adapted(self, self.intern(job.shared), job.terms)
-        self.jobs[job.id] = job
-        self._note_reservation(job)
-        self.next_job = max(self.next_job, job.id + 1)
-        self.tally.add(job.shared, job.state)
-        if job.state in FINAL:
-            self.finished[job.id, 0] = job
-            return
-        start_conditions.adopt(self, job)
-        if job.may_start:
-            self.pending.add(job.shared, enqueue.entry(self, job), False)
-
-    def order_jobs(self) -> None:
-        """All were adopted, in whatever order: lists go by their numbers, as if nothing had been restarted."""
-        ordered = sorted(self.jobs.items())
-        self.jobs.clear()
-        self.jobs.update(ordered)
-
-    def adopt_array(self, array: ArrayRecord) -> None:
-        """An array as its rows have it: pending and held sets, ended elements, live elements in ``live``."""
-        array.shared = start_conditions.adapted(self, self.intern(array.shared), array.terms)
-        self.jobs[array.id] = array
-        self._note_reservation(array)
-        self.next_job = max(self.next_job, array.id + 1)
-        array.divide()
-        self.tally.add(array.shared, JobState.PEND, len(array.pending) + len(array.blocked))
-        self.tally.add(array.shared, JobState.PSUSP, len(array.held))
-        for job in array.live.values():
-            job.array, job.shared = array, array.shared
-            self.tally.add(array.shared, job.state)
-            array.counts[job.state] += 1
-        if array.is_over:
-            self.ended_arrays[array.id] = array.over_at
-        else:
-            start_conditions.adopt(self, array)
-        enqueue.list_array(self, array)
-
-    def adopt_ended_element(self, array: ArrayRecord, job: Job) -> None:
-        """An ended element that is still recent enough to be shown."""
-        job.array, job.shared = array, array.shared
-        self.finished[job.id, job.index] = job
-
-    def adopt_attempt(self, attempt: Attempt) -> None:
-        """A live attempt: its host shares are taken again. Unknown hosts are made up, silent, from the share."""
-        job = self.element(attempt.key.job, attempt.key.index)
-        if job is not None and job.state in HOLDING and job.attempts == attempt.key.attempt:
-            job.attempt = attempt
-            attempt.over = False
-            if job.state is JobState.STAGING:
-                self.staging[attempt.key] = attempt
-        else:
-            attempt.over = True
-        self.attempts[attempt.key] = attempt
-        self.touched.add(attempt.key)
-        self.has_leases = self.has_leases or bool(attempt.lease_s)
-        if attempt.lends:
-            self.lenders[attempt.key] = attempt
-        if job is not None and not attempt.over:
-            self.runners.note(job)
-            resize.note_resizable(self, job)
-        for share in attempt.booked:
-            if share.host in attempt.unreleased:
-                if share.host not in self.hosts:
-                    self.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))
-                allocate.take(self, attempt, (share,))
-        if not attempt.over and job is not None:
-            charge.charge(self, attempt, job.shared)
-
-    def _note_reservation(self, record: Job | ArrayRecord) -> None:
-        name = record.shared.request.reservation
-        if name:
-            self.reserved.enter(name, record.id)
-
-    def adopt_reservation(self, one: AdvanceReservation) -> None:
-        """An advance reservation; before jobs are, which are sorted by its being there."""
-        self.reserved.put(one)
-        self.sort_pending()
-
-    def adopt_claim(self, claim: Claim) -> None:
-        """Room that was being cleared for a job. Its hosts are known: attempts have been adopted."""
-        claims.book_claim(self, claim)
-
     def begin(self, now: float) -> None:
         """Restored: from now on hosts that stay away count as silent after the usual time, and terms are looked at."""
         self.dependants.stir_all()
@@ -301,21 +142,6 @@ class Cluster:
         host.seen_at = now
         return host.is_silent
 
-    def observe(self, name: str, usages: tuple[tuple[Key, HostUsage], ...]) -> None:
-        """What attempts use on that host, as far as they hold something there: a host speaks of itself alone."""
-        for key, usage in usages:
-            attempt = self.attempts.get(key)
-            if attempt is not None and name in attempt.unreleased:
-                self.note_usage(attempt, ((name, usage),))
-
-    def note_usage(self, attempt: Attempt, said: Iterable[tuple[str, HostUsage]]) -> None:
-        """What hosts say that an attempt has used there; its account is charged with what is new."""
-        before = attempt.usage
-        attempt.usage = taken(before, said)
-        if self.charges:
-            more_s = sum(one.cpu_s for one in attempt.usage.values()) - sum(one.cpu_s for one in before.values())
-            charge.note_cpu(self, attempt, more_s)
-
     def observe_load(self, name: str, load: Sequence[float]) -> None:
         """Newest load indices of a host. Where jobs may have to stop for it, or go on, the next tick looks at it."""
         host = self.hosts.get(name)
@@ -323,9 +149,9 @@ class Cluster:
             return
         self.table.set_load(host.row, load)
         if self.load_rules:
-            self._look_at_load(name)
+            self.check_load(name)
 
-    def _look_at_load(self, name: str) -> None:
+    def check_load(self, name: str) -> None:
         """A host beyond its own loadSched takes no new jobs; one beyond any loadStop is to be looked at."""
         host = self.hosts[name]
         is_busy = self.load_rules.has_host_rules and self.load_rules.is_busy(self.table, host.row)
@@ -357,11 +183,6 @@ class Cluster:
         if isinstance(job, ArrayRecord):
             return job.live.get(index) or self.finished.get((job_id, index))
         return job if index == 0 else None
-
-    def adopt_remembered(self, record: Job | ArrayRecord) -> None:
-        """A job that was forgotten long ago, for those who wait for what became of it."""
-        record.shared = start_conditions.adapted(self, record.shared, record.terms)
-        self.remembered[record.id] = record
 
     def holder(self, key: Key) -> Job | None:
         """The job whose present attempt is this one, or None when the attempt is over."""

@@ -5,6 +5,7 @@ first.
 process only after its events are durable.
 """
 
+from lavad.core.apply.events import apply_events
 from lavad.core.cluster import Cluster
 from lavad.core.commands import Command
 from lavad.core.decide import AFTERWARDS, DECIDERS
@@ -29,7 +30,7 @@ def _release_dependants(cluster: Cluster, outcome: Outcome, now: float) -> None:
 
 
 def _add(cluster: Cluster, outcome: Outcome, events: list[Event]) -> None:
-    cluster.apply_all(events)
+    apply_events(cluster, events)
     outcome.events.extend(events)
 
 
@@ -44,7 +45,7 @@ def step(cluster: Cluster, command: Command, now: float, has_agents: bool = True
         NotNow: the caller may try again later; nothing has changed.
     """
     outcome = DECIDERS[type(command)](cluster, command, now)
-    cluster.apply_all(outcome.events)
+    apply_events(cluster, outcome.events)
     if type(command) in AFTERWARDS:
         for decide in AFTERWARDS[type(command)]:
             _add(cluster, outcome, list(decide(cluster, now)))

@@ -9,6 +9,7 @@ import heapq
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.apply.allocate import give_back_all
+from lavad.core.apply.events import apply_event
 from lavad.core.model import Key
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.step import step
@@ -51,7 +52,7 @@ class BriefReplay(Replay):
         place, until = self._note_start(key, allocation, now)
         heapq.heappush(self._ends, (until, place, key))
         if len(allocation) > 1:
-            self.cluster.apply(e.AttemptLaunched(now, key))
+            apply_event(self.cluster, e.AttemptLaunched(now, key))
 
     def _end(self, key: Key, now: float) -> None:
         """Report the end of the job by its lead host and the release by all hosts."""

@@ -3,6 +3,16 @@
 A real master has to find out anew what is dropped here (sessions, silence, load, usage, plans).
 """
 
+from lavad.core.apply.restore import (
+    adopt_array,
+    adopt_attempt,
+    adopt_claim,
+    adopt_ended_element,
+    adopt_host,
+    adopt_job,
+    adopt_remembered,
+    adopt_reservation,
+)
 from lavad.core.cluster import Cluster
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import ArrayRecord, Attempt, Job
@@ -38,26 +48,26 @@ def reborn(old: Cluster) -> Cluster:
     new.queue_states.update(old.queue_states)
     new.take_queue_states()
     for host in old.hosts.values():
-        new.adopt_host(host.offered, host.closed_by, host.comment)
+        adopt_host(new, host.offered, host.closed_by, host.comment)
     for reservation in old.reserved.by_name.values():
-        new.adopt_reservation(reservation)
+        adopt_reservation(new, reservation)
     new.reserved.numbers.update(old.reserved.numbers)
     for record in old.jobs.values():
         if isinstance(record, Job):
-            new.adopt_job(_job(record))
+            adopt_job(new, _job(record))
         else:
-            new.adopt_array(_array(record))
+            adopt_array(new, _array(record))
     for record in old.remembered.values():
-        new.adopt_remembered(_job(record) if isinstance(record, Job) else _array(record))
+        adopt_remembered(new, _job(record) if isinstance(record, Job) else _array(record))
     for job in old.finished.values():
         array = new.jobs.get(job.id)
         if isinstance(array, ArrayRecord):
-            new.adopt_ended_element(array, _job(job))
+            adopt_ended_element(new, array, _job(job))
     new.shares.adopt(old.shares.used())
     for attempt in old.attempts.values():
-        new.adopt_attempt(_attempt(attempt))
+        adopt_attempt(new, _attempt(attempt))
     for claim in old.claims.values():
-        new.adopt_claim(claim)
+        adopt_claim(new, claim)
     new.next_job = old.next_job
     new.request_ids.update(old.request_ids)  # stands for the store's lookup of ids that memory has forgotten
     return new

@@ -19,6 +19,7 @@ from typing import Any
 from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core import invariants
+from lavad.core.apply.events import apply_event
 from lavad.core.cluster import Cluster
 from lavad.core.model import FINAL, HostFacts, JobState, Key
 from lavad.core.model.policy import Names, Policy, Pool
@@ -212,7 +213,7 @@ class Master:
 
     def _make_durable(self, events: list[e.Event]) -> None:
         for event in events:
-            self.durable.apply(event)
+            apply_event(self.durable, event)
             self.log.update(repr(event).encode())
             if isinstance(event, e.JobSubmitted):
                 self.world.history.limits[event.job.id] = event.job.array_limit

@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
+from lavad.core.apply.restore import (
+    adopt_array,
+    adopt_attempt,
+    adopt_claim,
+    adopt_ended_element,
+    adopt_host,
+    adopt_job,
+    adopt_remembered,
+    adopt_reservation,
+    order_jobs,
+)
 from lavad.core.cluster import FINISHED_KEPT
 from lavad.core.decide.jobs.dependencies import missing_parents
 from lavad.core.model import FINAL, JobState, Shared
@@ -91,23 +102,23 @@ def restore(connection: Connection, cluster: "Cluster", now: float) -> None:
         cluster.queue_states[row.name] = state
     cluster.take_queue_states()
     for row in connection.execute(select(schema.hosts)):
-        cluster.adopt_host(v.decode_facts(row.facts), row.closed_by, row.comment)
+        adopt_host(cluster, v.decode_facts(row.facts), row.closed_by, row.comment)
     standing = connection.execute(select(schema.standing)).all()
     _adopt_standing(cluster, standing, _BEFORE_JOBS)
     found = _arrays(connection, since, texts)
     plain = _place_unfinished(connection, found, texts)
     for job in sorted(plain, key=lambda job: job.id):
-        cluster.adopt_job(job)
+        adopt_job(cluster, job)
     for array in sorted(found.values(), key=lambda array: (array.over_at, array.id)):
-        cluster.adopt_array(array)
+        adopt_array(cluster, array)
     _adopt_ended(connection, cluster, since, texts)
     used = connection.execute(select(schema.shares))
     cluster.shares.adopt({row.account: Used(row.cpu_s, row.run_s, row.gpu_s, row.as_of) for row in used})
     for row in connection.execute(select(schema.allocations)):
-        cluster.adopt_attempt(v.decode_attempt(row))
+        adopt_attempt(cluster, v.decode_attempt(row))
     _remember_parents(connection, cluster, texts)
     _adopt_standing(cluster, standing, _AFTER_JOBS)
-    cluster.order_jobs()
+    order_jobs(cluster)
     next_job = connection.scalar(select(schema.cluster.c.next_job))
     cluster.next_job = max(cluster.next_job, next_job or 1)
 
@@ -119,11 +130,11 @@ def _adopt_standing(cluster: "Cluster", rows: Iterable[Row[Any]], kinds: Mapping
 
 
 def _adopt_claim(cluster: "Cluster", name: str, content: str) -> None:
-    cluster.adopt_claim(v.decode_claim(content))
+    adopt_claim(cluster, v.decode_claim(content))
 
 
 def _adopt_reservation(cluster: "Cluster", name: str, content: str) -> None:
-    cluster.adopt_reservation(v.decode_reservation(content))
+    adopt_reservation(cluster, v.decode_reservation(content))
 
 
 def _adopt_reservation_number(cluster: "Cluster", name: str, content: str) -> None:
@@ -184,9 +195,9 @@ def _remember_parents(connection: Connection, cluster: "Cluster", texts: SharedT
     for at in range(0, len(missing), _NAMED_AT_ONCE):
         some = missing[at : at + _NAMED_AT_ONCE]
         for array in _wanted_arrays(connection, arrays.job.in_(some), texts).values():
-            cluster.adopt_remembered(array)
+            adopt_remembered(cluster, array)
         for row in connection.execute(select_jobs().where(jobs.job.in_(some), jobs.idx == 0)):
-            cluster.adopt_remembered(job_of(row, texts))
+            adopt_remembered(cluster, job_of(row, texts))
 
 
 def _place_unfinished(connection: Connection, found: dict[int, ArrayRecord], texts: SharedTexts) -> list[Job]:
@@ -213,6 +224,6 @@ def _adopt_ended(connection: Connection, cluster: "Cluster", since: float, texts
         job = job_of(row, texts)
         array = cluster.jobs.get(job.id)
         if not job.index:
-            cluster.adopt_job(job)
+            adopt_job(cluster, job)
         elif isinstance(array, ArrayRecord) and job.index not in array.killed:
-            cluster.adopt_ended_element(array, job)
+            adopt_ended_element(cluster, array, job)

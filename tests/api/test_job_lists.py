@@ -13,6 +13,7 @@ from lavad.api import slices
 from lavad.api.job_lists import JobLists
 from lavad.api.privacy import LEVELS, Sight
 from lavad.core import commands as c
+from lavad.core.apply.reconfigure import take_policy
 from lavad.core.model.policy import Names, Policy
 from lavad.core.queries.pending_reasons import Reasons, explain
 from lavad.core.state.records import ArrayRecord
@@ -120,7 +121,7 @@ EVE = c.Caller("eve", 1002)
 
 def seen(story: Story, caller: c.Caller, level: int, **wanted: Any) -> set[str]:
     """Owners of the jobs that the caller is shown."""
-    story.cluster.take_policy(replace(story.cluster.policy, job_info_level=level, user_groups=GROUPS))
+    take_policy(story.cluster, replace(story.cluster.policy, job_info_level=level, user_groups=GROUPS))
     return {record.user for record in listed(story, _Store(), caller, **wanted)}
 
 

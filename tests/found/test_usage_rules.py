@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from lavad.core import commands as c
+from lavad.core.apply.charge import observe
 from lavad.core.model import JobState, Key
 from lavad.core.model.policy import ALL, Fairshare, Policy, Queue, Share
 from lavad.core.model.usage import NO_ONE, HostUsage
@@ -27,7 +28,7 @@ def wide(policy: Policy | None = None) -> Story:
 def sample(story: Story, key: Key, host: str, cpu_s: float, memory_mib: int = 0, **more: float) -> None:
     """Report of a host on the attempt's usage there so far."""
     usage = HostUsage(cpu_s, memory_mib_max=memory_mib, **more)  # type: ignore[arg-type]
-    story.cluster.observe(host, ((key, usage),))
+    observe(story.cluster, host, ((key, usage),))
 
 
 def end_of(story: Story, job: int) -> JobEnd:

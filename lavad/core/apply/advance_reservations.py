@@ -1,36 +1,35 @@
 """What events do to advance reservations and to the jobs in them: one function an event, as in ``apply``."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lavad.core import events as e
 from lavad.core.apply import start_conditions
 from lavad.core.apply.enqueue import entry, list_array, list_job
+from lavad.core.apply.reconfigure import sort_pending
+from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
 from lavad.core.state.records import ArrayRecord, Job
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
 
-
-def _reservation_set(cluster: "Cluster", event: e.ReservationSet) -> None:
+def _reservation_set(cluster: Cluster, event: e.ReservationSet) -> None:
     reserved = cluster.reserved
     reserved.put(event.reservation)
     if event.number >= 0:
         reserved.numbers[event.holder] = event.number
-    cluster.sort_pending()
+    sort_pending(cluster)
 
 
-def _reservation_removed(cluster: "Cluster", event: e.ReservationRemoved) -> None:
+def _reservation_removed(cluster: Cluster, event: e.ReservationRemoved) -> None:
     cluster.reserved.drop(event.name)
-    cluster.sort_pending()
+    sort_pending(cluster)
 
 
-def _reservations_turned(cluster: "Cluster", event: e.ReservationsTurned) -> None:
+def _reservations_turned(cluster: Cluster, event: e.ReservationsTurned) -> None:
     cluster.reserved.turn(event.holding)
 
 
-def _job_detached(cluster: "Cluster", event: e.JobDetached) -> None:
+def _job_detached(cluster: Cluster, event: e.JobDetached) -> None:
     record = cluster.jobs[event.job]
     cluster.pending.remove(record.shared, entry(cluster, record))
     cluster.reserved.leave(event.reservation, record.id)
@@ -43,7 +42,7 @@ def _job_detached(cluster: "Cluster", event: e.JobDetached) -> None:
         list_job(cluster, record)
 
 
-def move(cluster: "Cluster", record: Job | ArrayRecord, name: str) -> None:
+def move(cluster: Cluster, record: Job | ArrayRecord, name: str) -> None:
     """A job is modified: it is to run in that reservation, or in none."""
     before = record.shared.request.reservation
     if before:
@@ -52,7 +51,7 @@ def move(cluster: "Cluster", record: Job | ArrayRecord, name: str) -> None:
         cluster.reserved.enter(name, record.id)
 
 
-HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.ReservationSet: _reservation_set,
     e.ReservationRemoved: _reservation_removed,
     e.ReservationsTurned: _reservations_turned,

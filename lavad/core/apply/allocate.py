@@ -4,18 +4,15 @@ Invariant: a share stands in all of them or in none.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from lavad.core.apply import resize
+from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key
 from lavad.core.state.hosts import compute_units
 from lavad.core.state.records import Attempt, Host
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
 
-
-def take(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
+def take(cluster: Cluster, attempt: Attempt, shares: Allocation) -> None:
     """Book host shares of an attempt, all that it gets or another one."""
     record = cluster.jobs.get(attempt.key.job)
     request = record.shared.request if record is not None else None
@@ -30,7 +27,7 @@ def take(cluster: "Cluster", attempt: Attempt, shares: Allocation) -> None:
         enter_in_pool(cluster, attempt, shares)
 
 
-def hold_memory(cluster: "Cluster", attempt: Attempt, more_mib: int) -> None:
+def hold_memory(cluster: Cluster, attempt: Attempt, more_mib: int) -> None:
     """The attempt holds so much more memory, or less, on each of its hosts from now on."""
     before = attempt.allocation
     attempt.allocation = tuple([share._replace(memory_mib=share.memory_mib + more_mib) for share in before])
@@ -46,7 +43,7 @@ def hold_memory(cluster: "Cluster", attempt: Attempt, more_mib: int) -> None:
                 cluster.pools.take(attempt.key, cluster.pools.pool_of(attempt.key), (new,))
 
 
-def enter_in_pool(cluster: "Cluster", attempt: Attempt, shares: Iterable[HostShare]) -> None:
+def enter_in_pool(cluster: Cluster, attempt: Attempt, shares: Iterable[HostShare]) -> None:
     """Count shares of an attempt in the pool of its job."""
     record = cluster.jobs.get(attempt.key.job)
     if cluster.pools and record is not None:
@@ -54,7 +51,7 @@ def enter_in_pool(cluster: "Cluster", attempt: Attempt, shares: Iterable[HostSha
         cluster.pools.take(attempt.key, number, shares)
 
 
-def give_back_all(cluster: "Cluster", key: Key) -> None:
+def give_back_all(cluster: Cluster, key: Key) -> None:
     """What the releases of all hosts that still hold a share of an attempt come to, at once."""
     attempt = cluster.attempts[key]
     names, attempt.unreleased = attempt.unreleased, frozenset()
@@ -78,7 +75,7 @@ def give_back_all(cluster: "Cluster", key: Key) -> None:
         cluster.attempts.pop(key)
 
 
-def give_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> None:
+def give_back(cluster: Cluster, attempt: Attempt, name: str, at: float) -> None:
     """A host has said that nothing of the attempt is left on it."""
     attempt.unreleased -= {name}
     if attempt.key in cluster.easing:
@@ -98,7 +95,7 @@ def give_back(cluster: "Cluster", attempt: Attempt, name: str, at: float) -> Non
         cluster.attempts.pop(attempt.key)
 
 
-def _leave(cluster: "Cluster", attempt: Attempt, host: Host) -> HostShare | None:
+def _leave(cluster: Cluster, attempt: Attempt, host: Host) -> HostShare | None:
     """The attempt holds nothing there any more; what it held, if anything."""
     booked = attempt.booked
     if len(booked) == 1 and cluster.unentered.drop(attempt.key, booked):

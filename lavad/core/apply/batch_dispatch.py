@@ -1,33 +1,29 @@
 """Many dispatches at once: what their events do one after the other, with what buckets and hosts lose summed up."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lavad.core import lifecycle
 from lavad.core.apply import charge, leases, start_conditions
 from lavad.core.apply.allocate import enter_in_pool
 from lavad.core.apply.enqueue import entry
 from lavad.core.apply.jobs import element_for_dispatch
+from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptDispatched, Event
-from lavad.core.model import HostShare, JobState, Key
+from lavad.core.model import HostShare, JobState, Key, Request, Shared, Sort
 from lavad.core.state.hosts import compute_units
 from lavad.core.state.records import ArrayRecord, Attempt, Job
-
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
-    from lavad.core.model import Request, Shared, Sort
 
 _PEND, _STAGING = JobState.PEND, JobState.STAGING
 MANY = 16  # from so many on it pays
 
 
-def all_starts(cluster: "Cluster", events: Sequence[Event]) -> list[AttemptDispatched] | None:
+def all_starts(cluster: Cluster, events: Sequence[Event]) -> list[AttemptDispatched] | None:
     """The same events, if they are dispatches and nothing else, and nobody starts in room that was kept for him."""
     starts = [event for event in events if isinstance(event, AttemptDispatched)]
     return starts if len(starts) == len(events) and not cluster.claims else None
 
 
-def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> None:
+def dispatch_all(cluster: Cluster, events: Sequence[AttemptDispatched]) -> None:
     """Let these dispatches take effect."""
     jobs, pending, booking = cluster.jobs, cluster.pending, _Booking(cluster)
     has_dependants = bool(cluster.dependants)
@@ -57,14 +53,14 @@ def dispatch_all(cluster: "Cluster", events: Sequence[AttemptDispatched]) -> Non
     booking.close()
 
 
-def _element(cluster: "Cluster", array: ArrayRecord, event: AttemptDispatched) -> Job:
+def _element(cluster: Cluster, array: ArrayRecord, event: AttemptDispatched) -> Job:
     job = element_for_dispatch(cluster, array, event.key.index)
     array.counts[_PEND] -= 1
     array.counts[_STAGING] += 1
     return job
 
 
-def _begin_attempt(cluster: "Cluster", job: Job, event: AttemptDispatched) -> Attempt:
+def _begin_attempt(cluster: Cluster, job: Job, event: AttemptDispatched) -> Attempt:
     at, key, allocation, launch_now, reason, is_unconstrained, _ = event
     if job.state is not _PEND:
         lifecycle.check(job.state, event, _STAGING)
@@ -83,7 +79,7 @@ def _begin_attempt(cluster: "Cluster", job: Job, event: AttemptDispatched) -> At
 class _Booking:
     """What these attempts hold on all hosts: noted with each host at once, and booked in the host table together."""
 
-    def __init__(self, cluster: "Cluster") -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._hosts = cluster.hosts
         cluster.unentered.enter()
@@ -92,7 +88,7 @@ class _Booking:
         self._rows: list[int] = []
         self._shares: list[HostShare] = []
 
-    def book(self, attempt: Attempt, shared: "Shared") -> None:
+    def book(self, attempt: Attempt, shared: Shared) -> None:
         """Take the shares of an attempt."""
         key, hosts, request = attempt.key, self._hosts, shared.request
         for share in attempt.allocation:
@@ -107,7 +103,7 @@ class _Booking:
         if self._is_charged:
             charge.charge(self._cluster, attempt, shared)
 
-    def _book_special(self, attempt: Attempt, request: "Request") -> None:
+    def _book_special(self, attempt: Attempt, request: Request) -> None:
         """What comes beside slots, memory and devices."""
         table, count = self._cluster.table, len(attempt.allocation)
         rows = self._rows[-count:]

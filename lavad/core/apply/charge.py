@@ -1,40 +1,22 @@
 """What a dispatched job counts for while it holds its attempt: the limits it falls under, and its share account.
 
 Both are charged at the dispatch and discharged when the job leaves the attempt, in one place each; what was charged is
-kept for each attempt, so that the same is taken back whatever has become of the job meanwhile.
+kept for each attempt, so that the same is taken back whatever has become of the job meanwhile. The CPU time that hosts
+report is charged as it comes.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from lavad.core.model import HOLDING, Allocation, Shared
-from lavad.core.model.allocation import slots_of
-from lavad.core.model.usage import NO_ONE
+from lavad.core.cluster import Cluster
+from lavad.core.model import HOLDING, Key, Shared
+from lavad.core.model.usage import NO_ONE, HostUsage, taken
 from lavad.core.state.fairshare import Account, Shares, Used, decayed_run_s
-from lavad.core.state.limits import Consumer, Limits
+from lavad.core.state.limits import Charge, Limits
 from lavad.core.state.records import Attempt, Job
 from lavad.core.state.usage import of_attempt
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
 
-
-class Charge:
-    """What one attempt was charged to. ``cpu_s`` is what hosts have reported of it so far."""
-
-    __slots__ = ("account", "allocation", "consumer", "cpu_s", "gpus", "run_limit_s", "slots", "start")
-
-    def __init__(self, consumer: Consumer, account: Account | None, attempt: Attempt, run_limit_s: int) -> None:
-        self.consumer = consumer
-        self.account = account
-        self.allocation: Allocation = attempt.booked
-        self.slots = slots_of(self.allocation)
-        self.gpus = sum([len(share.gpus) for share in self.allocation])
-        self.run_limit_s = run_limit_s
-        self.start = attempt.charged_since
-        self.cpu_s = 0.0
-
-
-def charge(cluster: "Cluster", attempt: Attempt, shared: Shared) -> None:
+def charge(cluster: Cluster, attempt: Attempt, shared: Shared) -> None:
     """The attempt holds its allocation from now on."""
     if not (cluster.limits or cluster.shares):
         return
@@ -50,7 +32,7 @@ def charge(cluster: "Cluster", attempt: Attempt, shared: Shared) -> None:
             note_cpu(cluster, attempt, of_attempt(attempt).cpu_s)
 
 
-def discharge(cluster: "Cluster", attempt: Attempt, queue: str, now: float, cpu_s: float) -> None:
+def discharge(cluster: Cluster, attempt: Attempt, queue: str, now: float, cpu_s: float) -> None:
     """The job has left the attempt, having used so much CPU time."""
     one = cluster.charges.pop(attempt.key)
     if one is None:
@@ -66,7 +48,7 @@ def discharge(cluster: "Cluster", attempt: Attempt, queue: str, now: float, cpu_
     cluster.charged[account.path] = account
 
 
-def charge_more(cluster: "Cluster", shared: Shared, cpu_s: float, now: float) -> None:
+def charge_more(cluster: Cluster, shared: Shared, cpu_s: float, now: float) -> None:
     """A job that has been discharged had used more CPU time: a host of it told later than its first."""
     tree = cluster.shares.trees.get(shared.queue)
     account = cluster.shares.account_of(shared.queue, shared.user, shared.user_group) if tree is not None else None
@@ -84,7 +66,7 @@ def _move(one: Charge, account: Account, sign: int, now: float, rate: float) -> 
             part.running.cpu_s = max(0.0, part.running.cpu_s - one.cpu_s) if part.running.slots else 0.0
 
 
-def recharge(cluster: "Cluster", job: Job, shared: Shared) -> None:
+def recharge(cluster: Cluster, job: Job, shared: Shared) -> None:
     """A running job counts elsewhere, or counts for more or less: it was switched, or has grown or shrunk.
 
     What it held before is in ``Attempt.charged_since``: slots times seconds stay what they were.
@@ -100,7 +82,7 @@ def recharge(cluster: "Cluster", job: Job, shared: Shared) -> None:
     charge(cluster, attempt, shared)
 
 
-def note_cpu(cluster: "Cluster", attempt: Attempt, more_s: float) -> None:
+def note_cpu(cluster: Cluster, attempt: Attempt, more_s: float) -> None:
     """A host reported that the attempt has used more CPU time than it had before."""
     one = cluster.charges.get(attempt.key)
     if one is not None and one.account is not None and more_s > 0:
@@ -109,7 +91,7 @@ def note_cpu(cluster: "Cluster", attempt: Attempt, more_s: float) -> None:
             part.running.cpu_s += more_s
 
 
-def recount(cluster: "Cluster") -> None:
+def recount(cluster: Cluster) -> None:
     """Under other rules limits and shares count anew what runs; what accounts have used stays theirs."""
     used = cluster.shares.used()
     cluster.limits, cluster.shares = Limits(cluster.policy, cluster.table), Shares(cluster.policy)
@@ -127,8 +109,25 @@ def is_charged(attempt: Attempt, job: Job) -> bool:
     return not attempt.over and job.attempt is attempt and job.state in HOLDING
 
 
-def touched_accounts(cluster: "Cluster") -> dict[str, Used]:
+def touched_accounts(cluster: Cluster) -> dict[str, Used]:
     """What the accounts charged since the last call have used, by path: their rows are to be written anew."""
     found = {path: account.used for path, account in cluster.charged.items()}
     cluster.charged = {}
     return found
+
+
+def observe(cluster: Cluster, name: str, usages: tuple[tuple[Key, HostUsage], ...]) -> None:
+    """What attempts use on that host, as far as they hold something there: a host speaks of itself alone."""
+    for key, usage in usages:
+        attempt = cluster.attempts.get(key)
+        if attempt is not None and name in attempt.unreleased:
+            note_usage(cluster, attempt, ((name, usage),))
+
+
+def note_usage(cluster: Cluster, attempt: Attempt, said: Iterable[tuple[str, HostUsage]]) -> None:
+    """What hosts say that an attempt has used there; its account is charged with what is new."""
+    before = attempt.usage
+    attempt.usage = taken(before, said)
+    if cluster.charges:
+        more_s = sum(one.cpu_s for one in attempt.usage.values()) - sum(one.cpu_s for one in before.values())
+        note_cpu(cluster, attempt, more_s)

@@ -1,22 +1,20 @@
 """What events of claims do to the cluster: room is kept for a job, and let go again."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lavad.core import events as e
+from lavad.core.cluster import Cluster
 from lavad.core.state.records import Claim
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
 
-
-def _room_claimed(cluster: "Cluster", event: e.RoomClaimed) -> None:
+def _room_claimed(cluster: Cluster, event: e.RoomClaimed) -> None:
     drop_claim(cluster, event.job, event.index)
     rest = (event.victims, event.until, event.reason, event.is_partial)
     book_claim(cluster, Claim(event.job, event.index, event.allocation, *rest))
 
 
-def book_claim(cluster: "Cluster", claim: Claim) -> None:
+def book_claim(cluster: Cluster, claim: Claim) -> None:
     """Keep the claim's room from everybody else."""
     cluster.claims[claim.job, claim.index] = claim
     for share in claim.allocation:
@@ -25,7 +23,7 @@ def book_claim(cluster: "Cluster", claim: Claim) -> None:
         cluster.table.take(host.row, share, False)
 
 
-def drop_claim(cluster: "Cluster", job: int, index: int) -> None:
+def drop_claim(cluster: Cluster, job: int, index: int) -> None:
     """Whatever was kept for this job is for anybody."""
     claim = cluster.claims.pop((job, index), None)
     for share in claim.allocation if claim is not None else ():
@@ -34,7 +32,7 @@ def drop_claim(cluster: "Cluster", job: int, index: int) -> None:
         cluster.table.give_back(host.row, share, False)
 
 
-def _claim_dropped(cluster: "Cluster", event: e.ClaimDropped) -> None:
+def _claim_dropped(cluster: Cluster, event: e.ClaimDropped) -> None:
     claim = cluster.claims.get((event.job, event.index))
     if claim is not None and claim.is_partial:
         cluster.rest(event.job, event.index, event.at)
@@ -45,7 +43,7 @@ def _claim_dropped(cluster: "Cluster", event: e.ClaimDropped) -> None:
         cluster.pending.fresh.add(key)
 
 
-HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.RoomClaimed: _room_claimed,
     e.ClaimDropped: _claim_dropped,
 }

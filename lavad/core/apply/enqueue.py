@@ -1,17 +1,13 @@
 """Where waiting jobs stand in their buckets, and whether they stand there at all."""
 
-from typing import TYPE_CHECKING
-
+from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
 from lavad.core.model.tuples import new as _new
 from lavad.core.state.pending import Entry
 from lavad.core.state.records import ArrayRecord, Job
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
 
-
-def entry(cluster: "Cluster", record: Job | ArrayRecord) -> Entry:
+def entry(cluster: Cluster, record: Job | ArrayRecord) -> Entry:
     """Where a waiting job or array stands in its bucket.
 
     All priorities grow alike as jobs wait, so what each had at the beginning of time ranks them once and for all.
@@ -28,7 +24,7 @@ def waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:
     return [(record.state, 1)]
 
 
-def list_array(cluster: "Cluster", array: ArrayRecord) -> None:
+def list_array(cluster: Cluster, array: ArrayRecord) -> None:
     """Put the array into its bucket while elements of it may start, else take it out."""
     if array.room() > 0:
         cluster.pending.add(array.shared, entry(cluster, array), True)
@@ -36,7 +32,7 @@ def list_array(cluster: "Cluster", array: ArrayRecord) -> None:
         cluster.pending.remove(array.shared, entry(cluster, array))
 
 
-def list_job(cluster: "Cluster", job: Job) -> None:
+def list_job(cluster: Cluster, job: Job) -> None:
     """Put a plain job into its bucket while it may start, else take it out."""
     if job.may_start:
         cluster.pending.add(job.shared, entry(cluster, job), False)

@@ -1,18 +1,17 @@
 """What events do to hosts and to the rules: one function an event, and nothing decided here, as in ``apply``."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lavad.core import events as e
+from lavad.core.apply.reconfigure import take_policy
+from lavad.core.cluster import Cluster
 from lavad.core.model import HostFacts
 from lavad.core.model.host_config import as_configured
 from lavad.core.state.records import Host, QueueState
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
 
-
-def _host_joined(cluster: "Cluster", event: e.HostJoined) -> None:
+def _host_joined(cluster: Cluster, event: e.HostJoined) -> None:
     facts = as_configured(cluster.policy, event.facts)
     host = cluster.hosts.get(event.facts.name)
     if host is None:
@@ -26,86 +25,86 @@ def _host_joined(cluster: "Cluster", event: e.HostJoined) -> None:
     refresh_host(cluster, host, event.at)
 
 
-def _host_silenced(cluster: "Cluster", event: e.HostSilenced) -> None:
+def _host_silenced(cluster: Cluster, event: e.HostSilenced) -> None:
     host = cluster.hosts[event.host]
     host.is_silent = True
     refresh_host(cluster, host, event.at)
 
 
-def _host_heard(cluster: "Cluster", event: e.HostHeard) -> None:
+def _host_heard(cluster: Cluster, event: e.HostHeard) -> None:
     host = cluster.hosts[event.host]
     host.is_silent = False
     refresh_host(cluster, host, event.at)
 
 
-def _host_disconnected(cluster: "Cluster", event: e.HostDisconnected) -> None:
+def _host_disconnected(cluster: Cluster, event: e.HostDisconnected) -> None:
     host = cluster.hosts[event.host]
     host.is_connected = False
     refresh_host(cluster, host, event.at)
 
 
-def _host_trusted(cluster: "Cluster", event: e.HostTrusted) -> None:
+def _host_trusted(cluster: Cluster, event: e.HostTrusted) -> None:
     host = cluster.hosts[event.host]
     host.avoid_until = 0.0
     refresh_host(cluster, host, event.at)
 
 
-def _user_kept_off(cluster: "Cluster", event: e.UserKeptOff) -> None:
+def _user_kept_off(cluster: Cluster, event: e.UserKeptOff) -> None:
     if event.host in cluster.table.rows:
         cluster.limits.keep_off(event.user, cluster.table.rows[event.host], event.until)
 
 
-def _host_closed(cluster: "Cluster", event: e.HostClosed) -> None:
+def _host_closed(cluster: Cluster, event: e.HostClosed) -> None:
     host = cluster.hosts[event.host]
     host.closed_by, host.comment = event.by, event.comment
     refresh_host(cluster, host, event.at)
 
 
-def _host_opened(cluster: "Cluster", event: e.HostOpened) -> None:
+def _host_opened(cluster: Cluster, event: e.HostOpened) -> None:
     host = cluster.hosts[event.host]
     host.closed_by, host.comment = "", event.comment
     cluster.exit_rates.forget(event.host)
     refresh_host(cluster, host, event.at)
 
 
-def _host_removed(cluster: "Cluster", event: e.HostRemoved) -> None:
+def _host_removed(cluster: Cluster, event: e.HostRemoved) -> None:
     host = cluster.hosts.pop(event.host)
     cluster.unsettled.discard(event.host)
     cluster.exit_rates.forget(event.host)
     cluster.table.remove(host.row)
 
 
-def change_facts(cluster: "Cluster", host: Host, facts: HostFacts) -> None:
+def change_facts(cluster: Cluster, host: Host, facts: HostFacts) -> None:
     """Another number of slots, memory or GPUs counts from now on; what is held stays held."""
     if host.facts != facts:
         cluster.table.resize(host.row, host.facts, facts)
         host.facts = facts
 
 
-def _policy_changed(cluster: "Cluster", event: e.PolicyChanged) -> None:
-    cluster.take_policy(event.policy)
+def _policy_changed(cluster: Cluster, event: e.PolicyChanged) -> None:
+    take_policy(cluster, event.policy)
     for host in cluster.hosts.values():
         change_facts(cluster, host, as_configured(cluster.policy, host.offered))
         refresh_host(cluster, host, event.at)
 
 
-def _queue_ruled(cluster: "Cluster", event: e.QueueRuled) -> None:
+def _queue_ruled(cluster: Cluster, event: e.QueueRuled) -> None:
     cluster.queue_states[event.queue] = QueueState(event.is_open, event.is_active, event.by, event.at, event.comment)
     cluster.take_queue_states()
 
 
-def _host_window_changed(cluster: "Cluster", event: e.HostWindowChanged) -> None:
+def _host_window_changed(cluster: Cluster, event: e.HostWindowChanged) -> None:
     host = cluster.hosts[event.host]
     host.is_shut = not event.is_open
     refresh_host(cluster, host, event.at)
 
 
-def refresh_host(cluster: "Cluster", host: Host, now: float) -> None:
+def refresh_host(cluster: Cluster, host: Host, now: float) -> None:
     """Let the host table know whether this host may take work now."""
     cluster.table.set_usable(host.row, host.is_usable and host.avoid_until <= now)
 
 
-HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.HostJoined: _host_joined,
     e.HostSilenced: _host_silenced,
     e.HostHeard: _host_heard,

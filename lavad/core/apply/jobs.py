@@ -4,22 +4,23 @@ Every change of a job's state passes ``lifecycle.check``; host shares are taken 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core.apply import (
-    advance_reservations,
     allocate,
     charge,
     claims,
     hosts,
     leases,
-    modify,
     resize,
     start_conditions,
 )
+from lavad.core.apply.charge import note_usage
 from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
+from lavad.core.apply.restore import adopt_host
+from lavad.core.cluster import Cluster
 from lavad.core.model import (
     BY_USER,
     FINAL,
@@ -34,9 +35,6 @@ from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, taken
 from lavad.core.state.records import ArrayRecord, Attempt, Job, JobEnd, exit_code
 from lavad.core.state.usage import depart, of_attempt
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
-
 S = JobState
 STOP, CONT = 19, 18
 REQUEST_IDS_KEPT = 100_000  # newest submit request ids in memory; the store knows the older ones
@@ -45,7 +43,7 @@ REQUEST_IDS_KEPT = 100_000  # newest submit request ids in memory; the store kno
 # -- helpers -----------------------------------------------------------------------------------------------------
 
 
-def _move(cluster: "Cluster", job: Job, event: object, target: JobState) -> None:
+def _move(cluster: Cluster, job: Job, event: object, target: JobState) -> None:
     lifecycle.check(job.state, event, target)
     if job.state is not target:
         cluster.tally.move(job.shared, job.state, target)
@@ -57,7 +55,7 @@ def _move(cluster: "Cluster", job: Job, event: object, target: JobState) -> None
             cluster.dependants.note(job.id, job.index, old, target)
 
 
-def _leave_attempt(cluster: "Cluster", job: Job, at: float, used: JobUsage | None = None) -> Attempt:
+def _leave_attempt(cluster: Cluster, job: Job, at: float, used: JobUsage | None = None) -> Attempt:
     attempt = job.attempt
     assert attempt is not None, f"{job.key} holds no attempt"
     if cluster.charges:
@@ -78,7 +76,7 @@ def _leave_attempt(cluster: "Cluster", job: Job, at: float, used: JobUsage | Non
     return attempt
 
 
-def _note_finished(cluster: "Cluster", job: Job) -> None:
+def _note_finished(cluster: Cluster, job: Job) -> None:
     cluster.finished[job.id, job.index] = job
     array = job.array
     if array is None:
@@ -92,7 +90,7 @@ def _note_finished(cluster: "Cluster", job: Job) -> None:
         list_array(cluster, array)
 
 
-def _close_array(cluster: "Cluster", array: ArrayRecord, at: float) -> None:
+def _close_array(cluster: Cluster, array: ArrayRecord, at: float) -> None:
     if array.is_over:
         array.over_at = at
         cluster.ended_arrays[array.id] = at
@@ -102,7 +100,7 @@ def _close_array(cluster: "Cluster", array: ArrayRecord, at: float) -> None:
 # -- submission and waiting ----------------------------------------------------------------------------------------
 
 
-def _job_submitted(cluster: "Cluster", event: e.JobSubmitted) -> None:
+def _job_submitted(cluster: Cluster, event: e.JobSubmitted) -> None:
     new = event.job
     shared = cluster.intern(new.shared)
     cluster.next_job = max(cluster.next_job, new.id + 1)
@@ -125,7 +123,7 @@ def _job_submitted(cluster: "Cluster", event: e.JobSubmitted) -> None:
         list_job(cluster, job)
 
 
-def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> None:
+def _array_submitted(cluster: Cluster, event: e.JobSubmitted, shared: Any) -> None:
     new = event.job
     array = ArrayRecord(new.id, shared, new.text, event.at, Ranges(new.indices), new.array_limit, new.hold)
     array.priority = new.priority
@@ -135,7 +133,7 @@ def _array_submitted(cluster: "Cluster", event: e.JobSubmitted, shared: Any) -> 
     list_array(cluster, array)
 
 
-def _pending_ended(cluster: "Cluster", event: e.PendingEnded) -> None:
+def _pending_ended(cluster: Cluster, event: e.PendingEnded) -> None:
     record = cluster.jobs[event.job]
     if isinstance(record, Job):
         cluster.pending.remove(record.shared, entry(cluster, record))
@@ -156,15 +154,15 @@ def _pending_ended(cluster: "Cluster", event: e.PendingEnded) -> None:
     list_array(cluster, record)
 
 
-def _pending_held(cluster: "Cluster", event: e.PendingHeld) -> None:
+def _pending_held(cluster: Cluster, event: e.PendingHeld) -> None:
     _shift_waiting(cluster, event, S.PEND, S.PSUSP)
 
 
-def _pending_freed(cluster: "Cluster", event: e.PendingFreed) -> None:
+def _pending_freed(cluster: Cluster, event: e.PendingFreed) -> None:
     _shift_waiting(cluster, event, S.PSUSP, S.PEND)
 
 
-def _shift_waiting(cluster: "Cluster", event: e.PendingHeld | e.PendingFreed, old: JobState, new: JobState) -> None:
+def _shift_waiting(cluster: Cluster, event: e.PendingHeld | e.PendingFreed, old: JobState, new: JobState) -> None:
     record = cluster.jobs[event.job]
     if isinstance(record, Job):
         _move(cluster, record, event, new)
@@ -187,7 +185,7 @@ def _shift_waiting(cluster: "Cluster", event: e.PendingHeld | e.PendingFreed, ol
 # -- the life of an attempt -----------------------------------------------------------------------------------------
 
 
-def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
+def _attempt_dispatched(cluster: Cluster, event: e.AttemptDispatched) -> None:
     key = event.key
     record = cluster.jobs[key.job]
     job = element_for_dispatch(cluster, record, key.index) if isinstance(record, ArrayRecord) else record
@@ -212,12 +210,12 @@ def _attempt_dispatched(cluster: "Cluster", event: e.AttemptDispatched) -> None:
     job.attempt = cluster.attempts[key] = cluster.staging[key] = attempt
     for share in event.allocation:
         if share.host not in cluster.hosts:  # of an attempt that was found, on a host yet to come
-            cluster.adopt_host(HostFacts(share.host, share.slots, share.memory_mib))
+            adopt_host(cluster, HostFacts(share.host, share.slots, share.memory_mib))
     allocate.take(cluster, attempt, event.allocation)
     charge.charge(cluster, attempt, job.shared)
 
 
-def element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> Job:
+def element_for_dispatch(cluster: Cluster, array: ArrayRecord, index: int) -> Job:
     """The element as a job of its own, no longer counted among those that wait in the array."""
     job = Job(array.id, index, array.shared, array.text, array.submitted_at, S.PEND)
     job.array, job.priority, job.position, job.aged_from = array, array.priority, array.position, array.aged_from
@@ -230,15 +228,15 @@ def element_for_dispatch(cluster: "Cluster", array: ArrayRecord, index: int) -> 
     return job
 
 
-def _host_staged(cluster: "Cluster", event: e.HostStaged) -> None:
+def _host_staged(cluster: Cluster, event: e.HostStaged) -> None:
     cluster.attempts[event.key].staged |= {event.host}
 
 
-def _attempt_launched(cluster: "Cluster", event: e.AttemptLaunched) -> None:
+def _attempt_launched(cluster: Cluster, event: e.AttemptLaunched) -> None:
     cluster.attempts[event.key].launched = True
 
 
-def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
+def _job_started(cluster: Cluster, event: e.JobStarted) -> None:
     job = _holder(cluster, event.key)
     if job.state is S.UNKWN:  # another host of it is silent
         _move(cluster, job, event, S.UNKWN)
@@ -256,7 +254,7 @@ def _job_started(cluster: "Cluster", event: e.JobStarted) -> None:
     resize.note_resizable(cluster, job)
 
 
-def _job_finished(cluster: "Cluster", event: e.JobFinished) -> None:
+def _job_finished(cluster: Cluster, event: e.JobFinished) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, S.DONE if event.status == 0 and not event.reason else S.EXIT)
     used = _used_at_end(cluster.attempts[event.key], event)
@@ -289,10 +287,10 @@ def _used_at_end(attempt: Attempt, event: e.JobFinished) -> JobUsage:
     return of_attempt(attempt)
 
 
-def _host_released(cluster: "Cluster", event: e.HostReleased) -> None:
+def _host_released(cluster: Cluster, event: e.HostReleased) -> None:
     attempt = cluster.attempts[event.key]
     if event.usage is not None and not attempt.over:
-        cluster.note_usage(attempt, ((event.host, event.usage),))
+        note_usage(cluster, attempt, ((event.host, event.usage),))
     elif event.usage is not None:
         _complete_record(cluster, attempt, event.host, event.usage, event.at)
     if event.host in attempt.usage and not attempt.over:
@@ -300,7 +298,7 @@ def _host_released(cluster: "Cluster", event: e.HostReleased) -> None:
     allocate.give_back(cluster, attempt, event.host, event.at)
 
 
-def _complete_record(cluster: "Cluster", attempt: Attempt, host: str, usage: HostUsage, at: float) -> None:
+def _complete_record(cluster: Cluster, attempt: Attempt, host: str, usage: HostUsage, at: float) -> None:
     """The job has ended; what the host used until it had let go of it goes into the job's record, too."""
     before = of_attempt(attempt)
     attempt.usage = taken(attempt.usage, ((host, usage),))
@@ -317,7 +315,7 @@ def _complete_record(cluster: "Cluster", attempt: Attempt, host: str, usage: Hos
     charge.charge_more(cluster, job.shared, used.cpu_s - before.cpu_s, at)
 
 
-def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
+def _job_requeued(cluster: Cluster, event: e.JobRequeued) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, S.PSUSP if event.hold else S.PEND)
     _leave_attempt(cluster, job, event.at)
@@ -344,7 +342,7 @@ def _job_requeued(cluster: "Cluster", event: e.JobRequeued) -> None:
     list_array(cluster, array)
 
 
-def _bar(cluster: "Cluster", job: Job, host: str) -> None:
+def _bar(cluster: Cluster, job: Job, host: str) -> None:
     """The job is not to come back to this host, which makes it another bucket's."""
     record = job.array or job
     for state, count in waiting_counts(record):
@@ -358,7 +356,7 @@ def _bar(cluster: "Cluster", job: Job, host: str) -> None:
         list_array(cluster, job.array)
 
 
-def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
+def _job_suspended(cluster: Cluster, event: e.JobSuspended) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
     attempt.suspended = {**attempt.suspended, event.cause: event.reason}
     if event.state in (S.STAGING, S.UNKWN):  # it takes effect when the job has started, or is heard of again
@@ -376,7 +374,7 @@ def _job_suspended(cluster: "Cluster", event: e.JobSuspended) -> None:
     cluster.runners.note(job)
 
 
-def _job_resumed(cluster: "Cluster", event: e.JobResumed) -> None:
+def _job_resumed(cluster: Cluster, event: e.JobResumed) -> None:
     job, attempt = _holder(cluster, event.key), cluster.attempts[event.key]
     _move(cluster, job, event, event.state)
     attempt.suspended = {cause: reason for cause, reason in attempt.suspended.items() if cause != event.cause}
@@ -400,12 +398,12 @@ def _note_for_return(job: Job, attempt: Attempt, at: float) -> None:
     job.resume_state = state
 
 
-def _lend_no_more(cluster: "Cluster", attempt: Attempt) -> None:
+def _lend_no_more(cluster: Cluster, attempt: Attempt) -> None:
     attempt.lends = ()
     cluster.lenders.pop(attempt.key, None)
 
 
-def _job_signalled(cluster: "Cluster", event: e.JobSignalled) -> None:
+def _job_signalled(cluster: Cluster, event: e.JobSignalled) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, job.state)
     attempt = cluster.attempts[event.key]
@@ -423,7 +421,7 @@ def _note_signal(attempt: Attempt, signal: int, reason: str, at: float) -> None:
         attempt.last_signal = (signal, reason, serial_of(at, signal))
 
 
-def _job_doomed(cluster: "Cluster", event: e.JobDoomed) -> None:
+def _job_doomed(cluster: Cluster, event: e.JobDoomed) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, job.state)
     attempt = cluster.attempts[event.key]
@@ -433,7 +431,7 @@ def _job_doomed(cluster: "Cluster", event: e.JobDoomed) -> None:
     cluster.runners.note(job)
 
 
-def _job_lost(cluster: "Cluster", event: e.JobLost) -> None:
+def _job_lost(cluster: Cluster, event: e.JobLost) -> None:
     job = _holder(cluster, event.key)
     job.resume_state = job.state
     _move(cluster, job, event, S.UNKWN)
@@ -441,7 +439,7 @@ def _job_lost(cluster: "Cluster", event: e.JobLost) -> None:
     cluster.runners.note(job)
 
 
-def _job_found(cluster: "Cluster", event: e.JobFound) -> None:
+def _job_found(cluster: Cluster, event: e.JobFound) -> None:
     job = _holder(cluster, event.key)
     state = job.resume_state or S.RUN
     _move(cluster, job, event, state)
@@ -451,7 +449,7 @@ def _job_found(cluster: "Cluster", event: e.JobFound) -> None:
         cluster.staging[event.key] = cluster.attempts[event.key]
 
 
-def _job_abandoned(cluster: "Cluster", event: e.JobAbandoned) -> None:
+def _job_abandoned(cluster: Cluster, event: e.JobAbandoned) -> None:
     job = _holder(cluster, event.key)
     _move(cluster, job, event, S.ZOMBI)
     attempt = cluster.attempts[event.key]
@@ -459,14 +457,14 @@ def _job_abandoned(cluster: "Cluster", event: e.JobAbandoned) -> None:
     _note_signal(attempt, 0, event.reason, event.at)
 
 
-def _holder(cluster: "Cluster", key: Any) -> Job:
+def _holder(cluster: Cluster, key: Any) -> Job:
     job = cluster.holder(key)
     if job is None:
         raise lifecycle.IllegalTransition(f"{key} is over or unknown")
     return job
 
 
-def _finished_forgotten(cluster: "Cluster", event: e.FinishedForgotten) -> None:
+def _finished_forgotten(cluster: Cluster, event: e.FinishedForgotten) -> None:
     while cluster.finished:
         key, job = next(iter(cluster.finished.items()))
         if job.end is not None and job.end.at >= event.before:
@@ -482,8 +480,7 @@ def _finished_forgotten(cluster: "Cluster", event: e.FinishedForgotten) -> None:
         start_conditions.forget(cluster, array_id)
 
 
-HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
-    **resize.HANDLERS,
+HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobSubmitted: _job_submitted,
     e.PendingEnded: _pending_ended,
     e.PendingHeld: _pending_held,
@@ -503,9 +500,4 @@ HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
     e.JobFound: _job_found,
     e.JobAbandoned: _job_abandoned,
     e.FinishedForgotten: _finished_forgotten,
-    **claims.HANDLERS,
-    **hosts.HANDLERS,
-    **modify.HANDLERS,
-    **advance_reservations.HANDLERS,
-    **start_conditions.HANDLERS,
 }

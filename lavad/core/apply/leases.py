@@ -1,14 +1,10 @@
 """The lease of an attempt, as it is begun or taken over; it never changes afterwards."""
 
-from typing import TYPE_CHECKING
-
+from lavad.core.cluster import Cluster
 from lavad.core.state.records import Attempt
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
 
-
-def begin(cluster: "Cluster", attempt: Attempt) -> None:
+def begin(cluster: Cluster, attempt: Attempt) -> None:
     """Give a new attempt the lease that the site has set, unless a host of it keeps none."""
     known = (cluster.hosts.get(share.host) for share in attempt.allocation)
     if all(host is not None and host.facts.keeps_leases for host in known):
@@ -16,7 +12,7 @@ def begin(cluster: "Cluster", attempt: Attempt) -> None:
         cluster.has_leases = True
 
 
-def keep(cluster: "Cluster", attempt: Attempt, lease_s: float) -> None:
+def keep(cluster: Cluster, attempt: Attempt, lease_s: float) -> None:
     """Give an attempt that was found on its hosts the lease that it runs under there, which may be none."""
     attempt.lease_s = lease_s
     cluster.has_leases = cluster.has_leases or bool(lease_s)

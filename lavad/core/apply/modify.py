@@ -1,19 +1,17 @@
 """What bmod, bswitch, btop and bbot do to a job, wherever it stands: other words, another place, other limits."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lavad.core import events as e
 from lavad.core.apply import advance_reservations, allocate, charge, start_conditions
 from lavad.core.apply.enqueue import entry, list_array, list_job, waiting_counts
+from lavad.core.cluster import Cluster
 from lavad.core.model import JobState, Shared, limits_of
 from lavad.core.state.records import ArrayRecord, Job
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
 
-
-def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
+def _job_modified(cluster: Cluster, event: e.JobModified) -> None:
     record = cluster.jobs[event.job.id]
     shared = start_conditions.adapted(cluster, cluster.intern(event.job.shared), record.terms)
     if shared.request.reservation != record.shared.request.reservation:
@@ -47,28 +45,28 @@ def _job_modified(cluster: "Cluster", event: e.JobModified) -> None:
         _change_runner(cluster, record)
 
 
-def _change_memory(cluster: "Cluster", job: Job, shared: Shared) -> None:
+def _change_memory(cluster: Cluster, job: Job, shared: Shared) -> None:
     """A job that holds hosts holds another amount of their memory."""
     more_mib = shared.request.roles[0].memory_mib - job.shared.request.roles[0].memory_mib
     if job.attempt is not None and more_mib:
         allocate.hold_memory(cluster, job.attempt, more_mib)
 
 
-def _change_limits(cluster: "Cluster", job: Job, shared: Shared) -> None:
+def _change_limits(cluster: Cluster, job: Job, shared: Shared) -> None:
     """What holds hosts gets other limits, and may be expected to end at another time."""
     if job.attempt is not None and limits_of(job.shared) != limits_of(shared):
         job.attempt.limits_version += 1
         cluster.touched.add(job.attempt.key)
 
 
-def _change_runner(cluster: "Cluster", job: Job) -> None:
+def _change_runner(cluster: Cluster, job: Job) -> None:
     """A job that holds hosts may belong to another queue now."""
     if job.attempt is not None:
         cluster.runners.discard(job.attempt)
         cluster.runners.note(job)
 
 
-def _job_moved(cluster: "Cluster", event: e.JobMoved) -> None:
+def _job_moved(cluster: Cluster, event: e.JobMoved) -> None:
     record = cluster.jobs[event.job]
     is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
     if is_listed:
@@ -78,7 +76,7 @@ def _job_moved(cluster: "Cluster", event: e.JobMoved) -> None:
         cluster.pending.add(record.shared, entry(cluster, record), isinstance(record, ArrayRecord))
 
 
-HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobModified: _job_modified,
     e.JobMoved: _job_moved,
 }

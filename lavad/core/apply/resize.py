@@ -6,17 +6,15 @@ that nothing is left.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
 from lavad.core.apply import charge
+from lavad.core.cluster import Cluster
 from lavad.core.model import Shared
 from lavad.core.model.allocation import given_up, grown, slots_of
 from lavad.core.state.records import Attempt, Job, Resizing
-
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
 
 
 def is_resizable(shared: Shared) -> bool:
@@ -31,7 +29,7 @@ def may_change(attempt: Attempt) -> bool:
     return not (change.due or change.leaving or attempt.is_ending)
 
 
-def note_resizable(cluster: "Cluster", job: Job) -> None:
+def note_resizable(cluster: Cluster, job: Job) -> None:
     """A job has started or is known again: enter it if it may be resized."""
     attempt = job.attempt
     if attempt is None or not is_resizable(job.shared):
@@ -41,13 +39,13 @@ def note_resizable(cluster: "Cluster", job: Job) -> None:
         _note_waiting(cluster, attempt)
 
 
-def forget(cluster: "Cluster", attempt: Attempt) -> None:
+def forget(cluster: Cluster, attempt: Attempt) -> None:
     """The job has left the attempt: it is not resized any more."""
     cluster.resizable.pop(attempt.key, None)
     cluster.resizing.pop(attempt.key, None)
 
 
-def host_left(cluster: "Cluster", attempt: Attempt, host: str, at: float) -> None:
+def host_left(cluster: Cluster, attempt: Attempt, host: str, at: float) -> None:
     """A host has let go of the attempt: it is no part of any change any more."""
     change = attempt.resizing
     if change.growth or change.leaving:
@@ -60,7 +58,7 @@ def host_left(cluster: "Cluster", attempt: Attempt, host: str, at: float) -> Non
         _recount(cluster, attempt, before, at)
 
 
-def _note_waiting(cluster: "Cluster", attempt: Attempt) -> None:
+def _note_waiting(cluster: Cluster, attempt: Attempt) -> None:
     """Attempts whose change has a date when it is given up or goes on."""
     if attempt.resizing.due and not attempt.over:
         cluster.resizing[attempt.key] = attempt
@@ -69,7 +67,7 @@ def _note_waiting(cluster: "Cluster", attempt: Attempt) -> None:
     cluster.runners.resized(attempt)
 
 
-def _changed(cluster: "Cluster", event: Any) -> Attempt:
+def _changed(cluster: Cluster, event: Any) -> Attempt:
     job = cluster.holder(event.key)
     if job is None or job.attempt is None:
         raise lifecycle.IllegalTransition(f"{event.key} is over or unknown")
@@ -78,7 +76,7 @@ def _changed(cluster: "Cluster", event: Any) -> Attempt:
     return job.attempt
 
 
-def _rebook(cluster: "Cluster", attempt: Attempt, names: Iterable[str], before_all: int, at: float) -> None:
+def _rebook(cluster: Cluster, attempt: Attempt, names: Iterable[str], before_all: int, at: float) -> None:
     """Book on these hosts what the attempt now holds there, in place of what it held: so many slots in all."""
     booked = {share.host: share for share in attempt.booked}
     for name in dict.fromkeys(names):
@@ -104,7 +102,7 @@ def _slots(attempt: Attempt) -> int:
     return slots_of(attempt.booked)
 
 
-def _recount(cluster: "Cluster", attempt: Attempt, before: int, at: float) -> None:
+def _recount(cluster: Cluster, attempt: Attempt, before: int, at: float) -> None:
     """Limits and shares count what it holds now; slots times seconds so far are kept."""
     now = _slots(attempt)
     if now and now != before:
@@ -115,7 +113,7 @@ def _recount(cluster: "Cluster", attempt: Attempt, before: int, at: float) -> No
         charge.recharge(cluster, job, job.shared)
 
 
-def _growing(cluster: "Cluster", event: e.AttemptGrowing) -> None:
+def _growing(cluster: Cluster, event: e.AttemptGrowing) -> None:
     attempt = _changed(cluster, event)
     slots = _slots(attempt)
     here = {share.host for share in attempt.allocation}
@@ -130,7 +128,7 @@ def _growing(cluster: "Cluster", event: e.AttemptGrowing) -> None:
     _note_waiting(cluster, attempt)
 
 
-def _growth_given_up(cluster: "Cluster", event: e.GrowthGivenUp) -> None:
+def _growth_given_up(cluster: Cluster, event: e.GrowthGivenUp) -> None:
     attempt = _changed(cluster, event)
     slots = _slots(attempt)
     growth = attempt.resizing.growth
@@ -140,7 +138,7 @@ def _growth_given_up(cluster: "Cluster", event: e.GrowthGivenUp) -> None:
     _note_waiting(cluster, attempt)
 
 
-def _resized(cluster: "Cluster", event: e.AttemptResized) -> None:
+def _resized(cluster: Cluster, event: e.AttemptResized) -> None:
     attempt = _changed(cluster, event)
     slots = _slots(attempt)
     before, change = attempt.allocation, attempt.resizing
@@ -164,7 +162,7 @@ def _resized(cluster: "Cluster", event: e.AttemptResized) -> None:
     _note_waiting(cluster, attempt)
 
 
-def _noted(cluster: "Cluster", event: e.ResizeNoted) -> None:
+def _noted(cluster: Cluster, event: e.ResizeNoted) -> None:
     """Slots that were given up on hosts that stay are free now; hosts that leave have yet to say that they are."""
     attempt = _changed(cluster, event)
     slots = _slots(attempt)
@@ -176,12 +174,12 @@ def _noted(cluster: "Cluster", event: e.ResizeNoted) -> None:
     _note_waiting(cluster, attempt)
 
 
-def _wished(cluster: "Cluster", event: e.ResizeWished) -> None:
+def _wished(cluster: Cluster, event: e.ResizeWished) -> None:
     attempt = _changed(cluster, event)
     attempt.resizing = replace(attempt.resizing, wish=event.tasks)
 
 
-HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.AttemptGrowing: _growing,
     e.GrowthGivenUp: _growth_given_up,
     e.AttemptResized: _resized,

@@ -7,29 +7,26 @@ which a job is checked: its begin time, and the deadline of one that may still w
 import heapq
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lavad.core import events as e
 from lavad.core import lifecycle
-from lavad.core.apply import start_conditions
 from lavad.core.apply.enqueue import list_array, list_job
+from lavad.core.cluster import Cluster
+from lavad.core.events import NewJob
 from lavad.core.language.dependency import Expression, parse
 from lavad.core.model import JobState, Shared
 from lavad.core.model.ranges import Ranges
 from lavad.core.state.records import ArrayRecord, Job, Terms
 
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
-    from lavad.core.events import NewJob
 
-
-def begin(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
+def begin(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
     """A new job enters with the terms it was submitted with."""
     if new.dependency or new.begin_at or record.shared.terminate_at:
         _set(cluster, record, new, now)
 
 
-def change(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
+def change(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
     """A job was modified: the terms that it has now. A condition that was met stays so unless there is another one."""
     old = record.terms
     if new.dependency is not None:
@@ -43,7 +40,7 @@ def change(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: fl
         record.divide()
 
 
-def _set(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: float) -> None:
+def _set(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
     condition = parse(new.dependency) if new.dependency else None
     record.terms = _terms(record.terms, condition, new, now)
     if isinstance(record, ArrayRecord):
@@ -55,13 +52,13 @@ def _set(cluster: "Cluster", record: Job | ArrayRecord, new: "NewJob", now: floa
     adopt(cluster, record)
 
 
-def _terms(old: Terms | None, condition: Expression | None, new: "NewJob", now: float) -> Terms | None:
+def _terms(old: Terms | None, condition: Expression | None, new: NewJob, now: float) -> Terms | None:
     barred, detached = (old.barred, old.detached) if old is not None else ((), "")
     made = Terms(condition, new.begin_at, new.begin_at > now, new.ends_orphan, barred, detached)
     return None if made == Terms() else made
 
 
-def bar(cluster: "Cluster", record: Job | ArrayRecord, host: str) -> None:
+def bar(cluster: Cluster, record: Job | ArrayRecord, host: str) -> None:
     """The job does not come back to this host; of an array none of its elements."""
     terms = record.terms or Terms()
     if host not in terms.barred:
@@ -69,13 +66,13 @@ def bar(cluster: "Cluster", record: Job | ArrayRecord, host: str) -> None:
         record.shared = adapted(cluster, record.shared, record.terms)
 
 
-def detach(cluster: "Cluster", record: Job | ArrayRecord, reservation: str) -> None:
+def detach(cluster: Cluster, record: Job | ArrayRecord, reservation: str) -> None:
     """The job is not to wait for that advance reservation any more."""
     record.terms = replace(record.terms or Terms(), detached=reservation)
     record.shared = adapted(cluster, record.shared, record.terms)
 
 
-def adapted(cluster: "Cluster", shared: Shared, terms: Terms | None) -> Shared:
+def adapted(cluster: Cluster, shared: Shared, terms: Terms | None) -> Shared:
     """The same submission, kept from hosts that it must not come back to, and out of a reservation that is no more."""
     if terms is None:
         return shared
@@ -88,14 +85,14 @@ def adapted(cluster: "Cluster", shared: Shared, terms: Terms | None) -> Shared:
     return shared if request is before else cluster.intern(replace(shared, request=request))
 
 
-def adopt(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+def adopt(cluster: Cluster, record: Job | ArrayRecord) -> None:
     """Let those know who have to tell the job: its parents, and the clock."""
     if record.terms is not None and record.terms.condition is not None:
         cluster.dependants.add(record.id, record.terms.condition)
     _set_alarms(cluster, record)
 
 
-def force(cluster: "Cluster", record: Job | ArrayRecord, index: int) -> None:
+def force(cluster: Cluster, record: Job | ArrayRecord, index: int) -> None:
     """It is started whatever its terms say (brun): they do not matter any more."""
     if isinstance(record, ArrayRecord):
         record.blocked.discard(index)
@@ -105,19 +102,19 @@ def force(cluster: "Cluster", record: Job | ArrayRecord, index: int) -> None:
         record.terms = replace(record.terms, is_early=False)
 
 
-def _set_alarms(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+def _set_alarms(cluster: Cluster, record: Job | ArrayRecord) -> None:
     if record.terms is not None and record.terms.is_early:
         heapq.heappush(cluster.alarms, (record.terms.begin_at, record.id))
     watch_deadline(cluster, record)
 
 
-def watch_deadline(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+def watch_deadline(cluster: Cluster, record: Job | ArrayRecord) -> None:
     """The job waits, and should not do so any more when its deadline comes."""
     if record.shared.terminate_at:
         heapq.heappush(cluster.alarms, (record.shared.terminate_at, record.id))
 
 
-def met(cluster: "Cluster", record: Job | ArrayRecord, indices: Ranges) -> None:
+def met(cluster: Cluster, record: Job | ArrayRecord, indices: Ranges) -> None:
     """The condition has been true for these elements."""
     terms = record.terms
     assert terms is not None, f"job {record.id} has no condition"
@@ -141,19 +138,19 @@ def reached(record: Job | ArrayRecord) -> None:
         record.divide()
 
 
-def leave(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+def leave(cluster: Cluster, record: Job | ArrayRecord) -> None:
     """The job is over, so it waits for nobody."""
     if record.terms is not None and record.terms.condition is not None:
         record.terms = replace(record.terms, condition=None)
         _let_go(cluster, record.id)
 
 
-def _let_go(cluster: "Cluster", job: int) -> None:
+def _let_go(cluster: Cluster, job: int) -> None:
     for parent in cluster.dependants.remove(job):
         cluster.remembered.pop(parent, None)
 
 
-def forget(cluster: "Cluster", job: int) -> None:
+def forget(cluster: Cluster, job: int) -> None:
     """An ended job leaves memory, except for those who still wait for what it was."""
     record = cluster.jobs.pop(job, None)
     if record is None:
@@ -182,7 +179,7 @@ def waits_past_deadline(record: Job | ArrayRecord, now: float) -> bool:
 S = JobState
 
 
-def _job_revived(cluster: "Cluster", event: e.JobRevived) -> None:
+def _job_revived(cluster: Cluster, event: e.JobRevived) -> None:
     record = cluster.jobs[event.job]
     target = S.PSUSP if event.hold else S.PEND
     if isinstance(record, ArrayRecord):
@@ -194,11 +191,11 @@ def _job_revived(cluster: "Cluster", event: e.JobRevived) -> None:
     if cluster.dependants:
         cluster.dependants.note(record.id, 0, record.state, target)
     record.state, record.end = target, None
-    start_conditions.watch_deadline(cluster, record)
+    watch_deadline(cluster, record)
     list_job(cluster, record)
 
 
-def _elements_revived(cluster: "Cluster", array: ArrayRecord, event: e.JobRevived, target: JobState) -> None:
+def _elements_revived(cluster: Cluster, array: ArrayRecord, event: e.JobRevived, target: JobState) -> None:
     for index in event.indices:
         old = cluster.finished.pop((array.id, index), None)
         if old is not None:
@@ -209,35 +206,35 @@ def _elements_revived(cluster: "Cluster", array: ArrayRecord, event: e.JobRevive
     cluster.ended_arrays.pop(array.id, None)
     cluster.tally.add(array.shared, target, len(event.indices))
     cluster.dependants.note(array.id, 0, S.EXIT, target)
-    start_conditions.watch_deadline(cluster, array)
+    watch_deadline(cluster, array)
     list_array(cluster, array)
 
 
-def _dependency_met(cluster: "Cluster", event: e.DependencyMet) -> None:
+def _dependency_met(cluster: Cluster, event: e.DependencyMet) -> None:
     record = cluster.jobs[event.job]
-    start_conditions.met(cluster, record, event.indices)
+    met(cluster, record, event.indices)
     _list(cluster, record)
 
 
-def _begin_time_reached(cluster: "Cluster", event: e.BeginTimeReached) -> None:
+def _begin_time_reached(cluster: Cluster, event: e.BeginTimeReached) -> None:
     record = cluster.jobs[event.job]
-    start_conditions.reached(record)
+    reached(record)
     _list(cluster, record)
 
 
-def _list(cluster: "Cluster", record: Job | ArrayRecord) -> None:
+def _list(cluster: Cluster, record: Job | ArrayRecord) -> None:
     if isinstance(record, ArrayRecord):
         list_array(cluster, record)
     elif record.state is S.PEND:
         list_job(cluster, record)
 
 
-def _queue_window_changed(cluster: "Cluster", event: e.QueueWindowChanged) -> None:
+def _queue_window_changed(cluster: Cluster, event: e.QueueWindowChanged) -> None:
     cluster.windows[event.queue] = event.state
     cluster.pending.freshen(event.queue)
 
 
-HANDLERS: dict[type, Callable[["Cluster", Any], None]] = {
+HANDLERS: dict[type, Callable[[Cluster, Any], None]] = {
     e.JobRevived: _job_revived,
     e.DependencyMet: _dependency_met,
     e.BeginTimeReached: _begin_time_reached,

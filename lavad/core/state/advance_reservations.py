@@ -9,10 +9,10 @@ Counted host by host, lazily: a host is counted anew when something was taken or
 reservation nothing is counted and nobody asks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,29 @@ from lavad.core.model.advance_reservation import (
     next_turn,
     stretches,
 )
+from lavad.core.model.policy import Policy
 from lavad.core.model.windows import NEVER
 from lavad.core.state.expected_ends import expected_end
-
-if TYPE_CHECKING:
-    from lavad.core.cluster import Cluster
+from lavad.core.state.hosts.table import HostTable
+from lavad.core.state.paged import Paged
+from lavad.core.state.records import ArrayRecord, Attempt, Host, Job
 
 Slots = NDArray[np.int64]
+
+
+class Booked(Protocol):
+    """The cluster, as far as counting needs it: what is allocated on which hosts, and until when."""
+
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def jobs(self) -> Mapping[int, Job | ArrayRecord]: ...
+    @property
+    def attempts(self) -> Paged[Attempt]: ...
+    @property
+    def hosts(self) -> Mapping[str, Host]: ...
+    @property
+    def table(self) -> HostTable: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,36 +161,36 @@ class Reserved:
         self.is_unsettled = True
         self._timeline, self._slots = None, {}
 
-    def note(self, cluster: "Cluster", event: e.Event) -> None:
+    def note(self, booked: Booked, event: e.Event) -> None:
         """An event is about to take effect: where it may change what attempts hold, or until when."""
         if isinstance(event, e.PolicyChanged):
             self.look_again()
         elif isinstance(event, e.JobModified | e.JobDetached):
             self._stale = None
         elif self._stale is not None and (key := getattr(event, "key", None)) is not None:
-            attempt, rows = cluster.attempts.get(key), cluster.table.rows
+            attempt, rows = booked.attempts.get(key), booked.table.rows
             shares: Allocation = getattr(event, "allocation", ()) + getattr(event, "additions", ())
             shares += attempt.booked if attempt is not None else ()
             self._stale.update(rows[share.host] for share in shares)
 
     # -- time ------------------------------------------------------------------------------------------------------
 
-    def timeline(self, cluster: "Cluster", now: float) -> Timeline:
+    def timeline(self, booked: Booked, now: float) -> Timeline:
         """Which reservations hold now and later."""
         if self._timeline is None or not self._timeline.covers(now):
-            self._timeline = Timeline(self.by_name, cluster.policy.zone, now)
+            self._timeline = Timeline(self.by_name, booked.policy.zone, now)
             self._stale = None
         return self._timeline
 
-    def holds(self, cluster: "Cluster", name: str, now: float) -> bool:
+    def holds(self, booked: Booked, name: str, now: float) -> bool:
         """Does a reservation of that name hold now? Only then its jobs may start."""
-        return name in self.by_name and name in self.timeline(cluster, now).now
+        return name in self.by_name and name in self.timeline(booked, now).now
 
     # -- counts ----------------------------------------------------------------------------------------------------
 
-    def slots(self, cluster: "Cluster", name: str) -> Slots:
+    def slots(self, booked: Booked, name: str) -> Slots:
         """What a reservation sets apart of each host."""
-        table = cluster.table
+        table = booked.table
         if self._facts_version != table.facts_version:
             self._slots, self._stale, self._facts_version = {}, None, table.facts_version
         found = self._slots.get(name)
@@ -187,34 +203,34 @@ class Reserved:
                     found[row] = table.slots_max[row] if one.is_whole else min(slots, int(table.slots_max[row]))
         return found
 
-    def unused(self, cluster: "Cluster", now: float) -> Slots:
+    def unused(self, booked: Booked, now: float) -> Slots:
         """Of what is set apart now on each host, the part that no job of its reservation uses."""
-        self._count(cluster, now)
+        self._count(booked, now)
         return self._unused
 
-    def own(self, cluster: "Cluster", name: str, now: float) -> Slots:
+    def own(self, booked: Booked, name: str, now: float) -> Slots:
         """What jobs of a reservation that holds now use of each host."""
-        self._count(cluster, now)
+        self._count(booked, now)
         return self._own[name]
 
-    def held(self, cluster: "Cluster", now: float) -> list[Slots]:
+    def held(self, booked: Booked, now: float) -> list[Slots]:
         """At each of the moments to come, what jobs that run now will still hold outside of what is reserved then."""
-        self._count(cluster, now)
+        self._count(booked, now)
         return self._held
 
-    def _count(self, cluster: "Cluster", now: float) -> None:
-        timeline = self.timeline(cluster, now)
-        sets = [self.slots(cluster, name) for name in self.by_name]
+    def _count(self, booked: Booked, now: float) -> None:
+        timeline = self.timeline(booked, now)
+        sets = [self.slots(booked, name) for name in self.by_name]
         if self._stale is None:
-            self._begin_counting(cluster, timeline, sets)
+            self._begin_counting(booked, timeline, sets)
             stale = self._rows
         else:
             stale, self._stale = self._rows.intersection(self._stale), set()
         for row in stale:
-            self._count_host(cluster, timeline, row)
+            self._count_host(booked, timeline, row)
 
-    def _begin_counting(self, cluster: "Cluster", timeline: Timeline, sets: list[Slots]) -> None:
-        hosts = len(cluster.table)
+    def _begin_counting(self, booked: Booked, timeline: Timeline, sets: list[Slots]) -> None:
+        hosts = len(booked.table)
         self._rows = frozenset(np.flatnonzero(sum(sets, start=np.zeros(hosts, np.int64))).tolist())
         self._ceasing = {}
         self._stale = set()
@@ -222,12 +238,12 @@ class Reserved:
         self._own = {name: np.zeros(hosts, np.int64) for name in timeline.now}
         self._held = [np.zeros(hosts, np.int64) for _ in timeline.moments]
 
-    def _count_host(self, cluster: "Cluster", timeline: Timeline, row: int) -> None:
-        host = cluster.hosts[cluster.table.names[row]]
+    def _count_host(self, booked: Booked, timeline: Timeline, row: int) -> None:
+        host = booked.hosts[booked.table.names[row]]
         own = dict.fromkeys(timeline.now, 0)
         held = [0] * len(timeline.moments)
         for key, share in host.attempts.items():
-            name, end = self._tenure(cluster, key)
+            name, end = self._tenure(booked, key)
             if name in own:
                 own[name] += share.slots
             for number, moment in enumerate(timeline.moments):
@@ -238,24 +254,24 @@ class Reserved:
         self._unused[row] = 0
         for name, slots in own.items():
             self._own[name][row] = slots
-            self._unused[row] += max(0, int(self.slots(cluster, name)[row]) - slots)
+            self._unused[row] += max(0, int(self.slots(booked, name)[row]) - slots)
 
-    def _tenure(self, cluster: "Cluster", key: Key) -> tuple[str, float]:
+    def _tenure(self, booked: Booked, key: Key) -> tuple[str, float]:
         """In which reservation an attempt runs, and until when it may hold its slots."""
-        attempt, record = cluster.attempts[key], cluster.jobs.get(key.job)
+        attempt, record = booked.attempts[key], booked.jobs.get(key.job)
         shared = record.shared if record is not None else None
         name = shared.request.reservation if shared is not None else ""
         end = expected_end(attempt, shared.run_limit_s if shared is not None else 0, 0).at
         one = self.by_name.get(name)
         if one is not None and not one.is_open:
-            end = min(end, self._ceases(cluster, one))
+            end = min(end, self._ceases(booked, one))
         return name, end
 
-    def _ceases(self, cluster: "Cluster", one: AdvanceReservation) -> float:
+    def _ceases(self, booked: Booked, one: AdvanceReservation) -> float:
         """When jobs of a closed reservation will be ended: with the stretch that goes on, or the one that comes."""
         found = self._ceasing.get(one.name)
         if found is None:
             assert self._timeline is not None, "a time line is made before anything is counted"
-            found = end_after(one.times, cluster.policy.zone, self._timeline.since)
+            found = end_after(one.times, booked.policy.zone, self._timeline.since)
             self._ceasing[one.name] = found
         return found

@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, HostShare, Request
+from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import ALL, Limit, Names, Policy, Queue, UserRule, Window
 from lavad.core.model.windows import is_open
+from lavad.core.state.fairshare import Account
 from lavad.core.state.hosts.site_resources import PARTS
 from lavad.core.state.hosts.table import HostTable
+from lavad.core.state.records import Attempt
 
 SLOTS, JOBS, MEMORY = "slots", "jobs", "mem"
 DEVICES = ("ngpus_physical", "ngpus", "gpu")  # what a limit on GPUs may call them
@@ -490,3 +493,19 @@ def text_of(counter: Counter) -> str:
 
 
 _WHAT = {SLOTS: "slots", JOBS: "jobs", MEMORY: "mem"}
+
+
+class Charge:
+    """What one attempt was charged to. ``cpu_s`` is what hosts have reported of it so far."""
+
+    __slots__ = ("account", "allocation", "consumer", "cpu_s", "gpus", "run_limit_s", "slots", "start")
+
+    def __init__(self, consumer: Consumer, account: Account | None, attempt: Attempt, run_limit_s: int) -> None:
+        self.consumer = consumer
+        self.account = account
+        self.allocation: Allocation = attempt.booked
+        self.slots = slots_of(self.allocation)
+        self.gpus = sum([len(share.gpus) for share in self.allocation])
+        self.run_limit_s = run_limit_s
+        self.start = attempt.charged_since
+        self.cpu_s = 0.0

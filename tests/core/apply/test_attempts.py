@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from lavad.core import commands as c
+from lavad.core.apply.charge import observe
 from lavad.core.model import JobState, Key
 from lavad.core.model.usage import HostUsage
 from lavad.core.orders import ForgetOrder, LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
@@ -394,6 +395,6 @@ def test_an_attempt_named_twice_counts_once(story: Story, word: Callable[[Key], 
 def test_a_host_speaks_of_itself_alone(story: Story) -> None:
     """What one that has no part in a job says of its use is not counted."""
     key = story.run(a_job())
-    story.cluster.observe("n2", ((key, HostUsage(cpu_s=1e9)),))
-    story.cluster.observe("n1", ((key, HostUsage(cpu_s=5.0)),))
+    observe(story.cluster, "n2", ((key, HostUsage(cpu_s=1e9)),))
+    observe(story.cluster, "n1", ((key, HostUsage(cpu_s=5.0)),))
     assert {host: usage.cpu_s for host, usage in story.cluster.attempts[key].usage.items()} == {"n1": 5.0}

@@ -4,6 +4,7 @@ from math import exp, log
 
 import pytest
 
+from lavad.core.apply.charge import observe
 from lavad.core.model import HostFacts
 from lavad.core.model.policy import ALL, Fairshare, JobOrder, Names, Policy, Queue, Share
 from lavad.core.model.reasons import Refused
@@ -125,8 +126,8 @@ def test_groups_have_what_their_members_have() -> None:
     assert [(one.path, one.running.slots) for one in tree.accounts()] == [
         ("normal/art", 3), ("normal/art/ann", 3), ("normal/art/bob", 0)
     ]  # fmt: skip
-    story.cluster.observe("n1", ((key, HostUsage(cpu_s=50.0)),))
-    story.cluster.observe("n1", ((key, HostUsage(cpu_s=80.0)),))
+    observe(story.cluster, "n1", ((key, HostUsage(cpu_s=50.0)),))
+    observe(story.cluster, "n1", ((key, HostUsage(cpu_s=80.0)),))
     assert account(tree, "ann").running.cpu_s == 80.0
     story.now += 100
     story.finished("n1", key)

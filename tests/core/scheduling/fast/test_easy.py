@@ -4,6 +4,7 @@ import pytest
 
 from lavad.core import commands as c
 from lavad.core import events as e
+from lavad.core.apply.events import apply_event
 from lavad.core.model import JobState, Key
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.scheduling.backfill.profile import PoolProfile
@@ -159,7 +160,7 @@ def test_equal_places_of_two_queues_are_served_by_number() -> None:
     story.run(a_job())
     first, moved = story.submit(a_job(memory_mib=1)), story.submit(a_job(queue="other"))
     story.plan()
-    story.cluster.apply(e.JobMoved(story.now, moved, story.cluster.jobs[first].position, 0.0, "root", 1))
+    apply_event(story.cluster, e.JobMoved(story.now, moved, story.cluster.jobs[first].position, 0.0, "root", 1))
     story.finished("n1", story.key(1))
     story.plan()
     assert (story.state(first), story.state(moved)) == (JobState.STAGING, JobState.PEND)

@@ -1,0 +1,49 @@
+"""Other rules take effect: what is derived from them is made anew."""
+
+from lavad.core.apply import allocate, charge, enqueue
+from lavad.core.cluster import Cluster
+from lavad.core.model.policy import Policy
+from lavad.core.state.counters import Waiting
+from lavad.core.state.hosts.load_thresholds import LoadRules
+from lavad.core.state.pools import Pools
+from lavad.core.state.preemptable import Rights, Runners
+from lavad.core.state.records import ArrayRecord
+
+
+def take_policy(cluster: Cluster, policy: Policy) -> None:
+    """Other rules from now on. Whatever is derived from the rules is made anew here; jobs stay as they are."""
+    had_growth = cluster.policy.priority_growth
+    cluster.applied += 1
+    cluster.configured = policy
+    cluster.table.configure(policy)
+    for host in cluster.hosts.values():
+        for share in (*host.attempts.values(), *host.claims.values()):
+            cluster.table.move_resources(host.row, share.resources, 1)
+    cluster.easing.let_go_again(cluster.table)
+    cluster.take_queue_states()
+    charge.recount(cluster)
+    cluster.tally.take_waiting(Waiting(policy))
+    cluster.rights = Rights(policy)
+    if cluster.rights.victims != cluster.runners.queues:
+        cluster.runners = Runners(cluster.rights.victims)
+        for job in cluster.live_jobs():
+            cluster.runners.note(job)
+    cluster.load_rules = LoadRules(policy)
+    for name in cluster.hosts:
+        cluster.check_load(name)
+    cluster.pools = Pools(policy)
+    for attempt in cluster.attempts.values():
+        held = [share for share in attempt.booked if share.host in attempt.unreleased]
+        allocate.enter_in_pool(cluster, attempt, held)
+    sort_pending(cluster, had_growth != cluster.policy.priority_growth)
+
+
+def sort_pending(cluster: Cluster, is_reordered: bool = False) -> None:
+    """Put waiting jobs into buckets anew where other things make them alike than before."""
+    pending = cluster.new_pending_index()
+    if is_reordered or not pending.is_like(cluster.pending):
+        for bucket in cluster.pending.buckets.values():
+            for entry in bucket:
+                record = cluster.jobs[entry.job]
+                pending.add(record.shared, enqueue.entry(cluster, record), isinstance(record, ArrayRecord))
+        cluster.pending = pending

@@ -1,0 +1,115 @@
+"""State taken over from rows, after a restart: rows are truth, so no event comes of it."""
+
+from lavad.core.apply import allocate, charge, claims, enqueue, resize, start_conditions
+from lavad.core.apply.reconfigure import sort_pending
+from lavad.core.cluster import Cluster
+from lavad.core.model import FINAL, HOLDING, HostFacts, JobState
+from lavad.core.model.advance_reservation import AdvanceReservation
+from lavad.core.model.host_config import as_configured
+from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job
+
+
+def adopt_host(cluster: Cluster, facts: HostFacts, closed_by: str = "", comment: str = "") -> None:
+    """A host known from before the restart, as its agent offered it; unusable until that says hello."""
+    counting = as_configured(cluster.policy, facts)
+    host = Host(counting, cluster.table.add(counting), cluster.unentered, facts)
+    host.closed_by, host.comment = closed_by, comment
+    cluster.hosts[facts.name] = host
+
+
+def adopt_job(cluster: Cluster, job: Job) -> None:
+    """A plain job as its row has it. Its attempt, if it has one, comes by ``adopt_attempt``."""
+    job.shared = start_conditions.adapted(cluster, cluster.intern(job.shared), job.terms)
+    cluster.jobs[job.id] = job
+    _note_reservation(cluster, job)
+    cluster.next_job = max(cluster.next_job, job.id + 1)
+    cluster.tally.add(job.shared, job.state)
+    if job.state in FINAL:
+        cluster.finished[job.id, 0] = job
+        return
+    start_conditions.adopt(cluster, job)
+    if job.may_start:
+        cluster.pending.add(job.shared, enqueue.entry(cluster, job), False)
+
+
+def order_jobs(cluster: Cluster) -> None:
+    """All were adopted, in whatever order: lists go by their numbers, as if nothing had been restarted."""
+    ordered = sorted(cluster.jobs.items())
+    cluster.jobs.clear()
+    cluster.jobs.update(ordered)
+
+
+def adopt_array(cluster: Cluster, array: ArrayRecord) -> None:
+    """An array as its rows have it: pending and held sets, ended elements, live elements in ``live``."""
+    array.shared = start_conditions.adapted(cluster, cluster.intern(array.shared), array.terms)
+    cluster.jobs[array.id] = array
+    _note_reservation(cluster, array)
+    cluster.next_job = max(cluster.next_job, array.id + 1)
+    array.divide()
+    cluster.tally.add(array.shared, JobState.PEND, len(array.pending) + len(array.blocked))
+    cluster.tally.add(array.shared, JobState.PSUSP, len(array.held))
+    for job in array.live.values():
+        job.array, job.shared = array, array.shared
+        cluster.tally.add(array.shared, job.state)
+        array.counts[job.state] += 1
+    if array.is_over:
+        cluster.ended_arrays[array.id] = array.over_at
+    else:
+        start_conditions.adopt(cluster, array)
+    enqueue.list_array(cluster, array)
+
+
+def adopt_ended_element(cluster: Cluster, array: ArrayRecord, job: Job) -> None:
+    """An ended element that is still recent enough to be shown."""
+    job.array, job.shared = array, array.shared
+    cluster.finished[job.id, job.index] = job
+
+
+def adopt_attempt(cluster: Cluster, attempt: Attempt) -> None:
+    """A live attempt: its host shares are taken again. Unknown hosts are made up, silent, from the share."""
+    job = cluster.element(attempt.key.job, attempt.key.index)
+    if job is not None and job.state in HOLDING and job.attempts == attempt.key.attempt:
+        job.attempt = attempt
+        attempt.over = False
+        if job.state is JobState.STAGING:
+            cluster.staging[attempt.key] = attempt
+    else:
+        attempt.over = True
+    cluster.attempts[attempt.key] = attempt
+    cluster.touched.add(attempt.key)
+    cluster.has_leases = cluster.has_leases or bool(attempt.lease_s)
+    if attempt.lends:
+        cluster.lenders[attempt.key] = attempt
+    if job is not None and not attempt.over:
+        cluster.runners.note(job)
+        resize.note_resizable(cluster, job)
+    for share in attempt.booked:
+        if share.host in attempt.unreleased:
+            if share.host not in cluster.hosts:
+                adopt_host(cluster, HostFacts(share.host, share.slots, share.memory_mib))
+            allocate.take(cluster, attempt, (share,))
+    if not attempt.over and job is not None:
+        charge.charge(cluster, attempt, job.shared)
+
+
+def _note_reservation(cluster: Cluster, record: Job | ArrayRecord) -> None:
+    name = record.shared.request.reservation
+    if name:
+        cluster.reserved.enter(name, record.id)
+
+
+def adopt_reservation(cluster: Cluster, one: AdvanceReservation) -> None:
+    """An advance reservation; before jobs are, which are sorted by its being there."""
+    cluster.reserved.put(one)
+    sort_pending(cluster)
+
+
+def adopt_claim(cluster: Cluster, claim: Claim) -> None:
+    """Room that was being cleared for a job. Its hosts are known: attempts have been adopted."""
+    claims.book_claim(cluster, claim)
+
+
+def adopt_remembered(cluster: Cluster, record: Job | ArrayRecord) -> None:
+    """A job that was forgotten long ago, for those who wait for what became of it."""
+    record.shared = start_conditions.adapted(cluster, record.shared, record.terms)
+    cluster.remembered[record.id] = record
