@@ -17,7 +17,7 @@ from pathlib import Path
 from agents.attempts import Attempts
 from agents.counting import Counting
 from agents.devices import Devices
-from agents.environment import HostContext
+from agents.host_context import HostContext
 from agents.journal import Journal
 from agents.kept_outputs import remove_old
 from agents.launcher_process import LauncherProcess, Spool

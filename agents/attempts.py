@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from agents.environment import HostContext, place_variables
+from agents.environment import place_variables
+from agents.host_context import HostContext
 from agents.ledger import Entry, Ledger, State
 from agents.ranks.contract import KeptRequest, TaskRefused, TaskRequest
 from agents.shepherd import messages

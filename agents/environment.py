@@ -7,9 +7,9 @@ shepherd adds the variables that differ between elements of an array (index, job
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from agents.host_context import HostContext
 from agents.task_devices import VISIBLE, first_role, variables_of_all, variables_of_role
 from protos import names
 from protos.agents_pb2 import JobSpecBlob, Stage
@@ -27,21 +27,6 @@ ROOT_MPI = (
     "PRTE_ALLOW_RUN_AS_ROOT",
     "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class HostContext:
-    """Values shared by every job of this host."""
-
-    host: str
-    socket: str  # the local socket of the gateway
-    bin_dir: str  # directory of the commands, including blaunch
-    env_dir: str  # the cluster's configuration directory; empty if unknown here
-    has_gpus: bool
-    gpu_uuids: tuple[str, ...] = field(default=(), kw_only=True)
-    gpu_devices: tuple[str, ...] = field(default=(), kw_only=True)  # MAJOR:MINOR of each; empty if unknown
-    mps: str = field(default="", kw_only=True)  # the program of the MPS control daemon; empty if there is none
-    oversubscribed: bool  # more slots than CPUs: MPI ranks must not spin
 
 
 class HostFiles:

@@ -14,13 +14,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.environment import (
-    HostContext,
-    HostFiles,
-    OwnFiles,
-    job_environment,
-    put_lists,
-)
+from agents.environment import HostFiles, OwnFiles, job_environment, put_lists
+from agents.host_context import HostContext
 from agents.shepherd.messages import Companion, JobSetup, Program
 from agents.shepherd.report import Heading
 from agents.shepherds import Setup

@@ -8,7 +8,7 @@ import asyncio
 from pathlib import Path
 
 from agents.assembly import Local
-from agents.environment import HostContext
+from agents.host_context import HostContext
 from agents.shepherd import hierarchy, messages
 from agents.shepherd.messages import pack
 

@@ -13,7 +13,7 @@ from protos.jobs_pb2 import JobSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agents.environment import HostContext
+    from agents.host_context import HostContext
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agents.assembly import Local
-from agents.environment import HostContext
+from agents.host_context import HostContext
 from agents.shepherd import hierarchy, processes
 from protos.agents_pb2 import JobSpecBlob, JobUsage, LaunchOrder, Order, Orders, Release, Report, SignalOrder, Stage
 from protos.common_pb2 import AttemptKey, HostShare, Role

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agents import environment
-from agents.environment import HostContext, HostFiles, job_environment, submitted
+from agents.environment import HostFiles, job_environment, submitted
+from agents.host_context import HostContext
 from protos.agents_pb2 import JobSpecBlob, Stage
 from protos.common_pb2 import HostShare, IndexRange, Role
 from protos.jobs_pb2 import JobSpec

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from agents.environment import HostContext
+from agents.host_context import HostContext
 from agents.ranks.contract import TaskRequest
 from agents.task_devices import Task, task_in_slot, variables_of_all, variables_of_role, variables_of_task
 from protos.agents_pb2 import GpuSetup, GpusOfRole, Stage

@@ -22,7 +22,8 @@ from lavad.core.scheduling.backfill.host_reservations import (
     shuts_others_out,
 )
 from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
-from lavad.core.scheduling.backfill.reservations import Book, Reservation
+from lavad.core.scheduling.backfill.reservation import Reservation
+from lavad.core.scheduling.backfill.reservations import Book
 from lavad.core.scheduling.capacity.advance_reservations import Withheld
 from lavad.core.scheduling.capacity.free_resources import Room
 from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom

@@ -32,7 +32,8 @@ from lavad.core.scheduling.backfill.host_reservations import (
     shuts_others_out,
 )
 from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
-from lavad.core.scheduling.backfill.reservations import Book, Reservation, slots_of_hosts
+from lavad.core.scheduling.backfill.reservation import Reservation
+from lavad.core.scheduling.backfill.reservations import Book, slots_of_hosts
 from lavad.core.scheduling.capacity.advance_reservations import Withheld
 from lavad.core.scheduling.capacity.backfill_window import Leeway
 from lavad.core.scheduling.capacity.free_resources import Room

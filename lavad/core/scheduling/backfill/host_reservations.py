@@ -32,7 +32,7 @@ from lavad.core.state.pending import BucketKey
 from lavad.core.state.records import NEVER_RESIZED, Attempt
 
 if TYPE_CHECKING:
-    from lavad.core.scheduling.backfill.reservations import Reservation
+    from lavad.core.scheduling.backfill.reservation import Reservation
     from lavad.core.scheduling.queueing.ordering import Rank
 
 PROMISES_MAX = 32  # that say where: each may cost milliseconds on a large cluster

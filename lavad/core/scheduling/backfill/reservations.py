@@ -14,6 +14,7 @@ from lavad.core.model import Allocation, Key
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Queue
 from lavad.core.scheduling.backfill.host_reservations import Promises
+from lavad.core.scheduling.backfill.reservation import Reservation
 from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.expected_ends import NEVER, ExpectedEnd, ExpectedEnds, expected_end
 from lavad.core.state.pending import BucketKey
@@ -23,23 +24,6 @@ MOVED_S = 1.0  # what ends so much earlier or later than was thought changes nob
 _WORK_OF_ENTERING = 8  # hosts that could be looked at while one end is entered
 _ENTERED_MIN = 64  # ends in one slice
 _FORESEEN_MAX = 2048  # that have changed since ends were entered, for one answer
-
-
-class Reservation:
-    """A blocked job that others must not delay. ``place`` is its rank, and its index among equals."""
-
-    __slots__ = ("entry", "job", "key", "place", "start_at")
-
-    def __init__(self, cluster: Cluster, place: tuple[Rank, int], key: BucketKey, job: int) -> None:
-        self.place = place
-        self.key = key
-        self.job = job
-        self.entry = entry(cluster, cluster.jobs[job])  # where it stood in its bucket
-        self.start_at: float | None = None
-
-    @property
-    def index(self) -> int:
-        return self.place[1]
 
 
 class Book:

@@ -20,7 +20,7 @@ from lavad.core.model.tuples import new as _new
 from lavad.core.plan import Plan, Start
 from lavad.core.scheduling.backfill.host_reservations import has_shut_holders
 from lavad.core.scheduling.backfill.profile import NEVER
-from lavad.core.scheduling.backfill.reservations import Reservation
+from lavad.core.scheduling.backfill.reservation import Reservation
 from lavad.core.scheduling.capacity.slot_list import FreeSlots, free_slots_of
 from lavad.core.scheduling.fast.single_task import WORK_OF_A_START
 from lavad.core.scheduling.placement.within_limits import with_at_most

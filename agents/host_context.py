@@ -1,0 +1,18 @@
+"""Facts of the host that every job's environment needs."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class HostContext:
+    """Values shared by every job of this host."""
+
+    host: str
+    socket: str  # the local socket of the gateway
+    bin_dir: str  # directory of the commands, including blaunch
+    env_dir: str  # the cluster's configuration directory; empty if unknown here
+    has_gpus: bool
+    gpu_uuids: tuple[str, ...] = field(default=(), kw_only=True)
+    gpu_devices: tuple[str, ...] = field(default=(), kw_only=True)  # MAJOR:MINOR of each; empty if unknown
+    mps: str = field(default="", kw_only=True)  # the program of the MPS control daemon; empty if there is none
+    oversubscribed: bool  # more slots than CPUs: MPI ranks must not spin

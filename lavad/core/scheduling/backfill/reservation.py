@@ -1,0 +1,23 @@
+"""The reservation of a blocked job."""
+
+from lavad.core.apply.enqueue import entry
+from lavad.core.cluster import Cluster
+from lavad.core.scheduling.queueing.ordering import Rank
+from lavad.core.state.pending import BucketKey
+
+
+class Reservation:
+    """A blocked job that others must not delay. ``place`` is its rank, and its index among equals."""
+
+    __slots__ = ("entry", "job", "key", "place", "start_at")
+
+    def __init__(self, cluster: Cluster, place: tuple[Rank, int], key: BucketKey, job: int) -> None:
+        self.place = place
+        self.key = key
+        self.job = job
+        self.entry = entry(cluster, cluster.jobs[job])  # where it stood in its bucket
+        self.start_at: float | None = None
+
+    @property
+    def index(self) -> int:
+        return self.place[1]
