@@ -15,7 +15,8 @@ from itertools import takewhile
 
 from agents.environment import place_variables
 from agents.host_context import HostContext
-from agents.ledger import Entry, Ledger, State
+from agents.ledger import Ledger
+from agents.ledger_entry import Entry, State
 from agents.ranks.contract import KeptRequest, TaskRefused, TaskRequest
 from agents.shepherd import messages
 from agents.shepherd.messages import JobSetup, Key, Message, pack

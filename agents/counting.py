@@ -14,7 +14,8 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from agents.callers import CallFailed
-from agents.ledger import Entry, Ledger, State
+from agents.ledger import Ledger
+from agents.ledger_entry import Entry, State
 from agents.preparation import printed
 from agents.report_messages import usage_message
 from agents.shepherd import messages

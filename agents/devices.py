@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from agents.gpu_modes import GpuModes
-from agents.ledger import Entry
+from agents.ledger_entry import Entry
 from agents.sensors.compute_mode import ModeError, Modes
 from agents.shepherd.messages import Key
 from agents.shepherd.mps import LOG_DIRECTORY, PIPE_DIRECTORY, directory_of

@@ -7,7 +7,7 @@ from protos.common_pb2 import HostShare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agents.ledger import Entry
+    from agents.ledger_entry import Entry
 
 
 def without(entry: "Entry", resize: Resize) -> list[HostShare]:

@@ -8,11 +8,10 @@ attempt is answered so that the master can continue.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import NamedTuple
 
 from agents import hosts_had
+from agents.actions import Action, Adapt, Complete, Launch, Limit, Note, Place, Release, Renew, Say, Signal
+from agents.ledger_entry import Entry, State
 from agents.report_messages import finished_message, refused, released, released_with, report_for
 from agents.shepherd.messages import Finish, Key, Used
 from protos.agents_pb2 import (
@@ -34,7 +33,7 @@ from protos.agents_pb2 import (
     Started,
 )
 from protos.agents_pb2 import Release as ReleaseOrder
-from protos.common_pb2 import AttemptKey, HostShare
+from protos.common_pb2 import AttemptKey
 
 SPECS_KEPT = 1024
 ENDED_KEPT = 1024
@@ -45,114 +44,6 @@ TOO_OLD = "order too old"
 KILLED = 9
 # Status of a job that is ended before its start: as a shell reports SIGINT.
 ENDED_BEFORE_START = 130 << 8
-
-
-class State(Enum):
-    """State of an attempt on this host."""
-
-    ACCEPTED = "accepted"  # without a shepherd yet
-    HELD = "held"  # with a shepherd
-    ENDED = "ended"  # reported as finished, processes are left
-    OVER = "over"  # nothing is left here but the report
-
-
-@dataclass(slots=True)
-class Entry:
-    """One attempt on this host."""
-
-    key: Key
-    version: int
-    stage: Stage
-    blob: JobSpecBlob
-    state: State = State.ACCEPTED
-    launched: bool = False
-    releasing: bool = False
-    last: Report | None = None
-    serials: set[int] = field(default_factory=set)
-    joined: int = 1  # version with which this host became part of the attempt; later ones come by resize orders
-    before: list[HostShare] = field(default_factory=list)  # allocation of the job's last notification
-    given_up: list[HostShare] = field(default_factory=list)  # hosts that the job has released
-    notify: str = ""  # command of the newest resize order
-    resized: Report | None = None  # newest report on a resize
-    limits: Limits | None = None  # replace those it was staged with
-    limit_reached: Report | None = None
-    ending: str = ""  # why a forwarded signal is to end it
-
-    @property
-    def is_told(self) -> bool:
-        """True if the job was notified of its newest allocation."""
-        known = self.joined if self.resized is None else self.resized.allocation_version
-        return known >= self.version
-
-
-# Actions of the caller. A `Note` must be in the journal before the other actions of the batch are done.
-
-
-class Place(NamedTuple):
-    """Find a shepherd for the attempt; launch at once if the entry then says so."""
-
-    key: Key
-
-
-class Launch(NamedTuple):
-    """Start the command of a held attempt."""
-
-    key: Key
-
-
-class Signal(NamedTuple):
-    """Forward a signal; 0 is the terminate sequence."""
-
-    key: Key
-    number: int
-    reason: str
-    causes: int = 0  # of a suspension: LSF's bits
-
-
-class Release(NamedTuple):
-    """Kill what is left of a held attempt."""
-
-    key: Key
-
-
-class Renew(NamedTuple):
-    """Drop the logs' records of an attempt that the host left and is to rejoin."""
-
-    key: Key
-
-
-class Adapt(NamedTuple):
-    """Update the attempt's files to another allocation, and on the lead host notify the job."""
-
-    key: Key
-
-
-class Limit(NamedTuple):
-    """Enforce the changed limits in the entry of a held attempt."""
-
-    key: Key
-
-
-class Say(NamedTuple):
-    """Send a report."""
-
-    report: Report
-
-
-class Note(NamedTuple):
-    """Append an order to the journal; ``sync`` if it must be durable before the actions are done."""
-
-    order: Order
-    sync: bool
-
-
-class Complete(NamedTuple):
-    """Restore the order of an attempt that was found with only its shepherd."""
-
-    key: Key
-
-
-Action = Complete | Place | Launch | Signal | Release | Renew | Adapt | Limit | Say | Note
 
 
 def _version(limits: Limits | None) -> int:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+from agents.actions import Action, Adapt, Complete, Launch, Limit, Note, Place, Release, Renew, Say, Signal
 from agents.attempts import Attempts
 from agents.counting import Counting
 from agents.devices import Devices, NotReady
@@ -26,23 +27,8 @@ from agents.journal import (
     spec_record,
     term_record,
 )
-from agents.ledger import (
-    Action,
-    Adapt,
-    Complete,
-    Entry,
-    Launch,
-    Ledger,
-    Limit,
-    Note,
-    Place,
-    Release,
-    Renew,
-    Say,
-    Signal,
-    State,
-    key_of,
-)
+from agents.ledger import Ledger, key_of
+from agents.ledger_entry import Entry, State
 from agents.preparation import Preparation, Prepared
 from agents.report_messages import usage_message
 from agents.resizes import Resizes, name_of

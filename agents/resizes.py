@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 
 from agents.attempts import Attempts
 from agents.environment import place_variables
-from agents.ledger import Entry, Ledger, State
+from agents.ledger import Ledger
+from agents.ledger_entry import Entry, State
 from agents.preparation import Preparation
 from agents.ranks.contract import TaskRefused, TaskRequest
 from agents.shepherd.messages import Key

@@ -17,10 +17,20 @@ from protos import frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Protocol
 
-    from lavactl.io import Io
     from protos import cluster_pb2, jobs_pb2
+
+    class Surroundings(Protocol):
+        """The part of ``lavactl.io.Io`` that calls need."""
+
+        environ: Mapping[str, str]
+
+        def setting(self, name: str, /) -> str | None: ...
+        def error(self, text: str, /) -> None: ...
+        def sleep(self, seconds: float, /) -> None: ...
+
 
 JOBS = "/lava.v1.JobService/"
 CLUSTER = "/lava.v1.ClusterService/"
@@ -45,7 +55,7 @@ class Client:
         io: source of LAVA_SOCKET and LSB_NTRIES; announces and makes the pauses between tries.
     """
 
-    def __init__(self, io: "Io", path: str | None = None) -> None:
+    def __init__(self, io: "Surroundings", path: str | None = None) -> None:
         self._io = io
         self._path = path or socket_path(io.environ)
         self._connection: Connection | None = None

@@ -12,7 +12,7 @@ from lavad.simulator.fleet import Behaviour
 from lavad.simulator.world import World
 
 if TYPE_CHECKING:
-    from lavad.simulator.scenario import Users
+    from lavad.simulator.submitters import Users
 
 ROOT = c.Caller("root", 0, True)
 USER, UID = "u1000", 1000

@@ -7,7 +7,8 @@ from pathlib import Path
 from agents.counting import hosts_of
 from agents.environment import OwnFiles, put_lists
 from agents.journal import Journal, order_record, resized_record, spec_record
-from agents.ledger import Ledger, State
+from agents.ledger import Ledger
+from agents.ledger_entry import State
 from agents.resizes import difference
 from protos.agents_pb2 import JobSpecBlob, Order, Resize
 from protos.agents_pb2 import Release as ReleaseOrder

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agents.ledger import Ledger, Say
+from agents.actions import Say
+from agents.ledger import Ledger
 from lavad.api.agents import _report
 from lavad.core import commands as c
 from lavad.core.model import JobState, Key

@@ -11,7 +11,8 @@ from lavad.core.cluster import Cluster
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 from lavad.simulator.rebirth import reborn
 from lavad.simulator.rulers import Rulers
-from lavad.simulator.scenario import TROUBLE_S, Trouble, Users
+from lavad.simulator.scenario import Trouble
+from lavad.simulator.submitters import TROUBLE_S, Users
 from lavad.simulator.world import World
 
 

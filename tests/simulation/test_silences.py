@@ -3,7 +3,8 @@
 import pytest
 
 from lavad.simulator.checkers import check
-from lavad.simulator.scenario import HEALED_S, TROUBLE_S, Trouble, Users
+from lavad.simulator.scenario import HEALED_S, Trouble
+from lavad.simulator.submitters import TROUBLE_S, Users
 from lavad.simulator.world import World
 
 CUTS, DURATIONS_S = 12, (1.0, 9.0, 14.0, 40.0, 75.0)

@@ -1,0 +1,51 @@
+"""An entry of the ledger: one attempt as this host holds it."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from agents.shepherd.messages import Key
+from protos.agents_pb2 import (
+    JobSpecBlob,
+    Limits,
+    Report,
+    Stage,
+)
+from protos.common_pb2 import HostShare
+
+
+class State(Enum):
+    """State of an attempt on this host."""
+
+    ACCEPTED = "accepted"  # without a shepherd yet
+    HELD = "held"  # with a shepherd
+    ENDED = "ended"  # reported as finished, processes are left
+    OVER = "over"  # nothing is left here but the report
+
+
+@dataclass(slots=True)
+class Entry:
+    """One attempt on this host."""
+
+    key: Key
+    version: int
+    stage: Stage
+    blob: JobSpecBlob
+    state: State = State.ACCEPTED
+    launched: bool = False
+    releasing: bool = False
+    last: Report | None = None
+    serials: set[int] = field(default_factory=set)
+    joined: int = 1  # version with which this host became part of the attempt; later ones come by resize orders
+    before: list[HostShare] = field(default_factory=list)  # allocation of the job's last notification
+    given_up: list[HostShare] = field(default_factory=list)  # hosts that the job has released
+    notify: str = ""  # command of the newest resize order
+    resized: Report | None = None  # newest report on a resize
+    limits: Limits | None = None  # replace those it was staged with
+    limit_reached: Report | None = None
+    ending: str = ""  # why a forwarded signal is to end it
+
+    @property
+    def is_told(self) -> bool:
+        """True if the job was notified of its newest allocation."""
+        known = self.joined if self.resized is None else self.resized.allocation_version
+        return known >= self.version
