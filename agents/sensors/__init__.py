@@ -1,8 +1,8 @@
-"""What a host is and how loaded it is: facts once, load again and again.
+"""Sensors of a host: its facts, read once, and its load, sampled repeatedly.
 
-Everything here may block for a moment (NVML, a slow file system under the temporary directory), so it is called from a
-thread of its own and never from an event loop. Nothing here raises because a device is broken: what cannot be read is
-left at zero, and a GPU that fails says so in its `status`.
+Every function may block for a moment (NVML, a slow file system under the temporary directory), so it is called from a
+thread of its own and never from an event loop. None raises for a broken device: unreadable values are zero, and a
+failing GPU has the error in its `status`.
 """
 
 from agents.sensors.elim import Elims

@@ -12,12 +12,12 @@ from google.protobuf.message import Message
 
 from agents.sensors import Sampler, facts
 
-# Rates need two looks at the counters.
+# Rates need two readings of the counters.
 BETWEEN_SAMPLES_S = 0.2
 
 
 def _plain(message: Message) -> dict[str, object]:
-    """The message with every field it can have, those at zero too, and numbers as numbers."""
+    """Return the message as a dict with all its fields, also those at zero, and numbers as numbers."""
     return {field.name: _plain_value(getattr(message, field.name)) for field in message.DESCRIPTOR.fields}
 
 
@@ -31,7 +31,7 @@ def _plain_value(value: object) -> object:
 
 
 def main(argv: list[str], out: TextIO) -> int:
-    """Write facts and load to `out`; returns the exit code."""
+    """Write facts and load to `out`; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m agents.sensors", description=__doc__)
     parser.add_argument("--name", default=os.uname().nodename, help="the host's name in the cluster")
     parser.add_argument("--slots", type=int, help="slots of the host, in place of one for each core")

@@ -1,4 +1,4 @@
-"""The compute mode of GPUs: who may use a device at the same time, as the driver enforces it. Only root may set it."""
+"""Compute mode of GPUs: sharing of a device between processes, enforced by the driver. Only root may set it."""
 
 import contextlib
 from collections.abc import Iterator
@@ -16,32 +16,32 @@ NAMES = {number: name for name, number in MODES.items()}
 
 
 class ModeError(Exception):
-    """The driver did not do it; the text is its sentence."""
+    """Refusal by the driver; the text is its sentence."""
 
 
 class Modes(Protocol):
-    """Reads and sets compute modes. Devices are numbered as NVML numbers them."""
+    """Reader and setter of compute modes. Devices are numbered as NVML numbers them."""
 
     def uuid(self, index: int) -> str:
-        """By which the device is known whatever its number will be. Raises ModeError."""
+        """Return the device's UUID, which stays when its number changes. Raises ModeError."""
 
     def read(self, uuid: str) -> str:
-        """The mode, one of `MODES`. Raises ModeError."""
+        """Return the mode, one of `MODES`. Raises ModeError."""
 
     def set(self, uuid: str, mode: str) -> None:
-        """Change the mode. Raises ModeError."""
+        """Set the mode. Raises ModeError."""
 
     def can_set(self) -> bool:
-        """May this process change the mode of this host's devices?"""
+        """Return True if this process may set the mode of this host's devices."""
 
 
 def modes(simulate: int) -> Modes:
-    """Of the real devices, or of as many invented ones when that is not 0."""
+    """Return the modes of the real devices, or of `simulate` simulated ones if that is not 0."""
     return SimulatedModes() if simulate else NvmlModes()
 
 
 class NvmlModes:
-    """Real devices. NVML is opened for each question: there are a few for each job that uses devices."""
+    """Modes of real devices. NVML is opened for each call: there are a few for each job that uses devices."""
 
     def uuid(self, index: int) -> str:
         with _nvml():
@@ -57,7 +57,7 @@ class NvmlModes:
             pynvml.nvmlDeviceSetComputeMode(_device(uuid), MODES[mode])
 
     def can_set(self) -> bool:
-        """Found out by setting the first device to the mode that it has."""
+        """Test by setting the first device to its present mode."""
         try:
             with _nvml():
                 first = pynvml.nvmlDeviceGetHandleByIndex(0)
@@ -84,7 +84,7 @@ def _device(uuid: str) -> Any:
 
 
 class SimulatedModes:
-    """Invented devices take every mode, and forget it with the agent."""
+    """Modes of simulated devices, which take every mode, and lose it with the agent."""
 
     def __init__(self) -> None:
         self._modes: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""The load indices of LSF that the kernel's counters give: ut, pg, io, ls, it, tmp, swp, mem.
+"""Load indices of LSF from the kernel's counters: ut, pg, io, ls, it, tmp, swp, mem.
 
-A rate is the difference between two looks at a counter, so a `Counters` is made once and asked again and again; the
-first answer covers the time since it was made.
+A rate is the difference between two readings of a counter, so a `Counters` is made once and called repeatedly; the
+first result covers the time since it was made.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ DEVICES = Path("/dev")
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What two looks at the counters tell: ut from 0 to 1, pages and KiB a second."""
+    """Rates between two readings: ut from 0 to 1, pages and KiB a second."""
 
     ut: float
     pg: float
@@ -40,12 +40,12 @@ class _Look:
 
 
 def decay(elapsed_s: float, average_s: float) -> float:
-    """The weight that an exponential average over `average_s` keeps of its old value after `elapsed_s`."""
+    """Return the weight of the old value in an exponential average over `average_s`, after `elapsed_s`."""
     return math.exp(-elapsed_s / average_s)
 
 
 class Counters:
-    """Turns the kernel's ever-growing counters into rates."""
+    """Converter of the kernel's ever-growing counters to rates."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -53,7 +53,7 @@ class Counters:
         self._ut: float | None = None
 
     def rates(self) -> Rates:
-        """Rates since the last call; ut is averaged over about a minute, as LSF's is."""
+        """Return the rates since the last call; ut is averaged over about a minute, as LSF's is."""
         now, last = self._look(), self._last
         elapsed = now.time - last.time
         if elapsed <= 0:
@@ -85,30 +85,30 @@ class Counters:
 
 
 def login_sessions() -> int:
-    """How many login sessions the machine has."""
+    """Return the number of login sessions."""
     return len(psutil.users())
 
 
 def idle_minutes(now: float, devices: Path = DEVICES) -> int:
-    """Minutes since anybody touched a terminal; since the boot where nobody is logged in. `now` is the time of day."""
+    """Return the minutes since the last terminal input, or since boot without a login. `now` is the time of day."""
     touched = [psutil.boot_time()]
     for session in psutil.users():
-        # A session may end while we look, and a graphical one has no terminal.
+        # A session may end meanwhile, and a graphical one has no terminal.
         with contextlib.suppress(OSError):
             touched.append((devices / (session.terminal or "")).stat().st_atime)
     return max(0, int((now - max(touched)) / 60))
 
 
 def free_tmp_mib() -> int:
-    """Free space for ordinary users in the temporary directory."""
+    """Return the free space for ordinary users in the temporary directory."""
     return int(psutil.disk_usage(TEMPORARY_DIRECTORY).free // MIB)
 
 
 def free_swap_mib() -> int:
-    """Unused swap space."""
+    """Return the unused swap space."""
     return int(psutil.swap_memory().free // MIB)
 
 
 def free_memory_mib() -> int:
-    """Memory that can be had without swapping."""
+    """Return the memory available without swapping."""
     return int(psutil.virtual_memory().available // MIB)

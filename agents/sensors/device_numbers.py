@@ -1,4 +1,4 @@
-"""Which device files the GPUs of this host are, so that a job can be kept from those of others."""
+"""Device numbers of this host's GPUs, used to keep jobs from the GPUs of others."""
 
 import contextlib
 import logging
@@ -12,9 +12,9 @@ LOG = logging.getLogger(__name__)
 
 
 def device_numbers(paths: Sequence[str] = ()) -> tuple[str, ...]:
-    """MAJOR:MINOR of each GPU, in the order of their indices; ``paths`` names the files where NVML does not know them.
+    """Return MAJOR:MINOR of each GPU, by index; ``paths`` names the files if NVML does not know them.
 
-    Empty where it is not known of all: then no job is kept from any.
+    Empty if not known of all: then no job is kept from any.
     """
     try:
         return tuple(map(_number, paths or _nvml_paths()))

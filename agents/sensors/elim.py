@@ -1,9 +1,9 @@
-"""Values that only the site knows: programs of its own, "elims", report them for as long as the agent runs.
+"""Elims: programs of the site that report its dynamic resources for as long as the agent runs.
 
 An elim is an executable named elim or elim.NAME in the agent's directory for them. It is started with the names of the
-resources that this host has in LSF_RESOURCES, and prints lines for ever: how many pairs follow, then name and value of
-each. One that ends, or writes what makes no sense, is started again, later each time. Its output is read by a thread
-of its own and never held beyond one line. When the agent ends its elims are killed.
+resources that this host has in LSF_RESOURCES, and prints lines for ever: the number of pairs, then name and value of
+each. One that ends, or writes malformed lines, is started again, later each time. Its output is read by a thread of its
+own and never held beyond one line. When the agent ends its elims are killed.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ _log = logging.getLogger("lava.elim")
 
 
 class ElimError(Exception):
-    """What an elim wrote makes no sense; the text says why."""
+    """Malformed output of an elim; the text says why."""
 
 
 def parse(line: bytes) -> dict[str, float]:
-    """``2 scratch 12.5 licenses 3``.
+    """Parse ``2 scratch 12.5 licenses 3``.
 
     Raises:
-        ElimError: anything else.
+        ElimError: the line has another form.
     """
     words = line.decode(errors="replace").split()
     if not words or not words[0].isdigit() or len(words) != 1 + 2 * int(words[0]):
@@ -47,7 +47,7 @@ def parse(line: bytes) -> dict[str, float]:
 
 
 class Elims:
-    """All elims of a host. ``values`` is what they said last."""
+    """All elims of a host. ``values`` are the last reported ones."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -58,7 +58,7 @@ class Elims:
         self._lock = threading.Lock()
 
     def expect(self, names: tuple[str, ...]) -> None:
-        """These resources are to be reported from now on, by the programs that are there now."""
+        """Set the resources to report from now on, by the elims present now."""
         programs = self._programs() if names else []
         if (names, programs) == (self._names, self._known):
             return
@@ -84,19 +84,19 @@ class Elims:
             self._values.update({name: value for name, value in said.items() if name in self._names})
 
     def values(self) -> dict[str, float]:
-        """What was reported last, by resource."""
+        """Last reported values, by resource."""
         with self._lock:
             return dict(self._values)
 
     def close(self) -> None:
-        """Kill them."""
+        """Kill the elims."""
         for elim in self._running:
             elim.stop()
         self._running.clear()
 
 
 def _is_safe(path: Path) -> bool:
-    """It runs as the agent does: nobody else may be able to write it."""
+    """Return True if only root and the agent's user may write the program, which runs with the agent's rights."""
     facts = path.stat()
     if facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022:
         return True
@@ -105,7 +105,7 @@ def _is_safe(path: Path) -> bool:
 
 
 class _Elim(threading.Thread):
-    """One program, started again and again."""
+    """One elim, started again and again."""
 
     def __init__(self, path: Path, names: tuple[str, ...], take: Callable[[Mapping[str, float]], None]) -> None:
         super().__init__(name=path.name, daemon=True)
@@ -117,7 +117,7 @@ class _Elim(threading.Thread):
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Until it is stopped."""
+        """Run until stopped."""
         backoff_s = BACKOFF_FIRST_S
         while not self._stopped.is_set():
             lines = self._run_once()
@@ -125,7 +125,7 @@ class _Elim(threading.Thread):
             self._stopped.wait(backoff_s)
 
     def _run_once(self) -> int:
-        """How many lines it wrote that made sense."""
+        """Run the program once; return the number of valid lines."""
         environment = {**os.environ, "LSF_RESOURCES": " ".join(self._names)}
         with self._lock:
             if self._stopped.is_set():
@@ -161,7 +161,7 @@ class _Elim(threading.Thread):
         return lines
 
     def stop(self) -> None:
-        """For good."""
+        """Stop for good."""
         self._stopped.set()
         self._kill()
 

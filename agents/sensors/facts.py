@@ -1,7 +1,6 @@
-"""What does not change while an agent runs: processors, memory, GPUs, the boot.
+"""Facts of a host that stay constant while an agent runs: CPUs, memory, GPUs, the boot.
 
-Counts are of the processors this process may use, so that an agent in a container or a cpuset offers what it really
-has.
+Counts are of the CPUs this process may use, so that an agent in a container or a cpuset offers only those.
 """
 
 import os
@@ -21,15 +20,15 @@ PROCESSORS = Path("/sys/devices/system/cpu")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CPU_INFO = Path("/proc/cpuinfo")
 
-# Until a site names the factors of its models, every host counts the same.
+# Unless a site sets the factors of its models, all hosts have the same.
 CPU_FACTOR = 1.0
 
 
 def facts(name: str, slots: int | None, simulate_gpus: int) -> HostFacts:
-    """The facts of this machine under the cluster's name for it.
+    """Return the facts of this machine under the cluster's name for it.
 
-    `slots` None means one slot a core; 0 makes it a host that runs no jobs. The address for peers and what the
-    launcher found out about cgroups are for the caller to add.
+    `slots` None means one slot a core; 0 makes it a host that runs no jobs. The caller adds the address for peers and
+    the launcher's findings about cgroups.
     """
     cpus, cores, sockets = processors(PROCESSORS)
     devices = _gpus(simulate_gpus)
@@ -56,18 +55,18 @@ def facts(name: str, slots: int | None, simulate_gpus: int) -> HostFacts:
 
 
 def processors(root: Path) -> tuple[int, int, int]:
-    """Logical processors, cores and sockets among those this process may run on."""
+    """Return the logical CPUs, cores and sockets among those this process may run on."""
     usable = os.sched_getaffinity(0)
     cores: set[tuple[str, str]] = set()
     for cpu in usable:
         topology = root / f"cpu{cpu}" / "topology"
-        # Without topology (some virtual machines) each processor counts as a core of one socket.
+        # Without topology (some virtual machines) each CPU counts as a core of one socket.
         cores.add((_text(topology / "physical_package_id") or "0", _text(topology / "core_id") or f"cpu{cpu}"))
     return len(usable), len(cores), len({package for package, _ in cores})
 
 
 def topology(root: Path) -> str:
-    """Of each usable processor its number, core, socket and memory node: "0 0 0 0,1 1 0 0"."""
+    """Return number, core, socket and memory node of each usable CPU: "0 0 0 0,1 1 0 0"."""
     found = []
     for cpu in sorted(os.sched_getaffinity(0)):
         folder = root / f"cpu{cpu}"
@@ -79,7 +78,7 @@ def topology(root: Path) -> str:
 
 
 def _number(path: Path, otherwise: int) -> int:
-    """What the kernel says; some virtual machines say nothing, or -1."""
+    """Return the kernel's number; some virtual machines have none, or -1."""
     text = _text(path)
     return int(text) if text.isdigit() else otherwise
 
@@ -97,7 +96,7 @@ def _disks() -> int:
 
 
 def model_name(cpu_info: str) -> str:
-    """The processor's name as one word: "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz" is Intel_Xeon_Gold_6338."""
+    """Return the CPU's model as one word: "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz" is Intel_Xeon_Gold_6338."""
     found = re.search(r"^(?:model name|Model|cpu)\s*:\s*(.+)$", cpu_info, re.MULTILINE)
     if found is None:
         return platform.machine()
@@ -114,7 +113,7 @@ def _gpus(simulate: int) -> list[Gpu]:
 
 
 def _text(path: Path) -> str:
-    """The file's text, or nothing where this kernel does not have it."""
+    """Return the file's text, or "" if this kernel lacks the file."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -1,9 +1,9 @@
-"""The GPUs of this host: what NVML says of them, or invented ones.
+"""GPUs of this host: NVML's data, or simulated ones.
 
-A failing device harms nobody else: it keeps its place, index and name and carries NVML's sentence as `status`. When
-the driver goes away as a whole, the devices known so far stay with that status. Either way NVML is started again at
+A failing device does not affect the others: it keeps its place, index and name and carries NVML's sentence as `status`.
+If the driver goes away as a whole, the devices known so far stay with that status. Either way NVML is restarted at
 intervals until all is well. Indices are NVML's, which is the order of the PCI bus: a job must be given
-CUDA_DEVICE_ORDER=PCI_BUS_ID beside CUDA_VISIBLE_DEVICES, or CUDA may count the devices differently.
+CUDA_DEVICE_ORDER=PCI_BUS_ID beside CUDA_VISIBLE_DEVICES, or CUDA may number the devices differently.
 """
 
 import logging
@@ -21,7 +21,7 @@ from protos.cluster_pb2 import Gpu
 MIB = 1 << 20
 OK = "ok"
 PCI_DEVICES = Path("/sys/bus/pci/devices")
-# A driver that is missing, or a device that is lost, comes back in minutes, not in seconds.
+# A missing driver, or a lost device, returns in minutes, not in seconds.
 RETRY_S = 30.0
 
 _COMPUTE_MODES = {
@@ -30,7 +30,7 @@ _COMPUTE_MODES = {
     pynvml.NVML_COMPUTEMODE_PROHIBITED: "prohibited",
     pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive_process",
 }
-# Not a fault: this model or this driver does not tell, or does not tell us.
+# Not a fault: this model or driver does not provide the value, or not to this process.
 _UNTOLD = (
     pynvml.NVML_ERROR_NOT_SUPPORTED,
     pynvml.NVML_ERROR_NO_PERMISSION,
@@ -39,7 +39,7 @@ _UNTOLD = (
     pynvml.NVML_ERROR_NO_DATA,
     pynvml.NVML_ERROR_DEPRECATED,
 )
-# A fault of the driver, not of one device: NVML has to be started again.
+# A fault of the driver, not of one device: NVML must be restarted.
 _DRIVER = (
     pynvml.NVML_ERROR_UNINITIALIZED,
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
@@ -52,28 +52,28 @@ _T = TypeVar("_T")
 
 
 class Devices(Protocol):
-    """Something that can be asked for the present state of the host's GPUs."""
+    """Source of the present state of the host's GPUs."""
 
     def read(self) -> list[Gpu]:
-        """One record a device, in the order of their indices."""
+        """Return one record a device, by index."""
 
     def close(self) -> None:
-        """Let go of the driver."""
+        """Release the driver."""
 
 
 def devices(simulate: int) -> Devices:
-    """The real devices of this host, or `simulate` invented ones when that is not 0."""
+    """Return the real devices of this host, or `simulate` simulated ones if that is not 0."""
     return SimulatedDevices(simulate) if simulate else NvmlDevices()
 
 
 class _Probe:
-    """Asks one device question after question, and stops asking at the first fault: a lost device answers slowly."""
+    """Queries to one device, stopped at the first fault: a lost device answers slowly."""
 
     def __init__(self) -> None:
         self.fault = ""
 
     def ask(self, default: _T, question: Callable[..., _T], *arguments: Any) -> _T:
-        """The answer, or `default` when there is none; raises only when the driver itself is gone."""
+        """Return the answer, or `default` if there is none; raise only if the driver itself is gone."""
         if self.fault:
             return default
         try:
@@ -87,19 +87,19 @@ class _Probe:
 
 
 class NvmlDevices:
-    """The NVIDIA devices of this host; none where there is no driver."""
+    """NVIDIA devices of this host; none without a driver."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._running = False
         self._retry_at = clock()
         self._complaint = ""
-        # What was found out of each device since NVML was started, and what the last reading said.
+        # The constant data of each device since NVML was started, and the last reading.
         self._described: dict[int, Gpu] = {}
         self._last: dict[int, Gpu] = {}
 
     def read(self) -> list[Gpu]:
-        """The devices now. Blocks as long as NVML does, commonly a few milliseconds."""
+        """Return the devices now. Blocks as long as NVML does, commonly a few milliseconds."""
         troubled = not self._running or any(gpu.status != OK for gpu in self._last.values())
         if troubled and self._clock() >= self._retry_at:
             self._restart()
@@ -115,7 +115,7 @@ class NvmlDevices:
         return list(self._last.values())
 
     def close(self) -> None:
-        """Leave NVML; the next reading that is due starts it again."""
+        """Leave NVML; the next due reading starts it again."""
         if not self._running:
             return
         self._running = False
@@ -126,7 +126,7 @@ class NvmlDevices:
             _log.debug("event=nvml_shutdown error=%r", str(error))
 
     def _restart(self) -> None:
-        """Start NVML, again if it runs: that is how it finds devices that were reset."""
+        """Start NVML, again if it runs: only so it finds devices that were reset."""
         self.close()
         self._retry_at = self._clock() + RETRY_S
         try:
@@ -151,7 +151,7 @@ class NvmlDevices:
 
 
 def _failed(gpu: Gpu, status: str) -> Gpu:
-    """The device with what stays true of it, and why it cannot be used."""
+    """Return the device with its constant data, and why it cannot be used."""
     failed = Gpu()
     failed.CopyFrom(gpu)
     for volatile in ("memory_used_mib", "utilisation", "memory_utilisation", "temperature_c", "power_w", "pids"):
@@ -161,7 +161,7 @@ def _failed(gpu: Gpu, status: str) -> Gpu:
 
 
 def _describe(probe: _Probe, index: int, handle: Any) -> Gpu:
-    """What stays as it is while the driver is loaded."""
+    """Read the data that stays constant while the driver is loaded."""
     bus_id = probe.ask("", lambda: str(pynvml.nvmlDeviceGetPciInfo(handle).busId))
     return Gpu(
         index=index,
@@ -176,7 +176,7 @@ def _describe(probe: _Probe, index: int, handle: Any) -> Gpu:
 
 
 def _measure(probe: _Probe, known: Gpu, handle: Any) -> Gpu:
-    """The device as it is now."""
+    """Read the device's present state."""
     gpu = Gpu()
     gpu.CopyFrom(known)
     gpu.memory_used_mib = probe.ask(0, lambda: int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)) // MIB
@@ -185,7 +185,7 @@ def _measure(probe: _Probe, known: Gpu, handle: Any) -> Gpu:
         gpu.utilisation, gpu.memory_utilisation = rates.gpu / 100, rates.memory / 100
     gpu.temperature_c = probe.ask(0, pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU)
     gpu.power_w = probe.ask(0, pynvml.nvmlDeviceGetPowerUsage, handle) / 1000
-    # Uncorrected errors since the driver was loaded: corrected ones are the memory doing its work.
+    # Uncorrected errors since the driver was loaded: corrected ones are normal.
     gpu.ecc_errors = probe.ask(
         0,
         pynvml.nvmlDeviceGetTotalEccErrors,
@@ -203,7 +203,7 @@ def _measure(probe: _Probe, known: Gpu, handle: Any) -> Gpu:
 
 
 def _numa_node(probe: _Probe, handle: Any, bus_id: str) -> int:
-    """The host's NUMA node nearest to the device; 0 where nobody knows, as on machines with one node."""
+    """Return the NUMA node nearest to the device; 0 if unknown, as on machines with one node."""
     # NVML writes the PCI domain with eight digits, the kernel with four.
     domain, _, rest = bus_id.lower().partition(":")
     try:
@@ -217,12 +217,12 @@ def _numa_node(probe: _Probe, handle: Any, bus_id: str) -> int:
 
 
 def _nvlink_peers(probe: _Probe, index: int, handle: Any) -> list[int]:
-    """Indices of the devices reached by NVLink, directly or through a switch."""
+    """Return the indices of the devices reached by NVLink, directly or through a switch."""
     peers = []
     for other in range(probe.ask(0, pynvml.nvmlDeviceGetCount)):
         if other == index or probe.fault:
             continue
-        # A peer that is lost is that peer's own fault, so it gets a probe of its own.
+        # A lost peer is a fault of that peer, so it gets queries of its own.
         if _Probe().ask(False, _linked, handle, other):
             peers.append(other)
     return peers
@@ -235,7 +235,7 @@ def _linked(handle: Any, other: int) -> bool:
 
 
 class SimulatedDevices:
-    """Invented devices, alike and idle, in two halves: each half shares a NUMA node and is joined by NVLink."""
+    """Simulated devices, alike and idle, in two halves: each half shares a NUMA node and is joined by NVLink."""
 
     MODEL = "Simulated GPU 80GB"
     MEMORY_MIB = 80 * 1024
@@ -244,11 +244,11 @@ class SimulatedDevices:
         self._gpus = [self._invent(index, count) for index in range(count)]
 
     def read(self) -> list[Gpu]:
-        """The same devices every time."""
+        """Return the same devices every time."""
         return list(self._gpus)
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Ignore the call: nothing was opened."""
 
     def _invent(self, index: int, count: int) -> Gpu:
         half = max(1, (count + 1) // 2)

@@ -1,8 +1,8 @@
-"""A host's load as LSF's indices name it, and whether a change of it is worth telling.
+"""Load of a host by LSF's indices, and the test if a change is worth a report.
 
-The run queue: r1m and r15m are the kernel's own averages over 1 and 15 minutes; r15s, which the kernel does not keep,
-is our exponential average over 15 s of the processes that are running or ready at the instants we look. All three are
-of the whole machine, also on a host that is only a namespace of it.
+The run queue: r1m and r15m are the kernel's own averages over 1 and 15 minutes; r15s, which the kernel lacks, is an
+exponential average over 15 s of the processes running or ready at each sample. All three are of the whole machine, also
+on a host that is only a namespace of it.
 """
 
 import os
@@ -17,8 +17,8 @@ from protos.cluster_pb2 import Gpu, Load
 QUEUE_AVERAGE_S = 15.0
 KERNEL_STATISTICS = Path("/proc/stat")
 
-# A change is told when it exceeds both a floor in the index's own unit and a fraction of the old value, so that neither
-# noise on an idle host nor jitter on a large one makes traffic.
+# A change is reported when it exceeds both a floor in the index's own unit and a fraction of the old value, so that
+# neither noise on an idle host nor jitter on a large one makes traffic.
 THRESHOLDS: dict[str, tuple[float, float]] = {
     "r15s": (0.5, 0.1),
     "r1m": (0.3, 0.1),
@@ -39,12 +39,12 @@ GPU_THRESHOLDS: dict[str, tuple[float, float]] = {
     "temperature_c": (4.0, 0.05),
     "power_w": (30.0, 0.1),
 }
-# Any change of these is told.
+# Any change of these is reported.
 GPU_STATE = ("index", "uuid", "status", "mode", "mig", "ecc_errors", "pids", "nvlink_peers", "memory_mib")
 
 
 class RunQueue:
-    """The processes running or ready, averaged over 15 s."""
+    """Number of processes running or ready, averaged over 15 s."""
 
     def __init__(self, first: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class RunQueue:
         self._time = clock()
 
     def add(self, length: float) -> float:
-        """Take in the queue's present length; returns the average."""
+        """Add a sample of the queue's length; return the average."""
         now = self._clock()
         kept = cpu_memory.decay(now - self._time, QUEUE_AVERAGE_S)
         self._time = now
@@ -61,7 +61,7 @@ class RunQueue:
 
 
 def running_now(statistics: str) -> int:
-    """Processes running or ready, without the one that asks. `statistics` is the text of /proc/stat."""
+    """Return the processes running or ready, without the present one. `statistics` is the text of /proc/stat."""
     for line in statistics.splitlines():
         if line.startswith("procs_running "):
             return max(0, int(line.split()[1]) - 1)
@@ -69,7 +69,7 @@ def running_now(statistics: str) -> int:
 
 
 class Sampler:
-    """Looks at the load whenever it is asked; made once, because rates and averages need the last look."""
+    """Sampler of the load; made once, because rates and averages need the last sample."""
 
     def __init__(self, simulate_gpus: int = 0, elims: Elims | None = None) -> None:
         self._elims = elims
@@ -78,7 +78,7 @@ class Sampler:
         self._gpus = gpu.devices(simulate_gpus)
 
     def sample(self) -> Load:
-        """The load now. Takes a few milliseconds, longer where NVML is slow."""
+        """Return the load now. Takes a few milliseconds, longer if NVML is slow."""
         rates = self._counters.rates()
         one_minute, _, fifteen_minutes = os.getloadavg()
         return Load(
@@ -98,21 +98,21 @@ class Sampler:
         )
 
     def expect(self, names: tuple[str, ...]) -> None:
-        """The master wants to know these values of the site's own programs."""
+        """Set the names of the dynamic resources that the master wants."""
         if self._elims is not None:
             self._elims.expect(names)
 
     def close(self) -> None:
-        """End the site's programs."""
+        """End the elims."""
         if self._elims is not None:
             self._elims.close()
 
 
 def significant(old: Load | None, new: Load) -> bool:
-    """Whether the master should hear of `new` when `old` is the last it heard; None: it has heard nothing yet."""
+    """Return True if `new` is to be reported after `old`, the last report; None if there was none."""
     if old is None or _exceeds(old, new, THRESHOLDS) or len(old.gpus) != len(new.gpus):
         return True
-    if old.external != new.external:  # a site's own amounts may be small: every change is told
+    if old.external != new.external:  # a site's own amounts may be small: every change is reported
         return True
     return any(
         _exceeds(before, after, GPU_THRESHOLDS)
