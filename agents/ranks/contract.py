@@ -1,4 +1,4 @@
-"""What this package needs of the agent that holds the attempts; the agent's own types fit these protocols.
+"""Interfaces to the agent that holds the attempts; the agent's own types fit these protocols.
 
 Invariant: owner, allocation, base environment and directory of an attempt come from the master's order alone.
 """
@@ -39,11 +39,11 @@ class HeldAttempt(Protocol):
     def groups(self) -> Sequence[int]: ...
     @property
     def output_path(self) -> str:
-        """The job's standard output, through the descriptor its shepherd holds; empty while nothing has been opened."""
+        """Path of the job's standard output, through its shepherd's descriptor; empty while it is not open."""
 
     @property
     def error_path(self) -> str:
-        """Its standard error, likewise; empty when that joins the output."""
+        """Path of its standard error, likewise; empty if it joins the output."""
 
 
 class TaskHandle(Protocol):
@@ -52,47 +52,47 @@ class TaskHandle(Protocol):
     @property
     def pid(self) -> int: ...
     def signal(self, number: int) -> None:
-        """Signal the task and what it started, also what has outlived its first process."""
+        """Signal the task and its descendants, also those that outlive its first process."""
 
     async def wait(self) -> int:
-        """The raw wait status of the task's first process, once it has ended."""
+        """Wait for the end of the task's first process and return its raw wait status."""
 
 
 class TaskRefused(Exception):
-    """A task cannot be started; the text is one sentence for the user."""
+    """Refusal to start a task; the text is one sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRequest:
-    """What to run beside the job, as its user. ``environment`` is laid over the job's own."""
+    """Command to run beside the job, as its user. ``environment`` is laid over the job's own."""
 
     argv: tuple[bytes, ...]
-    cwd: str  # entered as the user; empty: the job's
+    cwd: str  # entered as the user; empty for the job's
     environment: tuple[bytes, ...]  # NAME=VALUE
     stdin_fd: int
     stdout_fd: int
     stderr_fd: int
     pmi_fd: int | None = None  # becomes descriptor PMI_DESCRIPTOR of the task
     task: int = 0  # its number in the job, 0 for a launch agent
-    place: int = 0  # among the tasks of the same call on this host, from 1; 0: unknown
-    places: int = 0  # so many the call starts here
+    place: int = 0  # among the tasks of the same call on this host, from 1; 0 if unknown
+    places: int = 0  # number of tasks that the call starts here
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRequest:
-    """What to run beside the job, as its user, with streams that its shepherd owns; or which task to go on with."""
+    """Command to run beside the job, as its user, with streams that its shepherd owns; or the task to resume."""
 
     token: bytes
     connection: int
     resume: bool
     gone: bool
-    got: tuple[int, int, int]  # of output, error and PMI
+    got: tuple[int, int, int]  # bytes received of output, error and PMI
     argv: tuple[bytes, ...]
     cwd: str
     environment: tuple[bytes, ...]
     no_input: bool
     pmi: bool
-    umask: int  # -1: the job's
+    umask: int  # -1 for the job's
     task: int
     place: int = 0
     places: int = 0
@@ -107,20 +107,20 @@ class Attempts(Protocol):
 
     @property
     def patience_s(self) -> float:
-        """How long a kept task waits for a caller that has lost its connection."""
+        """Seconds that a kept task waits for a caller that has lost its connection."""
 
     def find(self, job: int, index: int, attempt: int = 0) -> HeldAttempt | None:
-        """The attempt, or the newest one of that job when ``attempt`` is 0."""
+        """Return the attempt, or the newest one of that job for ``attempt`` 0."""
 
     def open_task(self, key: Key, request: KeptRequest) -> socket.socket | None:
-        """A connection to a task's shepherd, which starts it or goes on with it; None if that shepherd keeps none.
+        """Open a connection to a task's shepherd, which starts or resumes it; None if that shepherd keeps no tasks.
 
         Raises:
             TaskRefused: the attempt is not running here (any more).
         """
 
     async def run_task(self, key: Key, request: TaskRequest) -> TaskHandle:
-        """Start a task in the attempt's place: its user, its cgroup, its limits. The descriptors stay the caller's.
+        """Start a task inside the attempt: its user, cgroup and limits. The caller keeps ownership of the descriptors.
 
         Raises:
             TaskRefused: the attempt is not running here (any more), or the task could not be started.

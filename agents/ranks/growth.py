@@ -1,6 +1,6 @@
-"""Waking those who follow files that grow.
+"""Notification of followers about growing files.
 
-All of them share one inotify instance: there are 128 for all programs of a user, root included.
+All followers share one inotify instance: there are 128 for all programs of a user, root included.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ _EVENT = struct.Struct("iIII")
 
 
 class Watch:
-    """One follower of a file. Where the kernel gives no watch, only the time limit wakes."""
+    """One follower of a file. Without a kernel watch, only the time limit wakes it."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
 
     async def changed(self, limit_s: float) -> None:
-        """Wait for a change since the last time, but not longer than this."""
+        """Wait for a change since the last call, at most ``limit_s``."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 await self.event.wait()
@@ -37,7 +37,7 @@ class Watches:
 
     @contextlib.contextmanager
     def watch(self, descriptor: int) -> Iterator[Watch]:
-        """Be woken when this file is written to."""
+        """Wake the follower when this file is written to."""
         watch = Watch()
         number = self._add(descriptor)
         if number >= 0:

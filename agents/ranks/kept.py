@@ -1,7 +1,7 @@
-"""A kept task as its agent sees it: a socket to the shepherd that owns the task's streams, and a caller at the far end.
+"""Kept task from its agent's side: a socket to the shepherd that owns the task's streams, and a remote caller.
 
-Invariants: nothing is stored here, so an agent that ends takes nothing along; the pace is that of the slower side; a
-caller that has gone is told to the shepherd, a connection that merely breaks is not.
+Invariants: nothing is stored here, so the end of the agent loses nothing; the pace is that of the slower side; the
+shepherd is told that a caller has left, but not that a connection merely broke.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from agents.shepherd.messages import Message, pack, unpack
 from agents.shepherd.streams import CHUNK, PMI, SIGNALS, STDERR, STDIN, STDOUT
 from protos.agents_pb2 import TaskInput, TaskOutput
 
-LOST = 9  # the wait status of a task whose shepherd has gone: it was killed
+LOST = 9  # wait status of a task whose shepherd has gone: it was killed
 ANSWER_S = 10.0
 
 Send = Callable[[TaskOutput], Awaitable[None]]
@@ -27,9 +27,9 @@ async def converse(
     send: Send,
     has_gone: Callable[[], bool],
 ) -> None:
-    """Pass on what task and caller say until the caller has heard the end. Owns the socket.
+    """Relay messages of task and caller until the caller has received the end. Owns the socket.
 
-    ``has_gone`` is asked when this is cancelled: true, if the caller has ended and not the agent.
+    ``has_gone`` is called on cancellation: it returns True if the caller has ended and not the agent.
     """
     with channel:
         upward = asyncio.create_task(_pass_up(channel, inputs))
@@ -37,11 +37,11 @@ async def converse(
         try:
             await asyncio.wait([upward, downward], return_when=asyncio.FIRST_COMPLETED)
             if upward.done():
-                upward.result()  # a caller that talks nonsense
+                upward.result()  # raises for a caller that breaks the protocol
             await downward
         except BaseException:
             if has_gone():
-                with contextlib.suppress(OSError):  # its shepherd has, too
+                with contextlib.suppress(OSError):  # its shepherd may have ended, too
                     channel.send(pack(messages.GONE))
             raise
         finally:
@@ -51,7 +51,7 @@ async def converse(
 
 
 async def end(channel: socket.socket) -> None:
-    """Wait until the shepherd has heard that the caller has gone. Owns the socket."""
+    """Wait until the shepherd has learnt that the caller has left. Owns the socket."""
     with channel, contextlib.suppress(TimeoutError, OSError):
         async with asyncio.timeout(ANSWER_S):
             await asyncio.get_running_loop().sock_recv(channel, messages.INLINE_MAX + 1)
@@ -74,7 +74,7 @@ async def _receive(channel: socket.socket) -> bytes:
     try:
         return await loop.sock_recv(channel, messages.INLINE_MAX + 1)
     except ConnectionResetError:
-        # Said once when the shepherd left with our words unread; what it had said before is still to be read.
+        # Returned once if the shepherd left with unread messages; its earlier messages can still be read.
         return await loop.sock_recv(channel, messages.INLINE_MAX + 1)
 
 
@@ -95,7 +95,7 @@ def _as_output(message: Message, patience_s: float) -> TaskOutput:
             return TaskOutput(ended=True, status=status)
         case (messages.NOT_THERE, reason):
             return TaskOutput(error=reason)
-    return TaskOutput()  # of a shepherd of a later version
+    return TaskOutput()  # from a shepherd of a later version
 
 
 async def _pass_up(channel: socket.socket, inputs: AsyncIterator[TaskInput]) -> None:
@@ -105,7 +105,7 @@ async def _pass_up(channel: socket.socket, inputs: AsyncIterator[TaskInput]) -> 
             try:
                 await loop.sock_sendall(channel, packed)
             except OSError:
-                return  # the shepherd has closed it, as the other direction says
+                return  # the shepherd has closed it; the other direction reports that
 
 
 def _as_messages(message: TaskInput) -> Iterator[bytes]:

@@ -1,9 +1,9 @@
-"""Reading a running job's output file, for bpeek.
+"""Reader of a running job's output file, for bpeek.
 
 The file is read through the descriptor that the job's shepherd holds, so it is the very file that was opened as the
 job's user, whatever has become of its name. Invariants: nothing is read that the job's user could not read, nor after
-the shepherd has let go of the attempt; only regular files are read; reading, which may block on a network file system,
-happens in threads that serve one user each; following waits for the kernel's word that the file has grown.
+the shepherd has released the attempt; only regular files are read; reading, which may block on a network file system,
+happens in threads that serve one user each; following waits for the kernel's notification of growth.
 """
 
 import errno
@@ -15,7 +15,7 @@ from agents.ranks.growth import WATCHES
 from agents.ranks.readers import READERS, Reading
 
 CHUNK = 256 << 10
-# How often a follower looks whether the job is over; new output wakes it at once.
+# Interval of a follower's checks for the job's end; new output wakes it at once.
 LOOK_AGAIN_S = 1.0
 TOO_MUCH = "too much output is being read on this host at the same time; try again"
 
@@ -23,15 +23,15 @@ Send = Callable[[bytes], Awaitable[None]]
 
 
 class NotReadable(Exception):
-    """The output cannot be read; the text is one sentence for the user."""
+    """Unreadable output; the text is one sentence for the user."""
 
 
 class OnlyForItsUser(Exception):
-    """The agent itself may not open the file, as root may not on many network file systems; the text is its path."""
+    """Refusal to the agent itself, such as root on many network file systems; the text is the path."""
 
 
 class OutputReader:
-    """An output file, opened by ``open_output``."""
+    """Output file, opened by ``open_output``."""
 
     def __init__(self, descriptor: int, reading: Reading) -> None:
         self.descriptor = descriptor
@@ -39,13 +39,13 @@ class OutputReader:
         self._reading = reading
 
     async def send_all(self, last_bytes: int, send: Send) -> None:
-        """Send what is in the file, or its last so many bytes."""
+        """Send the file, or its last ``last_bytes`` bytes."""
         if last_bytes:
             self.offset = max(0, os.fstat(self.descriptor).st_size - last_bytes)
         await self._send_new(send)
 
     async def follow(self, is_over: Callable[[], bool], send: Send) -> None:
-        """Send what is added until the job is over, all of it included."""
+        """Send additions until the job is over, the last ones included."""
         with WATCHES.watch(self.descriptor) as watch:
             over = False
             while not over:
@@ -70,21 +70,21 @@ class OutputReader:
 
 
 def _next_data(descriptor: int, offset: int) -> tuple[int, bytes]:
-    """What comes next, and where: the middle of a long output may have been given back to the disk."""
+    """Return the next data and its offset, skipping holes: the middle of a long output may have been freed."""
     try:
         start = os.lseek(descriptor, offset, os.SEEK_DATA)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # at the end, or a hole up to it: there may be any length of that, on no disk
+        if error.errno == errno.ENXIO:  # at the end, or in a hole up to it, of any length
             return offset, b""
-        start = offset  # the file system does not know
+        start = offset  # the file system does not know holes
     return start, os.pread(descriptor, CHUNK, start)
 
 
 async def open_output(path: str, uid: int, groups: Sequence[int], is_held: Callable[[], bool]) -> OutputReader:
-    """The file behind a shepherd's descriptor; ``is_held`` tells whether it still is that of the attempt.
+    """Open the file behind a shepherd's descriptor; ``is_held`` returns True while it is that of the attempt.
 
     Raises:
-        NotReadable: it is gone, is no regular file, or the job's user may not read it; he reads too many already.
+        NotReadable: it is gone, is no regular file, or the job's user may not read it or reads too many already.
         OnlyForItsUser: the user may be able to read it, but this process is not.
     """
     reading = READERS.begin(uid)
@@ -99,7 +99,7 @@ async def open_output(path: str, uid: int, groups: Sequence[int], is_held: Calla
 
 
 def open_kept(path: str) -> OutputReader:
-    """What a job that has ended had written to no file. Its user may hold it open still, and make it any size.
+    """Open the kept output of an ended job. Its user may still have it open, and give it any size.
 
     Raises:
         NotReadable: it is not there, or its user reads too many already.
@@ -128,7 +128,7 @@ async def _open(reading: Reading, path: str, uid: int, groups: Sequence[int], is
     except OSError as error:
         raise NotReadable(f"the output file cannot be read: {error.strerror}") from None
     why_not = _why_not(descriptor, uid, groups)
-    # A shepherd gets its next attempt from this process alone: while it holds this one, the file was this one's.
+    # Only this process gives a shepherd its next attempt: while it holds this one, the file was this one's.
     if not is_held():
         why_not = "the job has just ended"
     if why_not:
@@ -145,7 +145,7 @@ def _why_not(descriptor: int, uid: int, groups: Sequence[int]) -> str:
 
 
 def _may_read(about: os.stat_result, uid: int, groups: Sequence[int]) -> bool:
-    """By owner and mode. An owner who took his own permission away could give it back, so he always may."""
+    """Check owner and mode. An owner always may, since he could restore a permission that he took away."""
     if uid in (0, about.st_uid):
         return True
     needed = stat.S_IRGRP if about.st_gid in groups else stat.S_IROTH

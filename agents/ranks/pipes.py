@@ -1,7 +1,7 @@
-"""Ends of pipes and sockets in the event loop: read and written without blocking it, at the pace of the slower side.
+"""Pipes and sockets in the event loop: read and written without blocking it, at the pace of the slower side.
 
-Invariant: no buffer here holds more than one chunk, so a task that writes faster than its reader takes is made to
-wait by its own full pipe.
+Invariant: no buffer here holds more than one chunk, so a task that writes faster than its reader takes is blocked by
+its own full pipe.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ CHUNK = 64 << 10
 
 
 class ReadEnd:
-    """The reading end of a task's pipe; owns the descriptor."""
+    """Reading end of a task's pipe; owns the descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
@@ -22,7 +22,7 @@ class ReadEnd:
         self._wake: asyncio.Future[None] | None = None
 
     async def read(self) -> bytes:
-        """What is there, waiting for something; empty at the end, or when nothing is there after ``finish``."""
+        """Return the next data, waiting for some; empty at the end, or if there is none after ``finish``."""
         while True:
             try:
                 return os.read(self._descriptor, CHUNK)
@@ -30,11 +30,11 @@ class ReadEnd:
                 if self._finishing:
                     return b""
             except OSError:
-                return b""  # a socket whose other end died with our words unread
+                return b""  # a socket whose other end closed with unread data
             await self._readable()
 
     def finish(self) -> None:
-        """The task has ended: what still holds the other end is not waited for."""
+        """Stop waiting for data after the task's end, even if other processes hold the pipe."""
         self._finishing = True
         _settle(self._wake)
 
@@ -53,7 +53,7 @@ class ReadEnd:
 
 
 class WriteEnd:
-    """The writing end of a task's pipe; owns the descriptor. What the task will not read is dropped."""
+    """Writing end of a task's pipe; owns the descriptor. Data that the task will not read is dropped."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
@@ -61,7 +61,7 @@ class WriteEnd:
         self._open = True
 
     async def write(self, data: bytes) -> None:
-        """Hand all of ``data`` to the task; returns early when the task no longer listens."""
+        """Write all of ``data``; return early if the task has closed its end."""
         view = memoryview(data)
         while view and self._open:
             try:
@@ -72,7 +72,7 @@ class WriteEnd:
                 self.close()
 
     def close(self) -> None:
-        """The task reads to the end of what was written."""
+        """Close the pipe; the task reads to the end of the data."""
         if self._open:
             self._open = False
             os.close(self._descriptor)
@@ -88,30 +88,30 @@ class WriteEnd:
 
 
 def output_pipe(uid: int, gid: int) -> tuple[ReadEnd, int]:
-    """A pipe for what a task of this user writes: our end, and the descriptor for the task, to be closed after it."""
+    """Make a pipe for output of a user's task: the reader, and the task's descriptor, to be closed after its start."""
     ours, theirs = os.pipe()
     _give(theirs, uid, gid)
     return ReadEnd(ours), theirs
 
 
 def input_pipe(uid: int, gid: int) -> tuple[WriteEnd, int]:
-    """A pipe for what a task of this user reads, likewise."""
+    """Make a pipe for input of a task of this user, likewise."""
     theirs, ours = os.pipe()
     _give(theirs, uid, gid)
     return WriteEnd(ours), theirs
 
 
 def socket_pair() -> tuple[ReadEnd, WriteEnd, int]:
-    """A socket that a task reads and writes: both directions of our end, and the descriptor for the task."""
+    """Make a socket that a task reads and writes: both directions of this end, and the task's descriptor."""
     ours, theirs = socket.socketpair()
     descriptor = ours.detach()
     return ReadEnd(descriptor), WriteEnd(os.dup(descriptor)), theirs.detach()
 
 
 def _give(descriptor: int, uid: int, gid: int) -> None:
-    """Let the user open the pipe by name (/dev/stdout), which belongs to root else."""
+    """Let the user open the pipe by name (/dev/stdout); it belongs to root otherwise."""
     if os.geteuid() == 0:
-        # In a user namespace the id may not exist; the pipe then works, only not by name.
+        # In a user namespace the id may not exist; the pipe then works, except by name.
         with contextlib.suppress(OSError):
             os.fchown(descriptor, uid, gid)
 

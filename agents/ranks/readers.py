@@ -1,7 +1,7 @@
-"""Threads that read output files: a file system that hangs holds up its own users, and nobody else.
+"""Threads that read output files: a hanging file system delays only its own users.
 
-Invariants: a user has at most `THREADS` threads here, also while he asks again and again for what hangs, and at most
-`READINGS_MAX` files open; the users who have threads are bounded as well.
+Invariants: a user has at most `THREADS` threads here, even when retrying reads that hang, and at most `READINGS_MAX`
+files open; the users who have threads are bounded as well.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ _T = TypeVar("_T")
 
 
 class _User:
-    """One user's threads, and what they are to do."""
+    """One user's threads, and their queue of calls."""
 
     def __init__(self, uid: int) -> None:
         self.threads = ThreadPoolExecutor(THREADS, f"output-readers-{uid}")
         self.readings = 0
-        self.waiting = 0  # calls that have not come back
+        self.waiting = 0  # calls that have not returned
 
 
 class Readers:
-    """All users' threads; used on one event loop."""
+    """Threads of all users; used on one event loop."""
 
     def __init__(self) -> None:
         self._users: dict[int, _User] = {}
 
     def begin(self, uid: int) -> "Reading | None":
-        """Leave to read one file for a user; None when he, or this process, reads too many already."""
+        """Permit one user to read one file; None if the user, or this process, reads too many already."""
         if uid not in self._users and len(self._users) >= USERS_MAX:
             return None
         user = self._users.setdefault(uid, _User(uid))
@@ -57,11 +57,11 @@ class Reading:
         self._ended = ended
 
     async def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Call something that may block."""
+        """Run a function that may block."""
         return await asyncio.wrap_future(self._submit(function, *args, **kwargs))
 
     async def open(self, path: str, flags: int) -> int:
-        """A descriptor, which is closed again when nobody waits for it any more."""
+        """Open a file; the descriptor is closed again if the caller was cancelled meanwhile."""
         opening = self._submit(os.open, path, flags)
         try:
             return await asyncio.wrap_future(opening)
@@ -81,7 +81,7 @@ class Reading:
         self._ended()
 
     def end(self) -> None:
-        """The file is read no more."""
+        """End the reading of the file."""
         self._user.readings -= 1
         self._ended()
 

@@ -1,10 +1,10 @@
-"""One task beside a job's first process: started as its user, fed, listened to, ended when its caller goes away.
+"""One task beside a job's first process: started as its user, with its streams relayed, ended when its caller leaves.
 
-Used for callers on this host and for those behind another host's agent alike. A caller that gives its task a token gets
-one that its shepherd keeps (`agents.ranks.kept`); else, or where the shepherd is of a version that keeps none, the
-agent owns the streams. Invariants of the latter: user, base environment and
-limits come from the held attempt; output moves at its reader's pace; when the conversation breaks off, so does the
-task: TERM, and KILL for what is left after ``KILL_AFTER_S``; every descriptor is closed on every path.
+Serves callers on this host and behind another host's agent alike. A caller that gives its task a token gets one that
+its shepherd keeps (`agents.ranks.kept`); else, or if the shepherd's version keeps none, the agent owns the streams.
+Invariants of the latter: user, base environment and limits come from the held attempt; output moves at its reader's
+pace; when the conversation breaks, the task is ended: TERM, and KILL for all left after ``KILL_AFTER_S``; every
+descriptor is closed on every path.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ from protos.agents_pb2 import TaskInput, TaskOutput, TaskStart
 
 LOG = logging.getLogger("lava.ranks")
 
-# So much of a task's input waits here before its caller is made to wait; callers keep below it (see
+# Bytes of a task's input that wait here before its caller is made to wait; callers stay below it (see
 # TaskOutput.taken), so that signals are never stuck behind input that the task does not read.
 INPUT_WAITING_MAX = 1 << 20
-# A process that a task left behind may still write for so long after the task's end.
+# Time after a task's end in which processes it left behind may still write.
 LINGER_S = 1.0
 KILL_AFTER_S = 2.0
 SIGNAL_MAX = 64
 
 Send = Callable[[TaskOutput], Awaitable[None]]
 
-# What the agent of each host sets for itself: a caller on another host would bring the wrong values along.
+# Variables that the agent of each host sets itself: a caller on another host would send wrong values.
 _OF_THE_HOST = (
     *(b"LSB_", b"LSF_", b"LS_", b"LAVA_"),
     *(b"CUDA_VISIBLE_DEVICES=", b"CUDA_MPS_PIPE_DIRECTORY=", b"CUDA_MPS_LOG_DIRECTORY="),
@@ -61,9 +61,9 @@ async def converse(
     send: Send,
     has_gone: Callable[[], bool] = _never,
 ) -> None:
-    """Start what ``start`` names, or go on with it, pass its data both ways, and tell how it ended.
+    """Start the task in ``start``, or resume it, relay its streams both ways, and report its end.
 
-    Cancelling ends a task that is not kept; one that is kept, when ``has_gone`` says that its caller has ended. A task
+    Cancellation ends a task that is not kept; a kept one only if ``has_gone`` says that its caller has ended. A task
     that cannot be started is an answer (``TaskOutput.error``), not an exception.
     """
     try:
@@ -148,7 +148,7 @@ async def _start(
 async def _start_and_close(
     attempts: Attempts, held: HeldAttempt, request: TaskRequest, theirs: ExitStack
 ) -> TaskHandle:
-    """The task's ends are open until the start is through, also when nobody waits for it any more."""
+    """Start a task; close its ends of the streams after the start, even if the caller was cancelled."""
     with theirs:
         return await attempts.run_task(held.key, request)
 
@@ -168,7 +168,7 @@ def _environment(start: TaskStart) -> tuple[bytes, ...]:
 
 
 def overlay(environment: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The caller's variables that may replace the job's: not those that each host's own agent sets."""
+    """Filter the caller's variables that may replace the job's: not those that each host's own agent sets."""
     return tuple(
         entry
         for entry in environment
@@ -179,7 +179,7 @@ def overlay(environment: Iterable[bytes]) -> tuple[bytes, ...]:
 def _open_streams(
     held: HeldAttempt, start: TaskStart, ours: ExitStack, theirs: ExitStack
 ) -> "tuple[_Streams, list[int]]":
-    """The task's standard streams and, for a rank, its PMI socket; each end is closed by the stack it belongs to."""
+    """Open the task's standard streams and, for a rank, its PMI socket; each end is closed by its own stack."""
     descriptors: list[int] = []
     stdin: WriteEnd | None = None
     if start.no_input:
@@ -207,7 +207,7 @@ def _open_streams(
 
 
 class _Streams:
-    """Our ends of a task's descriptors."""
+    """The agent's ends of a task's descriptors."""
 
     def __init__(
         self, stdin: WriteEnd | None, out: ReadEnd, err: ReadEnd, pmi: tuple[ReadEnd, WriteEnd] | None
@@ -223,7 +223,7 @@ class _Streams:
         self._taken = 0
 
     async def run(self, handle: TaskHandle, inputs: AsyncIterator[TaskInput], send: Send) -> None:
-        """Until the task has ended and what it wrote has been passed on."""
+        """Relay the streams until the task has ended and its output has been passed on."""
         feeding = [asyncio.create_task(self._feed(handle, inputs)), asyncio.create_task(self._pour(send))]
         pumps = [asyncio.create_task(pump) for pump in self._pumps(send)]
         ended = asyncio.create_task(handle.wait())
@@ -231,8 +231,8 @@ class _Streams:
             await _until_ended(ended, [*feeding, *pumps])
             asyncio.get_running_loop().call_later(LINGER_S, self._finish)
             await asyncio.gather(*pumps)
-            # Nobody else may be sending now or later: gRPC takes one message at a time, and
-            # one whose sender is cancelled half-way would spoil the end of the stream.
+            # No other coroutine may be sending now or later: gRPC takes one message at a time, and
+            # a sender cancelled half-way would spoil the end of the stream.
             async with self._turn:
                 await send(TaskOutput(ended=True, status=ended.result()))
                 await _cancel(feeding)
@@ -254,7 +254,7 @@ class _Streams:
                 await send(wrap(data))
 
     async def _feed(self, handle: TaskHandle, inputs: AsyncIterator[TaskInput]) -> None:
-        """Pass on what the caller says; the end of its words is the end of the task's input."""
+        """Pass on the caller's messages; their end is the end of the task's input."""
         async for message in inputs:
             if 0 < message.signal <= SIGNAL_MAX:
                 handle.signal(message.signal)
@@ -274,7 +274,7 @@ class _Streams:
         self._waiting.put_nowait(data)
 
     async def _pour(self, send: Send) -> None:
-        """Input that was accepted goes into the task as fast as it reads."""
+        """Write accepted input to the task as fast as it reads."""
         if self._stdin is None:
             return
         while data := await self._waiting.get():
@@ -300,7 +300,7 @@ async def _cancel(tasks: "Sequence[asyncio.Task[None] | asyncio.Task[int]]") -> 
 
 
 async def _until_ended(ended: asyncio.Task[int], others: list[asyncio.Task[None]]) -> None:
-    """Wait for the task's end; one of the others failing ends the conversation at once."""
+    """Wait for the task's end; a failure of one of the others ends the conversation at once."""
     waiting: set[asyncio.Task[int] | asyncio.Task[None]] = {ended, *others}
     while not ended.done():
         done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -312,7 +312,7 @@ _killings: set[asyncio.Task[None]] = set()
 
 
 def _kill_in_background(handle: TaskHandle, held: HeldAttempt) -> None:
-    """The caller is gone and its coroutine being cancelled, so the killing is a task of its own."""
+    """Kill the task of a caller that has left, in a coroutine of its own, since the caller's is being cancelled."""
     LOG.info("task abandoned job=%d index=%d attempt=%d pid=%d", *held.key, handle.pid)
     killing = asyncio.create_task(_kill(handle))
     _killings.add(killing)
@@ -325,7 +325,7 @@ def _kill_if_started(started: asyncio.Task[TaskHandle], held: HeldAttempt) -> No
 
 
 async def _kill(handle: TaskHandle) -> None:
-    """Whether or not the first process heeds TERM, what it started gets the same time before KILL."""
+    """Send TERM, and KILL after ``KILL_AFTER_S``, also to descendants if the first process has ended."""
     handle.signal(int(signal.SIGTERM))
     handle.signal(int(signal.SIGCONT))
     await asyncio.sleep(KILL_AFTER_S)
