@@ -1,11 +1,11 @@
-"""When an attempt must be told to end, and by which signals: run limit, deadline, and the sequence that ends it."""
+"""Timers of an attempt: run limit, deadline (-t), and the sequence of signals that ends it."""
 
 import signal
 from collections.abc import Sequence
 
 NEVER = float("inf")
 TERMINATE = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-# A limit is announced to the job before it is enforced.
+# Warning before the run limit is enforced.
 LIMIT_REACHED = (signal.SIGUSR2, *TERMINATE)
 
 
@@ -13,28 +13,28 @@ KILL = (signal.SIGKILL,)
 
 
 class RunClock:
-    """The run limit, which stands still while the job is stopped, and the deadline, which does not.
+    """Run limit, which stands still while the job is suspended, and deadline, which does not.
 
     Monotonic times, so that a changed wall clock ends nothing early. A limit of 0 is none.
     """
 
     def __init__(self, limit_s: float, deadline: float, now: float, wall: float) -> None:
-        self._began = now  # later by the time for which it was stopped
+        self._began = now  # later by the time of its suspensions
         self._stopped_at = NEVER
         self.change(limit_s, deadline, now, wall)
 
     def change(self, limit_s: float, deadline: float, now: float, wall: float) -> None:
-        """Other limits hold from now on; the run limit counts from the start all the same."""
+        """Replace the limits; the run limit still counts from the start."""
         self._limit_s = limit_s or NEVER
         self._deadline_at = now + max(0.0, deadline - wall) if deadline else NEVER
 
     def stop(self, now: float) -> None:
-        """The job is stopped."""
+        """Stop the run limit's clock."""
         if self._stopped_at == NEVER:
             self._stopped_at = now
 
     def resume(self, now: float) -> None:
-        """It goes on."""
+        """Continue the run limit's clock."""
         if self._stopped_at != NEVER:
             self._began, self._stopped_at = self._began + now - self._stopped_at, NEVER
 
@@ -44,11 +44,11 @@ class RunClock:
 
     @property
     def next_at(self) -> float:
-        """When the next of them is reached."""
+        """Monotonic time of the next limit."""
         return min(self._limit_at, self._deadline_at)
 
     def reached(self, now: float) -> str:
-        """The termination reason that is due, once; empty when none is."""
+        """Return the termination reason that is due, once; empty if none is."""
         if now >= self._limit_at:
             self._limit_s = NEVER
             return "TERM_RUNLIMIT"
@@ -58,11 +58,11 @@ class RunClock:
         return ""
 
 
-NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that does not run: it never reaches anything
+NO_LIMITS = RunClock(0, 0, 0, 0)  # of every attempt that does not run: never reached
 
 
 class Termination:
-    """Signals still to be sent to a job that must end, one each interval."""
+    """Signals still to be sent to a job that is being ended, one each interval."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
@@ -70,9 +70,9 @@ class Termination:
         self.next_at = NEVER
 
     def begin(self, signals: Sequence[int], now: float) -> bool:
-        """Start a sequence unless one is under way, which goes on as it is; whether it was started.
+        """Start a sequence unless one is in progress; return True if it was started.
 
-        A kill waits for nothing.
+        A pending sequence gives way to a kill.
         """
         if self._left and (self.next_at <= now or tuple(signals) != KILL):
             return False
@@ -81,11 +81,11 @@ class Termination:
         return True
 
     def kill_at(self, moment: float) -> bool:
-        """Something else ends the job; if it is still there at that moment, it is killed. False if it ends already."""
+        """Schedule a kill for ``moment``, should the job not end before; return False if a sequence is in progress."""
         return not self._left and self.begin(KILL, moment)
 
     def due(self, now: float) -> int:
-        """The signal to send now, 0 for none yet. The last of a sequence is due again and again."""
+        """Return the signal to send now, 0 for none yet. The last of a sequence is repeated."""
         if now < self.next_at:
             return 0
         self.next_at = now + self._interval_s

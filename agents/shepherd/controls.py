@@ -1,7 +1,7 @@
-"""JOB_CONTROLS of a job's queue: what is done in place of stopping, continuing or ending the job by LSF's own signals.
+"""JOB_CONTROLS of a job's queue: actions in place of LSF's own signals to suspend, resume or terminate the job.
 
-A command runs beside the job as the job's user, and knows its processes by variables. One that ends the job may go on
-for a while after it: until then nobody kills what the job has left.
+A command runs beside the job as the job's user, and gets its processes in variables. A terminating one may go on for a
+while after the job's end: until then the job's leftovers are not killed.
 """
 
 import signal
@@ -16,27 +16,27 @@ from agents.shepherd.start import HostFailure, StartFailure
 
 SUSPEND, RESUME, TERMINATE = "SUSPEND", "RESUME", "TERMINATE"
 STOPPING = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-# So many terminate intervals (ten minutes) the queue's own way of ending a job may take, and a command may run; then
-# the job is killed, or the command.
+# Terminate intervals (ten minutes in all) that the queue's terminate action may take, and a command may run; then the
+# job is killed, or the command.
 PATIENCE_INTERVALS = 60
 
 
 class Control(NamedTuple):
-    """A signal (0: none) or a command; without both nothing is done here."""
+    """A signal (0: none) or a command; without both the action does nothing."""
 
     signal: int
     command: str
 
 
 def kind_of(number: int) -> str:
-    """Which control takes the place of this signal; empty: none."""
+    """Return the control that replaces this signal; empty for none."""
     if number in STOPPING:
         return SUSPEND
     return RESUME if number == signal.SIGCONT else ""
 
 
 def variables(pids: Iterable[int], causes: int) -> dict[bytes, bytes]:
-    """What LSF tells a control's command. ``causes`` are the bits of LSF's reasons for a suspension."""
+    """Return LSF's variables for a control's command. ``causes`` are the bits of LSF's suspension reasons."""
     known = sorted(pids)
     groups = sorted({found.group for pid in known if (found := processes.stat(pid)) is not None})
     return {
@@ -53,7 +53,7 @@ def _joined(numbers: Iterable[int]) -> bytes:
 
 
 class Commands:
-    """Commands of controls that run now; ``until``: when they have run for too long."""
+    """Running commands of controls; ``until`` is the time at which they are killed."""
 
     def __init__(self) -> None:
         self._pids: set[int] = set()
@@ -67,7 +67,7 @@ class Commands:
         self.until = until
 
     def carry_out(self, control: Control, members: list[int], causes: int, spawner: Spawner, until: float) -> bool:
-        """Do what a control says to the job's processes; False: it can't be done."""
+        """Apply a control to the job's processes; return False if that fails."""
         if control.signal:
             processes.send(members, control.signal)
         elif control.command:
@@ -80,7 +80,7 @@ class Commands:
         return True
 
     def ended(self, pid: int) -> bool:
-        """Whether the process was one of them."""
+        """Return True if the process was one of the commands."""
         if pid not in self._pids:
             return False
         self._pids.discard(pid)
@@ -89,6 +89,6 @@ class Commands:
         return True
 
     def kill(self) -> None:
-        """All of them with what they have started."""
+        """Kill all commands and their descendants."""
         self.until = NEVER
         processes.send([-pid for pid in self._pids], signal.SIGKILL)

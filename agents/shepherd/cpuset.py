@@ -1,4 +1,4 @@
-"""The processors and memory nodes of a slot's group: what no process in it can get out of, whatever it asks for."""
+"""CPUs and memory nodes of a slot's cgroup, which no process in it can leave."""
 
 import os
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ CPUS, NODES = "cpuset.cpus", "cpuset.mems"
 
 
 class Cpuset:
-    """Of one group. ``above`` is the group with all that a job may have; empty where an empty file means just that.
+    """Cpuset of one group. ``above`` is the group with all that a job may have; empty if an empty file means that.
 
     Raises:
         OSError: the group can't be set up.
@@ -22,7 +22,7 @@ class Cpuset:
         self.hold((), ())
 
     def hold(self, cpus: Sequence[int], nodes: Sequence[int]) -> None:
-        """Keep all of the group to these; none means to no certain ones. OSError when one of them is not there."""
+        """Restrict the group to these; no restriction if empty. OSError if one of them does not exist."""
         for name, numbers in ((CPUS, cpus), (NODES, nodes)):
             text = ",".join(map(str, numbers)) or self._all[name]
             if self._now.get(name) != text:
@@ -31,5 +31,5 @@ class Cpuset:
 
 
 def is_in(path: str) -> bool:
-    """Has this group (version 2) the controller?"""
+    """Return True if this group (version 2) has the cpuset controller."""
     return os.path.exists(f"{path}/{CPUS}")

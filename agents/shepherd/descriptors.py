@@ -1,6 +1,6 @@
-"""How many descriptors a shepherd may have: its kept tasks take up to six each, and a job may have hundreds on a host.
+"""Descriptor limit of a shepherd: its kept tasks take up to six each, and a job may have hundreds on a host.
 
-Jobs do not inherit the raised limit. What is kept for long stands above `FLOOR`: the pipe by which a new process
+Jobs do not inherit the raised limit. Long-lived descriptors are kept above `FLOOR`: the pipe by which a new process
 answers needs a small number (`agents.shepherd.identity`).
 """
 
@@ -16,14 +16,14 @@ Limits = list[tuple[int, tuple[int, int]]]
 
 
 def raise_limit() -> None:
-    """Allow as many as the hard limit does."""
+    """Raise the soft limit to the hard one."""
     hard = WANTED if GIVEN[1] == resource.RLIM_INFINITY else min(GIVEN[1], WANTED)
     if hard > GIVEN[0]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, GIVEN[1]))
 
 
 def as_given() -> Limits:
-    """Go back to the limit of the start, for a process to be started; what to set afterwards."""
+    """Set the initial limit, for the start of a process; return the limit to restore."""
     now = resource.getrlimit(resource.RLIMIT_NOFILE)
     if now == GIVEN:
         return []
@@ -32,10 +32,10 @@ def as_given() -> Limits:
 
 
 def aside(descriptor: int) -> int:
-    """The same under a large number, if one may be had."""
+    """Move a descriptor to a large number, if the limit permits."""
     try:
         moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FLOOR)
-    except OSError:  # the limit is below
+    except OSError:  # the limit is too low
         return descriptor
     os.close(descriptor)
     return moved

@@ -1,6 +1,7 @@
-"""Devices that no process of a group may open: version 1 by the devices controller, version 2 by a BPF program.
+"""Device filter of a cgroup: version 1 by the devices controller, version 2 by a BPF program.
 
-A device is named as "MAJOR:MINOR"; all of them are character devices. A process keeps what it had opened before.
+A device is named as "MAJOR:MINOR"; all of them are character devices. A process keeps devices that it had opened
+before.
 """
 
 import ctypes
@@ -21,18 +22,18 @@ _CHARACTER_DEVICE = 2
 
 
 class DeviceFilter(Protocol):
-    """What keeps a group from devices."""
+    """Filter that keeps a group from devices."""
 
     def deny(self, denied: Collection[str], allowed: Collection[str]) -> None:
-        """Keep the group from these, and not from those. OSError when that cannot be done."""
+        """Deny the group some devices and allow others. OSError if that fails."""
 
 
 class FilterV1:
-    """By the files of a group of the devices controller."""
+    """Filter by the files of the devices controller."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._known: dict[str, bool] = {}  # what was written; another shepherd may have denied others before
+        self._known: dict[str, bool] = {}  # the written entries; another shepherd may have denied others before
 
     def deny(self, denied: Collection[str], allowed: Collection[str]) -> None:
         for name, devices, is_allowed in (("deny", denied, False), ("allow", allowed, True)):
@@ -43,11 +44,11 @@ class FilterV1:
 
 
 class FilterV2:
-    """By a program that the kernel asks whenever a device is opened; the next one takes its place."""
+    """Filter by a program that the kernel runs whenever a device is opened; a new one replaces the last."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._denied: frozenset[str] | None = None  # another shepherd may have left a program behind
+        self._denied: frozenset[str] | None = None  # unknown: another shepherd may have left a program behind
 
     def deny(self, denied: Collection[str], allowed: Collection[str]) -> None:
         wanted = frozenset(denied)
@@ -74,7 +75,10 @@ def _attach(group: int, devices: Collection[str]) -> None:
 
 
 def program(devices: Collection[str]) -> bytes:
-    """Allow every device but these: register 1 points to type and access, major and minor number."""
+    """Build a program that allows every device but these.
+
+    Register 1 points to type and access, major and minor number.
+    """
     steps = [
         (_LOAD_WORD, 0x14, 0, 0),  # register 4: type and access
         (_AND, 4, 0, 0xFFFF),

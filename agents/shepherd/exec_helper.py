@@ -1,14 +1,14 @@
-"""A program of fifty instructions that takes its effective user id for good and becomes another program.
+"""Exec helper: a program of fifty instructions that takes its effective user id for good and executes another program.
 
 It stands between the shepherd, which must never have a user's real id (that user could stop or kill it), and the job,
 which must have no other. Between its start and the job's own there is no Python, no library and no memory of the
-shepherd, so it costs a tenth of what a fork of the shepherd does. It is made in memory, for the processors named in
-`CODE`; elsewhere, and where a site forbids programs in memory, there is none.
+shepherd, so it costs a tenth of what a fork of the shepherd does. It is made in memory, for the machine types in
+`CODE`; elsewhere, and if a site forbids programs in memory, there is none.
 
 Called with effective id U and real id 0 as: a descriptor (one character with that number), PATH, ARGV... It makes the
 descriptor close-on-exec, takes U as real, effective and saved id, asks the kernel to kill it should the shepherd die,
-and executes PATH. What fails is written to the descriptor as an errno (an int), and the process exits with 127; when
-PATH runs, the descriptor reads as ended.
+and executes PATH. On failure it writes the errno (an int) to the descriptor and exits with 127; when PATH runs, the
+descriptor is at its end.
 """
 
 import os
@@ -104,7 +104,7 @@ AARCH64 = """
     mov x8, #93                     // exit(127)
     svc #0
 """
-# What an assembler makes of them; a test compares.
+# The assembler's output; a test compares it.
 CODE = {
     "x86_64": (
         EM_X86_64,
@@ -128,7 +128,7 @@ _MFD_EXEC = 0x10  # from Linux 6.3 on: without it the kernel complains
 
 
 def image(machine: int, code: bytes) -> bytes:
-    """An executable file of one segment."""
+    """Build an executable file of one segment."""
     start = _HEADER.size + 2 * _SEGMENT.size
     size = start + len(code)
     identity = b"\x7fELF\x02\x01\x01"
@@ -143,7 +143,7 @@ def image(machine: int, code: bytes) -> bytes:
 
 
 def make() -> int:
-    """A descriptor of the program, which nothing can change; -1 where there is none."""
+    """Return a sealed descriptor of the program; -1 if there is none."""
     machine, code = CODE.get(os.uname().machine, (0, ""))
     if not machine:
         return -1

@@ -1,8 +1,8 @@
-"""Where an agent's control groups are: found from what the kernel says, made if allowed, tidied up in the end.
+"""Control groups of an agent: found from the kernel's files, made if permitted, removed at the end.
 
 Paths are values (`Base`) that tests can point anywhere; nothing here assumes /sys/fs/cgroup. A machine with version 1
-controllers and an empty version 2 beside them ("hybrid") counts as version 1. Where no groups can be made, a `Base`
-of version 0 says so, and jobs are held together by their process trees.
+controllers and an empty version 2 beside them ("hybrid") counts as version 1. Without groups a `Base` of version 0 is
+returned, and jobs are held together by their process trees.
 """
 
 import contextlib
@@ -15,31 +15,31 @@ from agents.shepherd import processes
 
 V1_CONTROLLERS = ("cpuacct", "memory", "pids")
 V2_CONTROLLERS = ("memory", "pids")
-# Taken along where they can be had: bound jobs are then kept to their processors, and all jobs from others' GPUs.
+# Used if available: bound jobs are then kept to their CPUs, and all jobs from others' GPUs.
 CPUSET, DEVICES = "cpuset", "devices"
-# An agent on version 2 leaves its own group for this one: a group with members cannot hand controllers down.
+# An agent on version 2 moves from its own group to this one: a group with members cannot delegate controllers.
 SUPERVISOR = "supervisor"
-# How the kernel says that a group, or one whose file was just opened, is gone.
+# Errors of the kernel for a removed group, or for one removed after its file was opened.
 REMOVED = (errno.ENOENT, errno.ENODEV)
 
 
 class Base(NamedTuple):
-    """The groups above an agent's slots: by controller (version 1), under the key "" (version 2), none (0)."""
+    """Groups above an agent's slots: by controller (version 1), under the key "" (version 2), none (0)."""
 
     version: int = 0
     paths: tuple[tuple[str, str], ...] = ()
 
     def slot(self, number: int) -> dict[str, str]:
-        """The directories of one slot's group."""
+        """Return the directories of one slot's group."""
         return {controller: f"{path}/{number}" for controller, path in self.paths}
 
     def slot_main(self, number: int) -> str:
-        """The directory of a slot's group that counts and bounds processes; empty without groups."""
+        """Return the directory of a slot's group that counts and bounds processes; empty without groups."""
         return self.slot(number).get("pids" if self.version == 1 else "", "")
 
 
 def discover(name: str, memberships: str, mounts: str) -> Base:
-    """Find where this process may make groups.
+    """Find the place where this process may make groups.
 
     Arguments: the new group's name, /proc/self/cgroup, /proc/self/mountinfo.
     """
@@ -64,7 +64,7 @@ def discover(name: str, memberships: str, mounts: str) -> Base:
 def _available(group: str) -> set[str]:
     try:
         return set(read(f"{group}/cgroup.controllers").split())
-    except OSError:  # not a group that we can see
+    except OSError:  # no group, or not visible here
         return set()
 
 
@@ -78,7 +78,7 @@ def _memberships(text: str) -> dict[str, str]:
 
 
 def _mounts(text: str) -> list[tuple[str, str, str, set[str]]]:
-    """(type, root, mount point, super options) of control group file systems."""
+    """Return (type, root, mount point, super options) of control group file systems."""
     found = []
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
@@ -92,12 +92,12 @@ def _mounts(text: str) -> list[tuple[str, str, str, set[str]]]:
 def _below(point: str, root: str, path: str) -> str:
     inner = os.path.relpath(path, root)
     if inner.startswith(".."):
-        inner = "."  # the mount shows only a part that we are not in: its top is all we can reach
+        inner = "."  # the mount shows another part of the hierarchy: its top is all that can be reached
     return os.path.normpath(f"{point}/{inner}")
 
 
 def prepare(base: Base) -> Base:
-    """Make the base groups; the answer is a base without groups where that is not allowed."""
+    """Make the base groups; return a base without groups if that is not permitted."""
     sets = dict(base.paths).get(CPUSET)
     if sets is not None and not _make_cpuset(sets):
         base = _without(base, CPUSET)
@@ -130,7 +130,7 @@ def _make(path: str) -> bool:
 
 
 def _make_cpuset(path: str) -> bool:
-    """Whether the group of that controller is there and has something to give."""
+    """Make the group of the cpuset controller; return True if it exists with CPUs in it."""
     try:
         os.makedirs(path, exist_ok=True)
         inherit_cpuset(path)
@@ -140,17 +140,17 @@ def _make_cpuset(path: str) -> bool:
 
 
 def inherit_cpuset(path: str) -> None:
-    """Let a group of version 1 have the processors and memory nodes of the one above: a new one has none.
+    """Copy CPUs and memory nodes of the parent to a new group of version 1, which starts with none.
 
     Raises:
-        OSError: it can't have them.
+        OSError: that fails.
     """
     for name in ("cpuset.cpus", "cpuset.mems"):
         write(f"{path}/{name}", read(f"{os.path.dirname(path)}/{name}").strip())
 
 
 def _hand_down(group: str) -> None:
-    """Empty our own group of processes, so that its controllers reach the groups below."""
+    """Move all processes out of the agent's own group, so that its controllers reach the groups below."""
     supervisor = f"{group}/{SUPERVISOR}"
     os.makedirs(supervisor, exist_ok=True)
     for pid in read(f"{group}/cgroup.procs").split():
@@ -166,7 +166,7 @@ def _enable(group: str) -> None:
 
 
 def members(base: Base, slot: int) -> list[int]:
-    """Everyone in a slot's group, its shepherd included; nobody where there are no groups."""
+    """Return all processes in a slot's group, its shepherd included; none without groups."""
     path = base.slot_main(slot)
     try:
         return [int(pid) for pid in read(f"{path}/cgroup.procs").split()] if path else []
@@ -177,7 +177,7 @@ def members(base: Base, slot: int) -> list[int]:
 
 
 def kill(base: Base, slot: int) -> list[int]:
-    """Kill all in the group of a slot that has lost its shepherd; who was there. To be repeated until empty."""
+    """Kill all processes in the group of a slot without a shepherd; return them. Repeated until empty."""
     found = members(base, slot)
     if found:
         try:
@@ -190,7 +190,7 @@ def kill(base: Base, slot: int) -> list[int]:
 
 
 def remove(base: Base) -> None:
-    """Remove the agent's groups as far as they are empty; what is in use stays."""
+    """Remove the agent's empty groups; groups in use stay."""
     for _, path in base.paths:
         with contextlib.suppress(OSError):
             for entry in os.scandir(path):
@@ -201,13 +201,13 @@ def remove(base: Base) -> None:
 
 
 def read(path: str) -> str:
-    """A control file's text."""
+    """Return a control file's text."""
     with open(path, encoding="ascii") as file:
         return file.read()
 
 
 def write(path: str, text: str) -> None:
-    """One write to a control file, which takes it whole or refuses it."""
+    """Write a control file in one call, which the kernel accepts whole or refuses."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, text.encode())

@@ -1,12 +1,12 @@
-"""Acting as a user: opening files and starting processes, without ever being a process of that user's.
+"""User identity of a shepherd: opens files and starts processes as a user, without ever being a process of that user.
 
 Linux lets a user signal every process whose real or saved id is his. Both stay 0 here: files are opened under the
-effective id alone, and a new process takes the real id itself, after this one has let go of it. Nothing waits for a
-process that its user can stop: how a start went is read from a pipe, for a bounded time. Without root, or for root's
-own jobs, no id changes.
+effective id alone, and a new process takes the real id itself, after it has left the shepherd. The shepherd never waits
+for a process that its user can stop: the result of a start is read from a pipe, for a bounded time. Without root, or
+for root's own jobs, no id changes.
 
-A process does not outlive the shepherd that started it, for nobody else would learn its exit code: the kernel kills it
-then (PR_SET_PDEATHSIG), and what it has started itself is cleared away by the next agent.
+A process does not outlive the shepherd that started it, since no other process would learn its exit code: the kernel
+kills it then (PR_SET_PDEATHSIG), and the next agent kills its descendants.
 """
 
 import contextlib
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 # Python ignores SIGPIPE and SIGXFSZ, and ignored signals survive exec: a job gets every default back.
 DEFAULT_SIGNALS = tuple(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
-# A program that takes longer to be found and read (a dead file server, or its user has stopped it) counts as started.
+# A program that takes longer to load (a dead file server, or its user has stopped it) counts as started.
 START_S = 2.0
-# How a site or a file system says that the helper may not run.
+# Errors of a site or a file system that forbids the helper.
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOEXEC, errno.ENOSYS)
 CANNOT_EXEC = 127
 _PR_SET_PDEATHSIG = 1
-_DESCRIPTOR_MAX = 255  # the helper is told its number in one character
+_DESCRIPTOR_MAX = 255  # the helper gets its number in one character
 
 
 class Identity:
-    """Whose files this process opens and whose processes it starts."""
+    """Identity under which this process opens files and starts processes."""
 
     def __init__(self) -> None:
         self._root = os.geteuid() == 0
@@ -45,14 +45,14 @@ class Identity:
         self._uid = 0
         self._is_user = False
         self._helper = exec_helper.make() if self._root or _has_an_id() else -1
-        self._libc: ctypes.CDLL | None = None  # where there is no helper
+        self._libc: ctypes.CDLL | None = None  # needed without a helper
         self._unanswered: dict[int, int] = {}  # process id -> descriptor
 
     def open_files_as(self, uid: int, gid: int, groups: tuple[int, ...]) -> None:
-        """Become the user for file access. OSError (EPERM) when this process may not."""
+        """Become the user for file access. OSError (EPERM) if this process may not."""
         if not self._root:
             return
-        self._is_user = True  # whatever of it succeeds
+        self._is_user = True  # even if only a part of it succeeds
         if self._groups != (gid, groups):
             os.setgroups(groups)
             os.setresgid(gid, gid, gid)
@@ -61,7 +61,7 @@ class Identity:
         os.setresuid(0, uid, 0)
 
     def back(self) -> None:
-        """Be the shepherd again. Safe to call again."""
+        """Return to the shepherd's own identity. Safe to call again."""
         if self._is_user:
             os.setresuid(0, 0, 0)
             self._is_user = False
@@ -69,7 +69,7 @@ class Identity:
     def start(
         self, path: str, argv: tuple[str, ...], environment: dict[bytes, bytes], descriptors: tuple[int, ...]
     ) -> int:
-        """Start a program as the user whose files are open now, with these descriptors as 0, 1, 2, ...; its process id.
+        """Start a program as the user of ``open_files_as``, with these descriptors as 0, 1, ...; return its process id.
 
         Raises:
             OSError: it cannot be started.
@@ -86,7 +86,7 @@ class Identity:
             raise
 
     def late_failure(self, pid: int) -> int:
-        """Why (an errno) a process that has ended had never become its program; 0 when it had."""
+        """Return the errno for which an ended process never became its program; 0 if it did."""
         answer = self._unanswered.pop(pid, -1)
         if answer < 0:
             return 0
@@ -96,7 +96,7 @@ class Identity:
             os.close(answer)
 
     def do_as_user(self, action: Callable[[], None]) -> None:
-        """Have a process of the user whose files were open last do something brief; waits for it, but not for ever."""
+        """Run a brief action in a process of the last user of ``open_files_as``; wait for it for a bounded time."""
         ours, theirs = os.pipe2(os.O_CLOEXEC)
         if os.fork() == 0:
             try:
@@ -148,7 +148,7 @@ class Identity:
 
 
 def _has_an_id() -> bool:
-    """Does this user have an id here? In a user namespace without a map not even the present one can be taken."""
+    """Return True if this user has an id here: without a map a user namespace has none, not even the present one."""
     try:
         os.setresuid(*os.getresuid())
     except OSError:
@@ -157,7 +157,7 @@ def _has_an_id() -> bool:
 
 
 def _is_first_namespace() -> bool:
-    """Is root here root of the machine? Only that one may raise its own priority again."""
+    """Return True if root here is root of the machine: only that one may raise its own priority again."""
     with open("/proc/self/uid_map", encoding="ascii") as file:
         return file.read().split() == ["0", "0", "4294967295"]
 
@@ -182,7 +182,7 @@ def _posix_spawn(
 
 
 def _c_library() -> "ctypes.CDLL":
-    import ctypes  # takes 8 ms, and is wanted where there is no helper only
+    import ctypes  # takes 8 ms, and is only needed without a helper
 
     return ctypes.CDLL(None)
 
@@ -195,13 +195,13 @@ def _fork(
     theirs: int,
     libc: "ctypes.CDLL",
 ) -> int:
-    """What the helper does, at ten times the price."""
+    """Fork, and act as the helper in the child, at ten times the cost."""
     pid = os.fork()
     if pid:
         return pid
     try:
         _become(os.geteuid(), descriptors)
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the ids: their change would forget it
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the ids, since their change would clear it
         os.execve(path, argv, environment)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -1,10 +1,10 @@
-"""Kept tasks: processes beside a job that outlive the agent through which their client speaks to them.
+"""Kept tasks: processes beside a job that outlive the agent through which their client talks to them.
 
-The shepherd owns a task's streams and the agent only passes them on, over a socket of its own for each task. Whoever
-names a task by its token attaches to it and goes on where it left off. Invariants: a token starts one process, however
+The shepherd owns a task's streams and the agent only relays them, over a socket of its own for each task. A client that
+names a task by its token attaches to it and resumes where it left off. Invariants: a token starts one process, however
 often it is sent; output and the exit status are kept until they are acknowledged; a task without a client is ended,
-after the patience it was started with while an agent is there, at once when its client is known to have gone: TERM, and
-KILL for what is left ``KILL_AFTER_S`` later.
+after the patience it was started with while an agent is connected, at once if its client is known to have left: TERM,
+and KILL for all left ``KILL_AFTER_S`` later.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from agents.shepherd.descriptors import aside, raise_limit
 from agents.shepherd.messages import Message, pack, unpack
 from agents.shepherd.streams import PMI, SIGNALS, STDERR, STDIN, STDOUT, Input, Output, StreamError
 
-# A process that a task left behind may still write for so long after the task's end.
+# Time after a task's end in which processes it left behind may still write.
 LINGER_S = 1.0
 KILL_AFTER_S = 2.0
 SIGNAL_MAX = 64
-LOST = 9  # the wait status of a task whose end was not seen: it was killed
+LOST = 9  # wait status of a task with an unknown end: it was killed
 TOKENS_REMEMBERED = 4096  # of tasks that are over
 # Serials of tasks whose streams the agent owns begin at 1.
 FIRST_SERIAL = 1 << 32
@@ -38,40 +38,40 @@ Watch = Callable[[int, int, Callable[[int], None]], None]
 
 
 class Order(NamedTuple):
-    """What to run: message RUN_TASK without key and token."""
+    """Task to run or resume: message RUN_TASK without key and token."""
 
     connection: int  # raised with each connection of the client
     resume: bool  # it was started before
-    gone: bool  # its client has ended
-    got: tuple[int, int, int]  # of output, error and PMI
+    gone: bool  # its client has left
+    got: tuple[int, int, int]  # bytes received of output, error and PMI
     patience_s: float
     argv: tuple[bytes, ...]
     cwd: str
     environment: dict[bytes, bytes]
     no_input: bool
     pmi: bool
-    umask: int  # -1: the job's
+    umask: int  # -1 for the job's
 
 
 class Host(NamedTuple):
-    """What the attempt lends to its kept tasks."""
+    """Interface of the attempt to its kept tasks."""
 
     spawn: Callable[[int, Order, list[int]], int]  # serial, order, descriptors -> process id; raises Refusal
     signal: Callable[[int, int], None]  # number, serial
-    watch: Watch  # descriptor, poll events (0: none), what to call with those that came
+    watch: Watch  # descriptor, poll events (0: none), callback for those that occur
     has_agent: Callable[[], bool]
     owner: tuple[int, int]  # user and group
     null: int
 
 
 class Refusal(Exception):
-    """A task cannot be started; the text is one sentence."""
+    """Refusal of a task; the text is one sentence."""
 
 
 class KeptTask:
     """One task: its streams, its end, and the connection to its client, if there is one.
 
-    ``changed`` is called with it when it has something for `KeptTasks.tick`.
+    ``changed`` is called with it when `KeptTasks.tick` may have work on it.
     """
 
     def __init__(self, token: bytes, serial: int, host: Host, changed: "Callable[[KeptTask], None]") -> None:
@@ -81,8 +81,8 @@ class KeptTask:
         self.pid = 0
         self.status: int | None = None
         self.until = self.linger_at = self.kill_at = NEVER
-        self.is_gone = False  # its client is
-        self.is_done = False  # its end has been heard
+        self.is_gone = False  # its client has left
+        self.is_done = False  # its end has been received
         self._host = host
         self._changed = changed
         self._patience_s = 0.0
@@ -124,7 +124,7 @@ class KeptTask:
         self._follow()
 
     def _give(self) -> int:
-        """A pipe to the task; its end of it."""
+        """Make the pipe to the task; return the task's end."""
         theirs, ours = os.pipe()
         self._inputs[STDIN] = Input(aside(ours), self._unwatch)
         return self._owned(theirs)
@@ -141,28 +141,28 @@ class KeptTask:
         return theirs.detach()
 
     def _owned(self, descriptor: int) -> int:
-        """Let the user open the pipe by name (/dev/stdout), which belongs to root else."""
+        """Let the user open the pipe by name (/dev/stdout); it belongs to root otherwise."""
         if os.geteuid() == 0:
             with contextlib.suppress(OSError):  # in a user namespace the id may not exist
                 os.fchown(descriptor, *self._host.owner)
         return descriptor
 
     def ended(self, status: int, now: float) -> None:
-        """The first process has ended."""
+        """Note the end of the first process."""
         self.status = status
         self.linger_at = now + LINGER_S
         self._changed(self)
         self._push()
 
     def linger_over(self) -> None:
-        """What still holds the task's outputs is not waited for."""
+        """Stop waiting for output, even if other processes hold the pipes."""
         self.linger_at = NEVER
         for output in self._outputs.values():
             output.finish()
         self._push()
 
     def close(self) -> None:
-        """The job is over here: say the end, as far as it can be said at once, and let go of everything."""
+        """Report the end, as far as that is possible at once, and close everything, since the job is over here."""
         if self.pid:
             self.status = LOST if self.status is None else self.status
             self.linger_over()
@@ -171,7 +171,7 @@ class KeptTask:
             stream.close()
 
     def end(self, now: float) -> None:
-        """Its client has gone: ask it to end."""
+        """Ask the task to end after its client has left."""
         if self.is_gone:
             return
         self.is_gone = True
@@ -183,27 +183,27 @@ class KeptTask:
         self._changed(self)
 
     def kill(self) -> None:
-        """It was asked to end, and this is what is left of it."""
+        """Kill what is left of the task after it was asked to end."""
         self.kill_at = NEVER
         self._host.signal(int(signal.SIGKILL), self.serial)
 
     @property
     def is_over(self) -> bool:
-        """True if nothing of it need be kept."""
+        """True if nothing of it needs to be kept."""
         return self.is_done or (self.is_gone and self.status is not None and self.kill_at == NEVER)
 
     @property
     def next_at(self) -> float:
-        """When it has something to do."""
+        """Monotonic time of its next work."""
         return 0.0 if self.is_over else min(self.until, self.linger_at, self.kill_at)
 
     # -- the client
 
     def attach(self, channel: socket.socket, connection: int, got: tuple[int, int, int]) -> None:
-        """Go on with this connection, which has so much of each output; the one before it is closed.
+        """Resume with this connection, which has received ``got`` of each output; the previous one is closed.
 
         Raises:
-            StreamError: the connection asks for what is not there any more.
+            StreamError: the connection needs data that is no longer kept.
         """
         for stream, place in zip((STDOUT, STDERR, PMI), got, strict=True):
             if stream in self._outputs:
@@ -217,7 +217,7 @@ class KeptTask:
         self._push()
 
     def detach(self) -> None:
-        """The connection is over; the client may come back."""
+        """Close the connection; the client may return."""
         if self._channel is not None:
             self._unwatch(self._channel.fileno())
             self._channel.close()
@@ -226,7 +226,7 @@ class KeptTask:
             self.be_patient(time.monotonic())
 
     def be_patient(self, now: float) -> None:
-        """From now on the client has its time to come back."""
+        """Start the time within which the client must return."""
         if self._channel is None and not self.is_gone:
             self.until = now + self._patience_s
             self._changed(self)
@@ -237,7 +237,7 @@ class KeptTask:
         self._host.watch(descriptor, 0, _ignore)
 
     def _follow(self) -> None:
-        """Watch what has something to do."""
+        """Poll the descriptors that have work."""
         for one, call in self._calls:
             if one.is_open:
                 self._host.watch(one.descriptor, one.events, call)
@@ -270,21 +270,21 @@ class KeptTask:
         return write
 
     def _change(self, stream: int, act: Callable[[], None]) -> None:
-        """Do something with an input, and tell how much of it the task has."""
+        """Change an input, and report the bytes the task has taken."""
         before = self._inputs[stream].taken
         act()
         if self._inputs[stream].taken != before:
             self._waiting.append(pack(messages.TAKEN, stream, self._inputs[stream].taken))
 
     def _push(self) -> None:
-        """Send what the connection takes now."""
+        """Send as much as the connection accepts now."""
         if self._channel is None:
             self._waiting.clear()
         else:
             try:
                 self._send_all(self._channel)
             except BlockingIOError:
-                pass  # it is watched until it takes more
+                pass  # it is polled until it accepts more
             except OSError:
                 self.detach()
         self._follow()
@@ -321,7 +321,7 @@ class KeptTask:
                 self.detach()
         except BlockingIOError:
             return
-        except ConnectionResetError:  # it went without reading our last words, which are kept
+        except ConnectionResetError:  # it closed with unread data, which is kept
             self.detach()
         except (OSError, ValueError, EOFError, TypeError, KeyError, StreamError) as error:
             print(f"event=task_connection_broken serial={self.serial} error={error!r}", file=sys.stderr)
@@ -353,25 +353,25 @@ class KeptTask:
 
 
 def _ignore(_events: int) -> None:
-    """For a descriptor that is not watched any more."""
+    """Ignore events of a descriptor that is no longer polled."""
 
 
 class KeptTasks:
-    """The kept tasks of an attempt on this host, by token."""
+    """Kept tasks of an attempt on this host, by token."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._tasks: dict[bytes, KeptTask] = {}
         self._by_serial: dict[int, KeptTask] = {}
         self._over: deque[bytes] = deque(maxlen=TOKENS_REMEMBERED)
-        self._changed: set[KeptTask] = set()  # those with something to do by the clock
+        self._changed: set[KeptTask] = set()  # those with timed work
         self._serials = itertools.count(FIRST_SERIAL)
 
     def __bool__(self) -> bool:
         return bool(self._tasks)
 
     def run(self, token: bytes, order: Order, channel: socket.socket) -> None:
-        """Start the task of this token, or attach to it; the connection is told what cannot be done, and closed."""
+        """Start the task of this token, or attach to it; on failure tell the connection why, and close it."""
         try:
             task = self._tasks.get(token)
             if task is None:
@@ -383,7 +383,7 @@ class KeptTasks:
                 raise Refusal("The task has been attached to anew.")
             task.attach(channel, order.connection, order.got)
         except (Refusal, StreamError) as refusal:
-            with contextlib.suppress(OSError):  # nobody listens any more
+            with contextlib.suppress(OSError):  # the client has left
                 messages.send(channel, pack(messages.NOT_THERE, str(refusal)))
             channel.close()
 
@@ -391,7 +391,7 @@ class KeptTasks:
         if token in self._over:
             raise Refusal("The task is over.")
         if order.gone:
-            self._over.append(token)  # should its start still be under way, it comes too late
+            self._over.append(token)  # if its start is still on its way, it comes too late
         if order.gone or order.resume:
             raise Refusal("The task is not there any more.")
         if not self._tasks:
@@ -402,24 +402,24 @@ class KeptTasks:
         return task
 
     def ended(self, serial: int, status: int) -> bool:
-        """A task's first process has ended; False when it is none of these."""
+        """Note the end of a task's first process; return False if it is none of these."""
         task = self._by_serial.get(serial)
         if task is not None:
             task.ended(status, time.monotonic())
         return task is not None
 
     def agent_came(self) -> None:
-        """There is an agent again: clients have their whole patience from now on."""
+        """Restart the patience of all tasks, since an agent is connected again."""
         for task in self._tasks.values():
             task.be_patient(time.monotonic())
 
     @property
     def next_at(self) -> float:
-        """When `tick` has something to do."""
+        """Monotonic time of the next `tick` with work."""
         return min((task.next_at for task in self._changed), default=NEVER)
 
     def tick(self, now: float) -> None:
-        """Do what is due, and forget what is over."""
+        """Carry out due work, and forget tasks that are over."""
         for task in [task for task in self._changed if now >= task.next_at]:
             self._do_due(task, now)
         self._changed.difference_update([task for task in self._changed if task.next_at == NEVER])
@@ -444,6 +444,6 @@ class KeptTasks:
         self._over.append(task.token)
 
     def close(self) -> None:
-        """The attempt is over here."""
+        """Close all tasks, since the attempt is over here."""
         for task in list(self._tasks.values()):
             self._forget(task)

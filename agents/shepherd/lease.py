@@ -1,7 +1,7 @@
-"""The lease of a host's jobs: when this host last spoke with its master, in a file that every shepherd reads.
+"""Lease of a host's jobs: time of the host's last contact with its master, in a file that every shepherd reads.
 
-The agent enters the time on this host's own clock before it acts on what it heard. A shepherd looks there when the
-lease of its attempt would end, so the lease holds also where the agent is stopped or has been killed.
+The agent enters the time on this host's own clock before it acts on a message. A shepherd reads the file when the lease
+of its attempt would end, so the lease holds also if the agent is stopped or has been killed.
 """
 
 import os
@@ -11,14 +11,14 @@ import time
 from agents.shepherd.clock import NEVER
 
 FILE = "lease"  # beside the shepherds' sockets and logs
-STEP_S = 0.1  # a time that is so little newer is not entered
+STEP_S = 0.1  # smaller steps are not written
 TRIES = 5
-LOOK_EVERY_S = 5.0  # while the machine sleeps no timer goes on, but the lease does
-_RECORD = struct.Struct("=dd")  # the same time twice: one that is being written is seen
+LOOK_EVERY_S = 5.0  # timers stop while the machine sleeps, but the lease does not
+_RECORD = struct.Struct("=dd")  # the same time twice, which reveals a write in progress
 
 
 def own_clock() -> float:
-    """Seconds of this host's life: the clock goes on while the machine sleeps and cannot be set."""
+    """Return the seconds of this host's clock, which continues while the machine sleeps and cannot be set."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -30,12 +30,12 @@ class Lease:
         self._entered = self.heard_at()
 
     def begin(self) -> None:
-        """Called by an agent that starts: a time that is still to come is of an earlier life of the machine."""
+        """Reset a time in the future, at an agent's start: it is from before a reboot."""
         if self._entered > own_clock():
             self._enter(0.0)
 
     def restore(self, directory: str) -> None:
-        """Go on in the file that there is by now, or in a new one, where it was deleted; OSError when it can't be."""
+        """Continue in the present file, or in a new one if it was deleted; OSError if that fails."""
         before, new = self.heard_at(), Lease(directory)
         os.close(self._file)
         self._file, self._entered = new._file, new._entered
@@ -43,7 +43,7 @@ class Lease:
             self._enter(before)
 
     def renew(self, heard_at: float) -> None:
-        """The master has answered what this host said at that time; OSError when it cannot be entered."""
+        """Enter the send time of a message that the master has answered; OSError if that fails."""
         if heard_at - self._entered >= STEP_S:
             self._enter(heard_at)
 
@@ -52,7 +52,7 @@ class Lease:
         self._entered = at
 
     def heard_at(self) -> float:
-        """When the host said what the master answered last; 0: never."""
+        """Return the send time of the newest message that the master has answered; 0 for never."""
         first = second = 0.0
         for _ in range(TRIES):
             data = os.pread(self._file, _RECORD.size, 0)
@@ -64,12 +64,12 @@ class Lease:
         return min(first, second)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         os.close(self._file)
 
 
 class LeaseClock:
-    """When the lease of one attempt ends, as far as it is known by now. A length of 0 is none."""
+    """End of one attempt's lease, as far as known now. A length of 0 is none."""
 
     def __init__(self, lease: Lease, length_s: float) -> None:
         self._lease = lease
@@ -77,7 +77,7 @@ class LeaseClock:
         self.next_at = time.monotonic() if length_s else NEVER
 
     def has_ended(self, now: float) -> bool:
-        """Look whether the lease was renewed, if it is time to; True once, when it was not."""
+        """Check the renewal of the lease when it is due; return True once it has ended."""
         if now < self.next_at:
             return False
         left_s = self._lease.heard_at() + self._length_s - own_clock()

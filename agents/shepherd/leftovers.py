@@ -1,12 +1,12 @@
-"""Killing what an attempt has left: nothing of it may start more meanwhile, and what does not die is killed again."""
+"""Killing of an attempt's leftovers: they cannot fork meanwhile, and survivors are killed again."""
 
 from agents.shepherd.limits import Confinement
 
-PAUSE_S, PAUSE_MAX_S = 0.02, 1.0  # between two tries, ever longer
+PAUSE_S, PAUSE_MAX_S = 0.02, 1.0  # between two tries, growing
 
 
 class Leftovers:
-    """What is left in a slot's group."""
+    """Leftover processes in a slot's group."""
 
     def __init__(self, confinement: Confinement) -> None:
         self._confinement = confinement
@@ -14,17 +14,17 @@ class Leftovers:
         self._denied = False
 
     def kill(self) -> int:
-        """Kill all of it; how many there were."""
+        """Kill all of them; return their number."""
         self._denied = True
         return self._confinement.kill()
 
     def pause_s(self) -> float:
-        """How long to wait before the next try."""
+        """Return the seconds until the next try."""
         pause_s, self._pause_s = self._pause_s, min(PAUSE_MAX_S, 1.5 * self._pause_s)
         return pause_s
 
     def allow_forks(self) -> None:
-        """All of it is gone: what comes next may start processes."""
+        """Permit forks again once all are gone."""
         if self._denied:
             self._confinement.allow_forks()
             self._denied = False

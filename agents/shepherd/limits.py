@@ -1,8 +1,8 @@
-"""The control group of a slot, version 1 and 2 behind one interface, and what to do where there is none.
+"""Control group of a slot, version 1 and 2 behind one interface, and a fallback without groups.
 
-A shepherd lives in its slot's group for good and its jobs are born there, because moving a process costs
-milliseconds. So a group's counters hold the shepherd as well: its own part is measured and taken off, and it is
-spared when the rest is killed.
+A shepherd lives in its slot's group for good and its jobs are born there, because moving a process costs milliseconds.
+So a group's counters include the shepherd: its own part is measured and subtracted, and it is spared when the others
+are killed.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ from agents.shepherd.memory_policy import LOCAL_ONLY
 from agents.shepherd.messages import JobSetup
 
 MIB = 1 << 20
-# So much may a shepherd grow after its birth: pages that it shared with its parent, an environment, new processes
-# before they are the job's programs. It comes on top of a job's bound, or a small bound would kill the shepherd.
+# Growth of a shepherd after its birth: pages that it shared with its parent, an environment, new processes before
+# they are the job's programs. It is added to a job's bound, or a small bound would kill the shepherd.
 OWN_GROWTH = 16 * MIB
 
 
@@ -30,65 +30,65 @@ NO_PIDS_MAX = "max"
 
 
 class Memory(NamedTuple):
-    """Bytes that a job's processes hold now."""
+    """Bytes held by a job's processes now."""
 
     resident: int
     swap: int
 
 
 class Confinement(Protocol):
-    """A slot's group, as its shepherd sees it. Figures are of the job alone, from `begin` on."""
+    """Slot's group, as its shepherd sees it. Figures are of the job alone, since `begin`."""
 
-    devices: DeviceFilter | None  # None: nothing can keep the group from devices
+    devices: DeviceFilter | None  # None if the group cannot be kept from devices
 
     def join(self) -> None:
-        """Enter for good; once, at the shepherd's birth."""
+        """Enter the group for good; once, at the shepherd's birth."""
 
     def begin(self) -> None:
-        """A new attempt starts: count from here."""
+        """Start counting for a new attempt."""
 
     def limit_memory(self, mib: int) -> None:
-        """Bound the memory of the next attempt; 0 lifts the bound."""
+        """Set the memory bound of the next attempt; 0 removes it."""
 
     def limit_processes(self, number: int) -> None:
-        """Bound the processes and threads of the next attempt; 0 lifts the bound."""
+        """Set the bound of processes and threads of the next attempt; 0 removes it."""
 
     def bind(self, cpus: tuple[int, ...], nodes: tuple[int, ...]) -> None:
-        """Keep the next attempt to these processors and memory nodes, whatever it does; none: to no certain ones."""
+        """Restrict the next attempt to these CPUs and memory nodes; no restriction if empty."""
 
     def members(self) -> list[int]:
-        """All processes but the shepherd."""
+        """Return all processes but the shepherd."""
 
     def threads(self) -> int:
-        """Threads of all members; 0 where only a look at each process could tell."""
+        """Return the threads of all members; 0 if that would need a look at each process."""
 
     def kill(self) -> int:
-        """Kill all members, who cannot fork meanwhile; how many were found. To be repeated until they are gone."""
+        """Kill all members, who cannot fork meanwhile; return their number. Repeated until none are left."""
 
     def allow_forks(self) -> None:
-        """Undo what `kill` forbade."""
+        """Permit the forks that `kill` denied."""
 
     def cpu_s(self) -> float:
-        """Processor time."""
+        """Return the CPU time in seconds."""
 
     def user_part(self) -> float:
-        """The part of the processor time that was spent in user mode, from 0 to 1."""
+        """Return the part of the CPU time spent in user mode, from 0 to 1."""
 
     def memory(self) -> Memory:
-        """What is held now."""
+        """Return the memory held now."""
 
     def memory_peak(self) -> int:
-        """The most bytes held at once, file caches included; 0 when unknown."""
+        """Return the most bytes held at once, file caches included; 0 if unknown."""
 
     def oom_kills(self) -> int:
-        """Processes killed for the memory bound; looked up only where there is a bound."""
+        """Return the number of processes killed for the memory bound; only counted with a bound."""
 
     def leave(self) -> None:
-        """Go back to the agent's own group and remove the slot's; OSError when that is not possible."""
+        """Return to the agent's own group and remove the slot's; OSError if that fails."""
 
 
 def confinement(base: Base, slot: int) -> Confinement:
-    """The group of a slot, made where it does not exist; not entered yet.
+    """Return the group of a slot, made if needed; not entered yet.
 
     Raises:
         OSError: the group cannot be made.
@@ -104,7 +104,7 @@ def confinement(base: Base, slot: int) -> Confinement:
 
 
 class _Modes:
-    """Processor time in user and in system mode, of whoever is in a group: in units of their own."""
+    """CPU time of a group in user and in system mode, in units of their own."""
 
     def __init__(self, path: str, names: tuple[bytes, bytes]) -> None:
         self._file = _File(path)
@@ -117,7 +117,7 @@ class _Modes:
         return _value(text, user), _value(text, system)
 
     def begin(self) -> None:
-        """Count from where `user_part` was asked for last."""
+        """Count from the last call of `user_part`."""
         self._first = self._last
 
     def user_part(self) -> float:
@@ -127,7 +127,7 @@ class _Modes:
 
 
 def confine(group: Confinement, setup: JobSetup) -> None:
-    """Make a group ready for an attempt.
+    """Set a group up for an attempt.
 
     Raises:
         OSError: a limit of the job's cannot be set.
@@ -141,7 +141,7 @@ def confine(group: Confinement, setup: JobSetup) -> None:
 
 
 def _keep_from_devices(group: Confinement, setup: JobSetup) -> None:
-    """Where the kernel cannot, jobs run all the same: they are told their devices by the environment."""
+    """Deny the group others' GPUs; if that fails, the job still learns its own from the environment."""
     try:
         if group.devices is not None:
             group.devices.deny(setup.denied_devices, setup.own_devices)
@@ -150,7 +150,7 @@ def _keep_from_devices(group: Confinement, setup: JobSetup) -> None:
 
 
 class _File:
-    """A control file kept open: reading it again costs one call."""
+    """Control file kept open: each further read costs one call."""
 
     def __init__(self, path: str, writable: bool = False) -> None:
         self._fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
@@ -166,7 +166,7 @@ class _File:
 
 
 def _value(text: bytes, name: bytes) -> int:
-    """The number behind a name at the start of a line; 0 when there is none."""
+    """Return the number behind a name at the start of a line; 0 if there is none."""
     at = 0 if text.startswith(name + b" ") else text.find(b"\n" + name + b" ") + 1
     if at == 0 and not text.startswith(name + b" "):
         return 0
@@ -174,10 +174,10 @@ def _value(text: bytes, name: bytes) -> int:
 
 
 def kill_all(members: Callable[[], list[int]], pids_max: str) -> int:
-    """Kill the members of a group and refuse it forks; how many were killed.
+    """Kill the members of a group and deny it forks; return the number killed.
 
-    The first are killed before forks are refused: a shell that cannot fork would exit by itself, with a status that
-    looks like the job's own. What they have started meanwhile is killed after that.
+    The first are killed before forks are denied: a shell that cannot fork would exit by itself, with a status that
+    looks like the job's own. Processes started meanwhile are killed after that.
     """
     first = members()
     killed = processes.send(first, signal.SIGKILL)
@@ -194,7 +194,7 @@ def _cpuset_v1(path: str | None) -> cpuset.Cpuset | None:
     if path is None:
         return None
     above = os.path.dirname(path)
-    hierarchy.inherit_cpuset(above)  # it goes with its last slot, and comes back empty
+    hierarchy.inherit_cpuset(above)  # it is removed with its last slot, and made again empty
     return cpuset.Cpuset(path, above)
 
 
@@ -248,11 +248,11 @@ class GroupV1:
         if mib != self._limit_mib:
             self._put_limit(str(mib * MIB + self._own_usage + OWN_GROWTH) if mib else self.NO_LIMIT)
             self._limit_mib, had_none = mib, not self._limit_mib
-            if mib and had_none:  # what was not looked up while there was no bound
+            if mib and had_none:  # not read while there was no bound
                 self._oom_first = _value(self._oom.text(), b"oom_kill")
 
     def _put_limit(self, text: str) -> None:
-        """The bound with swap may never be the lower one, so it is lifted first."""
+        """Set the memory bound; the bound with swap may never be the lower one, so it is removed first."""
         memory = self._paths["memory"]
         if self._swap_counted:
             write(f"{memory}/memory.memsw.limit_in_bytes", self.NO_LIMIT)
@@ -273,13 +273,13 @@ class GroupV1:
         write(f"{self._paths['pids']}/pids.max", self._pids_max)
 
     def limit_processes(self, number: int) -> None:
-        wanted = str(number + 1) if number else NO_PIDS_MAX  # the shepherd is one of them
+        wanted = str(number + 1) if number else NO_PIDS_MAX  # one more for the shepherd
         if wanted != self._pids_max:
             self._pids_max = wanted
             self.allow_forks()
 
     def _cpu_now(self) -> int:
-        own = time.process_time_ns()  # first: asking brings the group's counter up to date as well
+        own = time.process_time_ns()  # first: reading it brings the group's counter up to date as well
         return self._cpu.number() - own
 
     def cpu_s(self) -> float:
@@ -339,7 +339,7 @@ class GroupV2:
             self._cpuset.hold(cpus, nodes)
 
     def _open_peak(self) -> _File | None:
-        """The peak can be reset from Linux 6.12 on; a peak of all jobs ever in this slot would be of no use."""
+        """Open the peak counter if it can be reset (Linux 6.12): a peak over all jobs of the slot would be useless."""
         try:
             peak = _File(f"{self._path}/memory.peak", writable=True)
             peak.put(b"reset")
@@ -368,7 +368,7 @@ class GroupV2:
         if mib != self._limit_mib:
             self._put_limit(str(mib * MIB + self._own_usage + OWN_GROWTH) if mib else self.NO_LIMIT)
             self._limit_mib, had_none = mib, not self._limit_mib
-            if mib and had_none:  # what was not looked up while there was no bound
+            if mib and had_none:  # not read while there was no bound
                 self._oom_first = _value(self._events.text(), b"oom_kill")
 
     def _put_limit(self, text: str) -> None:
@@ -384,14 +384,14 @@ class GroupV2:
         return max(0, int(read(f"{self._path}/pids.current")) - 1)
 
     def kill(self) -> int:
-        # cgroup.kill would take the shepherd along.
+        # cgroup.kill would kill the shepherd, too.
         return kill_all(self.members, f"{self._path}/pids.max")
 
     def allow_forks(self) -> None:
         write(f"{self._path}/pids.max", self._pids_max)
 
     def limit_processes(self, number: int) -> None:
-        wanted = str(number + 1) if number else NO_PIDS_MAX  # the shepherd is one of them
+        wanted = str(number + 1) if number else NO_PIDS_MAX  # one more for the shepherd
         if wanted != self._pids_max:
             self._pids_max = wanted
             self.allow_forks()
@@ -432,9 +432,9 @@ class GroupV2:
 
 
 class ProcessTree:
-    """No group: a job is what descends from its shepherd, which is the subreaper of all that its jobs leave behind.
+    """Fallback without groups: a job is all descendants of its shepherd, which is their subreaper.
 
-    There is no bound on the memory or the processes of a whole job here, so none is kept.
+    The memory and processes of a whole job cannot be bounded here, so there is no bound.
     """
 
     def __init__(self) -> None:
@@ -442,20 +442,20 @@ class ProcessTree:
         self.devices: DeviceFilter | None = None
 
     def join(self) -> None:
-        """There is nothing to enter."""
+        """No-op: there is no group to enter."""
 
     def begin(self) -> None:
         self._cpu_first = self._reaped_cpu_s()
         self._user_first = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
     def limit_memory(self, mib: int) -> None:
-        """Cannot be done for a whole job; see the class."""
+        """Ignore the bound: it is impossible for a whole job; see the class."""
 
     def limit_processes(self, number: int) -> None:
-        """Cannot be done for a whole job; see the class."""
+        """Ignore the bound: it is impossible for a whole job; see the class."""
 
     def bind(self, cpus: tuple[int, ...], nodes: tuple[int, ...]) -> None:
-        """Processes begin with these, and may choose others."""
+        """Bind new processes to these; they may choose others."""
 
     def members(self) -> list[int]:
         return processes.descendants(os.getpid())
@@ -467,7 +467,7 @@ class ProcessTree:
         return processes.stop_and_kill(os.getpid())
 
     def allow_forks(self) -> None:
-        """Nothing was forbidden."""
+        """No-op: no forks were denied."""
 
     def _reaped_cpu_s(self) -> float:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -498,4 +498,4 @@ class ProcessTree:
         return 0
 
     def leave(self) -> None:
-        """There is nothing to leave."""
+        """No-op: there is no group to leave."""

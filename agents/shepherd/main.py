@@ -1,9 +1,9 @@
-"""A shepherd: one process that waits for an attempt, keeps it to its end, and waits again.
+"""Main loop of a shepherd: waits for an attempt, keeps it to its end, and waits again.
 
 It is forked by the launcher, never executed. Invariants: it takes orders only over its own socket in the agent's
-private directory, from its own user; the last order an agent sent before it died is still carried out, and before the
-next agent's connection is answered; without an agent it keeps what runs, and goes when nothing does; it never waits
-for anything but its own poll.
+private directory, from its own user; the last order of a killed agent is still carried out, before the next agent's
+connection is answered; without an agent its attempt goes on, and it exits when it has none; it never blocks but in its
+own poll.
 """
 
 import contextlib
@@ -30,17 +30,17 @@ from agents.shepherd.tools import Tools
 from agents.shepherd.work import ENDING, OVER, Work
 
 SOCKET_SUFFIX = ".sock"
-# A place that was staged but runs nothing is kept so long for the next agent.
+# Time that an attempt that is staged but not running is kept for the next agent.
 HOLD_PATIENCE_S = 3600.0
 # The agent that asked for this shepherd connects at once, unless it has died meanwhile.
 CONNECT_PATIENCE_S = 10.0
-LOOK_S = 1.0  # between two looks for its socket's file, while there is no agent
+LOOK_S = 1.0  # between two checks of its socket's file, while there is no agent
 OUTBOX_MAX = 1000
 CREDENTIALS = struct.Struct("iii")
 
 
 class Place(NamedTuple):
-    """Where a shepherd lives. Sockets and logs are in ``directory``, outputs without a name in ``outputs``."""
+    """Location of a shepherd. Sockets and logs are in ``directory``, unnamed outputs in ``outputs``."""
 
     slot: int
     base: Base
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 
 class Shepherd:
-    """The loop: orders, ends of processes, and what is due by the clock."""
+    """Event loop: orders, ends of processes, and timers."""
 
     def __init__(self, place: Place, listener: socket.socket) -> None:
         self._place = place
@@ -84,7 +84,7 @@ class Shepherd:
         )
 
     def run(self) -> None:
-        """Serve until there is nothing to do and nobody to do it for."""
+        """Serve until there is neither an attempt nor an agent."""
         while not self._leaving:
             for descriptor, events in self._poll.poll(self._timeout_ms()):
                 if self._connection is not None and descriptor == self._connection.fileno():
@@ -100,7 +100,7 @@ class Shepherd:
         self._leave()
 
     def _watch(self, descriptor: int, events: int, call: Callable[[int], None]) -> None:
-        """Call with what poll says of a descriptor; no events: not any more."""
+        """Call back with the poll events of a descriptor; without events, stop polling it."""
         known = self._watched.get(descriptor)
         if events:
             self._watched[descriptor] = (events, call)
@@ -131,7 +131,7 @@ class Shepherd:
             self._leaving = True
 
     def _restore_files(self) -> None:
-        """Where the agent's directory was deleted: the next agent finds what runs by its socket, its end by its log."""
+        """Restore deleted files of the agent's directory: the next agent needs the socket and the log."""
         place, name = self._place, f"{self._place.slot}{SOCKET_SUFFIX}"
         if self._work is None or os.path.exists(f"{place.directory}/{name}"):
             return
@@ -141,7 +141,7 @@ class Shepherd:
             self._tools.log.restore()
             self._tools.lease.restore(place.directory)
             listener = listen_at(place.directory, name)
-        except OSError as error:  # tried again soon
+        except OSError as error:  # retried soon
             print(f"event=files_not_restored slot={place.slot} error={error.strerror!r}", file=sys.stderr)
             return
         self._poll.unregister(self._listener)
@@ -198,7 +198,7 @@ class Shepherd:
         return pack(messages.STATUS, *Status(None, messages.PROTOCOL, os.getpid()))
 
     def _drain(self) -> None:
-        """Carry out what the previous agent still sent; then its connection is closed."""
+        """Carry out the remaining orders of the previous agent; then its connection is closed."""
         while self._connection is not None:
             try:
                 self._receive()
@@ -209,7 +209,7 @@ class Shepherd:
         if events & select.POLLOUT:
             self._flush()
         if events & ~select.POLLOUT:
-            with contextlib.suppress(BlockingIOError):  # the event was for a connection that this one has replaced
+            with contextlib.suppress(BlockingIOError):  # the event was for a replaced connection
                 self._receive()
 
     def _receive(self) -> None:
@@ -227,7 +227,7 @@ class Shepherd:
             self._handle(*received)
 
     def _disconnect(self) -> None:
-        """The agent is gone, or replaced: what runs goes on."""
+        """Close the connection of a lost or replaced agent; the attempt goes on."""
         assert self._connection is not None
         self._poll.unregister(self._connection)
         self._connection.close()
@@ -279,7 +279,7 @@ class Shepherd:
     def _rotate_log(self) -> None:
         try:
             self._tools.log.rotate()
-        except OSError as error:  # no room for another file: this one goes on
+        except OSError as error:  # no space for another file: the present one stays in use
             print(f"event=log_not_rotated slot={self._place.slot} error={error.strerror!r}", file=sys.stderr)
 
     def _order(self, work: Work, kind: int, fields: Message, descriptors: list[int]) -> None:
@@ -288,7 +288,7 @@ class Shepherd:
         elif kind == messages.TASK:
             serial, argv, cwd, environment = fields
             work.task(serial, argv, cwd, environment, descriptors)
-        elif kind == messages.RUN_TASK and descriptors:  # none: there were too many, and the agent hears the end
+        elif kind == messages.RUN_TASK and descriptors:  # none: too many, and the agent sees the end
             token, *order = fields
             work.kept.run(token, Order(*order[: len(Order._fields)]), socket.socket(fileno=descriptors[0]))
         elif kind == messages.SIGNAL:
@@ -303,7 +303,7 @@ class Shepherd:
             work.counted(*fields)
 
     def _not_here(self, kind: int, key: Key, message: Message) -> None:
-        """An order for an attempt that has just ended crosses with its report."""
+        """Answer an order for an attempt that has just ended: it crossed with the report."""
         if kind == messages.TASK:
             self._send(pack(messages.TASK_STARTED, *key, message[4], 0, "The job has ended on this host."))
         elif kind == messages.RELEASE:
@@ -311,7 +311,7 @@ class Shepherd:
 
     def _send(self, message: bytes) -> None:
         if self._connection is None:
-            return  # the log has what matters
+            return  # the log has all that matters
         if self._outbox:
             self._outbox.append(message)
             del self._outbox[:-OUTBOX_MAX]
@@ -322,7 +322,7 @@ class Shepherd:
             self._outbox.append(message)
             self._poll.modify(self._connection, select.POLLIN | select.POLLOUT)
         except OSError:
-            return  # its end is what `_receive` will see next
+            return  # `_receive` will notice the end
 
     def _send_optional(self, message: bytes) -> None:
         if not self._outbox:
@@ -349,7 +349,7 @@ class Shepherd:
 
 
 def listen_at(directory: str, name: str) -> socket.socket:
-    """A listening socket of that name; OSError when it can't be made."""
+    """Make a listening socket of that name; OSError if that fails."""
     at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
@@ -365,7 +365,7 @@ def listen_at(directory: str, name: str) -> socket.socket:
 
 
 def _wake_pipe() -> int:
-    """A pipe that becomes readable whenever a child ends: signals wake the poll without a race."""
+    """Make a pipe that becomes readable whenever a child ends: signals wake the poll without a race."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, _woken)
@@ -373,11 +373,11 @@ def _wake_pipe() -> int:
 
 
 def _woken(_number: int, _frame: object) -> None:
-    """The wake-up itself travels through the pipe."""
+    """Ignore the signal: the wake-up itself travels through the pipe."""
 
 
 def run(place: Place, listener: socket.socket) -> None:
-    """Be a shepherd until it is time to go. The caller has just been forked and ends after this."""
+    """Run a shepherd to its end. The caller has just been forked and ends after this."""
     processes.become_subreaper()
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)  # see start.BEARABLE
     try:

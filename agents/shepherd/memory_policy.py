@@ -1,4 +1,4 @@
-"""From which memory nodes a process gets its pages: Linux's memory policy, which children inherit."""
+"""Linux memory policy of a process: its memory nodes, inherited by its children."""
 
 import ctypes
 import os
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 _CALL = {"x86_64": 238, "aarch64": 237, "riscv64": 237, "ppc64le": 261}
 _DEFAULT, _PREFERRED, _BIND, _PREFERRED_MANY = 0, 1, 2, 5
-_BITS = 1024  # of a mask of nodes, as large as any kernel's
+_BITS = 1024  # length of a node mask, as large as any kernel's
 _WORD = 64
 
 LOCAL_ONLY, LOCAL_PREFER = "localonly", "localprefer"
 
 
 def prefer(policy: str, nodes: Sequence[int]) -> None:
-    """Take memory from these nodes: from no others, or first.
+    """Take memory from these nodes: from no others, or first from them.
 
     Raises:
         OSError: the kernel can't, or there is no such node.
@@ -28,7 +28,7 @@ def prefer(policy: str, nodes: Sequence[int]) -> None:
 
 
 def forget() -> None:
-    """Take memory as anyone does. Raises OSError like `prefer`."""
+    """Restore the default policy. Raises OSError like `prefer`."""
     _set(_DEFAULT, ())
 
 

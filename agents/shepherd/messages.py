@@ -1,9 +1,9 @@
-"""What agent and shepherd say to each other: one marshalled tuple a message, over a SOCK_SEQPACKET socket.
+"""Protocol between agent and shepherd: one marshalled tuple a message, over a SOCK_SEQPACKET socket.
 
-Marshal, because it is in the interpreter itself and costs a microsecond; both ends are the same user and every
-message begins with its kind. An agent talks to shepherds of other versions that it finds (decision 0014): kinds and
-fields keep their numbers and places, new fields come last and have a default, and are read with `fields_of`. A message
-too long for the socket travels as a file in memory. Descriptors ride along as SCM_RIGHTS.
+Marshal, because it is in the interpreter itself and costs a microsecond; both ends are the same user and every message
+begins with its kind. An agent talks to shepherds of other versions that it finds (decision 0014): kinds and fields keep
+their numbers and places, new fields come last and have a default, and are read with `fields_of`. A message too long for
+the socket travels as a file in memory. Descriptors are sent as SCM_RIGHTS.
 """
 
 import array
@@ -13,12 +13,12 @@ import socket
 from typing import Any, NamedTuple, TypeVar
 
 PROTOCOL = 4
-KEEPS_TASKS = 2  # the protocol from which on a shepherd knows RUN_TASK
-ANSWERS = 3  # and PING
-NAMES_HOSTS = 4  # and the hosts in COUNTED
+KEEPS_TASKS = 2  # the first protocol with RUN_TASK
+ANSWERS = 3  # with PING
+NAMES_HOSTS = 4  # with hosts in COUNTED
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
-# Plain numbers: joining enum members anew costs more than the call they are for.
+# Plain numbers: combining enum members costs more than the call they are for.
 SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 RECEIVE_FLAGS = int(socket.MSG_CMSG_CLOEXEC)
 FORMAT = 4  # marshal's, readable by every Python since 3.4
@@ -27,57 +27,57 @@ Key = tuple[int, int, int]  # job, index, attempt
 Message = tuple[Any, ...]
 Fields = TypeVar("Fields", "Status", "Finish")
 
-# Agent to shepherd. Every message but RETIRE goes on with the key.
+# Agent to shepherd. Every message but RETIRE continues with the key.
 HOLD = 1  # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
 LAUNCH = 2
 TASK = 3  # serial, argv, cwd, environment
 SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the whole job), causes of a suspension
 RELEASE = 5  # why: empty, or TAKEN_DOWN
-BY_FILE = 6  # the message is in the descriptor that comes with it
+BY_FILE = 6  # the message is in the descriptor sent with it
 RETIRE = 7  # exit when idle
 LIMITS = 8  # version, run limit in seconds, deadline, memory limit in MiB
-COUNT = 10  # say USED now
-COUNTED = 11  # the answer to COUNT_OTHERS: (host, fields of a Used) of those that said it, the others, a limit reached,
-# then the job's hosts as its report names them, and those that it had given up
+COUNT = 10  # request for USED now
+COUNTED = 11  # answer to COUNT_OTHERS: (host, fields of a Used) of each that answered, the others, a limit reached,
+# then the job's hosts as its report names them, and those that it has released
 RUN_TASK = 9  # token, then the fields of a kept.Order; the descriptor is the task's own connection
 PING = 12  # answered at once with PONG
 
 TAKEN_DOWN = "taken down"  # the host ends all its jobs
 
-# Shepherd to agent. STATUS opens each connection and bears a key, or None when idle.
+# Shepherd to agent. STATUS opens each connection and carries a key, or None when idle.
 STATUS = 16  # the fields of a Status
 STAGED = 17
 REFUSED = 18  # reason: the host's fault, nothing was started
 STARTED = 19  # process id, time, output, error descriptor
 FINISHED = 20  # then the rest of a Finish
 RELEASED = 21  # the fields of a Used
-TASK_STARTED = 22  # serial, process id (0: could not), why not
+TASK_STARTED = 22  # serial, process id (0 on failure), the error
 TASK_ENDED = 23  # serial, wait status
 USAGE = 24  # cpu_s, memory, memory_max, swap, pids, process groups, threads, the fields of a Used
 USED = 25  # the fields of a Used, the limit that was reached here or empty
-COUNT_OTHERS = 26  # what have the job's other hosts used? Its report waits for COUNTED, for a while
-LIMIT_REACHED = 27  # reason: a limit that holds for each host, reached where the job's command does not run
+COUNT_OTHERS = 26  # query of the usage on the job's other hosts; the job report waits for COUNTED, for a while
+LIMIT_REACHED = 27  # reason: a per-host limit, reached where the job's command does not run
 PONG = 28
 
 # On the connection of a kept task, without a key. Both ways:
-DATA = 40  # stream, place of the first byte, bytes
+DATA = 40  # stream, offset of the first byte, bytes
 # Agent to shepherd:
 END_OF_INPUT = 41
-GOT = 42  # stream, place: all before it has arrived
-DONE = 43  # the end has been heard
-GONE = 44  # its client has ended
+GOT = 42  # stream, offset: all before it has arrived
+DONE = 43  # the end has been received
+GONE = 44  # its client has left
 # Shepherd to agent:
-TASK_RUNS = 48  # process id, places up to which input, PMI input and signals were taken
+TASK_RUNS = 48  # process id, offsets up to which input, PMI input and signals were taken
 NOT_THERE = 49  # why it cannot be started or attached to
-TAKEN = 50  # stream, place
-TASK_OVER = 51  # wait status; all output went before
+TAKEN = 50  # stream, offset
+TASK_OVER = 51  # wait status; after all output
 
 # In the exit log only: a process of the attempt is about to be started.
 STARTING = 32
 
 
 class Program(NamedTuple):
-    """What to execute. ``text`` is what /bin/sh gets where the program cannot be executed by itself; empty: nothing."""
+    """Program to execute. ``text`` goes to /bin/sh if the program itself cannot be executed; empty for no fallback."""
 
     path: str
     argv: tuple[str, ...]
@@ -85,7 +85,7 @@ class Program(NamedTuple):
 
 
 class Companion(NamedTuple):
-    """A task that is started at launch: one of a role whose command runs once for each task."""
+    """Task started at launch: one of a role whose command runs once for each task."""
 
     task: int
     program: Program
@@ -93,7 +93,7 @@ class Companion(NamedTuple):
 
 
 class JobSetup(NamedTuple):
-    """All that a shepherd must know of a job on this host.
+    """Everything a shepherd needs to know of a job on this host.
 
     The same for every element of an array. Paths may hold %J and %I.
     """
@@ -106,11 +106,11 @@ class JobSetup(NamedTuple):
     environment: dict[bytes, bytes]
     name: str
     cwd: str
-    program: Program | None  # None: the command does not run on this host
+    program: Program | None  # None if the command does not run on this host
     companions: tuple[Companion, ...]
     input: str
-    output: str  # empty: a file of the spool
-    error: str  # empty: joins output
+    output: str  # empty for a file of the spool
+    error: str  # empty to join output
     output_overwrite: bool
     error_overwrite: bool
     output_dir: str
@@ -124,29 +124,29 @@ class JobSetup(NamedTuple):
     usage_interval_s: float
     pre_exec: str
     post_exec: str
-    report: tuple[Any, ...] | None  # fields of a report.Heading; None: no job report
-    cpus: tuple[int, ...] = ()  # every process of the job is bound to these; empty: to none
-    nodes: tuple[int, ...] = ()  # memory nodes, where the job says how it is bound to them
+    report: tuple[Any, ...] | None  # fields of a report.Heading; None for no job report
+    cpus: tuple[int, ...] = ()  # CPU binding of every process of the job; empty for none
+    nodes: tuple[int, ...] = ()  # memory nodes, if the job requests a memory binding
     memory_policy: str = ""  # localonly, localprefer
     # The MPS control program, the directory for its attempts' directories, the devices; empty: no MPS
     mps: tuple[str, ...] = ()
-    controls: tuple[tuple[str, int, str], ...] = ()  # the queue's: kind, signal (0: none), command
-    lease_s: float = 0.0  # the attempt is ended when the host has not heard the master for so long; 0: it is not
-    is_wide: bool = False  # it has, or may get, other hosts
-    processes_max: int = 0  # processes and threads of the job on this host; 0: no bound
-    kept_output_mib: int = 8  # of what goes to no file
+    controls: tuple[tuple[str, int, str], ...] = ()  # of the queue: kind, signal (0: none), command
+    lease_s: float = 0.0  # the attempt is ended if the host has not heard from the master for this long; 0 for never
+    is_wide: bool = False  # the job has, or may get, other hosts
+    processes_max: int = 0  # processes and threads of the job on this host; 0 for no bound
+    kept_output_mib: int = 8  # of output without a file
     denied_devices: tuple[str, ...] = ()  # GPUs of others on this host, as MAJOR:MINOR
     own_devices: tuple[str, ...] = ()
 
     def pack(self) -> bytes:
-        """As bytes for a HOLD message."""
+        """Pack for a HOLD message."""
         companions = tuple((one.task, tuple(one.program), one.environment) for one in self.companions)
         program = None if self.program is None else tuple(self.program)
         return marshal.dumps(tuple(self._replace(program=program, companions=companions)), FORMAT)  # type: ignore[arg-type]
 
 
 def unpack_setup(data: bytes) -> JobSetup:
-    """The opposite of `JobSetup.pack`."""
+    """Unpack the bytes of `JobSetup.pack`."""
     setup = JobSetup._make(marshal.loads(data))
     companions = tuple(Companion(task, Program._make(program), env) for task, program, env in setup.companions)
     program = None if setup.program is None else Program._make(setup.program)
@@ -154,51 +154,51 @@ def unpack_setup(data: bytes) -> JobSetup:
 
 
 class Status(NamedTuple):
-    """What a shepherd holds: message STATUS without its kind."""
+    """State of a shepherd: message STATUS without its kind."""
 
     key: Key | None
     protocol: int
-    pid: int  # its own
+    pid: int  # the shepherd's own
     launched: bool = False
     job_pid: int = 0
     job_started: float = 0.0
-    output: int = -1  # descriptors of the job's files, -1: none
+    output: int = -1  # descriptors of the job's files, -1 for none
     error: int = -1
 
 
 def fields_of(kind: type[Fields], message: Message) -> Fields:
-    """A tuple from a message of any version: fields it lacks have their defaults, those not known here are left out."""
+    """Build a tuple from a message of any version: missing fields get their defaults, unknown ones are left out."""
     return kind(*message[: len(kind._fields)])
 
 
 class Used(NamedTuple):
-    """What an attempt has used on one host from its beginning there, or on several."""
+    """Usage of an attempt on one host since its start there, or on several."""
 
     cpu_s: float = 0.0
-    user_s: float = 0.0  # of that in user mode
+    user_s: float = 0.0  # of it in user mode
     system_s: float = 0.0
     memory_mib_max: int = 0
     memory_mib_mean: float = 0.0
     swap_mib_max: int = 0
     processes_max: int = 0
     threads_max: int = 0
-    seconds: float = 0.0  # for how long it was measured
+    seconds: float = 0.0  # length of the measurement
 
     def plus(self, other: "Used") -> "Used":
-        """On both hosts. The largest of each is taken for the same moment: the sum is the most there can have been."""
+        """Add the usage of another host. Peaks are taken for simultaneous: the sum is an upper bound."""
         sums = [mine + others for mine, others in zip(self[:-1], other[:-1], strict=True)]
         return Used._make([*sums, self.seconds])
 
 
 class Finish(NamedTuple):
-    """The end of an attempt on this host: message FINISHED without its kind, and the body of an exit record.
+    """End of an attempt on this host: message FINISHED without its kind, and the body of an exit record.
 
-    The figures are of this host; ``others`` has those of the attempt's other hosts as far as they were told,
-    ``missing`` the names of the rest. A record of an earlier version ends before ``user_s``.
+    The figures are of this host; ``others`` has those of the attempt's other hosts that answered, ``missing`` the names
+    of the rest. A record of an earlier version ends before ``user_s``.
     """
 
     job: int
-    element: int  # of the array, 0 if it is none
+    element: int  # of the array, 0 for none
     attempt: int
     status: int  # raw wait status
     time: float
@@ -209,8 +209,8 @@ class Finish(NamedTuple):
     reason: str
     detail: str
     pid: int
-    started: float  # 0: never
-    released: bool  # nothing of the attempt is left
+    started: float  # 0 for never
+    released: bool  # True if nothing of the attempt is left
     user_s: float = 0.0
     system_s: float = 0.0
     swap_mib_max: int = 0
@@ -221,7 +221,7 @@ class Finish(NamedTuple):
 
     @property
     def used(self) -> Used:
-        """On this host."""
+        """Usage on this host."""
         return Used(
             self.cpu_s, self.user_s, self.system_s, self.memory_mib_max, self.memory_mib_mean, self.swap_mib_max,
             self.processes_max, self.threads_max, self.seconds,
@@ -229,7 +229,7 @@ class Finish(NamedTuple):
 
     @property
     def whole(self) -> Used:
-        """On all hosts that are known."""
+        """Usage on all hosts that answered."""
         total = self.used
         for _, fields in self.others:
             total = total.plus(Used(*fields))  # type: ignore[arg-type]
@@ -237,17 +237,17 @@ class Finish(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """(job, index, attempt)"""
+        """Key of the attempt: (job, index, attempt)."""
         return (self.job, self.element, self.attempt)
 
 
 def pack(*fields: Any) -> bytes:
-    """One message or record; the first field is its kind."""
+    """Pack one message or record; the first field is its kind."""
     return marshal.dumps(fields, FORMAT)
 
 
 def unpack(data: bytes | memoryview) -> Message:
-    """The fields of a message.
+    """Return the fields of a message.
 
     Raises:
         ValueError, EOFError, TypeError: not a message.
@@ -259,7 +259,7 @@ def unpack(data: bytes | memoryview) -> Message:
 
 
 def send(sock: socket.socket, data: bytes, descriptors: tuple[int, ...] = ()) -> None:
-    """Send a packed message without waiting; BlockingIOError when the other side does not read."""
+    """Send a packed message without waiting; BlockingIOError if the socket is full."""
     if len(data) > INLINE_MAX:
         spilled = os.memfd_create("message", os.MFD_CLOEXEC)
         try:
@@ -279,14 +279,14 @@ def _send_with(sock: socket.socket, data: bytes, descriptors: tuple[int, ...]) -
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write everything, however many calls it takes."""
+    """Write everything, in as many calls as needed."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 class Receiver:
-    """Reads messages into one buffer of its own."""
+    """Reader of messages into one buffer of its own."""
 
     def __init__(self) -> None:
         self._buffer = bytearray(INLINE_MAX + 1)
@@ -294,15 +294,15 @@ class Receiver:
         self._ancillary = socket.CMSG_SPACE(4 * (DESCRIPTORS_MAX + 1))
 
     def receive(self, sock: socket.socket) -> tuple[Message, list[int]] | None:
-        """The next message and its descriptors (close-on-exec), or None at the end of the connection.
+        """Return the next message and its descriptors (close-on-exec), or None at the end of the connection.
 
         Raises:
-            OSError, ValueError, EOFError, TypeError: the connection is of no more use.
+            OSError, ValueError, EOFError, TypeError: the connection cannot be used any more.
         """
         try:
             size, ancillary, _, _ = sock.recvmsg_into([self._view], self._ancillary, RECEIVE_FLAGS)
         except ConnectionResetError:
-            # Said once when the peer died with unread data; what it had sent before is still to be read.
+            # Raised once if the peer closed with unread data; its earlier messages can still be read.
             size, ancillary, _, _ = sock.recvmsg_into([self._view], self._ancillary, RECEIVE_FLAGS)
         if not size:
             return None

@@ -1,7 +1,7 @@
-"""What /proc says of processes: who descends from whom, what they use, which bear a job's mark.
+"""Processes from /proc: descendants, resource usage, and processes with a job's mark.
 
-A process may vanish between any two looks; that is never an error here. Process ids are only signalled by callers
-that know the process to be theirs: a descendant not yet reaped, or a member of the job's control group.
+A process may vanish between any two reads; that is never an error here. Process ids are only signalled by callers that
+know the process to be theirs: a descendant not yet reaped, or a member of the job's control group.
 """
 
 import ctypes
@@ -23,18 +23,18 @@ class Stat(NamedTuple):
     session: int
     cpu_s: float  # its own and that of children it has waited for
     threads: int
-    start_ticks: int  # since boot; with the pid it names a process for ever
+    start_ticks: int  # since boot; unique together with the pid
     resident: int  # bytes
 
 
 def stat(pid: int) -> Stat | None:
-    """The process, or None when it is gone."""
+    """Return the process's fields, or None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             text = file.read()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name in parentheses may hold blanks and parentheses itself: count from its end.
+    # The name in parentheses may hold blanks and parentheses itself: fields are counted from its end.
     fields = text[text.rindex(b")") + 2 :].split()
     ticks = sum(map(int, fields[11:15]))
     return Stat(
@@ -44,7 +44,7 @@ def stat(pid: int) -> Stat | None:
 
 
 def everyone() -> dict[int, Stat]:
-    """All processes of the machine as far as this one's PID namespace shows them."""
+    """Return all processes of the machine that this PID namespace shows."""
     found = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (entry := stat(int(name))) is not None:
@@ -53,7 +53,7 @@ def everyone() -> dict[int, Stat]:
 
 
 def descendants(root: int, among: dict[int, Stat] | None = None) -> list[int]:
-    """Children, their children and so on, parents first; without the root."""
+    """Return all descendants of ``root``, parents first; without the root."""
     children: dict[int, list[int]] = {}
     for pid, entry in (everyone() if among is None else among).items():
         children.setdefault(entry.parent, []).append(pid)
@@ -67,7 +67,7 @@ def descendants(root: int, among: dict[int, Stat] | None = None) -> list[int]:
 
 
 def have_children() -> bool:
-    """Whether this process has children, dead ones not yet reaped included.
+    """Return True if this process has children, including dead ones not yet reaped.
 
     A subreaper without children has no descendants.
     """
@@ -79,7 +79,7 @@ def have_children() -> bool:
 
 
 def marked(marks: Iterable[bytes]) -> list[int]:
-    """Processes whose initial environment holds every one of these NAME=VALUE strings."""
+    """Return processes whose initial environment holds every one of these NAME=VALUE strings."""
     wanted = set(marks)
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and wanted <= _environment(name)]
 
@@ -88,12 +88,12 @@ def _environment(pid: str) -> set[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             return set(file.read().split(b"\0"))
-    except OSError:  # gone, or somebody else's
+    except OSError:  # gone, or of another user
         return set()
 
 
 def send(pids: Iterable[int], number: int) -> int:
-    """Signal each process that is still there; how many were."""
+    """Signal each process that still exists; return their number."""
     reached = 0
     for pid in pids:
         try:
@@ -105,9 +105,9 @@ def send(pids: Iterable[int], number: int) -> int:
 
 
 def stop_and_kill(root: int) -> int:
-    """Kill every descendant where no control group helps; how many were found.
+    """Kill every descendant without the help of a control group; return their number.
 
-    All are stopped first, again and again until no new ones appear: one that still runs could fork faster than we look.
+    All are stopped first, repeatedly until no new ones appear: a running one could fork faster than it is found.
     """
     stopped: set[int] = set()
     while new := set(descendants(root)) - stopped:
@@ -117,10 +117,10 @@ def stop_and_kill(root: int) -> int:
 
 
 def task_trees(serials: Iterable[int], first: Mapping[int, int], pool: Iterable[int]) -> dict[int, list[int]]:
-    """Of a job's processes in ``pool``, those that belong to each of these tasks.
+    """Return a job's processes in ``pool`` by task, for these tasks.
 
-    They descend from its first process, stayed in its session, or were born with its mark. ``first`` maps first
-    processes that live to their tasks' serials; one that has ended may have left others.
+    They descend from its first process, stayed in its session, or were born with its mark. ``first`` maps living first
+    processes to their tasks' serials; an ended one may have left descendants.
     """
     among = {pid: entry for pid in pool if (entry := stat(pid)) is not None}
     found: dict[int, list[int]] = {serial: [] for serial in serials}
@@ -133,11 +133,11 @@ def task_trees(serials: Iterable[int], first: Mapping[int, int], pool: Iterable[
 
 
 def _ancestor(pid: int, among: Mapping[int, Stat], known: dict[int, int]) -> int:
-    """The serial of the task whose first process this one descends from, or 0; noted for all on the way."""
+    """Return the serial of the task whose first process is an ancestor, or 0; cached for all on the way."""
     way = []
     while pid not in known and pid in among:
         way.append(pid)
-        known[pid] = 0  # a process id that was used again cannot lead round in a circle
+        known[pid] = 0  # a reused process id must not cause a cycle
         pid = among[pid].parent
     serial = known.get(pid, 0)
     known.update(dict.fromkeys(way, serial))
@@ -151,7 +151,7 @@ def _serial_in_environment(pid: int) -> int:
 
 
 def become_subreaper() -> None:
-    """Make this process inherit whatever its descendants leave behind, so that nothing of a job can leave its tree.
+    """Make this process inherit its descendants' orphans, so that no process of a job can leave its tree.
 
     Raises:
         OSError: the kernel refuses.

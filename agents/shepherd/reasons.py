@@ -1,4 +1,4 @@
-"""Why a job ended that its host did not end itself: limits that the kernel keeps."""
+"""Termination reasons of limits that the kernel enforces."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from agents.shepherd.messages import JobSetup
 
 
 def of_end(setup: JobSetup, status: int, oom_kills: Callable[[], int]) -> str:
-    """The limit that ended a job with this wait status, as a TERM_ word; empty for none."""
+    """Return the limit that ended a job with this wait status, as a TERM_ word; empty for none."""
     if not status:
         return ""
     if setup.memory_limit_mib and oom_kills():
@@ -18,7 +18,7 @@ def of_end(setup: JobSetup, status: int, oom_kills: Callable[[], int]) -> str:
 
 
 def _ended_by(status: int) -> int:
-    """The signal of which the job, or the last program that its shell ran, has died; 0 for none."""
+    """Return the signal that killed the job, or the last program that its shell ran; 0 for none."""
     if os.WIFSIGNALED(status):
         return os.WTERMSIG(status)
     return max(0, os.WEXITSTATUS(status) - 128)

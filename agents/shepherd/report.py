@@ -1,7 +1,7 @@
-"""The job report that ends an output file, in the form that tools of LSF users look for.
+"""Job report at the end of an output file, in the form that tools of LSF users expect.
 
-Output goes straight to the file while the job runs, so the report stands behind it. Times are local, as `ctime`
-writes them.
+Output goes straight to the file while the job runs, so the report comes after it. Times are local, as `ctime` writes
+them.
 """
 
 import functools
@@ -32,7 +32,7 @@ USAGE = """\
 
 
 class Heading(NamedTuple):
-    """What a report says of a job whatever its end; prepared once by the agent."""
+    """Fields of a report that do not depend on the job's end; prepared once by the agent."""
 
     sender: str  # user@host
     cluster: str
@@ -45,11 +45,11 @@ class Heading(NamedTuple):
     command: str
     memory_requested_mib: int
     error_file: bool  # standard error went to a file of its own
-    given_up: tuple[str, ...] = ()  # hosts that the job had, and not to its end
+    given_up: tuple[str, ...] = ()  # hosts that the job released before its end
 
 
 class Ending(NamedTuple):
-    """What it says of this end."""
+    """Fields of a report about this end."""
 
     label: str  # "12" or "12[3]"
     name: str  # "sweep[3]" for an element
@@ -59,7 +59,7 @@ class Ending(NamedTuple):
 
 
 def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
-    """The whole report, beginning with an empty line. ``heading`` has the fields of a `Heading`."""
+    """Render the whole report, beginning with an empty line. ``heading`` has the fields of a `Heading`."""
     finish = ending.finish
     started, ended = _date(finish.started or finish.time), _date(finish.time)
     name = ending.name
@@ -79,27 +79,27 @@ def render(heading: tuple[Any, ...], ending: Ending) -> bytes:
 
 
 def with_hosts(setup: JobSetup, hosts: tuple[str, ...], given_up: tuple[str, ...]) -> JobSetup:
-    """The setup of a job whose report names these hosts."""
+    """Return the setup of a job with these hosts in its report."""
     if setup.report is None:
         return setup
     return setup._replace(report=Heading(*setup.report)._replace(hosts=hosts, given_up=given_up))
 
 
 def write_report(setup: JobSetup, finish: Finish, cwd: str, streams: Streams | None) -> None:
-    """Write the report at the end of the job's output file, if it has one and wants one."""
+    """Write the report at the end of the job's output file, if it has one and wants a report."""
     if setup.report is None or streams is None or not streams.output_path or not is_regular(streams.output):
         return
     job, index, _ = finish.key
     label, name = (f"{job}[{index}]", f"{setup.name}[{index}]") if index else (str(job), setup.name)
     try:
         write_all(streams.output, render(setup.report, Ending(label, name, cwd, finish, streams.error_path)))
-    except OSError as error:  # the user's disk is full: the end itself is on record
+    except OSError as error:  # the user's disk is full: the end itself is recorded
         print(f"event=report_not_written job={label} error={error.strerror!r}", file=sys.stderr)
 
 
 @functools.lru_cache(maxsize=4)
 def _form(fields: tuple[Any, ...]) -> tuple[str, Heading]:
-    """The report as a format of what is known at the end only: the same for all elements of an array."""
+    """Format all fields known before the end: the same for all elements of an array."""
     told = [_escaped(field) for field in fields]
     heading = Heading._make(told)
     where = f"in cluster <{heading.cluster}>"
@@ -156,7 +156,7 @@ def _result(finish: Finish) -> str:
 
 
 def _usage(heading: Heading, ending: Ending) -> tuple[float | int | str, ...]:
-    """What `USAGE` asks for."""
+    """Return the values of `USAGE`."""
     finish, asked, used = ending.finish, heading.memory_requested_mib, ending.finish.whole
     run_s = max(0.0, finish.time - finish.started) if finish.started else 0.0
     return (

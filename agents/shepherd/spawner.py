@@ -1,4 +1,4 @@
-"""One process of an attempt: its environment, as whom, where and with which descriptors it starts."""
+"""Start of one process of an attempt: its environment, user, directory and descriptors."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from agents.shepherd.start import HostFailure, StartFailure
 
 
 class Spawner:
-    """Starts processes of one attempt as its user, each confined like the others."""
+    """Starter of one attempt's processes as its user, each with the same limits."""
 
     def __init__(self, key: Key, setup: JobSetup, identity: Identity, null: int) -> None:
         self._key = key
@@ -20,7 +20,7 @@ class Spawner:
         self._null = null  # /dev/null
 
     def environment(self) -> dict[bytes, bytes]:
-        """What every process of the attempt is told; the job's own words first, so that ours hold."""
+        """Return the environment of every process of the attempt; variables of the attempt override the job's own."""
         job, index, attempt = self._key
         setup = self._setup
         label = b"%d[%d]" % (job, index) if index else b"%d" % job
@@ -47,7 +47,7 @@ class Spawner:
         return environment
 
     def as_user(self) -> None:
-        """Open files as the job's user from now on, until the identity goes back."""
+        """Open files as the job's user from now on, until the identity is restored."""
         self._identity.open_files_as(self._setup.uid, self._setup.gid, self._setup.groups)
 
     def spawn(
@@ -58,7 +58,7 @@ class Spawner:
         cwd: str,
         umask: int | None = None,
     ) -> int:
-        """Start one process in a directory of the user's, with the job's umask or another; its process id.
+        """Start one process in a directory of the user's, with the job's umask or another; return its process id.
 
         Raises:
             StartFailure: the user's program, directory or limits do not let it start.
@@ -111,7 +111,7 @@ class Spawner:
             raise HostFailure(str(failure)) from None
 
     def shell(self, command: str, variables: Mapping[bytes, bytes] = MappingProxyType({})) -> int:
-        """Start a command line around the job, with nothing to read and nowhere to write."""
+        """Start a command line around the job, with /dev/null as its streams."""
         program = Program("/bin/sh", ("/bin/sh", "-c", command))
         cwd = start.expand(self._setup.cwd, self._key) or self._setup.home or "/"
         return self.spawn(program, {**self.environment(), **variables}, (self._null,) * 3, cwd)

@@ -1,7 +1,7 @@
-"""Records on disk that survive a crash: the shepherd's exit log, and the framing it shares with the agent's journal.
+"""Crash-safe records on disk: the shepherd's exit log, and the framing it shares with the agent's journal.
 
-A record is its length, its CRC-32 and its bytes, written at once. A write survives the death of every
-process; only a power cut can lose or tear the end of a file, and reading stops at the first record that is not whole.
+A record is its length, its CRC-32 and its bytes, written at once. A write survives the death of every process; only a
+power failure can lose or tear the end of a file, and reading stops at the first record that is not whole.
 """
 
 import contextlib
@@ -34,18 +34,18 @@ HEADER = struct.Struct("<II")
 LOG_SUFFIX = ".exits"
 OLD_SUFFIX, NEW_SUFFIX = ".old", ".new"
 RECORD_MAX = 16 << 10  # of a start and its end together
-ROOM = 64 << 10  # set aside at once
+ROOM = 64 << 10  # allocated at once
 FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE = 1, 2
 LOOK_S, LOOK_MAX_S = 0.25, 5.0
 
 
 def frame(data: bytes) -> bytes:
-    """One record, ready to be appended."""
+    """Frame one record for appending."""
     return HEADER.pack(len(data), zlib.crc32(data)) + data
 
 
 def frames(text: bytes) -> Iterator[bytes]:
-    """The whole records at the head of a file."""
+    """Yield the whole records at the head of a file."""
     at = 0
     while at + HEADER.size <= len(text):
         size, checksum = HEADER.unpack_from(text, at)
@@ -57,26 +57,26 @@ def frames(text: bytes) -> Iterator[bytes]:
 
 
 def whole_length(text: bytes) -> int:
-    """How many bytes at the head of a file are whole records."""
+    """Return the bytes at the head of a file that are whole records."""
     return sum(HEADER.size + len(data) for data in frames(text))
 
 
 class ExitLog:
-    """A shepherd's own log: what it is about to start, and how that ended. Never created or removed per job.
+    """Exit log of a shepherd: starts before they happen, and ends. Never created or removed per job.
 
-    Room for the end is set aside on the disk before anything is started, so that a disk which fills up meanwhile
-    takes no exit code along; file systems that set no room aside (EOPNOTSUPP) leave the end to be tried again.
+    Space for the end is allocated on the disk before anything is started, so that a disk which fills up meanwhile loses
+    no exit code; on file systems without allocation (EOPNOTSUPP) the end is retried.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._fd, self._end = _open_log(path)
-        self._room_end = 0  # what is set aside ends here
+        self._room_end = 0  # end of the allocated space
 
     def rotate(self) -> None:
-        """Go on in a new file, and keep the present one as the only old one.
+        """Switch to a new file, and keep the present one as the only old one.
 
-        The agent knows when nobody needs the old one. OSError: this one goes on.
+        The agent knows when the old one is no longer needed. OSError: the present one stays in use.
         """
         descriptor, end = _open_log(self._path + NEW_SUFFIX)
         os.replace(self._path, self._path + OLD_SUFFIX)
@@ -85,9 +85,9 @@ class ExitLog:
         self._fd, self._end, self._room_end = descriptor, end, 0
 
     def restore(self) -> None:
-        """Write the file anew where it was deleted: without it a job that has run would be taken for one that has not.
+        """Write a deleted file again: without it a job that has run would be taken for one that has not.
 
-        OSError: it is not there, and can be tried again.
+        OSError: it failed, and can be retried.
         """
         if os.path.exists(self._path):
             return
@@ -104,10 +104,10 @@ class ExitLog:
         self._fd, self._room_end = descriptor, self._end + ROOM
 
     def starting(self, key: Key) -> None:
-        """Before the first process of an attempt: without this record none was ever started.
+        """Record a start before the first process of an attempt: without this record none was ever started.
 
         Raises:
-            OSError: there is no room for it, or for the end.
+            OSError: there is no space for it, or for the end.
         """
         if self._end + RECORD_MAX > self._room_end:
             set_aside(self._fd, self._end, ROOM)
@@ -115,10 +115,10 @@ class ExitLog:
         self._write(frame(pack(STARTING, *key)))
 
     def append(self, message: bytes) -> None:
-        """A packed FINISHED or REFUSED message, before it is sent.
+        """Append a packed FINISHED or REFUSED message, before it is sent.
 
         Raises:
-            OSError: it is not there, and can be tried again.
+            OSError: it failed, and can be retried.
         """
         self._write(frame(message))
 
@@ -135,7 +135,7 @@ class ExitLog:
 
 
 def _open_log(path: str) -> tuple[int, int]:
-    """A log and where its last whole record ends; half a record, of a shepherd that died, is cut off."""
+    """Open a log; return the end of its last whole record. Half a record of a dead shepherd is cut off."""
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     size = os.fstat(descriptor).st_size
     end = whole_length(os.pread(descriptor, size, 0))
@@ -145,10 +145,10 @@ def _open_log(path: str) -> tuple[int, int]:
 
 
 def set_aside(descriptor: int, start: int, size: int) -> None:
-    """Make sure of room on the disk without making the file longer, where the file system can.
+    """Allocate disk space without making the file longer, if the file system can.
 
     Raises:
-        OSError: there is no room.
+        OSError: there is no space.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     offsets = (ctypes.c_int64(start), ctypes.c_int64(size))
@@ -159,9 +159,9 @@ def set_aside(descriptor: int, start: int, size: int) -> None:
 
 
 class OutputFile:
-    """Where the output of jobs without an output file goes: one file a slot; what a job wrote is kept after its end.
+    """Output of jobs without an output file: one file a slot; a job's output is kept after its end.
 
-    A job's file is bounded: beyond the limit its middle is given back to the disk, again and again while it grows.
+    A job's file is bounded: beyond the limit the space of its middle is freed, repeatedly while it grows.
     """
 
     def __init__(self, path: str) -> None:
@@ -170,10 +170,10 @@ class OutputFile:
         self._fd = -1
         self._limit = self._size = 0
         self._pause_s = LOOK_S
-        self.next_at = NEVER  # when to look at how large it is
+        self.next_at = NEVER  # time of the next check of its size
 
     def fresh(self, setup: JobSetup) -> int:
-        """The empty file, belonging to the job's user; it stays open here."""
+        """Return the emptied file, owned by the job's user; it stays open here."""
         uid, gid = setup.uid, setup.gid
         self._limit, self._size, self._pause_s = setup.kept_output_mib << 20, 0, LOOK_S
         self.next_at = time.monotonic() + LOOK_S
@@ -190,7 +190,7 @@ class OutputFile:
         return self._fd
 
     def bound(self, now: float) -> None:
-        """When it is time, look at how large the file is, soon again if it grows."""
+        """Check the size of the file when that is due, soon again if it grows."""
         if now < self.next_at:
             return
         size = os.fstat(self._fd).st_size
@@ -201,13 +201,13 @@ class OutputFile:
             give_back(self._fd, half, size - 2 * half)
 
     def keep(self, key: Key) -> None:
-        """A job has ended: what it wrote here, if anything, gets a file of its own, which the agent removes in time."""
+        """Move an ended job's output, if any, to a file of its own, which the agent removes later."""
         if self.next_at == NEVER:
             return
         self.next_at = NEVER
         try:
             self._keep(key)
-        except OSError as error:  # the disk is full: the end itself is on record
+        except OSError as error:  # the disk is full: the end itself is recorded
             print(f"event=output_not_kept job={key} error={error.strerror!r}", file=sys.stderr)
 
     def _keep(self, key: Key) -> None:
@@ -227,12 +227,12 @@ class OutputFile:
 
 
 def kept_path(directory: str, key: Key) -> str:
-    """Where the output of an attempt is kept."""
+    """Return the path of an attempt's kept output."""
     return f"{directory}/{key[0]}.{key[1]}.{key[2]}"
 
 
 def _cut(descriptor: int, path: str, half: int, size: int) -> None:
-    """Put the beginning and the end in the file's place, and a line about what is missing between them."""
+    """Replace the file by its beginning and its end, with a line about the missing middle."""
     about = os.fstat(descriptor)
     ends = os.pread(descriptor, half, 0), os.pread(descriptor, half, size - half)
     other = os.open(path + NEW_SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -246,13 +246,13 @@ def _cut(descriptor: int, path: str, half: int, size: int) -> None:
 
 
 def give_back(descriptor: int, start: int, size: int) -> None:
-    """Free the disk space of a part of a file, which then reads as zeros; without effect where that cannot be done."""
+    """Free the disk space of a part of a file, which then reads as zeros; no effect if that is impossible."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fallocate(descriptor, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, ctypes.c_int64(start), ctypes.c_int64(size))
 
 
 class Traces:
-    """What a shepherd's log tells of attempts."""
+    """Records of attempts in a shepherd's log."""
 
     def __init__(self) -> None:
         self.started: set[Key] = set()
@@ -261,7 +261,7 @@ class Traces:
         self.released: dict[Key, Used] = {}
 
     def read(self, path: str) -> None:
-        """Take in a log and its predecessor; one that does not exist tells nothing."""
+        """Read a log and its predecessor; one that does not exist has no records."""
         self._read(path + OLD_SUFFIX)
         self._read(path)
 

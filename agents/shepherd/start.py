@@ -1,8 +1,8 @@
-"""Opening a job's files and starting its processes, as its user.
+"""Start of a job as its user: its files and its processes.
 
-A failure that is the job's own fault is a `StartFailure`, with the wait status and the sentence that its report will
-bear; one that is this host's is a `HostFailure`. Nothing here may block for ever on something a user made: files are
-opened without waiting, and only regular files are written by the shepherd itself.
+A failure that is the job's own fault is a `StartFailure`, with the wait status and the sentence for its report; one
+that is this host's is a `HostFailure`. Nothing here may block for ever on something a user made: files are opened
+without waiting, and only regular files are written by the shepherd itself.
 """
 
 import errno
@@ -24,25 +24,25 @@ HOST_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EPE
 # Descriptors that go to a task as 3, 4, ... are moved out of the way first.
 DESCRIPTOR_FLOOR = 32
 
-# Limits the shepherd can bear itself for a moment, so that they hold before the first instruction of the job (it
+# Limits that the shepherd can have itself for a moment, so that they hold before the first instruction of the job (it
 # ignores SIGXCPU: its own time may be over the job's limit). Under the others it could not start anything: they are
-# laid on the new process from outside, a moment after its start.
+# set on the new process from outside, a moment after its start.
 BEARABLE = ("stack", "core", "nofile", "fsize", "memlock", "cpu", "rss")
-# Asked before anything was bound: in a group that is kept to some processors the kernel names only those.
+# Read before any binding: in a group with a cpuset the kernel returns only its CPUs.
 OWN_CPUS = frozenset(os.sched_getaffinity(0))
 
 
-# How Python refuses what no system call would take: a NUL character, a number out of range.
+# Python's errors for values that no system call would take: a NUL character, a number out of range.
 UNUSABLE = (ValueError, OverflowError)
 
 
 def exit_status(code: int) -> int:
-    """The wait status of a process that exits with this code."""
+    """Return the wait status of a process that exits with this code."""
     return code << 8
 
 
 class StartFailure(Exception):
-    """The job cannot start here, nor would it elsewhere."""
+    """Failure of the job, which would fail on other hosts, too."""
 
     def __init__(self, code: int, sentence: str, reason: str = "") -> None:
         super().__init__(sentence)
@@ -51,32 +51,32 @@ class StartFailure(Exception):
 
 
 class HostFailure(Exception):
-    """This host cannot start a job now; another might."""
+    """Failure of this host to start a job now; another might."""
 
 
 class Streams(NamedTuple):
-    """Standard streams; error may be output's descriptor. ``closing`` are ours to close."""
+    """Standard streams; error may be output's descriptor. ``closing`` are the shepherd's to close."""
 
     input: int
     output: int
     error: int
     closing: tuple[int, ...]
-    output_path: str  # empty: a file of the spool
-    error_path: str  # empty: joins output; the same file is opened once
+    output_path: str  # empty for a file of the spool
+    error_path: str  # empty to join output; the same file is opened once
 
     @property
     def written(self) -> tuple[int, int]:
-        """Output and error; -1 for an error that is the output."""
+        """Descriptors of output and error; -1 for an error that joins the output."""
         return (self.output, -1 if self.error == self.output else self.error)
 
     def close(self) -> None:
-        """Close what was opened for these streams."""
+        """Close the files opened for these streams."""
         for descriptor in self.closing:
             os.close(descriptor)
 
 
 def expand(template: str, key: Key) -> str:
-    """A path with %J and %I filled in."""
+    """Expand %J and %I in a path."""
     if "%" not in template:
         return template
     job, index, _ = key
@@ -84,7 +84,7 @@ def expand(template: str, key: Key) -> str:
 
 
 def enter(setup: JobSetup, key: Key) -> str:
-    """Go to the job's directory, as the user; returns it. One with patterns is the job's own and is made for it."""
+    """Change to the job's directory, as the user; return it. One with patterns is the job's own and is made for it."""
     cwd = expand(setup.cwd, key) or setup.home or "/"
     try:
         if cwd != setup.cwd and "%" in setup.cwd:
@@ -98,7 +98,7 @@ def enter(setup: JobSetup, key: Key) -> str:
 
 
 def _make_directory(path: str) -> None:
-    """Make a directory, and those above it that are missing, for the user alone."""
+    """Make a directory and its missing parents, for the user alone."""
     before = os.umask(0o077)
     try:
         os.makedirs(path, exist_ok=True)
@@ -107,7 +107,7 @@ def _make_directory(path: str) -> None:
 
 
 def output_directory(setup: JobSetup, key: Key) -> str:
-    """Where relative output paths start: -outdir, else the job's directory."""
+    """Return the base of relative output paths: -outdir, else the job's directory."""
     return expand(setup.output_dir or setup.cwd, key)
 
 
@@ -153,7 +153,7 @@ def _flags(overwrite: bool) -> int:
 
 
 def place(setup: JobSetup, template: str, key: Key) -> str:
-    """Absolute path of an output file; empty for none."""
+    """Return the absolute path of an output file; empty for none."""
     return os.path.join(output_directory(setup, key), expand(template, key)) if template else ""
 
 
@@ -175,12 +175,12 @@ def _open(path: str, flags: int, what: str, opened: list[int], key: Key | None =
 
 
 def is_regular(descriptor: int) -> bool:
-    """Whether writing there cannot block."""
+    """Return True for a regular file, to which writing cannot block."""
     return stat.S_ISREG(os.fstat(descriptor).st_mode)
 
 
 def set_apart(descriptors: list[int]) -> list[int]:
-    """The same descriptors with high numbers, so that none is in the way of 0, 1, 2, ...; the old ones are closed."""
+    """Move descriptors to high numbers, so that none is in the way of 0, 1, 2, ...; the old ones are closed."""
     apart = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, DESCRIPTOR_FLOOR) for descriptor in descriptors]
     for descriptor in descriptors:
         os.close(descriptor)
@@ -190,10 +190,10 @@ def set_apart(descriptors: list[int]) -> list[int]:
 def spawn(
     identity: Identity, setup: JobSetup, program: Program, environment: dict[bytes, bytes], descriptors: tuple[int, ...]
 ) -> int:
-    """Start a program in a new session with these descriptors as 0, 1, 2, ... and no others; its process id.
+    """Start a program in a new session with these descriptors as 0, 1, 2, ... and no others; return its process id.
 
-    Called under the user's effective id and in the job's directory; on return the shepherd is itself again. Once the
-    process is there nothing is an error any more: a job that runs must not be told to have never started.
+    Called under the user's effective id and in the job's directory; on return the shepherd has its own identity. Once
+    the process exists nothing is an error any more: a running job must not be reported as never started.
     """
     own = _bind(setup.cpus)
     is_nice = setup.nice > 0 and identity.can_return_from_nice
@@ -202,7 +202,7 @@ def spawn(
     lowered = descriptors_allowed.as_given()
     restore = _bear(setup.rlimits) + lowered
     try:
-        if is_nice:  # so that the job is from its first instruction, and whatever that starts
+        if is_nice:  # so that the job has it from its first instruction, with all its children
             os.setpriority(os.PRIO_PROCESS, 0, setup.nice)
         pid = _spawn(identity, program, environment, descriptors)
     finally:
@@ -226,9 +226,9 @@ def spawn(
 
 
 def _bind(cpus: tuple[int, ...]) -> frozenset[int]:
-    """Be bound to these processors, so that the new process is from its first instruction; what to go back to.
+    """Bind to these CPUs, so that the new process is bound from its start; return the CPUs to restore.
 
-    Processors that have gone offline since are left out; when none is there the host can't do what was promised.
+    CPUs that have gone offline since are left out; if none is left the host has failed.
     """
     if not cpus:
         return frozenset()
@@ -240,7 +240,7 @@ def _bind(cpus: tuple[int, ...]) -> frozenset[int]:
 
 
 def _take_memory_near(setup: JobSetup) -> bool:
-    """Get pages as the new process is to get them; whether the kernel does that."""
+    """Set the new process's memory policy; return False if the kernel refuses."""
     try:
         memory_policy.prefer(setup.memory_policy, setup.nodes)
     except OSError as error:
@@ -256,7 +256,7 @@ def _spawn(identity: Identity, program: Program, environment: dict[bytes, bytes]
         except OSError as error:
             if not program.text or error.errno in HOST_ERRORS or error.errno == errno.E2BIG:
                 raise
-            # No #! line, or not there at all: the shell knows what to do, or what to say.
+            # No #! line, or no such file: the shell handles both, or reports the error.
             return identity.start("/bin/sh", ("/bin/sh", "-c", program.text), environment, descriptors)
     except OSError as error:
         if error.errno in HOST_ERRORS:
@@ -265,7 +265,7 @@ def _spawn(identity: Identity, program: Program, environment: dict[bytes, bytes]
 
 
 def not_executable(path: str, code: int) -> StartFailure:
-    """A program cannot be executed, for this errno."""
+    """Build the failure of a program that cannot be executed, for this errno."""
     status = 127 if code == errno.ENOENT else 126
     return StartFailure(status, f"{path} cannot be executed: {os.strerror(code)}.")
 
@@ -285,7 +285,7 @@ def _lay_on(identity: Identity, pid: int, name: str, soft: int) -> None:
     try:
         _limit(pid, name, soft)
     except ProcessLookupError:
-        return  # over already
+        return  # it has ended
     except PermissionError:  # root without CAP_SYS_RESOURCE, as in many containers: the user himself may
         identity.do_as_user(lambda: _limit(pid, name, soft))
 
@@ -297,7 +297,7 @@ def _limit(pid: int, name: str, soft: int) -> None:
 
 
 def _within(soft: int, hard: int) -> int:
-    """A soft limit above the hard one needs a privilege that even root may lack: the hard one is what can be had."""
+    """Lower a soft limit to the hard one, beyond which it needs a privilege that even root may lack."""
     return soft if hard == resource.RLIM_INFINITY else min(soft, hard)
 
 
@@ -305,25 +305,25 @@ def _be_nice(pid: int, nice: int) -> None:
     try:
         os.setpriority(os.PRIO_PGRP, pid, nice)
     except ProcessLookupError:
-        return  # over already
-    except PermissionError:  # a better priority than this user may give
+        return  # it has ended
+    except PermissionError:  # a better priority than this user may set
         print(f"event=priority_not_set pid={pid} nice={nice}", file=sys.stderr)
 
 
 def _prefer_for_oom(pid: int) -> None:
-    """Under a memory bound the kernel picks a victim in the group: let it be the job, never the shepherd."""
+    """Raise the OOM score of the job: under a memory bound the kernel must kill it, never the shepherd."""
     try:
         with open(f"/proc/{pid}/oom_score_adj", "w", encoding="ascii") as file:
             file.write("500")
     except (FileNotFoundError, ProcessLookupError):
         return
     except PermissionError:
-        # What has ended already, or runs a set-user-id program, belongs to root there: a user's own agent can't write.
+        # An ended process, or a set-user-id program, belongs to root there: a user's own agent can't write.
         print(f"event=oom_preference_not_set pid={pid}", file=sys.stderr)
 
 
 def find(name: str, path: bytes) -> str:
-    """Where a program without a slash in its name is; the name itself when nowhere, and starting it will say so."""
+    """Search PATH for a program without a slash; return the name itself if not found, whose start then fails."""
     for directory in os.fsdecode(path).split(":"):
         candidate = f"{directory}/{name}"
         if directory and os.access(candidate, os.X_OK):

@@ -1,8 +1,7 @@
-"""The pipes of one kept task, each with its place in the stream: what was read and not acknowledged, what was given and
-not taken.
+"""Streams of one kept task, each with its offset: data read and not acknowledged, data given and not taken.
 
 Invariants: output is dropped only when it has been acknowledged; a buffer is bounded, and a task that writes faster
-than its client takes is made to wait by its own full pipe; input is taken once, whatever is sent twice.
+than its client reads is blocked by its own full pipe; input is taken once, even if sent twice.
 """
 
 import os
@@ -10,18 +9,18 @@ import select
 from collections.abc import Callable
 
 CHUNK = 56 << 10  # with its envelope it fits one message, see messages.INLINE_MAX
-KEPT_MAX = 512 << 10  # output of one stream that waits for its acknowledgement
-INPUT_MAX = 2 << 20  # input of one stream that the task has not read; a client keeps to a quarter of it
+KEPT_MAX = 512 << 10  # unacknowledged output of one stream
+INPUT_MAX = 2 << 20  # input of one stream that the task has not read; a client stays below a quarter of it
 
 STDIN, STDOUT, STDERR, PMI, SIGNALS = range(5)
 
 
 class StreamError(Exception):
-    """The other side has lost count of a stream."""
+    """Lost offset: the peer has lost count of a stream."""
 
 
 class End:
-    """Our end of a pipe or socket; owns the descriptor. ``closing`` is called with it before it is closed."""
+    """The shepherd's end of a pipe or socket; owns the descriptor. ``closing`` is called with it before its close."""
 
     def __init__(self, descriptor: int, closing: Callable[[int], None]) -> None:
         os.set_blocking(descriptor, False)
@@ -30,7 +29,7 @@ class End:
         self._closing = closing
 
     def close(self) -> None:
-        """Let go of it; again is no error."""
+        """Close it; a repetition is no error."""
         if self.is_open:
             self.is_open = False
             self._closing(self.descriptor)
@@ -38,12 +37,12 @@ class End:
 
 
 class Output(End):
-    """What the task writes."""
+    """Output of the task."""
 
     def __init__(self, descriptor: int, closing: Callable[[int], None]) -> None:
         super().__init__(descriptor, closing)
-        self.sent = 0  # all before this place has been sent on the present connection
-        self._at = 0  # place of the first byte kept
+        self.sent = 0  # all before this offset has been sent on the present connection
+        self._at = 0  # offset of the first byte kept
         self._kept = bytearray()
         self._finishing = False
 
@@ -54,7 +53,7 @@ class Output(End):
 
     @property
     def events(self) -> int:
-        """What to poll for."""
+        """Events to poll for."""
         return select.POLLIN if self.wants_more else 0
 
     @property
@@ -64,36 +63,36 @@ class Output(End):
 
     @property
     def is_sent(self) -> bool:
-        """True if everything there will ever be has been sent."""
+        """True if all data has been sent and no more will come."""
         return not self.is_open and self.sent == self._at + len(self._kept)
 
     def read(self) -> None:
-        """Take what is there; at its end the pipe is closed."""
+        """Read the data that is there; close the pipe at its end."""
         try:
             data = os.read(self.descriptor, CHUNK)
         except BlockingIOError:
             data = b""
             if not self._finishing:
                 return
-        except OSError:  # a socket whose other end died with our words unread
+        except OSError:  # a socket whose other end closed with unread data
             data = b""
         self._kept += data
         if not data:
             self.close()
 
     def finish(self) -> None:
-        """The task has ended: what still holds the other end is not waited for."""
+        """Stop waiting for data after the task's end, even if other processes hold the pipe."""
         self._finishing = True
         while self.wants_more:
             self.read()
 
     def unsent(self) -> bytes:
-        """The next piece to send."""
+        """Return the next piece to send."""
         start = self.sent - self._at
         return bytes(self._kept[start : start + CHUNK])
 
     def acknowledge(self, place: int) -> None:
-        """Drop what is before this place.
+        """Drop the data before this offset.
 
         Raises:
             StreamError: it was never sent.
@@ -108,10 +107,10 @@ class Output(End):
             self.finish()
 
     def resume(self, place: int) -> None:
-        """A new connection has everything before this place.
+        """Resume for a new connection, which has everything before this offset.
 
         Raises:
-            StreamError: what follows it is not kept any more.
+            StreamError: later data is no longer kept.
         """
         if place < self._at:
             raise StreamError(f"output is asked for from {place} on, and kept from {self._at} on")
@@ -120,24 +119,24 @@ class Output(End):
 
 
 class Input(End):
-    """What the task reads."""
+    """Input of the task."""
 
     def __init__(self, descriptor: int, closing: Callable[[int], None]) -> None:
         super().__init__(descriptor, closing)
-        self.taken = 0  # so much has gone into the pipe
+        self.taken = 0  # bytes written to the pipe
         self._waiting = bytearray()
         self._ends = False
 
     @property
     def events(self) -> int:
-        """What to poll for: room in the pipe, if something waits for it."""
+        """Events to poll for: space in the pipe, if data waits for it."""
         return select.POLLOUT if self._waiting else 0
 
     def accept(self, place: int, data: bytes) -> None:
-        """Take input that begins at this place; what came before is left out.
+        """Take input that begins at this offset; data received before is skipped.
 
         Raises:
-            StreamError: something is missing before it, or more waits than may.
+            StreamError: data before it is missing, or too much waits.
         """
         known = self.taken + len(self._waiting)
         if place > known or known - self.taken > INPUT_MAX:
@@ -146,12 +145,12 @@ class Input(End):
         self.write()
 
     def end(self) -> None:
-        """Nothing follows: the task reads to the end of what was given."""
+        """Note the end of input: the task reads to the end of the data."""
         self._ends = True
         self.write()
 
     def write(self) -> None:
-        """Hand over what the pipe takes now. What the task will not read is dropped."""
+        """Write as much as the pipe takes now. Data that the task will not read is dropped."""
         while self._waiting and self.is_open:
             try:
                 written = os.write(self.descriptor, memoryview(self._waiting)[:CHUNK])

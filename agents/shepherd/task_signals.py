@@ -1,4 +1,4 @@
-"""Signals to tasks of a job, gathered: all of its processes are looked at once to find those of a thousand tasks."""
+"""Signals to tasks of a job, gathered: one look at all of its processes finds those of a thousand tasks."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from agents.shepherd import processes
 from agents.shepherd.clock import NEVER
 
-PAUSE_S = 0.005  # they are gathered for so long at least
+PAUSE_S = 0.005  # least time of gathering
 
 
 class TaskSignals:
-    """What waits to be passed on. ``first`` maps first processes that live to their tasks' serials."""
+    """Signals waiting to be sent. ``first`` maps living first processes to their tasks' serials."""
 
     def __init__(self, first: Mapping[int, int], members: Callable[[], list[int]]) -> None:
         self.next_at = NEVER
@@ -25,11 +25,11 @@ class TaskSignals:
         self.next_at = min(self.next_at, time.monotonic() + self._pause_s)
 
     def send(self) -> None:
-        """Signal all that are to be signalled."""
+        """Send all waiting signals."""
         began, self.next_at = time.monotonic(), NEVER
         waiting, self._waiting = self._waiting, {}
         found = processes.task_trees(waiting, self._first, self._members())
         for serial, numbers in waiting.items():
             for number in numbers:
                 processes.send(found[serial], number)
-        self._pause_s = max(PAUSE_S, time.monotonic() - began)  # half the time is left for other things
+        self._pause_s = max(PAUSE_S, time.monotonic() - began)  # leaves half of the time for other work

@@ -1,4 +1,4 @@
-"""What a shepherd lends to the attempt it holds."""
+"""Resources of a shepherd that the attempt it holds uses."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from agents.shepherd.spool import ExitLog, OutputFile
 
 
 class Tools(NamedTuple):
-    """The place, the user, the files and the agent."""
+    """Slot, user, files and agent."""
 
     confinement: Confinement
     identity: Identity
@@ -20,6 +20,6 @@ class Tools(NamedTuple):
     lease: Lease
     null: int  # /dev/null
     send: Callable[[bytes], None]  # to the agent, if there is one
-    send_optional: Callable[[bytes], None]  # dropped when the agent does not listen
+    send_optional: Callable[[bytes], None]  # dropped if the agent does not read
     watch: Watch
     has_agent: Callable[[], bool]

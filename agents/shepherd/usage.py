@@ -1,4 +1,4 @@
-"""What an attempt uses on this host: sampled while it runs, summed up when it ends."""
+"""Resource usage of an attempt on this host: sampled while it runs, summed up when it ends."""
 
 import resource
 import time
@@ -8,12 +8,12 @@ from agents.shepherd import processes
 from agents.shepherd.limits import MIB, Confinement
 from agents.shepherd.messages import Used
 
-# Looking at each of more processes than this would cost more than the answer is worth; they are counted all the same.
+# With more processes than this a look at each would cost more than the answer is worth; they are still counted.
 PROCESSES_LISTED_MAX = 1000
 
 
 class Sample(NamedTuple):
-    """One look."""
+    """One sample."""
 
     cpu_s: float
     memory_mib: int
@@ -25,12 +25,12 @@ class Sample(NamedTuple):
 
 
 def mib(size: int) -> int:
-    """Bytes in MiB, rounded up: nothing that runs uses none."""
+    """Convert bytes to MiB, rounded up: a running process never uses 0."""
     return -(-size // MIB)
 
 
 class Meter:
-    """Counts for one attempt. The confinement's own counters must have been begun before."""
+    """Meter of one attempt. The confinement's own counters must have been begun before."""
 
     def __init__(self, confinement: Confinement) -> None:
         self._confinement = confinement
@@ -44,11 +44,11 @@ class Meter:
         self.swap_mib_max = 0
 
     def reaped(self, usage: resource.struct_rusage) -> None:
-        """A process of the attempt has ended."""
+        """Add an ended process of the attempt."""
         self._largest = max(self._largest, usage.ru_maxrss * 1024)
 
     def count(self) -> None:
-        """Look only at how many processes and threads there are: a short job ends before its first sample."""
+        """Count processes and threads only: a short job ends before its first sample."""
         pids = self._confinement.members()
         self._note(pids, self._stats(pids))
 
@@ -56,7 +56,7 @@ class Meter:
         return [entry for pid in pids[:PROCESSES_LISTED_MAX] if (entry := processes.stat(pid)) is not None]
 
     def _note(self, pids: list[int], stats: list[processes.Stat]) -> int:
-        """The threads of all."""
+        """Note the largest counts; return the threads of all processes."""
         listed = min(len(pids), PROCESSES_LISTED_MAX)
         threads = self._confinement.threads() or sum(entry.threads for entry in stats) + len(pids) - listed
         self.processes_max = max(self.processes_max, len(stats) + len(pids) - listed)
@@ -64,7 +64,7 @@ class Meter:
         return threads
 
     def sample(self) -> Sample:
-        """Look now."""
+        """Take a sample."""
         pids = self._confinement.members()
         stats = self._stats(pids)
         memory = self._confinement.memory()
@@ -78,7 +78,7 @@ class Meter:
         return Sample(cpu_s, mib(memory.resident), mib(self._peak), mib(memory.swap), listed, groups, threads)
 
     def used(self) -> Used:
-        """All that was used until now."""
+        """Return the usage until now."""
         cpu_s, user = self._confinement.cpu_s(), self._confinement.user_part()
         peak = self.memory_mib_max()
         return Used(
@@ -87,16 +87,15 @@ class Meter:
         )  # fmt: skip
 
     def used_now(self) -> Used:
-        """The same, with a look at what runs."""
+        """Return the usage, with a new sample of running processes."""
         self.sample()
         return self.used()
 
     def memory_mib_max(self) -> int:
-        """The peak. The group's own peak holds file caches as well, so it is only the upper bound of what was seen
-        otherwise.
+        """Peak memory: the highest figure seen otherwise, bounded by the group's own peak, which includes file caches.
 
-        A process's largest size is known no better than the shepherd's own, which it starts with; below that this
-        size is the bound.
+        A process's largest size is known no better than the shepherd's own, which it starts with; below that this size
+        is the bound.
         """
         bound = self._confinement.memory_peak()
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -104,5 +103,5 @@ class Meter:
         return mib(min(seen, bound) if bound else seen)
 
     def memory_mib_mean(self, peak_mib: int) -> float:
-        """The mean of all samples; the peak where the attempt was too short for one."""
+        """Return the mean of all samples; the peak if the attempt was too short for one."""
         return self._sum / self._samples / MIB if self._samples else float(peak_mib)

@@ -1,9 +1,8 @@
-"""One attempt on this host, from its order to its release: processes started, limits kept, leftovers killed, the end
-recorded.
+"""One attempt on this host, from its order to its release: processes, limits, leftovers, and the record of its end.
 
-Invariants: nothing is started before the log says so; the end is on record before anyone is told; the attempt is over
-only when none of its processes is left; whatever goes wrong becomes a report, never a dead shepherd. Everything is
-done in short steps, driven by orders, by `reaped` and by `tick`, so that no step waits.
+Invariants: nothing is started before the log has it; the end is recorded before it is reported; the attempt is over
+only when none of its processes is left; any failure becomes a report, never a dead shepherd. Everything is done in
+short steps, driven by orders, by `reaped` and by `tick`, so that no step waits.
 """
 
 import os
@@ -31,27 +30,27 @@ from agents.shepherd.usage import Meter
 from protos import endings
 from protos.failpoints import reach
 
-GRACE_S, FIRST_SAMPLE_S = 0.02, 1.0  # a job shorter than the first costs one report, not two
+GRACE_S, FIRST_SAMPLE_S = 0.02, 1.0  # a job shorter than the first causes one report, not two
 FIRST_COUNT_S = 0.1  # processes are counted then, and after twice as long each time until the first sample
-# So long a job's end waits for its last processes; then it is told, and the place stays taken until they are gone.
+# Time that a job's end waits for its last processes; then it is reported, and the slot stays taken until they are gone.
 GIVE_UP_S = 5.0
 POST_EXEC_MAX_S = 600.0
 RECORD_AGAIN_S = 5.0
 KILLED = int(signal.SIGKILL)  # as a wait status
-ABORT_EXIT = 99  # of a pre-execution command: the job must not be tried again
+ABORT_EXIT = 99  # of a pre-execution command: the job must not be retried
 
 STAGING, HELD, PRE, RUNNING, ENDING, POST, OVER = "staging", "held", "pre", "running", "ending", "post", "over"
 
 
 class Work:
-    """An attempt that this shepherd holds."""
+    """Attempt held by this shepherd."""
 
     def __init__(self, key: Key, setup: JobSetup, tools: Tools) -> None:
         self.key = key
         self.setup = setup
         self.phase = STAGING
         self.launched = False
-        self.pid = 0  # of the first process, for people
+        self.pid = 0  # of the first process, for display
         self.started = 0.0
         self._tools = tools
         self._spawner = Spawner(key, setup, tools.identity, tools.null)
@@ -88,10 +87,10 @@ class Work:
         self._others_used = OthersUsed(setup.is_wide)
         confine(tools.confinement, setup)
 
-    # -- what the agent asks for
+    # -- orders of the agent
 
     def stage(self, launch: bool) -> None:
-        """Make the place ready, once; then launch, or say that it is."""
+        """Set the attempt up, once; then launch, or report STAGED."""
         self.launched = launch
         if self.setup.mps:
             self._attempt(self._start_mps)
@@ -119,7 +118,7 @@ class Work:
             self._send(messages.STAGED)
 
     def launch(self) -> None:
-        """Start what the job runs on this host, if anything."""
+        """Start the job's processes on this host, if any."""
         if self.launched:
             return
         self.launched = True
@@ -131,7 +130,7 @@ class Work:
             self._attempt(self._start_pre_exec if self.setup.pre_exec else self._start_processes)
 
     def task(self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], fds: list[int]) -> None:
-        """Start a further task with the descriptors that came with the order."""
+        """Start a further task with the descriptors sent with the order."""
         pid, error = 0, ""
         try:
             pid = self._spawn_task(serial, argv, cwd, overlay, fds)
@@ -152,7 +151,7 @@ class Work:
         fds: list[int],
         umask: int | None = None,
     ) -> int:
-        """Start a process beside the job; the descriptors are used up."""
+        """Start a process beside the job; the descriptors are closed."""
         if self.phase not in (HELD, RUNNING):
             for descriptor in fds:
                 os.close(descriptor)
@@ -163,12 +162,12 @@ class Work:
         except (StartFailure, HostFailure, OSError, *UNUSABLE) as failure:
             raise Refusal(str(failure)) from None
         self._tasks[pid] = serial
-        if self._sample_at == NEVER:  # on a host where only tasks run they are all there is to count
+        if self._sample_at == NEVER:  # on a host with only tasks they are all that is sampled
             self._sample_at = time.monotonic() + FIRST_SAMPLE_S
         return pid
 
     def signal(self, number: int, reason: str, serial: int, causes: int = 0) -> None:
-        """Signal the job (0: end it), or one of its tasks. ``causes``: bits that say why it is stopped."""
+        """Signal the job (0: end it), or one of its tasks. ``causes``: LSF's bits of the suspension reasons."""
         if serial:
             self._task_signals.add(number, serial)
         elif self.phase in (STAGING, HELD, PRE, RUNNING):
@@ -178,22 +177,22 @@ class Work:
                 self.terminate(KILL, reason)
             else:
                 self._signal_as_configured(number, causes)
-                # An ordinary signal may end the job or not: only if it does so is it the reason.
+                # An ordinary signal may end the job or not: only if it does is it the reason.
                 self._reason = self._reason or (reason if number not in (*STOPPING, signal.SIGCONT) else "")
 
     def count(self) -> None:
-        """Say what was used until now."""
+        """Report the usage until now."""
         self._send(messages.USED, tuple(self._meter.used_now()), self._limit_reached())
 
     def counted(self, used: Figures, missing: tuple[str, ...], limit: str, *hosts: tuple[str, ...]) -> None:
-        """What the job's other hosts have used, whether a limit was reached there, and which hosts it has had."""
+        """Take the usage of the job's other hosts, a limit reached there, and the hosts that the job has had."""
         if hosts:
             self.setup = with_hosts(self.setup, hosts[0], hosts[1])
         self._others_used.take(used, missing)
         self._reason = self._reason or limit
 
     def release(self, why: str) -> None:
-        """Kill what is left; over when nothing is. A post-execution command may finish: its time is bounded."""
+        """Kill all that is left; the attempt is then over. A post-execution command may finish: its time is bounded."""
         self._releasing = True
         if self.phase in (STAGING, HELD, PRE, RUNNING):
             if why == messages.TAKEN_DOWN and not self._reason:
@@ -203,7 +202,7 @@ class Work:
             self._kill_at = time.monotonic()
 
     def limit(self, version: int, run_limit_s: float, deadline: float, memory_limit_mib: int) -> None:
-        """Keep other limits from now on, unless they are older than those that are kept."""
+        """Replace the limits, unless newer ones are in force."""
         if version <= self._limits_version or self.phase not in (STAGING, HELD, PRE, RUNNING):
             return
         self._limits_version = version
@@ -216,16 +215,16 @@ class Work:
             self._clock.change(run_limit_s, deadline, time.monotonic(), time.time())
 
     def terminate(self, signals: tuple[int, ...], reason: str) -> None:
-        """Begin to end the job with these signals, the terminate interval between them."""
+        """Start to end the job with these signals, the terminate interval between them."""
         if self.phase in (STAGING, HELD, PRE, RUNNING) and self._termination.begin(signals, time.monotonic()):
             self._reason = reason
             self._signal_due(time.monotonic())
 
-    # -- what happens by itself
+    # -- timers and ends of processes
 
     @property
     def next_at(self) -> float:
-        """When `tick` has something to do."""
+        """Monotonic time of the next `tick` with work."""
         return min(
             self._announce_at, self._sample_at, self._kill_at, self._give_up_at, self._helper_until,
             self._termination.next_at, self._clock.next_at, self._commands.until, self._count_at, self._record_at,
@@ -235,17 +234,17 @@ class Work:
 
     @property
     def busy(self) -> bool:
-        """Whether processes are, or may be, alive."""
+        """True if processes are, or may be, alive."""
         return self.phase != HELD or bool(self._tasks or self.setup.mps)
 
     def reaped(self, pid: int, status: int, usage: struct_rusage) -> None:
-        """A child of the shepherd has ended."""
+        """Handle the end of a child of the shepherd."""
         self._meter.reaped(usage)
         failure = self._tools.identity.late_failure(pid)
         if failure:
             self._detail = f"The job's program cannot be executed: {os.strerror(failure)}."
         if pid in self._tasks:
-            if status and self.phase == HELD:  # before the job hears of it, and ends of that alone
+            if status and self.phase == HELD:  # before the job notices, and ends for that reason alone
                 self._tell_limit()
             serial = self._tasks.pop(pid)
             if not self.kept.ended(serial, status):
@@ -261,7 +260,7 @@ class Work:
                 self._end(status)
 
     def settle(self, children: bool) -> None:
-        """After reaping: whether the shepherd still has children."""
+        """Continue the attempt's end after reaping; ``children``: True if the shepherd still has any."""
         if self.phase != ENDING:
             return
         if children:
@@ -275,7 +274,7 @@ class Work:
             self._finish(released=True)
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
+        """Carry out all due work."""
         self.kept.tick(now)
         if self._lease.has_ended(now):
             self._fence()
@@ -306,7 +305,7 @@ class Work:
             self._task_signals.send()
 
     def status(self) -> bytes:
-        """The STATUS message of an attempt held."""
+        """Return the STATUS message of a held attempt."""
         status = Status(
             self.key, messages.PROTOCOL, os.getpid(), self.launched, self.pid, self.started, *self._descriptors()
         )
@@ -324,7 +323,7 @@ class Work:
             reach("shepherd.before_spawn")
 
     def _attempt(self, action: Callable[[], None]) -> None:
-        """Start something; what cannot be started ends the attempt with a sentence."""
+        """Start something; on failure end the attempt with a sentence."""
         try:
             action()
         except StartFailure as failure:
@@ -335,7 +334,7 @@ class Work:
             self._end(start.exit_status(126))
         except HostFailure as failure:
             self._refuse(str(failure))
-        except OSError as error:  # of a call that should not fail: this host is not well
+        except OSError as error:  # of a call that should not fail: the host is faulty
             self._refuse(f"the job could not be started: {error.strerror}")
 
     def _refuse(self, reason: str) -> None:
@@ -387,7 +386,7 @@ class Work:
         return bool(self.setup.post_exec and self.started and not self._told and not self._releasing)
 
     def _start_post_exec(self) -> None:
-        """The job itself is over and told; its place is released when this command has ended, too."""
+        """Start the post-execution command: the job's end is reported before it, its slot is released after it."""
         self._finish(released=False)
         if not self._told:
             return
@@ -427,7 +426,7 @@ class Work:
         self._send(messages.STARTED, self.pid, self.started, *self._descriptors())
 
     def _count(self, now: float) -> None:
-        """For the job report of a job that ends before its first sample."""
+        """Count processes for the report of a job that ends before its first sample."""
         self._meter.count()
         self._count_at = now + self._count_after if 2 * self._count_after < FIRST_SAMPLE_S else NEVER
         self._count_after *= 2
@@ -442,18 +441,18 @@ class Work:
             self._tell_limit()
 
     def _limit_reached(self) -> str:
-        """A limit that holds for each host by itself, and was reached here."""
+        """Return a per-host limit that was reached here; empty for none."""
         if self._reason == "TERM_MEMLIMIT":
             return self._reason
         return "TERM_MEMLIMIT" if self.setup.memory_limit_mib and self._tools.confinement.oom_kills() else ""
 
     def _tell_limit(self) -> None:
-        """Where only tasks of the job run, the end of all it has elsewhere is not decided here."""
+        """Report a limit if only tasks of the job run here, since the job's end is not decided on this host."""
         if self.phase == HELD and (reason := self._limit_reached()):
             self._send(messages.LIMIT_REACHED, reason)
 
     def _signal_as_configured(self, number: int, causes: int) -> None:
-        """Stop or continue the job as its queue says; any other signal is passed on."""
+        """Suspend or resume the job by its queue's JOB_CONTROLS; send any other signal to the processes."""
         now = time.monotonic()
         if number in STOPPING:
             self._clock.stop(now)
@@ -463,7 +462,7 @@ class Work:
             processes.send(self._tools.confinement.members(), number)
 
     def _end_as_configured(self, signals: tuple[int, ...], reason: str) -> None:
-        """End the job as its queue says, which may take its time; else by these signals."""
+        """End the job by its queue's JOB_CONTROLS, which may take a while; without them by these signals."""
         if self._termination.next_at != NEVER:
             return
         if self._control(controls.TERMINATE, 0):
@@ -474,7 +473,7 @@ class Work:
             self.terminate(signals, reason)
 
     def _control(self, kind: str, causes: int) -> bool:
-        """Do what the queue's JOB_CONTROLS say; False: nothing, or it can't be done."""
+        """Apply the queue's JOB_CONTROLS; return False if there is no such control or it fails."""
         control, members = self._controls.get(kind), self._tools.confinement.members()
         if control is None or self.phase in (STAGING, PRE) or not members:
             return False
@@ -494,7 +493,7 @@ class Work:
     # -- ending
 
     def _fence(self) -> None:
-        """The master may take the attempt for ended: whatever is left of it is killed, without a delay or a command."""
+        """Kill all that is left at once, without a command: the master may take the attempt for ended."""
         if not (self._told or self._reason):
             self._reason, self._detail = endings.FENCED
         self._releasing = True
@@ -517,11 +516,11 @@ class Work:
         self._kill_at = NEVER if self._is_left_alone() else now  # unless `settle` comes first and finds nothing left
 
     def _is_left_alone(self) -> bool:
-        """What is left of an ended job waits for the commands that end it in the queue's own way."""
+        """Return True if the leftovers of an ended job wait for the queue's terminate command."""
         return bool(self._commands) and not self._releasing
 
     def _end_of_patience(self) -> float:
-        """When the job's end is told even if something is left of it."""
+        """Return the time at which the job's end is reported even if something is left of it."""
         if self.phase != ENDING or self._told or self._is_left_alone():
             return NEVER
         return time.monotonic() + GIVE_UP_S
@@ -535,7 +534,7 @@ class Work:
         self._kill_at = time.monotonic() + self._leftovers.pause_s()
 
     def _waits_for_others(self) -> bool:
-        """Is it to be heard yet what the job's other hosts have used? They are asked, once nothing is left here."""
+        """Return True if the usage of the job's other hosts is still awaited; request it once nothing is left here."""
         if self._told or self._releasing or not (self.launched and self._has_command and self.started):
             return False
         if self._others_used.ask(time.monotonic()):
@@ -543,7 +542,7 @@ class Work:
         return self._others_used.is_awaited
 
     def _finish(self, released: bool) -> None:
-        """Record and tell the end; with ``released`` the attempt is over. What cannot be recorded comes again."""
+        """Record and report the end; with ``released`` the attempt is over. A record that fails is retried."""
         try:
             self._tell(released)
         except OSError as error:
@@ -554,7 +553,7 @@ class Work:
                 self._close()
 
     def _tell(self, released: bool) -> None:
-        """Raises OSError when the disk takes nothing."""
+        """Record and send a refusal, an end or a release; OSError if the disk refuses."""
         if self._refusal:
             message = pack(messages.REFUSED, *self.key, self._refusal)
             self._tools.log.append(message)
@@ -566,7 +565,7 @@ class Work:
 
     def _tell_release(self) -> None:
         message = pack(messages.RELEASED, *self.key, *self._meter.used())
-        if self._logged and not self._told:  # only tasks ran here: no record of an end tells what they used
+        if self._logged and not self._told:  # only tasks ran here: no record of an end has their usage
             self._tools.log.append(message)
         self._tools.send(message)
 
