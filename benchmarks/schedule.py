@@ -30,7 +30,7 @@ from lavad.core.model import HostFacts, Key, Request, RoleRequest, Shared, pack_
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.orders import orders_for
 from lavad.core.scheduling.cycle import slice_pass
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.step import Outcome, step
 from lavad.pacer import Tempo
 from lavad.store.rows import RowMaker
@@ -99,7 +99,7 @@ class Passes:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.agenda = Agenda()
+        self.agenda = Worklist()
         self.rows = RowMaker()
         self.apply_s = self.orders_s = self.rows_s = 0.0
         self.now = 2.0

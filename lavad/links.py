@@ -17,7 +17,7 @@ from typing import Any
 from lavad.commitmark import Mark
 from lavad.core.cluster import Cluster
 from lavad.core.language.requirements.affinity import Affinity
-from lavad.core.language.requirements.gpu import Gpus
+from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parsed import all_roles, wants_of
 from lavad.core.language.requirements.rusage import PARTS
 from lavad.core.model import Allocation, HostShare, Key, Request, RoleRequest, Shared
@@ -359,7 +359,7 @@ def _affinity(request: Request) -> Affinity | None:
 def _gpu_setup(request: Request) -> pb.GpuSetup:
     """Return the agents' GPU set-up; of several roles the first with GPUs determines it."""
     role = next((role for role in all_roles(request) if role.gpus), request.roles[0])
-    gpus = wants_of(role).gpus or Gpus(role.gpus, role.gpus_per_task)
+    gpus = wants_of(role).gpus or GpuRequirement(role.gpus, role.gpus_per_task)
     return pb.GpuSetup(
         mode=gpus.mode,
         mps=gpus.mps != "no",
@@ -372,7 +372,7 @@ def _gpu_setup(request: Request) -> pb.GpuSetup:
 
 def _gpus_of_role(role: RoleRequest) -> pb.GpusOfRole:
     """Return the division of a role's GPUs among its tasks, in a job of several roles."""
-    gpus = wants_of(role).gpus or Gpus(role.gpus, role.gpus_per_task)
+    gpus = wants_of(role).gpus or GpuRequirement(role.gpus, role.gpus_per_task)
     return pb.GpusOfRole(per_task=gpus.num if gpus.per_task else 0, block=gpus.block)
 
 

@@ -10,7 +10,7 @@ import time
 from lavad.core.commands import ApplyPlan
 from lavad.core.plan import Plan
 from lavad.core.scheduling.cycle import slice_pass
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.engine import Engine
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Pacer:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.agenda = Agenda()
+        self.agenda = Worklist()
         self.tempo = Tempo()
         self.passes = 0
         self.is_held = _never  # True while nothing may be scheduled

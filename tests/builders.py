@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 from lavad.core import commands as c
 from lavad.core import invariants
 from lavad.core.cluster import Cluster
-from lavad.core.decide.jobs.reorder import Moved
+from lavad.core.decide.jobs.reorder import Reordered
 from lavad.core.decide.jobs.submit import Submitted
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, JobState, Key, Launch, Request, RoleRequest, Shared, pack_text
-from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times
+from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
 from lavad.core.orders import Order
 from lavad.core.scheduling.cycle import slice_pass
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.step import Outcome, step
 
@@ -104,7 +104,7 @@ class Story:
     def __init__(self, *hosts: HostFacts, policy: Policy | None = None) -> None:
         self.now = BEGIN
         self.cluster = Cluster(policy or Policy())
-        self.agenda = Agenda()
+        self.agenda = Worklist()
         self.events: list[Event] = []
         self.incarnations: dict[str, int] = {}
         for facts in hosts:
@@ -151,8 +151,8 @@ class Story:
     ) -> AdvanceReservation:
         """brsvadd, with times in seconds from now; ``windows`` make it a recurring one."""
         windows = words.pop("windows", ())
-        times = Times(windows=windows) if windows else Times(self.now + begin, self.now + end)
-        kind = words.pop("kind", Kind.USER)
+        times = ReservationTimes(windows=windows) if windows else ReservationTimes(self.now + begin, self.now + end)
+        kind = words.pop("kind", ReservationKind.USER)
         wanted = AdvanceReservation(words.pop("name", ""), kind, users, (), times, **words)
         reply = self.do(c.AddReservation(wanted, slots, hosts, select, caller)).reply
         assert isinstance(reply, AdvanceReservation)
@@ -161,7 +161,7 @@ class Story:
     def move(self, job: int, place: int, caller: c.Caller = ANN) -> int:
         """btop or, with a negative place, bbot; the place reached."""
         reply = self.do(c.MoveJob(c.Target(job), place, caller)).reply
-        assert isinstance(reply, Moved)
+        assert isinstance(reply, Reordered)
         return reply.place
 
     @staticmethod

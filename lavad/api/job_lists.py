@@ -14,8 +14,8 @@ from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
 from lavad.api.stored import Stored
 from lavad.core.commands import Caller
-from lavad.core.queries.pending_reasons import Reasons
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.queries.pending_reasons import PendingReasons
+from lavad.core.scheduling.worklist import Worklist
 from lavad.engine import Engine
 from lavad.specs import as_admitted
 from protos import common_pb2
@@ -40,7 +40,7 @@ _NOTHING = _Details(0, pb.JobSpec(), "")
 class JobLists:
     """List and Explain for one caller at a time."""
 
-    def __init__(self, engine: Engine, stored: Stored, agenda: Agenda) -> None:
+    def __init__(self, engine: Engine, stored: Stored, agenda: Worklist) -> None:
         self.engine = engine
         self.stored = stored
         self.agenda = agenda  # the scheduler's, with its reservations
@@ -72,9 +72,9 @@ class JobLists:
             explanation.reasons.extend(message.pending_reasons)
         return reply
 
-    def reasons(self) -> Reasons:
+    def reasons(self) -> PendingReasons:
         """Return the pending reasons of jobs as of now."""
-        return Reasons(self.engine.cluster, self.engine.clock(), self.agenda.book)
+        return PendingReasons(self.engine.cluster, self.engine.clock(), self.agenda.book)
 
 
 class _List:

@@ -20,7 +20,7 @@ from lavad.core.decide.decision import check_owner, is_owner
 from lavad.core.decide.jobs.submit import Submitted
 from lavad.core.model import HOLDING, JobState
 from lavad.core.model.reasons import NotNow, Refused
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.engine import Engine
 from lavad.links import AgentLinks
@@ -42,7 +42,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         watchers: Watchers,
         settings: Settings,
         ticket_key: Ed25519PrivateKey,
-        agenda: Agenda,
+        agenda: Worklist,
     ) -> None:
         self.engine = engine
         self.links = links

@@ -18,7 +18,7 @@ from lavad.core.model.policy import Names, Threshold
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import PendingReason
 from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage
-from lavad.core.queries.pending_reasons import Reasons, explain_ending
+from lavad.core.queries.pending_reasons import PendingReasons, explain_ending
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 from lavad.core.state.usage import of_attempt
 from protos import common_pb2, jobs_pb2, names
@@ -201,7 +201,7 @@ def display_name(record: Job | ArrayRecord, index: int, words: dict[str, str]) -
 
 
 def record_message(
-    cluster: Cluster, item: Item, now: float, details: bool, reasons: Reasons | None, host_names: bool = False
+    cluster: Cluster, item: Item, now: float, details: bool, reasons: PendingReasons | None, host_names: bool = False
 ) -> jobs_pb2.JobRecord:
     """Build the list record of a job or element, without its spec; with ``reasons`` also its pending reasons."""
     record, index, job = item

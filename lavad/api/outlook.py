@@ -13,7 +13,7 @@ from lavad.core.model import WAITING, JobState
 from lavad.core.queries.backfill_reasons import held_back
 from lavad.core.queries.start_estimate import forecast
 from lavad.core.queries.suggestions import remedies
-from lavad.core.scheduling.backfill.reservations import Book
+from lavad.core.scheduling.backfill.reservations import ReservationTable
 from lavad.core.scheduling.queueing.ordering import Ranking
 from lavad.core.state.records import ArrayRecord, Job
 from protos import jobs_pb2
@@ -38,7 +38,12 @@ async def in_turns(work: Generator[None, None, Answer]) -> Answer:
 
 
 async def add_outlook(
-    message: jobs_pb2.JobRecord, cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: Book
+    message: jobs_pb2.JobRecord,
+    cluster: Cluster,
+    record: Job | ArrayRecord,
+    index: int,
+    now: float,
+    book: ReservationTable,
 ) -> None:
     """Add the outlook of a pending job; nothing for any other. ``book`` is the scheduler's reservation table."""
     state = cluster.present_state(record.id, index)

@@ -9,7 +9,7 @@ from lavad.config.values import Wrong, windows
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide.advance_reservations import records_of
-from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times, stretches
+from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes, stretches
 from lavad.core.model.reasons import Refused
 from lavad.core.state.records import ArrayRecord
 from lavad.engine import Engine
@@ -62,27 +62,33 @@ def _check(request: pb.ReserveRequest) -> None:
             raise Refused("-b, -e: not a time that can be reached")
 
 
-def _times(request: pb.ReserveRequest) -> Times:
+def _times(request: pb.ReserveRequest) -> ReservationTimes:
     if not request.windows:
-        return Times(request.begins_at, request.ends_at)
+        return ReservationTimes(request.begins_at, request.ends_at)
     try:
-        return Times(windows=windows(request.windows), text=request.windows)
+        return ReservationTimes(windows=windows(request.windows), text=request.windows)
     except Wrong as error:
         raise Refused(f"-t: {error}") from None
 
 
 def _wanted(request: pb.ReserveRequest) -> AdvanceReservation:
-    kind = Kind.SYSTEM if request.for_system else Kind.GROUP if request.for_group else Kind.USER
-    if kind is not Kind.SYSTEM and not request.units:
+    kind = (
+        ReservationKind.SYSTEM
+        if request.for_system
+        else ReservationKind.GROUP
+        if request.for_group
+        else ReservationKind.USER
+    )
+    if kind is not ReservationKind.SYSTEM and not request.units:
         raise Refused("-n: the number of slots, or of hosts, is missing")
     return AdvanceReservation(
         request.name,
         kind,
-        () if kind is Kind.SYSTEM else tuple(request.holders),
+        () if kind is ReservationKind.SYSTEM else tuple(request.holders),
         (),
         _times(request),
         is_open=request.is_open,
-        is_whole=request.whole_hosts or kind is Kind.SYSTEM,
+        is_whole=request.whole_hosts or kind is ReservationKind.SYSTEM,
         suspends=not request.leaves_others,
         queues=tuple(request.queues),
         description=request.description,
@@ -120,7 +126,7 @@ def reservations_reply(cluster: Cluster, request: pb.ReservationsRequest, now: f
 _RULE_WORDS = (("users", "USERS"), ("hosts", "HOSTS"), ("windows", "TIME_WINDOW"))
 
 
-def _stretches(cluster: Cluster, times: Times, now: float) -> list[tuple[float, float]]:
+def _stretches(cluster: Cluster, times: ReservationTimes, now: float) -> list[tuple[float, float]]:
     """Return the whole interval of a single reservation, or those of one week, from Sunday, of a recurring one."""
     if not times.recurs:
         return [(times.begins_at, times.ends_at)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from lavad.core.cluster import Cluster
 from lavad.core.model.policy import Resource, ResourceKind
-from lavad.core.state.hosts.site_resources import PARTS, Amounts
+from lavad.core.state.hosts.site_resources import PARTS, ResourceAmounts
 from lavad.core.state.hosts.table import natural
 from protos import cluster_pb2 as pb
 
@@ -37,7 +37,7 @@ def _strings(cluster: Cluster, name: str) -> Iterator[pb.ResourceInstance]:
 
 
 def _amounts(
-    cluster: Cluster, amounts: Amounts, is_dynamic: bool, loads: Mapping[str, pb.Load]
+    cluster: Cluster, amounts: ResourceAmounts, is_dynamic: bool, loads: Mapping[str, pb.Load]
 ) -> Iterator[pb.ResourceInstance]:
     for store in amounts.stores:
         hosts = _servers(cluster, [cluster.table.names[row] for row in store.rows])

@@ -11,21 +11,21 @@ from lavad.core.model import LOAD, JobState, Key, QueueWindow, Request, Shared
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.model.windows import Calendar
-from lavad.core.state.advance_reservations import Reserved
-from lavad.core.state.counters import Tally, Waiting
+from lavad.core.state.advance_reservations import AdvanceReservations
+from lavad.core.state.counters import JobCounters, PendingCounters
 from lavad.core.state.dependencies import Dependants
 from lavad.core.state.fairshare import Account, Shares
 from lavad.core.state.hosts.exit_rates import ExitRates
-from lavad.core.state.hosts.load_thresholds import LoadRules
+from lavad.core.state.hosts.load_thresholds import LoadThresholds
 from lavad.core.state.hosts.table import HostTable
-from lavad.core.state.hosts.timed_rusage import Easing
+from lavad.core.state.hosts.timed_rusage import TimedRusage
 from lavad.core.state.job_names import Names
 from lavad.core.state.limits import Charge, Limits
 from lavad.core.state.paged import Paged
 from lavad.core.state.pending import PendingIndex
 from lavad.core.state.pools import Pools
-from lavad.core.state.preemptable import Rights, Runners
-from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState, Unentered
+from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
+from lavad.core.state.records import ArrayRecord, Attempt, Claim, Host, Job, QueueState, UnenteredShares
 
 FINISHED_KEPT = 50_000  # ended jobs in memory; the store knows the older ones
 
@@ -49,9 +49,9 @@ class Cluster:
         self.has_leases = False  # some attempt has had one since this master began
         self.claims: dict[tuple[int, int], Claim] = {}  # by job and index: room that is being cleared for it
         self.hosts: dict[str, Host] = {}
-        self.unentered = Unentered(self.hosts)
+        self.unentered = UnenteredShares(self.hosts)
         self.table = HostTable()
-        self.easing = Easing()
+        self.easing = TimedRusage()
         self.table.configure(policy)
         self.configured = policy  # as the files have it; ``policy`` is that with what administrators did to queues
         self.queue_states: dict[str, QueueState] = {}
@@ -59,19 +59,19 @@ class Cluster:
         self.shares = Shares(policy)
         self.charges: Paged[Charge] = Paged()  # what attempts count for, as long as their jobs hold them
         self.charged: dict[str, Account] = {}  # share accounts by path whose used time has changed, until it is stored
-        self.rights = Rights(policy)
-        self.runners = Runners(self.rights.victims)
+        self.rights = PreemptionRules(policy)
+        self.runners = PreemptableJobs(self.rights.victims)
         self.pools = Pools(policy)
-        self.load_rules = LoadRules(policy)
+        self.load_rules = LoadThresholds(policy)
         self.rests: dict[tuple[int, int], float] = {}  # jobs that save no slots until then
         self.unsettled: set[str] = set()  # hosts whose load may stop jobs, or lets some go on that it has stopped
         self.exit_rates = ExitRates()
-        self.reserved = Reserved()
+        self.reserved = AdvanceReservations()
         self.pending = self.new_pending_index()
         self.finished: OrderedDict[tuple[int, int], Job] = OrderedDict()  # oldest first
         self.ended_arrays: OrderedDict[int, float] = OrderedDict()  # job -> when its last element ended
         self.request_ids: OrderedDict[tuple[str, bytes], int] = OrderedDict()  # user and id -> job
-        self.tally = Tally(Waiting(policy))
+        self.tally = JobCounters(PendingCounters(policy))
         self.dependants = Dependants()
         self.remembered: dict[int, Job | ArrayRecord] = {}  # forgotten jobs that somebody still waits for
         self.names = Names()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lavad.core.events import NewJob
 from lavad.core.model import Allocation, HostFacts, JobState, Key, RoleAsked
-from lavad.core.model.advance_reservation import AdvanceReservation, Times
+from lavad.core.model.advance_reservation import AdvanceReservation, ReservationTimes
 from lavad.core.model.policy import Policy
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import HostUsage
@@ -360,7 +360,7 @@ class ChangeReservation:
 
     name: str
     caller: Caller
-    times: Times | None = None
+    times: ReservationTimes | None = None
     holders: tuple[str, ...] | None = None
     is_open: bool | None = None
     description: str | None = None

@@ -13,7 +13,7 @@ from lavad.core.language.requirements.rusage import PARTS
 from lavad.core.model import FINAL, HOLDING, JobState, Key
 from lavad.core.model.allocation import tasks_of
 from lavad.core.scheduling.capacity.headroom import Headroom
-from lavad.core.state.hosts.shared_gpus import Sharing, joined
+from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.limits import Limits
 from lavad.core.state.records import ArrayRecord, Job
 
@@ -47,7 +47,7 @@ def _check_hosts(cluster: Cluster) -> None:
         whole = {key: share for key, share in host.attempts.items() if not share.gpu_memory_mib}
         gpus = [gpu for key, share in whole.items() if _holds_gpus(cluster, key) for gpu in share.gpus]
         assert len(gpus) == len(set(gpus)), f"{name}: a GPU is held twice"
-        shared: dict[int, Sharing] = {}
+        shared: dict[int, SharedGpus] = {}
         for share in shares:
             for gpu, mib in zip(share.gpus, share.gpu_memory_mib, strict=False):
                 size = facts.devices[gpu].memory_mib if gpu < len(facts.devices) else 0

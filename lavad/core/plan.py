@@ -25,7 +25,7 @@ class Shrink:
 
 
 @dataclass(frozen=True, slots=True)
-class Takeover:
+class Preempt:
     """Give this job room that others hold: let some shrink, suspend some, end others so that they wait again.
 
     With nobody to shrink or to end the job starts at once; else its room is claimed, and it starts when all of it has
@@ -40,7 +40,7 @@ class Takeover:
 
 
 @dataclass(frozen=True, slots=True)
-class Saving:
+class ReserveSlots:
     """Keep these free slots for a blocked parallel job, in place of what was kept for it before."""
 
     job: int
@@ -50,7 +50,7 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class DropClaim:
     """Give up a claim."""
 
     job: int
@@ -77,11 +77,11 @@ class Plan(NamedTuple):
     starts: tuple[Start, ...] = ()
     is_complete: bool = True
     steps: int = 0
-    takeover: Takeover | None = None
+    takeover: Preempt | None = None
     claimed: tuple[Start, ...] = ()  # in room that was cleared for them
-    saving: Saving | None = None
+    saving: ReserveSlots | None = None
     resumes: tuple[Key, ...] = ()
-    drops: tuple[Drop, ...] = ()
+    drops: tuple[DropClaim, ...] = ()
     shrinks: tuple[Shrink, ...] = ()
     grows: tuple[Grow, ...] = ()
     version: int = -1  # of no cluster

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lavad.core import commands as c
 from lavad.core.events import NewJob
 from lavad.core.model import Request, RoleRequest, Shared, pack_text
-from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times
+from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.simulator.fleet import Behaviour
 from lavad.simulator.world import World
 
@@ -36,10 +36,10 @@ class Bookers:
     def _book(self, number: int) -> None:
         rng, now = self.rng, self.world.now
         begins_at = now + rng.choice((1.0, 10.0, 40.0))
-        times = Times(begins_at, begins_at + rng.choice((5.0, 20.0, 60.0)))
+        times = ReservationTimes(begins_at, begins_at + rng.choice((5.0, 20.0, 60.0)))
         name = f"rsv{number}"
         wanted = AdvanceReservation(
-            name, Kind.USER, (USER,), (), times, is_open=rng.random() < 0.5, suspends=rng.random() < 0.7
+            name, ReservationKind.USER, (USER,), (), times, is_open=rng.random() < 0.5, suspends=rng.random() < 0.7
         )
         slots = rng.choice((1, 2, 4))
         self.world.master.ask(c.AddReservation(wanted, slots, (), "", ROOT))

@@ -21,7 +21,7 @@ from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import LaunchOrder, Order, ReleaseOrder, SignalOrder, StageOrder
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.scheduling.cycle import slice_pass
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.limits import UNLIMITED
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.core.step import step
@@ -69,7 +69,7 @@ class Replay:
     def __init__(self, submissions: Sequence[Submission], hosts: Iterable[HostFacts], policy: Policy) -> None:
         self.refused: Counter[str] = Counter()
         self.cluster = Cluster(policy)
-        self.agenda = Agenda()
+        self.agenda = Worklist()
         self._submissions, self._began_at = _from_zero(submissions)
         self._hosts = hosts
         self._follows_clock = _follows_clock(policy)

@@ -8,7 +8,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.events import NewJob
 from lavad.core.model import SUSPENDED, JobState, Launch, Request, RoleRequest, Shared, pack_text
 from lavad.core.model.ranges import Ranges
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.state.records import ArrayRecord
 from lavad.simulator.checkers import Violation
@@ -185,7 +185,7 @@ class Users:
         cluster = self.world.master.cluster
         for bucket in list(cluster.pending.buckets.values()):
             entry = bucket.head()
-            if place(Room(cluster.table), bucket.key.request) is not None:
+            if place(FreeResources(cluster.table), bucket.key.request) is not None:
                 raise Violation(f"job {entry.job} could start on an empty cluster and waits")
             self.kill(entry.job)
 

@@ -26,10 +26,10 @@ from lavad.core.model.policy import Names, Policy, Pool
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.orders import Order
 from lavad.core.plan import Plan, Start
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.placement.place import place
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket
 from lavad.core.state.records import ArrayRecord, JobEnd
 from lavad.core.step import Outcome, step
@@ -93,7 +93,7 @@ class Master:
         self.world = world
         self.cluster = Cluster(policy)
         self.durable = Cluster(policy)
-        self.agenda = Agenda()
+        self.agenda = Worklist()
         self.overbooked = Overbooked()
         self.life = 0  # number of starts: actions planned before a restart do not happen
         self.is_up = False
@@ -114,7 +114,7 @@ class Master:
         self.cluster.term = self.durable.term = self.life
         self.cluster.begin(now)
         self.durable.begin(now)
-        self.agenda = Agenda()
+        self.agenda = Worklist()
         self.agenda.look_at_everything(self.cluster)
         self._piled, self._flying, self._is_pass_due = Batch(), None, False
         self.is_up = True
@@ -253,7 +253,7 @@ class Master:
         record = self.cluster.jobs[bucket.head().job]
         indices = islice(record.pending, 3) if isinstance(record, ArrayRecord) else (0,)
         for index in indices:
-            allocation = place(Room(self.cluster.table), bucket.key.request)
+            allocation = place(FreeResources(self.cluster.table), bucket.key.request)
             if allocation is not None:
                 yield Start(record.id, index, allocation, "careless")
 

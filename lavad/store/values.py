@@ -24,11 +24,11 @@ from lavad.core.model import (
     RoleRequest,
     Shared,
 )
-from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times
+from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.policy import Window
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.usage import NO_ONE, Departed, HostUsage
-from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, Terms
+from lavad.core.state.records import NEVER_RESIZED, Attempt, Claim, Host, JobEnd, Resizing, StartConditions
 from lavad.store.batch import Row
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ def decode_reservation(content: str) -> AdvanceReservation:
     times["skipped"] = tuple((begin, end) for begin, end in times["skipped"])
     values |= {name: tuple(values[name]) for name in ("holders", "queues")}
     values["hosts"] = tuple((host, slots) for host, slots in values["hosts"])
-    values |= {"kind": Kind(values["kind"]), "times": Times(**times)}
+    values |= {"kind": ReservationKind(values["kind"]), "times": ReservationTimes(**times)}
     return AdvanceReservation(**values)
 
 
@@ -337,7 +337,7 @@ def decode_end(columns: Sequence[Any]) -> JobEnd | None:
     return JobEnd(at, status, reason, cpu_s, memory_mib_max, *ran, user_s, system_s, mean, home, cwd)
 
 
-def terms_text(terms: Terms, unmet: Ranges | None = None) -> str:
+def terms_text(terms: StartConditions, unmet: Ranges | None = None) -> str:
     """Encode the start conditions of a pending job as JSON; of an array with the elements whose dependency is unmet."""
     values: dict[str, str | float | tuple[str, ...]] = {
         "if": text_of(terms.condition) if terms.condition is not None else "",
@@ -351,7 +351,7 @@ def terms_text(terms: Terms, unmet: Ranges | None = None) -> str:
     return _encode({name: value for name, value in values.items() if value})
 
 
-def decode_terms(text: str) -> tuple[Terms | None, Ranges]:
+def decode_terms(text: str) -> tuple[StartConditions | None, Ranges]:
     """Decode the JSON of ``terms_text``."""
     if not text:
         return None, Ranges()
@@ -359,7 +359,7 @@ def decode_terms(text: str) -> tuple[Terms | None, Ranges]:
     condition = parse(values["if"]) if "if" in values else None
     early, orphan = bool(values.get("early")), bool(values.get("orphan"))
     barred, detached = tuple(values.get("barred", ())), values.get("detached", "")
-    terms = Terms(condition, values.get("begin", 0.0), early, orphan, barred, detached)
+    terms = StartConditions(condition, values.get("begin", 0.0), early, orphan, barred, detached)
     return terms, Ranges.parse(values.get("unmet", ""))
 
 

@@ -15,7 +15,7 @@ from lavad.api.privacy import LEVELS, Sight
 from lavad.core import commands as c
 from lavad.core.apply.reconfigure import take_policy
 from lavad.core.model.policy import Names, Policy
-from lavad.core.queries.pending_reasons import Reasons, explain
+from lavad.core.queries.pending_reasons import PendingReasons, explain
 from lavad.core.state.records import ArrayRecord
 from protos import jobs_pb2 as pb
 from tests.builders import ANN, BOB, ROOT, Story, a_cluster, a_job
@@ -108,7 +108,7 @@ def test_reasons_of_many_are_those_of_each() -> None:
     for job in (a_job(array="1-4", limit=1), a_job(9), a_job(9), a_job(hold=True), a_job(array="1-3", hosts=("n1",))):
         story.submit(job)
     story.plan()
-    reasons = Reasons(story.cluster, story.now, story.agenda.book)
+    reasons = PendingReasons(story.cluster, story.now, story.agenda.book)
     for record in story.cluster.jobs.values():
         for index in record.indices if isinstance(record, ArrayRecord) else (0,):
             alone = explain(story.cluster, record, index, story.now, story.agenda.book)

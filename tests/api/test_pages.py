@@ -10,7 +10,7 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model import pack_text
 from lavad.core.model.policy import Policy
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.step import step
 from lavad.settings import Settings
 from protos import frames
@@ -36,7 +36,7 @@ def test_a_page_is_bounded_in_bytes(monkeypatch: Any) -> None:
     engine: Any = type("Engine", (), {"cluster": cluster, "clock": staticmethod(lambda: 1000.0)})
     nothing: Any = None
     settings = Settings(Path("/"), "", "", "", "", Path("/"), frozenset(), frozenset(), master_host="m")
-    service = JobService(engine, nothing, nothing, nothing, nothing, settings, nothing, Agenda())
+    service = JobService(engine, nothing, nothing, nothing, nothing, settings, nothing, Worklist())
 
     async def pages() -> list[Any]:
         request = ListJobsRequest(filter=JobFilter(user="all"))

@@ -11,7 +11,7 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.events import Event, NewJob
 from lavad.core.model import HostFacts, HostShare, JobState, Key, Request, RoleRequest, Shared, pack_text
-from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times
+from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes
 from lavad.core.model.policy import Policy, Window
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import NotNow, Refused
@@ -154,10 +154,10 @@ class World:
         rng, names = self.random, sorted(self.cluster.reserved.by_name)
         begin = self.now + rng.choice([0, 30, 300])
         if not names or rng.random() < 0.5:
-            times = Times(begin, begin + rng.choice([20, 200]))
+            times = ReservationTimes(begin, begin + rng.choice([20, 200]))
             if rng.random() < 0.2:
-                times = Times(windows=(Window(0, 5000),), skipped=((begin, begin + 60),))
-            kind = rng.choice([Kind.USER, Kind.USER, Kind.SYSTEM])
+                times = ReservationTimes(windows=(Window(0, 5000),), skipped=((begin, begin + 60),))
+            kind = rng.choice([ReservationKind.USER, ReservationKind.USER, ReservationKind.SYSTEM])
             wanted = AdvanceReservation("", kind, ("alice", "bob"), (), times, is_open=rng.random() < 0.5)
             self.do(c.AddReservation(wanted, rng.choice([1, 4]), (), "", ROOT))
         elif rng.random() < 0.5:

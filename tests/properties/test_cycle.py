@@ -19,10 +19,10 @@ from lavad.core.model.policy import Policy, Resource, ResourceInstance, Resource
 from lavad.core.model.reasons import Refused
 from lavad.core.plan import Start
 from lavad.core.scheduling.cycle import slice_pass
-from lavad.core.scheduling.fast.single_task import StraightStarts
+from lavad.core.scheduling.fast.single_task import SingleTaskStarts
 from lavad.core.scheduling.queueing import blocked
 from lavad.core.scheduling.queueing import blocked_columns as columns
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from tests.builders import ANN, BOB, ROOT, WITH_PRIORITIES, Story, a_host, a_job
 from tests.properties import rules
 from tests.properties.test_fold import state_of
@@ -36,7 +36,7 @@ RULES = replace(
 CALLERS = (ANN, BOB, c.Caller("cel", 1002), c.Caller("dan", 1003))
 
 
-def whole_pass(story: Story, agenda: Agenda, steps: int) -> list[Any]:
+def whole_pass(story: Story, agenda: Worklist, steps: int) -> list[Any]:
     """All that one pass decided, slice by slice, each applied; a fresh plan holds when it is verified, too."""
     starts: list[Any] = []
     has_work = agenda.has_work(story.cluster, story.now)
@@ -246,7 +246,7 @@ def test_the_short_ways_lead_where_the_long_ones_do(seed: int, steps: int, with_
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(batch_dispatch, "MANY", 2)
             short = whole_pass(player.story, player.story.agenda, steps)
-            patched.setattr(StraightStarts, "may_run", False)
+            patched.setattr(SingleTaskStarts, "may_run", False)
             patched.setattr(batch_dispatch, "MANY", 10**9)
             assert short == whole_pass(twin, twin.agenda, 100_000)
         assert all_of(player.story.cluster) == all_of(twin.cluster)

@@ -9,7 +9,7 @@ from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.decide.jobs.dependencies import holding, verdict
 from lavad.core.events import AttemptDispatched, DependencyMet
-from lavad.core.language.dependency import Both, Clause, Either, Expression, Kind, Not, Ref, parse, text_of
+from lavad.core.language.dependency import And, Clause, ConditionKind, Expression, Not, Or, Ref, parse, text_of
 from lavad.core.model import FINAL, JobState
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import Refused
@@ -17,8 +17,8 @@ from lavad.core.state.records import ArrayRecord, exit_code
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job
 
 S = JobState
-COUNTS = [kind for kind in Kind if kind.is_count]
-SINGLE = [kind for kind in Kind if not kind.is_count]
+COUNTS = [kind for kind in ConditionKind if kind.is_count]
+SINGLE = [kind for kind in ConditionKind if not kind.is_count]
 OPERATORS = (">", ">=", "<", "<=", "==", "!=")
 INDICES = (1, 2, 3, 4)
 NAMES = st.text("ab _.-/:", min_size=1, max_size=6).filter(lambda name: name == name.strip() and name.strip())
@@ -36,7 +36,7 @@ def refs(jobs: st.SearchStrategy[int], with_names: bool, pairs: bool) -> st.Sear
 
 def clauses(ref: st.SearchStrategy[Ref], whole: st.SearchStrategy[Ref]) -> st.SearchStrategy[Clause]:
     """Single conditions."""
-    exits = st.builds(Clause, st.just(Kind.EXIT), ref, st.sampled_from(OPERATORS), st.integers(0, 4))
+    exits = st.builds(Clause, st.just(ConditionKind.EXIT), ref, st.sampled_from(OPERATORS), st.integers(0, 4))
     counts = st.builds(Clause, st.sampled_from(COUNTS), whole, st.sampled_from(OPERATORS), st.integers(0, 5))
     every = st.builds(lambda kind, one: Clause(kind, one, "==", 0, True), st.sampled_from(COUNTS), whole)
     return st.builds(Clause, st.sampled_from(SINGLE), ref) | exits | counts | every
@@ -47,7 +47,7 @@ def expressions(leaf: st.SearchStrategy[Clause]) -> st.SearchStrategy[Expression
 
     def deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         several = st.lists(inner, min_size=2, max_size=3).map(tuple)
-        return st.builds(Not, inner) | st.builds(Both, several) | st.builds(Either, several)
+        return st.builds(Not, inner) | st.builds(And, several) | st.builds(Or, several)
 
     return st.recursive(leaf, deeper, max_leaves=6)
 
@@ -86,9 +86,9 @@ def slow(cluster: Cluster, expression: Expression, index: int) -> bool:
     match expression:
         case Not(part):
             return not slow(cluster, part, index)
-        case Both(parts):
+        case And(parts):
             return all(slow(cluster, part, index) for part in parts)
-        case Either(parts):
+        case Or(parts):
             return any(slow(cluster, part, index) for part in parts)
         case Clause(kind, ref):
             states = _states(cluster, ref, index)
@@ -124,13 +124,13 @@ def _states(cluster: Cluster, ref: Ref, index: int) -> list[tuple[JobState, int]
 
 def _meets(clause: Clause, state: JobState, code: int) -> bool:
     match clause.kind:
-        case Kind.DONE:
+        case ConditionKind.DONE:
             return state is S.DONE
-        case Kind.EXIT:
+        case ConditionKind.EXIT:
             return state is S.EXIT and (not clause.operator or _compare(clause.operator, code, clause.number))
-        case Kind.STARTED:
+        case ConditionKind.STARTED:
             return state not in (S.PEND, S.PSUSP, S.STAGING)
-        case Kind.POST_ERR:
+        case ConditionKind.POST_ERR:
             return False
         case _:
             return state in FINAL

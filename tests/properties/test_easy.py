@@ -13,7 +13,7 @@ from lavad.core.model import Key
 from lavad.core.model.policy import Policy, Queue
 from lavad.core.scheduling.backfill.profile import PoolProfile
 from lavad.core.scheduling.fast import easy
-from lavad.core.scheduling.fast.easy import Shadow
+from lavad.core.scheduling.fast.easy import ShadowTime
 from lavad.core.state.expected_ends import ExpectedEnd
 from lavad.core.state.records import Job
 from tests.builders import ROOT, Story, a_host, a_job
@@ -200,7 +200,7 @@ def test_a_shadow_tells_what_a_profile_of_the_future_tells(
 ) -> None:
     """Of each job that asks to go first, and takes its slots if it may."""
     running = sorted([ExpectedEnd(end, slots, Key(0, 0, 0)) for end, slots in ends])
-    shadow = Shadow(NOW, free, wanted, running)
+    shadow = ShadowTime(NOW, free, wanted, running)
     known = iter([(max(end, NOW + 1), slots) for end, slots, _ in running if end < float("inf")])
     profile = PoolProfile(NOW, free, known)
     begin = profile.earliest(wanted, float("inf"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lavad.core.model import Allocation, HostFacts, HostShare, Request, RoleRequest
 from lavad.core.scheduling.capacity import free_resources as rooms
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.state.hosts.load_thresholds import select_mask
 from lavad.core.state.hosts.table import HostTable
@@ -159,7 +159,7 @@ def test_every_allocation_is_right_and_all_fit_together(
     wanted = [
         Request(one.roles, tuple(name for name in one.hosts if name in table.rows), one.exclusive) for one in wanted
     ]
-    room = Room(table)
+    room = FreeResources(table)
     for request in wanted:
         allocation = place(room, request)
         if allocation is None:
@@ -178,7 +178,7 @@ def test_one_role_is_placed_wherever_it_can_be(described: list[tuple[HostFacts, 
     """It fails only where the twin, which tries everything, fails too."""
     table = a_table(described)
     request = Request(request.roles, tuple(name for name in request.hosts if name in table.rows), request.exclusive)
-    assert (place(Room(table), request) is not None) == can_be_placed(table, request)
+    assert (place(FreeResources(table), request) is not None) == can_be_placed(table, request)
 
 
 @settings(max_examples=300, deadline=None)
@@ -187,7 +187,7 @@ def test_a_failed_placement_takes_nothing(described: list[tuple[HostFacts, int, 
     """Free resources are unchanged: the same request still fits, in the same place."""
     table = a_table(described)
     probe = Request((a_role(1),))
-    room = Room(table)
-    before = place(Room(table), probe)
+    room = FreeResources(table)
+    before = place(FreeResources(table), probe)
     if place(room, request) is None:
         assert place(room, probe) == before

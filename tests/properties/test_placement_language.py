@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from lavad.core.language.requirements.gpu import parse as parse_gpu
 from lavad.core.model import Allocation, Device, HostFacts, Request, RoleRequest
 from lavad.core.model.policy import Policy, Resource, ResourceInstance, ResourceKind
-from lavad.core.scheduling.capacity.free_resources import Free, Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree
 from lavad.core.scheduling.placement import gpus
 from lavad.core.scheduling.placement.place import place
-from lavad.core.state.hosts.shared_gpus import Sharing
+from lavad.core.state.hosts.shared_gpus import SharedGpus
 from lavad.core.state.hosts.table import HostTable
 
 LICENCES, SCRATCH = 3, 4
@@ -93,7 +93,7 @@ def tasks_of(table: HostTable, allocation: Allocation) -> tuple[int, ...]:
 def test_every_spread_is_one_of_the_right_ones(described: list[tuple[int, str]], role: RoleRequest) -> None:
     """The allocation is among all valid ones, and its amounts add up."""
     table = a_table(described)
-    allocation = place(Room(table), Request((role,)))
+    allocation = place(FreeResources(table), Request((role,)))
     if allocation is None:
         return
     assert tasks_of(table, allocation) in set(spreads(role, described))
@@ -107,7 +107,7 @@ def test_every_spread_is_one_of_the_right_ones(described: list[tuple[int, str]],
 @given(hosts, roles.filter(lambda role: "lic" not in role.rusage))
 def test_nothing_only_where_nothing_is_right(described: list[tuple[int, str]], role: RoleRequest) -> None:
     """Placement succeeds whenever the twin, which tries every distribution, does."""
-    found = place(Room(a_table(described)), Request((role,)))
+    found = place(FreeResources(a_table(described)), Request((role,)))
     assert (found is not None) == any(spreads(role, described))
 
 
@@ -116,7 +116,7 @@ def test_nothing_only_where_nothing_is_right(described: list[tuple[int, str]], r
 def test_hosts_are_taken_in_their_order(described: list[tuple[int, str]], tasks: int, order: str) -> None:
     """The first by the order is filled first, then the next; equals go by name."""
     table = a_table(described)
-    allocation = place(Room(table), Request((RoleRequest(tasks, tasks, order=order),)))
+    allocation = place(FreeResources(table), Request((RoleRequest(tasks, tasks, order=order),)))
     sign = 1 if order.startswith("-") else -1
     ranked = sorted(range(len(described)), key=lambda row: (sign * described[row][0], row))
     left, expected = tasks, []
@@ -139,7 +139,7 @@ def test_linked_devices_and_shared_memory(wires: list[list[bool]], free: int, co
     """glink=yes gives GPUs that are all linked, or fails where no such set exists; gmem only GPUs with room for it."""
     peers = [sum(1 << b for b in range(6) if a != b and wires[min(a, b)][max(a, b)]) for a in range(6)]
     facts = HostFacts("n1", 8, gpus=6, devices=tuple(Device("A100", 40, at // 3, peers[at]) for at in range(6)))
-    room = Free(8, 0, free, 0, 0)
+    room = HostFree(8, 0, free, 0, 0)
     chosen = gpus.choose(facts, room, parse_gpu(f"num={count}:glink=yes"), count)
     sets = [
         some
@@ -150,7 +150,7 @@ def test_linked_devices_and_shared_memory(wires: list[list[bool]], free: int, co
     ]
     assert (chosen is not None) == bool(sets)
     assert chosen is None or tuple(int(at in chosen) for at in range(6)) in sets
-    room.gpu_shared = {at: Sharing(left[at], 1) for at in range(6) if not free >> at & 1}
+    room.gpu_shared = {at: SharedGpus(left[at], 1) for at in range(6) if not free >> at & 1}
     shared = gpus.choose(facts, room, parse_gpu("num=1:gmem=20M"), 1)
     able = [at for at in range(6) if free >> at & 1 or left[at] >= 20]
     assert (shared is not None) == bool(able)

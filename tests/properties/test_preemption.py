@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lavad.core import commands as c
 from lavad.core.model import FINAL, JobState
 from lavad.core.model.policy import Policy, Queue
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.preemption.preempt import candidates
 from lavad.core.scheduling.preemption.victim_search import clear
@@ -72,7 +72,7 @@ def smallest(story: Story, job: int, victims: list[Victim]) -> list[Victim] | No
             for victim in chosen:
                 for share in victim.gives:
                     table.give_back(table.rows[share.host], share, False)
-            if place(Room(table), request) is not None:
+            if place(FreeResources(table), request) is not None:
                 return list(chosen)
     return None
 

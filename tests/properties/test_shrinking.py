@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from lavad.core.model import Allocation, JobState, Key
 from lavad.core.model.allocation import is_divisible, part_of, shrunk, tasks_of
 from lavad.core.model.policy import Policy
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.preemption.preempt import candidates, to_be_shrunk
 from lavad.core.scheduling.preemption.shrink import spare
-from lavad.core.scheduling.preemption.victim_search import Clearing, clear
-from lavad.core.scheduling.preemption.victims import Victim, Way
+from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
+from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim
 from tests.builders import Story, a_host, a_job
 from tests.properties.test_preemption import HIGH, IDLE, LOW, QUEUES, start
 
@@ -56,7 +56,7 @@ def fits(story: Story, job: int, gives: Allocation) -> bool:
     table = story.cluster.table.copy()
     for share in gives:
         table.give_back(table.rows[share.host], share, False)
-    return place(Room(table), story.cluster.jobs[job].shared.request) is not None
+    return place(FreeResources(table), story.cluster.jobs[job].shared.request) is not None
 
 
 Ways = dict[Key, list[Allocation]]
@@ -74,14 +74,14 @@ def fewest_whole(story: Story, job: int, whole: list[Victim], ways: Ways) -> int
     return None
 
 
-def look_at(story: Story, job: int, found: Clearing) -> None:
+def look_at(story: Story, job: int, found: VictimSet) -> None:
     """Check that no shrink is too large, and that the job would not fit without any part of it."""
     every = [share for one in found.victims for share in one.gives]
     assert fits(story, job, tuple(every))
     for one in found.victims:
         others = [share for other in found.victims if other is not one for share in other.gives]
         assert not fits(story, job, tuple(others)), f"{one.key} need not have been asked"
-        if one.way is not Way.SHRINK:
+        if one.way is not PreemptionMode.SHRINK:
             continue
         attempt, role = story.cluster.attempts[one.key], story.cluster.jobs[one.key.job].shared.request.roles[0]
         left = shrunk(attempt.allocation, one.gives)
@@ -113,7 +113,7 @@ def test_nobody_is_ended_where_shrinking_is_enough(seed: int, requeue: bool) -> 
         assert least is None
         return
     look_at(story, job, found)
-    taken = sum(one.way is not Way.SHRINK for one in found.victims)
+    taken = sum(one.way is not PreemptionMode.SHRINK for one in found.victims)
     by_newest_hosts = fewest_whole(story, job, whole, {key: [spare(cluster, key)] for key in elastic})
     assert least is not None
     assert least <= taken <= (by_newest_hosts if by_newest_hosts is not None else taken)

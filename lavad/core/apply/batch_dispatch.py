@@ -9,7 +9,7 @@ from lavad.core.apply.enqueue import entry
 from lavad.core.apply.jobs import element_for_dispatch
 from lavad.core.cluster import Cluster
 from lavad.core.events import AttemptDispatched, Event
-from lavad.core.model import HostShare, JobState, Key, Request, Shared, Sort
+from lavad.core.model import CountKey, HostShare, JobState, Key, Request, Shared
 from lavad.core.state.hosts import compute_units
 from lavad.core.state.records import ArrayRecord, Attempt, Job
 
@@ -27,7 +27,7 @@ def dispatch_all(cluster: Cluster, events: Sequence[AttemptDispatched]) -> None:
     """Let these dispatches take effect."""
     jobs, pending, booking = cluster.jobs, cluster.pending, _Booking(cluster)
     has_dependants = bool(cluster.dependants)
-    moved: list[Sort] = []
+    moved: list[CountKey] = []
     begun: dict[Key, Attempt] = {}
     for event in events:
         key = event[1]

@@ -3,18 +3,18 @@
 from lavad.core.cluster import Cluster
 from lavad.core.model import JobState
 from lavad.core.model.tuples import new as _new
-from lavad.core.state.pending import Entry
+from lavad.core.state.pending import PendingEntry
 from lavad.core.state.records import ArrayRecord, Job
 
 
-def entry(cluster: Cluster, record: Job | ArrayRecord) -> Entry:
+def entry(cluster: Cluster, record: Job | ArrayRecord) -> PendingEntry:
     """Where a waiting job or array stands in its bucket.
 
     All priorities grow alike as jobs wait, so what each had at the beginning of time ranks them once and for all.
     """
     growth = cluster.policy.priority_growth
     rank = round(growth * record.aged_from - record.priority, 6) if growth else -record.priority
-    return _new(Entry, (rank, record.position, record.id))
+    return _new(PendingEntry, (rank, record.position, record.id))
 
 
 def waiting_counts(record: Job | ArrayRecord) -> list[tuple[JobState, int]]:

@@ -3,10 +3,10 @@
 from lavad.core.apply import allocate, charge, enqueue
 from lavad.core.cluster import Cluster
 from lavad.core.model.policy import Policy
-from lavad.core.state.counters import Waiting
-from lavad.core.state.hosts.load_thresholds import LoadRules
+from lavad.core.state.counters import PendingCounters
+from lavad.core.state.hosts.load_thresholds import LoadThresholds
 from lavad.core.state.pools import Pools
-from lavad.core.state.preemptable import Rights, Runners
+from lavad.core.state.preemptable import PreemptableJobs, PreemptionRules
 from lavad.core.state.records import ArrayRecord
 
 
@@ -22,13 +22,13 @@ def take_policy(cluster: Cluster, policy: Policy) -> None:
     cluster.easing.let_go_again(cluster.table)
     cluster.take_queue_states()
     charge.recount(cluster)
-    cluster.tally.take_waiting(Waiting(policy))
-    cluster.rights = Rights(policy)
+    cluster.tally.take_waiting(PendingCounters(policy))
+    cluster.rights = PreemptionRules(policy)
     if cluster.rights.victims != cluster.runners.queues:
-        cluster.runners = Runners(cluster.rights.victims)
+        cluster.runners = PreemptableJobs(cluster.rights.victims)
         for job in cluster.live_jobs():
             cluster.runners.note(job)
-    cluster.load_rules = LoadRules(policy)
+    cluster.load_rules = LoadThresholds(policy)
     for name in cluster.hosts:
         cluster.check_load(name)
     cluster.pools = Pools(policy)

@@ -17,7 +17,7 @@ from lavad.core.events import NewJob
 from lavad.core.language.dependency import Expression, parse
 from lavad.core.model import JobState, Shared
 from lavad.core.model.ranges import Ranges
-from lavad.core.state.records import ArrayRecord, Job, Terms
+from lavad.core.state.records import ArrayRecord, Job, StartConditions
 
 
 def begin(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -> None:
@@ -52,15 +52,17 @@ def _set(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, now: float) -
     adopt(cluster, record)
 
 
-def _terms(old: Terms | None, condition: Expression | None, new: NewJob, now: float) -> Terms | None:
+def _terms(
+    old: StartConditions | None, condition: Expression | None, new: NewJob, now: float
+) -> StartConditions | None:
     barred, detached = (old.barred, old.detached) if old is not None else ((), "")
-    made = Terms(condition, new.begin_at, new.begin_at > now, new.ends_orphan, barred, detached)
-    return None if made == Terms() else made
+    made = StartConditions(condition, new.begin_at, new.begin_at > now, new.ends_orphan, barred, detached)
+    return None if made == StartConditions() else made
 
 
 def bar(cluster: Cluster, record: Job | ArrayRecord, host: str) -> None:
     """The job does not come back to this host; of an array none of its elements."""
-    terms = record.terms or Terms()
+    terms = record.terms or StartConditions()
     if host not in terms.barred:
         record.terms = replace(terms, barred=(*terms.barred, host))
         record.shared = adapted(cluster, record.shared, record.terms)
@@ -68,11 +70,11 @@ def bar(cluster: Cluster, record: Job | ArrayRecord, host: str) -> None:
 
 def detach(cluster: Cluster, record: Job | ArrayRecord, reservation: str) -> None:
     """The job is not to wait for that advance reservation any more."""
-    record.terms = replace(record.terms or Terms(), detached=reservation)
+    record.terms = replace(record.terms or StartConditions(), detached=reservation)
     record.shared = adapted(cluster, record.shared, record.terms)
 
 
-def adapted(cluster: Cluster, shared: Shared, terms: Terms | None) -> Shared:
+def adapted(cluster: Cluster, shared: Shared, terms: StartConditions | None) -> Shared:
     """The same submission, kept from hosts that it must not come back to, and out of a reservation that is no more."""
     if terms is None:
         return shared

@@ -13,10 +13,10 @@ from lavad.core.decide.decision import Decision, denial
 from lavad.core.decide.jobs.request import known_request
 from lavad.core.language.requirements import host_list
 from lavad.core.model import RoleAsked
-from lavad.core.model.advance_reservation import AdvanceReservation, Kind, Times, holds
+from lavad.core.model.advance_reservation import AdvanceReservation, ReservationKind, ReservationTimes, holds
 from lavad.core.model.reasons import Refused
 from lavad.core.model.windows import is_open
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.state.advance_reservations import Timeline
 from lavad.core.state.hosts.table import natural
 from lavad.core.state.records import ArrayRecord, Job
@@ -38,7 +38,7 @@ def add(cluster: Cluster, command: c.AddReservation, now: float) -> Decision:
         raise Refused(f"There are {RESERVATIONS_MAX} advance reservations already; delete some that nobody needs")
     wanted = replace(wanted, by=command.caller.user, kind=_kind(cluster, wanted))
     _check_queues(cluster, wanted.queues)
-    holder = _SYSTEM if wanted.kind is Kind.SYSTEM else wanted.holders[0]
+    holder = _SYSTEM if wanted.kind is ReservationKind.SYSTEM else wanted.holders[0]
     number = cluster.reserved.numbers.get(holder, -1) + 1
     if wanted.name and wanted.name in cluster.reserved.by_name:
         raise Refused(f"Reservation <{wanted.name}> already exists")
@@ -50,18 +50,26 @@ def add(cluster: Cluster, command: c.AddReservation, now: float) -> Decision:
     return Decision([e.ReservationSet(now, made, holder, number - 1, command.caller.user)], reply=made)
 
 
-def _kind(cluster: Cluster, wanted: AdvanceReservation) -> Kind:
-    if wanted.kind is Kind.SYSTEM:
-        return Kind.SYSTEM
+def _kind(cluster: Cluster, wanted: AdvanceReservation) -> ReservationKind:
+    if wanted.kind is ReservationKind.SYSTEM:
+        return ReservationKind.SYSTEM
     if not wanted.holders:
         raise Refused("Whom is the reservation for? Name users with -u, a group with -g, or the system with -s")
-    unknown = [name for name in wanted.holders if wanted.kind is Kind.GROUP and name not in cluster.policy.user_groups]
+    unknown = [
+        name
+        for name in wanted.holders
+        if wanted.kind is ReservationKind.GROUP and name not in cluster.policy.user_groups
+    ]
     if unknown:
         raise Refused(f"{unknown[0]}: No such user group")
-    return Kind.GROUP if all(name in cluster.policy.user_groups for name in wanted.holders) else Kind.USER
+    return (
+        ReservationKind.GROUP
+        if all(name in cluster.policy.user_groups for name in wanted.holders)
+        else ReservationKind.USER
+    )
 
 
-def _check_times(times: Times, now: float) -> None:
+def _check_times(times: ReservationTimes, now: float) -> None:
     if times.recurs:
         return
     if times.ends_at <= times.begins_at:
@@ -141,7 +149,7 @@ def _candidates(cluster: Cluster, words: tuple[str, ...], select: str, from_host
     if len(request.roles) != 1 or request.alternatives:
         raise Refused("-R: a reservation's hosts are chosen by one select section")
     text = request.roles[0].select
-    mask = Room(table).mask(text) if text else None
+    mask = FreeResources(table).mask(text) if text else None
     return [name for name in chosen if mask is None or mask[table.rows[name]]]
 
 
@@ -197,9 +205,9 @@ def _known(cluster: Cluster, name: str, caller: c.Caller) -> AdvanceReservation:
 
 def _with_words(cluster: Cluster, one: AdvanceReservation, command: c.ChangeReservation) -> AdvanceReservation:
     if command.holders is not None:
-        if one.kind is Kind.SYSTEM:
+        if one.kind is ReservationKind.SYSTEM:
             raise Refused("The reservation is for the system; it has no users")
-        one = replace(one, holders=command.holders, kind=Kind.USER)
+        one = replace(one, holders=command.holders, kind=ReservationKind.USER)
         one = replace(one, kind=_kind(cluster, one))
     if command.is_open is not None:
         one = replace(one, is_open=command.is_open)
@@ -211,7 +219,7 @@ def _with_words(cluster: Cluster, one: AdvanceReservation, command: c.ChangeRese
     return one
 
 
-def _changed_times(cluster: Cluster, one: AdvanceReservation, wanted: Times, now: float) -> Times:
+def _changed_times(cluster: Cluster, one: AdvanceReservation, wanted: ReservationTimes, now: float) -> ReservationTimes:
     """An end or begin of 0 stays what it was."""
     before = one.times
     if wanted.recurs != before.recurs:
@@ -222,12 +230,12 @@ def _changed_times(cluster: Cluster, one: AdvanceReservation, wanted: Times, now
     begins_at = wanted.begins_at or before.begins_at
     if begins_at != before.begins_at and holds(before, cluster.policy.zone, now):
         raise Refused(f"Reservation <{one.name}> is active; when it began can't be changed")
-    times = Times(begins_at, wanted.ends_at or before.ends_at)
+    times = ReservationTimes(begins_at, wanted.ends_at or before.ends_at)
     _check_times(times, now)
     return times
 
 
-def _with_skipped(times: Times, skips: tuple[float, float]) -> Times:
+def _with_skipped(times: ReservationTimes, skips: tuple[float, float]) -> ReservationTimes:
     if not times.recurs:
         raise Refused("Only occurrences of a recurring reservation can be disabled")
     if len(times.skipped) >= SKIPPED_MAX:

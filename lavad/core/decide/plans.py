@@ -12,10 +12,10 @@ from lavad.core.decide.preemption import dispatch
 from lavad.core.model import HostShare, ResourceShare
 from lavad.core.model.allocation import is_whole, slots_by_host
 from lavad.core.plan import Plan, Start
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
-from lavad.core.state.hosts.shared_gpus import Sharing, joined
+from lavad.core.state.hosts.shared_gpus import SharedGpus, joined
 from lavad.core.state.records import ArrayRecord
 
 
@@ -27,7 +27,7 @@ class _Room:
         self.slots: dict[int, int] = {}  # on hosts that some start takes
         self.memory_mib: dict[int, int] = {}
         self.gpus: dict[int, int] = {}
-        self.gpu_shared: dict[tuple[int, int], Sharing] = {}
+        self.gpu_shared: dict[tuple[int, int], SharedGpus] = {}
         self.cpus: dict[int, int] = {}
         self.amounts: dict[tuple[int, str], int] = {}  # taken of a store, by its first host and name
         self.kept: set[int] = set()  # hosts of compute units that a start has for itself
@@ -70,14 +70,14 @@ class _Room:
         both = zip(share.gpus, share.gpu_memory_mib, strict=True)
         return all(self._sharing_on(row, gpu).can_take(memory) for gpu, memory in both)
 
-    def _sharing_on(self, row: int, gpu: int) -> Sharing:
+    def _sharing_on(self, row: int, gpu: int) -> SharedGpus:
         """What is left of a device that jobs share; nothing of one that a job has for itself."""
         known = self.gpu_shared.get((row, gpu)) or self.table.gpu_shared.get(row, {}).get(gpu)
         if known is not None:
             return known
         devices = self.table.facts[row].devices
         is_free = gpu < len(devices) and self._gpus_on(row) >> gpu & 1
-        return Sharing(devices[gpu].memory_mib if is_free else 0, 0)
+        return SharedGpus(devices[gpu].memory_mib if is_free else 0, 0)
 
     def _has_amount(self, row: int, one: ResourceShare) -> bool:
         amounts = self.table.site.amounts(one.name)
@@ -161,7 +161,7 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
     room = _Room(cluster)
     taken: dict[int, set[int]] = {}
     headroom = Headroom(cluster.limits, cluster.table, now) if cluster.limits else None
-    withheld = Withheld(cluster, now) if cluster.reserved else None
+    withheld = ReservedCapacity(cluster, now) if cluster.reserved else None
     decision = Decision(reply=0)
     for start in starts:
         exclusive = _is_waiting(cluster, start, taken)
@@ -197,7 +197,7 @@ def _is_within(cluster: Cluster, headroom: Headroom, start: Start) -> bool:
     return True
 
 
-def _leaves_enough(cluster: Cluster, withheld: Withheld, start: Start) -> bool:
+def _leaves_enough(cluster: Cluster, withheld: ReservedCapacity, start: Start) -> bool:
     """Does the start take nothing that is set apart for others? Then it counts from here on."""
     shared = cluster.jobs[start.job].shared
     if withheld.refuses(shared.request, shared.queue, shared.run_limit_s, start.allocation):

@@ -12,9 +12,9 @@ from lavad.core.decide.jobs.control import SYSTEM, resumed
 from lavad.core.decide.jobs.resize import shrink_attempt
 from lavad.core.model import PREEMPTION, Allocation, JobState, Key
 from lavad.core.model.tuples import new as _new
-from lavad.core.plan import Saving, Start, Takeover
+from lavad.core.plan import Preempt, ReserveSlots, Start
 from lavad.core.scheduling.preemption.lent_resources import (
-    Ground,
+    UnclaimedResources,
     is_within_reach,
     leaving,
     on_their_way_out,
@@ -27,7 +27,7 @@ from lavad.core.state.records import ArrayRecord, Claim
 SAVING = "free slots are reserved for it"
 
 
-def take_over(cluster: Cluster, plan: Takeover, now: float) -> Decision:
+def take_over(cluster: Cluster, plan: Preempt, now: float) -> Decision:
     """Shrink, suspend and end the victims, and give the job their room; nothing at all if anything has changed."""
     start = plan.start
     shrinks = [shrink_attempt(cluster, one, now) for one in plan.shrinks]
@@ -48,7 +48,7 @@ def take_over(cluster: Cluster, plan: Takeover, now: float) -> Decision:
     return decision
 
 
-def _still_holds(cluster: Cluster, plan: Takeover) -> bool:
+def _still_holds(cluster: Cluster, plan: Preempt) -> bool:
     start = plan.start
     own = cluster.claims.get((start.job, start.index))
     is_free = may_start(cluster, start.job, start.index) and (own is None or own.is_partial)
@@ -56,7 +56,7 @@ def _still_holds(cluster: Cluster, plan: Takeover) -> bool:
     if not (is_free and _are_open(cluster, start.allocation) and all(_may_be_told(cluster, key) for key in victims)):
         return False
     gone = on_their_way_out(cluster) | set(plan.requeues)
-    ground = Ground(cluster, gone=gone)
+    ground = UnclaimedResources(cluster, gone=gone)
     ground.give([share for key, share in leaving(cluster) if key not in gone])
     for shrink in plan.shrinks:
         ground.give(shrink.gives)
@@ -71,19 +71,19 @@ def _are_open(cluster: Cluster, allocation: Allocation) -> bool:
     return all(cluster.table.is_open(cluster.hosts[share.host].row) for share in allocation)
 
 
-def _is_there(cluster: Cluster, plan: Takeover) -> bool:
+def _is_there(cluster: Cluster, plan: Preempt) -> bool:
     """Once the victims are suspended: is all the room there, or does some of it wait for others to leave?"""
-    ground, own = Ground(cluster), cluster.claims.get((plan.start.job, plan.start.index))
+    ground, own = UnclaimedResources(cluster), cluster.claims.get((plan.start.job, plan.start.index))
     ground.give(own.allocation if own is not None else ())
     for key in plan.suspends:
         ground.give(shares_of(cluster, key), lends(cluster))
     return ground.holds(plan.start.allocation)
 
 
-def save(cluster: Cluster, plan: Saving, now: float) -> Decision:
+def save(cluster: Cluster, plan: ReserveSlots, now: float) -> Decision:
     """Keep free slots for a blocked job, if they still are."""
     own = cluster.claims.get((plan.job, plan.index))
-    ground = Ground(cluster)
+    ground = UnclaimedResources(cluster)
     ground.give(own.allocation if own is not None else ())
     is_free = may_start(cluster, plan.job, plan.index) and (own is None or own.is_partial)
     if not (is_free and _are_open(cluster, plan.allocation) and ground.holds(plan.allocation)):
@@ -121,7 +121,7 @@ def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Deci
 
 def resume(cluster: Cluster, keys: Iterable[Key], now: float) -> Decision:
     """Suspended jobs go on in their own room."""
-    decision, ground = Decision(reply=0), Ground(cluster)
+    decision, ground = Decision(reply=0), UnclaimedResources(cluster)
     for key in keys:
         job = cluster.holder(key)
         if job is None or job.state is not JobState.SSUSP or key not in cluster.lenders:

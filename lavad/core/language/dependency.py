@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"\d{1,10}")
 _OPERATOR = re.compile(r">=|<=|==|!=|>|<")
 
 
-class Kind(StrEnum):
+class ConditionKind(StrEnum):
     """The conditions. Those on counts are about the elements of an array."""
 
     DONE = "done"
@@ -45,7 +45,7 @@ class Kind(StrEnum):
         return self.startswith("num")
 
 
-_KINDS = frozenset(kind.value for kind in Kind)
+_KINDS = frozenset(kind.value for kind in ConditionKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Ref:
 class Clause:
     """One condition. ``operator`` compares an exit code or a count with ``number``; ``every``: with all elements."""
 
-    kind: Kind
+    kind: ConditionKind
     ref: Ref
     operator: str = ""
     number: int = 0
@@ -79,20 +79,20 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class And:
     """All parts hold."""
 
     parts: tuple["Expression", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class Or:
     """At least one part holds."""
 
     parts: tuple["Expression", ...]
 
 
-Expression = Clause | Not | Both | Either
+Expression = Clause | Not | And | Or
 
 
 def clauses_of(expression: Expression) -> Iterator[Clause]:
@@ -102,7 +102,7 @@ def clauses_of(expression: Expression) -> Iterator[Clause]:
             yield expression
         case Not(part):
             yield from clauses_of(part)
-        case Both(parts) | Either(parts):
+        case And(parts) | Or(parts):
             for part in parts:
                 yield from clauses_of(part)
 
@@ -156,13 +156,13 @@ class _Reader:
         parts = [self.both()]
         while self.takes("||"):
             parts.append(self.both())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
     def both(self) -> Expression:
         parts = [self.one()]
         while self.takes("&&"):
             parts.append(self.one())
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def one(self) -> Expression:
         self.depth += 1
@@ -184,7 +184,7 @@ class _Reader:
         self.blanks()
         word = _WORD.match(self.text, self.at)
         if word is None:
-            return _all_of([Clause(Kind.DONE, ref) for ref in self.refs()])
+            return _all_of([Clause(ConditionKind.DONE, ref) for ref in self.refs()])
         kind = self.kind(word)
         self.needs("(")
         refs = self.refs()
@@ -193,21 +193,21 @@ class _Reader:
             self.needs(",")
             found = self.count(kind, refs[0])
         else:
-            compared = self.comparison(_CODE_MAX) if kind is Kind.EXIT and self.takes(",") else ("", 0)
+            compared = self.comparison(_CODE_MAX) if kind is ConditionKind.EXIT and self.takes(",") else ("", 0)
             found = _all_of([Clause(kind, ref, *compared) for ref in refs])
         self.needs(")")
         return found
 
-    def kind(self, word: re.Match[str]) -> Kind:
+    def kind(self, word: re.Match[str]) -> ConditionKind:
         name = word[0].lower()
         if name in ("external", "rsv"):
             raise Refused(f"The dependency condition {name}() at character {self.at + 1} is not supported yet")
         if name not in _KINDS:
             raise self.bad("a condition such as done(), exit(), ended() or started()")
         self.at = word.end()
-        return Kind(name)
+        return ConditionKind(name)
 
-    def count(self, kind: Kind, ref: Ref) -> Expression:
+    def count(self, kind: ConditionKind, ref: Ref) -> Expression:
         if ref.index or ref.each:
             raise self.bad("a whole array before the comma")
         if self.takes("*"):
@@ -278,7 +278,7 @@ class _Reader:
 
 
 def _all_of(clauses: list[Clause]) -> Expression:
-    return clauses[0] if len(clauses) == 1 else Both(tuple(clauses))
+    return clauses[0] if len(clauses) == 1 else And(tuple(clauses))
 
 
 def text_of(expression: Expression) -> str:
@@ -288,14 +288,14 @@ def text_of(expression: Expression) -> str:
             return _clause_text(expression)
         case Not(part):
             return f"!{_inner(part)}"
-        case Both(parts):
+        case And(parts):
             return " && ".join(map(_inner, parts))
-        case Either(parts):
+        case Or(parts):
             return " || ".join(map(_inner, parts))
 
 
 def _inner(part: Expression) -> str:
-    return f"({text_of(part)})" if isinstance(part, Both | Either) else text_of(part)
+    return f"({text_of(part)})" if isinstance(part, And | Or) else text_of(part)
 
 
 def _clause_text(clause: Clause) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lavad.core.language.dependency import Both, Clause, Either, Expression, Not, clauses_of
+from lavad.core.language.dependency import And, Clause, Expression, Not, Or, clauses_of
 
 
 def waits_for_itself(conditions: Mapping[int, Expression], job: int, condition: Expression) -> bool:
@@ -40,7 +40,7 @@ def _may_hold(condition: Expression, coming: set[int]) -> bool:
             return bool(condition.ref.index) or condition.ref.job in coming
         case Not():
             return True
-        case Both(parts):
+        case And(parts):
             return all(_may_hold(part, coming) for part in parts)
-        case Either(parts):
+        case Or(parts):
             return any(_may_hold(part, coming) for part in parts)

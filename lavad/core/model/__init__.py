@@ -188,7 +188,7 @@ class Request:
         return sum(role.tasks_max * role.slots_per_task for role in self.roles)
 
 
-class Sort:
+class CountKey:
     """What is counted of a job: its queue, its user, the slots it needs at least, and its run limit in seconds.
 
     Jobs of one sort mostly have one object. Compared by identity: jobs are counted each time they move, and a tuple's
@@ -204,7 +204,7 @@ class Sort:
         self.run_limit_s = run_limit_s
 
 
-_sort = lru_cache(maxsize=100_000)(Sort)
+_sort = lru_cache(maxsize=100_000)(CountKey)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class Shared:
     requirement: str = ""  # job's and queue's together, as shown
     requeue_exit_values: str = ""  # -Q; empty: the queue's
     environment: str = ""  # hash of the stored environment that their own are differences to
-    sort: Sort = field(init=False, compare=False, repr=False)
+    sort: CountKey = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

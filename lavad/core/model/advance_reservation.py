@@ -15,7 +15,7 @@ from lavad.core.model.windows import NEVER, is_open, next_change
 _NOBODY = Names(False)
 
 
-class Kind(Enum):
+class ReservationKind(Enum):
     """Whom the slots are for; the words are those of brsvs."""
 
     USER = "user"
@@ -24,7 +24,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class ReservationTimes:
     """When slots are set apart: from ``begins_at`` until ``ends_at``, or in ``windows`` except in ``skipped``."""
 
     begins_at: float = 0.0
@@ -43,10 +43,10 @@ class AdvanceReservation:
     """Slots set apart. ``hosts`` names each with its slots; of whole hosts all slots count, however many they are."""
 
     name: str
-    kind: Kind
+    kind: ReservationKind
     holders: tuple[str, ...]  # users and groups that may use it, as written
     hosts: tuple[tuple[str, int], ...]
-    times: Times
+    times: ReservationTimes
     by: str = ""  # who made it
     is_open: bool = False  # its jobs go on as any others when its time is over; else they are ended
     is_whole: bool = False  # -unit host, and all that are for the system
@@ -67,14 +67,14 @@ LOOK_AHEAD_S = 8 * 86400.0  # every turn of a weekly window comes within it
 _EDGES_MAX = 10_000  # looked at for one answer; a week has fewer
 
 
-def holds(times: Times, zone: tzinfo, at: float) -> bool:
+def holds(times: ReservationTimes, zone: tzinfo, at: float) -> bool:
     """Are the slots set apart at that moment?"""
     if not times.windows:
         return times.begins_at <= at < times.ends_at
     return is_open(times.windows, zone, at) and not any(begin <= at < end for begin, end in times.skipped)
 
 
-def next_turn(times: Times, zone: tzinfo, at: float) -> float:
+def next_turn(times: ReservationTimes, zone: tzinfo, at: float) -> float:
     """The first moment after this one at which they begin or cease to be; NEVER for none."""
     state, moment = holds(times, zone, at), at
     for _ in range(_EDGES_MAX):
@@ -84,14 +84,14 @@ def next_turn(times: Times, zone: tzinfo, at: float) -> float:
     return NEVER
 
 
-def _next_edge(times: Times, zone: tzinfo, at: float) -> float:
+def _next_edge(times: ReservationTimes, zone: tzinfo, at: float) -> float:
     if not times.windows:
         return min((edge for edge in (times.begins_at, times.ends_at) if edge > at), default=NEVER)
     edges = [edge for interval in times.skipped for edge in interval if edge > at]
     return min([*edges, next_change(times.windows, zone, at)])
 
 
-def stretches(times: Times, zone: tzinfo, begin: float, end: float) -> Iterator[tuple[float, float]]:
+def stretches(times: ReservationTimes, zone: tzinfo, begin: float, end: float) -> Iterator[tuple[float, float]]:
     """The stretches in which they are, as far as they begin before ``end``; the first may have begun already."""
     at = begin if holds(times, zone, begin) else next_turn(times, zone, begin)
     while at < end:
@@ -100,12 +100,12 @@ def stretches(times: Times, zone: tzinfo, begin: float, end: float) -> Iterator[
         at = next_turn(times, zone, until) if until < NEVER else NEVER
 
 
-def end_after(times: Times, zone: tzinfo, at: float) -> float:
+def end_after(times: ReservationTimes, zone: tzinfo, at: float) -> float:
     """When the stretch ends that goes on then, or the next one."""
     begin = at if holds(times, zone, at) else next_turn(times, zone, at)
     return next_turn(times, zone, begin) if begin < NEVER else NEVER
 
 
-def is_over(times: Times, now: float) -> bool:
+def is_over(times: ReservationTimes, now: float) -> bool:
     """Will they never be again?"""
     return not times.windows and times.ends_at <= now

@@ -23,12 +23,12 @@ from lavad.core.scheduling.backfill.host_reservations import (
 )
 from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
 from lavad.core.scheduling.backfill.reservation import Reservation
-from lavad.core.scheduling.backfill.reservations import Book
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.backfill.reservations import ReservationTable
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
 from lavad.core.scheduling.placement.place import place
-from lavad.core.scheduling.placement.within_limits import Placer, place_capped
+from lavad.core.scheduling.placement.within_limits import LimitedPlacer, place_capped
 from lavad.core.scheduling.queueing.ordering import Ranking
 from lavad.core.state.records import ArrayRecord, Job
 
@@ -39,7 +39,7 @@ _ENDS_MAX = 4096  # of what runs, looked at for one answer
 TYPING_S = 30  # what somebody may need to give the job another run limit
 
 
-class HeldBack(NamedTuple):
+class DelayedBy(NamedTuple):
     """A job or element holds a reservation from ``begins_at`` on; whoever ends within ``longest_s`` delays nobody."""
 
     job: int
@@ -54,8 +54,8 @@ class HeldBack(NamedTuple):
 
 
 def held_back(
-    cluster: Cluster, book: Book | None, record: Job | ArrayRecord, index: int, now: float
-) -> HeldBack | None:
+    cluster: Cluster, book: ReservationTable | None, record: Job | ArrayRecord, index: int, now: float
+) -> DelayedBy | None:
     """Who holds the job back that there is room for; None: nobody does, as far as it is known."""
     key = cluster.pending.key_of(record.shared)
     if book is None or not book.reservations or key is None or key.reservation:
@@ -67,16 +67,21 @@ def held_back(
     before = [one for one in book.reservations if one.place < place_ and (one.job, one.index) != job]
     if not before:
         return None
-    asking = _Asking(cluster, book, before, record, now)
+    asking = _Query(cluster, book, before, record, now)
     found = [one for one in (asking.by_slots(), asking.by_host()) if one is not None]
     return found[0]._replace(longest_s=min(one.longest_s for one in found)) if found else None
 
 
-class _Asking:
+class _Query:
     """One job that asks to start beside the reservations ``before`` it."""
 
     def __init__(
-        self, cluster: Cluster, book: Book, before: Sequence[Reservation], record: Job | ArrayRecord, now: float
+        self,
+        cluster: Cluster,
+        book: ReservationTable,
+        before: Sequence[Reservation],
+        record: Job | ArrayRecord,
+        now: float,
     ) -> None:
         self._cluster = cluster
         self._book = book
@@ -94,7 +99,7 @@ class _Asking:
 
     # -- slots of the whole cluster ------------------------------------------------------------------------------------
 
-    def by_slots(self) -> HeldBack | None:
+    def by_slots(self) -> DelayedBy | None:
         """Where any slots will do: who takes so many that too few are left."""
         ends = self._book.foreseen(self._cluster)
         if ends is None or (self._is_by_host and len(self._before) <= PROMISES_MAX):
@@ -102,21 +107,21 @@ class _Asking:
         cluster, wanted, until = self._cluster, self._request.slots_min, self._until(self._shared.run_limit_s)
         soon = islice(ends, _ENDS_MAX)
         profile = PoolProfile(self._now, cluster.table.slots_open, come_back(soon, self._now))
-        for begin, end, slots in Withheld(cluster, self._now).spans() if cluster.reserved else ():
+        for begin, end, slots in ReservedCapacity(cluster, self._now).spans() if cluster.reserved else ():
             profile.take(begin, end - begin, slots)
-        holder: HeldBack | None = None
+        holder: DelayedBy | None = None
         for one in self._before:
             slots, duration = one.key.request.slots_min, one.key.run_limit_s or NEVER
             at = profile.earliest(slots, duration)
             if at < NEVER:
                 profile.take(at, duration, slots)
             if holder is None and profile.free_until(until) < wanted:
-                holder = HeldBack(one.job, one.index, at, 0.0)
+                holder = DelayedBy(one.job, one.index, at, 0.0)
         return holder._replace(longest_s=profile.short_from(wanted) - self._now) if holder is not None else None
 
     # -- certain hosts -------------------------------------------------------------------------------------------------
 
-    def by_host(self) -> HeldBack | None:
+    def by_host(self) -> DelayedBy | None:
         """Where reservations say which hosts: with whose the job has no place any more."""
         known = self._book.promises.known(self._before) if self._is_by_host else 0
         limit_s = self._shared.run_limit_s
@@ -128,7 +133,7 @@ class _Asking:
         ends = sorted({at for at in self._book.promises.begins(known) if self._now < at < until})
         shorter = bisect_left(ends, True, key=lambda at: not self._fits(known, at - self._now))
         begins_at = one.start_at if one.start_at is not None else self._now
-        return HeldBack(one.job, one.index, begins_at, ends[shorter - 1] - self._now if shorter else 0.0)
+        return DelayedBy(one.job, one.index, begins_at, ends[shorter - 1] - self._now if shorter else 0.0)
 
     def _fits(self, count: int, run_limit_s: float) -> bool:
         """Has the job a place for so long beside the first so many of them?"""
@@ -136,11 +141,11 @@ class _Asking:
         leeway = self._book.promises.leeway(count, self._now, self._until(run_limit_s))
         slots: NDArray[Any] | None = leeway.slots(cluster.table, request) if leeway is not None else None
         if cluster.reserved:
-            most = Withheld(cluster, self._now).most(request, shared.queue, ceil(run_limit_s))
+            most = ReservedCapacity(cluster, self._now).most(request, shared.queue, ceil(run_limit_s))
             slots = most if slots is None else np.minimum(slots, most if most is not None else slots)
-        room = Room(cluster.table)
+        room = FreeResources(cluster.table)
         if cluster.limits:
-            placer = Placer(room, Headroom(cluster.limits, cluster.table, self._now))
+            placer = LimitedPlacer(room, Headroom(cluster.limits, cluster.table, self._now))
             consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
             return placer.place(consumer, request, self._waited_s, slots, leeway) is not None
         if slots is None:

@@ -4,20 +4,20 @@ from dataclasses import dataclass, field, replace
 
 from lavad.core.cluster import Cluster
 from lavad.core.language.requirements import host_list
-from lavad.core.language.requirements.parsed import Wants, amount_for, wants_of
+from lavad.core.language.requirements.parsed import ParsedRole, amount_for, wants_of
 from lavad.core.language.requirements.rusage import PARTS, Reserve
 from lavad.core.model import LOAD_INDICES, Request, RoleRequest
 from lavad.core.model import reasons as r
 from lavad.core.model.policy import Threshold
 from lavad.core.model.reasons import PendingReason
 from lavad.core.queries.limit_reasons import LimitReasons
-from lavad.core.scheduling.capacity.free_resources import Free, Room, chunk_of
+from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree, chunk_of
 from lavad.core.scheduling.capacity.headroom import Ceilings
 from lavad.core.scheduling.capacity.usable_hosts import is_avoided
 from lavad.core.scheduling.placement import cpus, gpus
 from lavad.core.scheduling.placement.host_part import gpus_for, room_for
 from lavad.core.scheduling.placement.place import place
-from lavad.core.scheduling.placement.within_limits import CappedRoom
+from lavad.core.scheduling.placement.within_limits import CappedResources
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.hosts.load_thresholds import exceeded
 from lavad.core.state.hosts.table import HostTable
@@ -25,7 +25,7 @@ from lavad.core.state.records import Claim, Host
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class HostReason:
     """Why a host can't take even one part. ``lack`` is how much is missing, in the unit of ``what``."""
 
     code: int
@@ -64,7 +64,7 @@ def host_reasons(
     table = _with_claim(cluster.table, claim)
     if place(_room_for(table, limits, most), request, waited_s) is not None:
         return []
-    room = Room(table)
+    room = FreeResources(table)
     by_cause: dict[tuple[int, str], _Found] = {}
     free_slots = free_hosts = 0
     for role in request.roles:
@@ -108,7 +108,7 @@ def _with_claim(table: HostTable, claim: Claim | None) -> HostTable:
     return twin
 
 
-def _saved_on(room: Room, host: Host, role: RoleRequest, claim: Claim | None) -> Cause | None:
+def _saved_on(room: FreeResources, host: Host, role: RoleRequest, claim: Claim | None) -> HostReason | None:
     """Would there be slots enough on the host if others had not saved them up, or were they not being cleared?"""
     mine = (claim.job, claim.index) if claim is not None else None
     others = {key: share.slots for key, share in sorted(host.claims.items()) if key != mine}
@@ -116,26 +116,26 @@ def _saved_on(room: Room, host: Host, role: RoleRequest, claim: Claim | None) ->
         return None
     names = ", ".join(f"{job}[{index}]" if index else str(job) for job, index in others)
     code, text = r.SAVED_UP
-    return Cause(code, f"{text} (Job: {names})")
+    return HostReason(code, f"{text} (Job: {names})")
 
 
-def _room_for(table: HostTable, limits: LimitReasons | None, most: Slots | None) -> Room:
+def _room_for(table: HostTable, limits: LimitReasons | None, most: Slots | None) -> FreeResources:
     """Hosts as limits about hosts and advance reservations leave them to this job."""
-    room: Room = Room(table)
+    room: FreeResources = FreeResources(table)
     if limits is not None and limits.ceilings is not None:
-        room = CappedRoom(room, limits.ceilings)
-    return room if most is None else CappedRoom(room, Ceilings(most))
+        room = CappedResources(room, limits.ceilings)
+    return room if most is None else CappedResources(room, Ceilings(most))
 
 
-def _reserved_on(cluster: Cluster, most: Slots, request: Request, role: RoleRequest, row: int) -> Cause | None:
+def _reserved_on(cluster: Cluster, most: Slots, request: Request, role: RoleRequest, row: int) -> HostReason | None:
     """What reservations have to do with a host that has the slots, or that has them for jobs of this reservation."""
     if most[row] >= chunk_of(role)[0]:
         return None
     if not request.reservation:
-        return Cause(*r.RESERVED)
+        return HostReason(*r.RESERVED)
     is_there = request.reservation in cluster.reserved.by_name
     is_of_it = is_there and cluster.reserved.slots(cluster, request.reservation)[row] > 0
-    return Cause(*(r.NO_SLOTS if is_of_it else r.NOT_RESERVED))
+    return HostReason(*(r.NO_SLOTS if is_of_it else r.NOT_RESERVED))
 
 
 def _free_on(table: HostTable, limits: LimitReasons | None, row: int) -> int:
@@ -144,12 +144,12 @@ def _free_on(table: HostTable, limits: LimitReasons | None, row: int) -> int:
     return free if limits is None or limits.ceilings is None else limits.ceilings.slots_on(row, free)
 
 
-def _limit_on(limits: LimitReasons | None, role: RoleRequest, row: int) -> Cause | None:
+def _limit_on(limits: LimitReasons | None, role: RoleRequest, row: int) -> HostReason | None:
     reason = limits.on_host(row, role) if limits is not None else None
-    return Cause(*reason) if reason is not None else None
+    return HostReason(*reason) if reason is not None else None
 
 
-def _note(by_cause: dict[tuple[int, str], _Found], name: str, cause: Cause) -> None:
+def _note(by_cause: dict[tuple[int, str], _Found], name: str, cause: HostReason) -> None:
     found = by_cause.setdefault((cause.code, cause.text), _Found())
     found.hosts.append(name)
     if cause.what:
@@ -212,15 +212,15 @@ def _size(mib: float) -> str:
 
 
 def cause_on(
-    cluster: Cluster, room: Room, request: Request, role: RoleRequest, name: str, bounds: tuple[Threshold, ...]
-) -> Cause | None:
+    cluster: Cluster, room: FreeResources, request: Request, role: RoleRequest, name: str, bounds: tuple[Threshold, ...]
+) -> HostReason | None:
     """The first thing that rules this host out for this role, or None."""
     host, table = cluster.hosts[name], room.table
     row = host.row
     slots = chunk_of(role)[0]
     unusable = _not_for_it(room, request, row)
     if unusable is not None:
-        return Cause(*unusable)
+        return HostReason(*unusable)
     checks = (
         (not host.is_connected or host.is_silent, r.UNREACHABLE),
         (bool(host.closed_by), r.CLOSED),
@@ -235,7 +235,7 @@ def cause_on(
         (host.facts.slots < slots, r.SLOT_LIMIT),
         (bool(table.slots_free[row] < slots), r.NO_SLOTS),
     )
-    found = next((Cause(*reason) for holds, reason in checks if holds), None)
+    found = next((HostReason(*reason) for holds, reason in checks if holds), None)
     return found or _lack(room, role, row)
 
 
@@ -243,7 +243,7 @@ def _busy_text(indices: list[str]) -> str:
     return f"{r.QUEUE_BUSY[1]} ({', '.join(indices)})"
 
 
-def _not_for_it(room: Room, request: Request, row: int) -> tuple[int, str] | None:
+def _not_for_it(room: FreeResources, request: Request, row: int) -> tuple[int, str] | None:
     """Why the host is out of the question whatever is free: a resource is not asked for, the queue or -m."""
     if not request.is_particular or room.usable(request).contains[row]:
         return None
@@ -258,14 +258,14 @@ def _not_for_it(room: Room, request: Request, row: int) -> tuple[int, str] | Non
     return r.NOT_OF_QUEUE
 
 
-def _lack(room: Room, role: RoleRequest, row: int) -> Cause | None:
+def _lack(room: FreeResources, role: RoleRequest, row: int) -> HostReason | None:
     """What there is too little of on a host with enough slots."""
     free, wants = room.free(row), wants_of(role)
     tasks = role.tasks_min if role.one_host else 1
     if room_for(room, row, role, wants, tasks, True) >= tasks:
         return None
     if free.memory_mib < role.memory_mib:
-        return Cause(*r.MEMORY, "mem", role.memory_mib - free.memory_mib)
+        return HostReason(*r.MEMORY, "mem", role.memory_mib - free.memory_mib)
     for one in wants.reserves:
         lack = _lack_of(room, free, row, one, tasks)
         if lack is not None:
@@ -273,39 +273,41 @@ def _lack(room: Room, role: RoleRequest, row: int) -> Cause | None:
     return _lack_of_devices(room, free, role, wants, row, tasks)
 
 
-def _lack_of(room: Room, free: Free, row: int, one: Reserve, tasks: int) -> Cause | None:
+def _lack_of(room: FreeResources, free: HostFree, row: int, one: Reserve, tasks: int) -> HostReason | None:
     left = room.left(one.name, row) if one.name != "mem" else None
     code, text = reserving(room, one.name)
     if one.name != "mem" and left is None:
-        return Cause(code, text)
+        return HostReason(code, text)
     amount = free.memory_mib * PARTS if left is None else left.amount
     need = amount_for(one, tasks, left is not None and left.is_shared, True) + one.threshold
-    return Cause(code, text, one.name, (need - amount) / PARTS) if need > amount else None
+    return HostReason(code, text, one.name, (need - amount) / PARTS) if need > amount else None
 
 
-def reserving(room: Room, name: str) -> tuple[int, str]:
+def reserving(room: FreeResources, name: str) -> tuple[int, str]:
     """LSF's number and sentence for a resource that can't be reserved."""
     names = [*LOAD_INDICES, *sorted(room.table.site.resources)]
     place_ = names.index(name) if name in names else len(names)
     return r.RESERVING + place_, f"Job's requirements for reserving resource ({name}) not satisfied"
 
 
-def _lack_of_devices(room: Room, free: Free, role: RoleRequest, wants: Wants, row: int, tasks: int) -> Cause:
+def _lack_of_devices(
+    room: FreeResources, free: HostFree, role: RoleRequest, wants: ParsedRole, row: int, tasks: int
+) -> HostReason:
     need = gpus_for(role, tasks)
     there = free.gpus.bit_count()
     if wants.gpus is not None:
         if not gpus.can_prepare(room.table.facts[row], wants.gpus):
-            return Cause(*(r.GPU_MODE if room.table.facts[row].has_mps or wants.gpus.mps == "no" else r.MPS))
+            return HostReason(*(r.GPU_MODE if room.table.facts[row].has_mps or wants.gpus.mps == "no" else r.MPS))
         if room.table.facts[row].devices and not gpus.has_model(room.table.facts[row], wants.gpus):
-            return Cause(*r.GPU_MODEL)
+            return HostReason(*r.GPU_MODEL)
         there = gpus.usable(room.table.facts[row], free, wants.gpus).bit_count()
     if there < need:
-        return Cause(*r.GPUS, "GPU", need - there)
+        return HostReason(*r.GPUS, "GPU", need - there)
     if wants.gpus is not None and gpus.choose(room.table.facts[row], free, wants.gpus, need) is None:
-        return Cause(*r.GPU_TOPOLOGY)
+        return HostReason(*r.GPU_TOPOLOGY)
     if wants.affinity is None:
-        return Cause(*r.SPAN)
+        return HostReason(*r.SPAN)
     facts = room.table.facts[row]
     if cpus.choose(facts.topology, free.cpus, wants.affinity, tasks) is not None:
-        return Cause(*r.NEARNESS)
-    return Cause(*(r.AFFINITY if facts.topology else r.NO_TOPOLOGY))
+        return HostReason(*r.NEARNESS)
+    return HostReason(*(r.AFFINITY if facts.topology else r.NO_TOPOLOGY))

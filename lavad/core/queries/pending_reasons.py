@@ -9,14 +9,14 @@ from lavad.core.model import reasons as r
 from lavad.core.model.policy import Window
 from lavad.core.model.reasons import PendingReason
 from lavad.core.model.windows import NEVER, moment_text, opens_at
-from lavad.core.queries.backfill_reasons import HeldBack, held_back
+from lavad.core.queries.backfill_reasons import DelayedBy, held_back
 from lavad.core.queries.fairshare_tree import turn
 from lavad.core.queries.host_reasons import host_reasons
 from lavad.core.queries.limit_reasons import LimitReasons, limit_reasons
-from lavad.core.scheduling.backfill.reservations import Book
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.backfill.reservations import ReservationTable
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.scheduling.queueing.eligibility import obstacle
-from lavad.core.state.pools import Lots, least
+from lavad.core.state.pools import PoolState, least
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
 
 Windows = tuple[Window, ...]
@@ -27,7 +27,7 @@ def explain(
     record: Job | ArrayRecord,
     index: int,
     now: float,
-    book: Book | None = None,
+    book: ReservationTable | None = None,
     of_hosts: dict[Shared, list[PendingReason]] | None = None,
 ) -> list[PendingReason]:
     """Every reason that holds now, those about the job itself first; empty when the job does not wait.
@@ -66,20 +66,20 @@ def _about_hosts(
     request, most = cluster.pending.request_of(shared), None
     if cluster.reserved:
         saved = claim.allocation if claim is not None else ()
-        most = Withheld(cluster, now).most(request, shared.queue, shared.run_limit_s, saved)
+        most = ReservedCapacity(cluster, now).most(request, shared.queue, shared.run_limit_s, saved)
     queue = cluster.policy.queue(shared.queue)
     bounds = queue.thresholds if queue is not None else ()
     found = host_reasons(cluster, request, limits=limits, most=most, claim=claim, bounds=bounds)
     return [_with_opening(cluster, one, now) for one in found]
 
 
-class Reasons:
+class PendingReasons:
     """Reasons of many jobs as of one moment: what is the same for jobs that are alike is found once.
 
     Good for as long as the cluster does not change.
     """
 
-    def __init__(self, cluster: Cluster, now: float, book: Book | None) -> None:
+    def __init__(self, cluster: Cluster, now: float, book: ReservationTable | None) -> None:
         self._cluster = cluster
         self._now = now
         self._book = book
@@ -107,7 +107,7 @@ class Reasons:
         return record.id, state, record.postponed.get(index, "")
 
 
-def _held_reason(cluster: Cluster, held: HeldBack) -> PendingReason:
+def _held_reason(cluster: Cluster, held: DelayedBy) -> PendingReason:
     """There is room now, and it is somebody else's before the job has ended."""
     code, text = r.HELD_BACK
     name = f"{held.job}[{held.element}]" if held.element else str(held.job)
@@ -186,7 +186,7 @@ def _pool_reasons(cluster: Cluster, record: Job | ArrayRecord) -> list[PendingRe
     """Its pool is full."""
     pools, shared = cluster.pools, record.shared
     number = pools.number_of(shared.user, shared.queue)
-    short = Lots(pools, ()).beyond(number, least(shared.request))
+    short = PoolState(pools, ()).beyond(number, least(shared.request))
     if not short:
         return []
     pool = pools.pools[number]

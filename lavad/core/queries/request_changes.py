@@ -18,7 +18,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.language.requirements import span
 from lavad.core.language.requirements.span import Span
 from lavad.core.model import Request, RoleRequest
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.feasibility import choices_ever
 from lavad.core.scheduling.placement.place import place
 from lavad.core.state.hosts.table import HostTable
@@ -50,7 +50,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Counsel:
+class RequestChanges:
     """``is_hopeless``: it asks for more than there is even when all hosts are up and idle.
 
     ``is_for_later``: nothing would let it start now; the changes are those that would once hosts are free.
@@ -64,19 +64,19 @@ class Counsel:
 Steps = Callable[[HostTable, Request], Sequence[Request]]
 
 
-def counsel(cluster: Cluster, request: Request) -> Generator[None, None, Counsel]:
+def counsel(cluster: Cluster, request: Request) -> Generator[None, None, RequestChanges]:
     """What would help: now, or where nothing would help now and nothing ever will as it is, in general."""
-    if place(Room(cluster.table), request) is not None:
-        return Counsel()
+    if place(FreeResources(cluster.table), request) is not None:
+        return RequestChanges()
     yield
     idle = idle_hosts(cluster)
     is_hopeless = not choices_ever(idle, request)
     yield
     now = yield from advise(cluster.table, request)
     if now or not is_hopeless:
-        return Counsel(tuple(now), is_hopeless)
+        return RequestChanges(tuple(now), is_hopeless)
     ever = yield from advise(idle, request)
-    return Counsel(tuple(ever), is_hopeless=True, is_for_later=True)
+    return RequestChanges(tuple(ever), is_hopeless=True, is_for_later=True)
 
 
 def idle_hosts(cluster: Cluster) -> HostTable:
@@ -91,7 +91,7 @@ def advise(table: HostTable, request: Request) -> Generator[None, None, list[Adv
     """The smallest sufficient change of each kind, those first that cost the job least; none when it fits as it is."""
     found: list[Advice] = []
     is_simple = len(request.roles) == 1 and not request.alternatives
-    if not is_simple or place(Room(table), request) is not None:
+    if not is_simple or place(FreeResources(table), request) is not None:
         return found
     for change, steps_of in _STEPS.items():
         yield
@@ -105,13 +105,13 @@ def advise(table: HostTable, request: Request) -> Generator[None, None, list[Adv
 
 def _mildest(table: HostTable, steps: Sequence[Request]) -> Generator[None, None, Request | None]:
     """The first of ever weaker requests that finds hosts."""
-    if not steps or place(Room(table), steps[-1]) is None:
+    if not steps or place(FreeResources(table), steps[-1]) is None:
         return None
     low, high = 0, len(steps) - 1
     while low < high:
         yield
         middle = (low + high) // 2
-        if place(Room(table), steps[middle]) is None:
+        if place(FreeResources(table), steps[middle]) is None:
             low = middle + 1
         else:
             high = middle
@@ -122,7 +122,7 @@ def _first(table: HostTable, steps: Sequence[Request]) -> Generator[None, None, 
     """The same where a step that suffices says nothing of the next: fewer tasks a host need more hosts."""
     for weakened in steps[:SPANS_MAX]:
         yield
-        if place(Room(table), weakened) is not None:
+        if place(FreeResources(table), weakened) is not None:
             return weakened
     return None
 

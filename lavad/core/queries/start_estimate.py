@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from lavad.core.apply.enqueue import entry
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, JobState, Request
-from lavad.core.scheduling.backfill.simulated_future import Asked, Future, asked_for, ends_of_all
-from lavad.core.scheduling.queueing.cursor import Cursor
+from lavad.core.scheduling.backfill.simulated_future import PendingRequest, SimulatedFuture, asked_for, ends_of_all
+from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking
 from lavad.core.state.pending import Bucket, BucketKey
 from lavad.core.state.records import ArrayRecord, Attempt, Job
@@ -35,7 +35,7 @@ ENDS_A_PIECE = 2_000
 BUCKETS_A_PIECE = 256
 
 
-class Sureness(Enum):
+class Confidence(Enum):
     """How far an estimated start can be trusted."""
 
     WINDOW = "its advance reservation begins then"
@@ -46,21 +46,21 @@ class Sureness(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class StartEstimate:
     """``start_at`` is None when it can't be told. ``ahead`` counts waiting jobs and job arrays that go first.
 
     ``promised`` are the hosts that jobs behind it leave to it, where it holds a reservation.
     """
 
     start_at: float | None
-    sureness: Sureness
+    sureness: Confidence
     ahead: int
     promised: Allocation = ()
 
 
 def forecast(
     cluster: Cluster, ranking: Ranking, record: Job | ArrayRecord, index: int = 0, is_held: bool = False
-) -> Generator[None, None, Forecast]:
+) -> Generator[None, None, StartEstimate]:
     """Play the future until the job starts; ``ranking`` says from which moment on, and who goes before whom.
 
     ``is_held``: it would start now, but for a reservation of one that goes before it; so it follows all of them.
@@ -72,35 +72,35 @@ def forecast(
     bucket = cluster.pending.buckets.get(key) if key is not None else None
     mine = _place_of(ranking, bucket, record) if bucket is not None else None
     if key is None or mine is None:
-        return Forecast(None, Sureness.UNKNOWN, 0)
+        return StartEstimate(None, Confidence.UNKNOWN, 0)
     ahead = yield from _count_ahead(cluster, ranking, mine)
     if key.reservation:
-        return Forecast(None, Sureness.UNKNOWN, ahead)  # what its own reservation will have is not played
+        return StartEstimate(None, Confidence.UNKNOWN, ahead)  # what its own reservation will have is not played
     jobs = yield from _first_ahead(cluster, ranking, mine)
     ends = yield from _all_ends(cluster, ranking.now)
-    future = Future(cluster, ranking.now, ends)
+    future = SimulatedFuture(cluster, ranking.now, ends)
     for claim in cluster.claims.values():
         if claim.is_partial:  # the jobs that saved it up are placed before this one, or let it go in time
             future.free(claim)
-    game = _Game(future, is_held)
+    game = _Simulation(future, is_held)
     jobs.append(asked_for(cluster, key, record.id, index))
     allocation = yield from game.play(jobs)
     if allocation is None:
-        return Forecast(None, Sureness.UNKNOWN, ahead)
+        return StartEstimate(None, Confidence.UNKNOWN, ahead)
     queue = cluster.policy.by_name[record.shared.queue]
     is_protected = queue.backfill_depth > ahead or queue.in_order
     sureness = _sureness(game, ahead, len(jobs) - 1, is_protected)
-    is_promised = is_protected and sureness is not Sureness.ROUGH
-    return Forecast(game.future.at, sureness, ahead, allocation if is_promised else ())
+    is_promised = is_protected and sureness is not Confidence.ROUGH
+    return StartEstimate(game.future.at, sureness, ahead, allocation if is_promised else ())
 
 
-def _forecast_of_window(cluster: Cluster, key: BucketKey, record: Job | ArrayRecord, now: float) -> Forecast:
+def _forecast_of_window(cluster: Cluster, key: BucketKey, record: Job | ArrayRecord, now: float) -> StartEstimate:
     """A job that waits for its advance reservation starts when that begins, as far as it has the turn then."""
     stretches = cluster.reserved.timeline(cluster, now).stretches
     begin = min((begin for begin, _, name in stretches if name == key.reservation and begin > now), default=None)
     is_listed = record.room() > 0 if isinstance(record, ArrayRecord) else record.may_start
     if begin is None or not is_listed:
-        return Forecast(None, Sureness.UNKNOWN, 0)
+        return StartEstimate(None, Confidence.UNKNOWN, 0)
     queues, mine = cluster.policy.by_name, entry(cluster, record)
     ahead = 0
     for bucket in cluster.pending.buckets.values():
@@ -109,7 +109,7 @@ def _forecast_of_window(cluster: Cluster, key: BucketKey, record: Job | ArrayRec
             lead = queue.priority - queues[key.queue].priority
             entries = range(len(bucket))
             ahead += bisect_left(entries, mine, key=bucket.at) if not lead else len(bucket) * (lead > 0)
-    return Forecast(begin, Sureness.WINDOW, ahead)
+    return StartEstimate(begin, Confidence.WINDOW, ahead)
 
 
 def _all_ends(cluster: Cluster, now: float) -> Generator[None, None, list[tuple[float, Attempt]]]:
@@ -122,12 +122,12 @@ def _all_ends(cluster: Cluster, now: float) -> Generator[None, None, list[tuple[
     return sorted(found, key=lambda end: (end[0], end[1].key))
 
 
-def _sureness(game: "_Game", ahead: int, played: int, is_protected: bool) -> Sureness:
+def _sureness(game: "_Simulation", ahead: int, played: int, is_protected: bool) -> Confidence:
     if game.has_unlimited or played < ahead:
-        return Sureness.ROUGH
+        return Confidence.ROUGH
     if not is_protected:
-        return Sureness.ROUGH
-    return Sureness.LIKELY if ahead else Sureness.FIRM
+        return Confidence.ROUGH
+    return Confidence.LIKELY if ahead else Confidence.FIRM
 
 
 def _place_of(ranking: Ranking, bucket: Bucket, record: Job | ArrayRecord) -> Rank | None:
@@ -157,7 +157,7 @@ def _ahead_in(ranking: Ranking, bucket: Bucket, mine: Rank) -> int:
     return low
 
 
-def _first_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[None, None, list[Asked]]:
+def _first_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[None, None, list[PendingRequest]]:
     """The first jobs and elements that rank before this one, in order.
 
     Buckets may change while others are served, so nothing but their ranks is kept over a pause. Each bucket gives one
@@ -173,13 +173,13 @@ def _first_ahead(cluster: Cluster, ranking: Ranking, mine: Rank) -> Generator[No
                 heads.append((rank, number, bucket))
     cursors = []
     for _, number, bucket in heapq.nsmallest(AHEAD_MAX, heads):
-        cursor = Cursor(ranking, bucket)
+        cursor = JobCursor(ranking, bucket)
         if bucket.key in cluster.pending.buckets and cursor.advance() and cursor.rank < mine:
             cursors.append((cursor.rank, number, cursor))
     return list(islice(_merge(cluster, cursors, mine), AHEAD_MAX))
 
 
-def _merge(cluster: Cluster, heads: list[tuple[Rank, int, Cursor]], mine: Rank) -> Iterator[Asked]:
+def _merge(cluster: Cluster, heads: list[tuple[Rank, int, JobCursor]], mine: Rank) -> Iterator[PendingRequest]:
     heapq.heapify(heads)
     while heads:
         _, number, cursor = heads[0]
@@ -192,15 +192,15 @@ def _merge(cluster: Cluster, heads: list[tuple[Rank, int, Cursor]], mine: Rank) 
 
 
 @dataclass(slots=True)
-class _Game:
+class _Simulation:
     """A future, and what has been tried in it."""
 
-    future: Future
+    future: SimulatedFuture
     is_held: bool  # the last job waits for all others
     placings: int = 0
     has_unlimited: bool = False
 
-    def play(self, jobs: list[Asked]) -> Generator[None, None, Allocation | None]:
+    def play(self, jobs: list[PendingRequest]) -> Generator[None, None, Allocation | None]:
         """Until the last of these jobs starts: where; None when that can't be foreseen."""
         last = jobs[-1]
         while self.placings <= PLACINGS_MAX:
@@ -212,7 +212,7 @@ class _Game:
                 return None
         return None
 
-    def _place_all(self, jobs: list[Asked]) -> tuple[list[Asked], Allocation]:
+    def _place_all(self, jobs: list[PendingRequest]) -> tuple[list[PendingRequest], Allocation]:
         """Start what fits, in order; those that are left, and where the last one starts.
 
         What was asked for in vain is not asked for again.
@@ -220,8 +220,8 @@ class _Game:
         table, placing = self.future.table, self.future.placing()
         slots_open = table.slots_open
         vain: set[tuple[Request, Consumer, str, int]] = set()
-        left: list[Asked] = []
-        started: list[tuple[Asked, Allocation]] = []
+        left: list[PendingRequest] = []
+        started: list[tuple[PendingRequest, Allocation]] = []
         for job in jobs:
             if left and self.is_held and job is jobs[-1]:
                 left.append(job)

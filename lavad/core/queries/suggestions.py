@@ -24,12 +24,12 @@ from lavad.core.queries.request_changes import (
     options,
     requirement_text,
 )
-from lavad.core.scheduling.backfill.reservations import Book
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.backfill.reservations import ReservationTable
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.capacity.headroom import Headroom
 from lavad.core.scheduling.placement.place import place
-from lavad.core.scheduling.placement.within_limits import Placer
+from lavad.core.scheduling.placement.within_limits import LimitedPlacer
 from lavad.core.state.records import ArrayRecord, Job
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ HOSTS_NAMED_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Remedies:
+class Suggestions:
     """``is_hopeless``: as it is the job would not start on idle hosts; ``is_for_later``: as in ``Counsel``.
 
     ``costs`` says of each command what of the job's requirement it gives up; empty where the command itself shows it.
@@ -52,32 +52,34 @@ class Remedies:
 
 
 def remedies(
-    cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: Book | None = None
-) -> Generator[None, None, Remedies]:
+    cluster: Cluster, record: Job | ArrayRecord, index: int, now: float, book: ReservationTable | None = None
+) -> Generator[None, None, Suggestions]:
     """Each command alone would let the job start; in pieces, as ``counsel`` is."""
     request = cluster.pending.request_of(record.shared)
     found = explain(cluster, record, index, now, book)
     yield
     if [one.code for one in found] == [r.HELD_BACK[0]]:
         held = held_back(cluster, book, record, index, now)
-        return Remedies((f"bmod -W {held.minutes} {{}}",) if held is not None and held.minutes else ())
-    if place(Room(cluster.table), request) is not None:
-        return Remedies(tuple(_beside_room(cluster, record, found)))
+        return Suggestions((f"bmod -W {held.minutes} {{}}",) if held is not None and held.minutes else ())
+    if place(FreeResources(cluster.table), request) is not None:
+        return Suggestions(tuple(_beside_room(cluster, record, found)))
     if any(one.code in _OWN for one in found):
-        return Remedies()  # two things are in the way: no single command helps
+        return Suggestions()  # two things are in the way: no single command helps
     reopened = _reopening(cluster, request, found)
     said = yield from counsel(cluster, request)
     elsewhere = _to_another_queue(cluster, record) if request.queue_hosts is not None else []
     typed = [(one, as_typed(cluster, record.shared, one)) for one in said.changes]
     if said.is_for_later:
         idle = idle_hosts(cluster)
-        changes = [(one, made) for one, made in typed if made is not None and place(Room(idle), made) is not None]
+        changes = [
+            (one, made) for one, made in typed if made is not None and place(FreeResources(idle), made) is not None
+        ]
     else:
         changes = [(one, made) for one, made in typed if made and _may_start(cluster, record.shared, made, now)]
     commands = [*reopened, *elsewhere, *(f"bmod {options(one)} {{}}" for one, _ in changes)]
     costs = [given_up(request.roles[0], made.roles[0]) for _, made in changes]
     costs = [*[""] * (len(commands) - len(costs)), *costs] if any(costs) else []
-    return Remedies(tuple(commands), said.is_hopeless, said.is_for_later and not reopened, tuple(costs))
+    return Suggestions(tuple(commands), said.is_hopeless, said.is_for_later and not reopened, tuple(costs))
 
 
 def as_typed(cluster: Cluster, shared: Shared, advice: Advice) -> Request | None:
@@ -107,9 +109,9 @@ def _may_start(cluster: Cluster, shared: Shared, request: Request, now: float) -
     consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
     if headroom.blocking(consumer, request) is not None:
         return False
-    withheld = Withheld(cluster, now) if cluster.reserved else None
+    withheld = ReservedCapacity(cluster, now) if cluster.reserved else None
     most = withheld.most(request, shared.queue, shared.run_limit_s) if withheld is not None else None
-    return Placer(Room(cluster.table), headroom).place(consumer, request, 0.0, most) is not None
+    return LimitedPlacer(FreeResources(cluster.table), headroom).place(consumer, request, 0.0, most) is not None
 
 
 def _beside_room(cluster: Cluster, record: Job | ArrayRecord, found: Iterable[PendingReason]) -> list[str]:
@@ -127,7 +129,7 @@ def _to_another_queue(cluster: Cluster, record: Job | ArrayRecord) -> list[str]:
     for queue in sorted(cluster.policy.queues, key=lambda queue: -queue.priority):
         moved = replace(record.shared, queue=queue.name)
         is_other = queue.name != record.shared.queue and _takes(queue, record.shared)
-        if is_other and place(Room(cluster.table), cluster.pending.request_of(moved)) is not None:
+        if is_other and place(FreeResources(cluster.table), cluster.pending.request_of(moved)) is not None:
             return [f"bswitch {queue.name} {{}}"]
     return []
 
@@ -151,7 +153,7 @@ def _reopening(cluster: Cluster, request: Request, found: Iterable[PendingReason
     for number, name in enumerate(closed[:HOSTS_NAMED_MAX], start=1):
         host = cluster.hosts[name]
         table.set_usable(host.row, host.is_connected and not host.is_silent)
-        if place(Room(table), request) is not None:
+        if place(FreeResources(table), request) is not None:
             return [f"badmin hopen {' '.join(closed[:number])}"]
     return []
 

@@ -9,19 +9,19 @@ test).
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation
 from lavad.core.model.allocation import slots_of
-from lavad.core.plan import Plan, Saving, Start, Takeover
-from lavad.core.scheduling.backfill.gate import Gate, Refusal
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.plan import Plan, Preempt, ReserveSlots, Start
+from lavad.core.scheduling.backfill.gate import BackfillGate, Refusal
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.fast import easy
-from lavad.core.scheduling.fast.single_task import WORK_OF_A_START, StraightStarts
+from lavad.core.scheduling.fast.single_task import WORK_OF_A_START, SingleTaskStarts
 from lavad.core.scheduling.placement.place import is_single_host
-from lavad.core.scheduling.preemption.pool_reclaim import Tenants
-from lavad.core.scheduling.preemption.preempt import Attempted
-from lavad.core.scheduling.queueing.blocked_columns import NOBODY_WOKEN, Woken
-from lavad.core.scheduling.queueing.cursor import Cursor
-from lavad.core.scheduling.queueing.fairshare import First, Lane
+from lavad.core.scheduling.preemption.pool_reclaim import PoolUsers
+from lavad.core.scheduling.preemption.preempt import PreemptOutcome
+from lavad.core.scheduling.queueing.blocked_columns import NOBODY_WOKEN, UnblockedBuckets
+from lavad.core.scheduling.queueing.cursor import JobCursor
+from lavad.core.scheduling.queueing.fairshare import First, ShareQueue
 from lavad.core.scheduling.queueing.ordering import Turn
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket, BucketKey
 
 _ITS_TURN_IS_OVER: First = (float("-inf"),)
@@ -37,29 +37,31 @@ class _Slice:
     each account has these two places for itself, and accounts compete first.
     """
 
-    def __init__(self, cluster: Cluster, agenda: Agenda, woken: dict[int, Woken], steps: int, now: float) -> None:
+    def __init__(
+        self, cluster: Cluster, agenda: Worklist, woken: dict[int, UnblockedBuckets], steps: int, now: float
+    ) -> None:
         self.cluster = cluster
         self.agenda = agenda
         self.steps = steps
-        self.room = Room(cluster.table)
+        self.room = FreeResources(cluster.table)
         self.starts: list[Start] = []
-        self.gate = Gate(
+        self.gate = BackfillGate(
             agenda.ranking, agenda.book, agenda.blocked, self.room, agenda.headroom, agenda.withheld, self.starts
         )
         self.lane = agenda.plain  # whose turn it is
         self.left: Turn | None = None  # of that lane
-        self.begun: dict[BucketKey, Cursor] = {}
+        self.begun: dict[BucketKey, JobCursor] = {}
         self.refused: set[BucketKey] = set()
         self.is_cut = False  # a job is about to take room from others: what was decided so far must be applied first
-        self.takeover: Takeover | None = None
-        self.saving: Saving | None = None
+        self.takeover: Preempt | None = None
+        self.saving: ReserveSlots | None = None
         self.now = now
         self.tenants = agenda.tenants
         self.is_shared = bool(agenda.lanes)
-        self.straight = StraightStarts(cluster, agenda, self.room, self.gate, self.starts)
+        self.straight = SingleTaskStarts(cluster, agenda, self.room, self.gate, self.starts)
         self._deal_out(woken)
 
-    def _deal_out(self, woken: dict[int, Woken]) -> None:
+    def _deal_out(self, woken: dict[int, UnblockedBuckets]) -> None:
         """Woken buckets to their lanes, and lanes with something to start to their contests."""
         agenda = self.agenda
         self.is_anything_woken = bool(woken)
@@ -111,7 +113,7 @@ class _Slice:
                 agenda.wait_for_limit(self.cluster, key, counter)
         agenda.call_held(self.cluster)  # what was promised to them is free again
 
-    def _next(self) -> tuple[BucketKey, Cursor] | None:
+    def _next(self) -> tuple[BucketKey, JobCursor] | None:
         """The bucket that goes first, with its cursor on its first job; None when there is none."""
         ranks = self.agenda.blocked
         while True:
@@ -166,7 +168,7 @@ class _Slice:
         for lane in self.agenda.lanes.values():
             lane.woken = NOBODY_WOKEN
 
-    def _drop_vain_wakes(self, lane: Lane) -> None:
+    def _drop_vain_wakes(self, lane: ShareQueue) -> None:
         """Pass over blocked buckets that none of the grown hosts fits any more: they stay blocked."""
         if lane.woken and not any(self.room.slots(row) > 0 for row in self.agenda.grown):
             lane.woken = NOBODY_WOKEN
@@ -186,7 +188,7 @@ class _Slice:
             for free in grown
         )
 
-    def _take_woken(self, lane: Lane) -> tuple[BucketKey, Cursor] | None:
+    def _take_woken(self, lane: ShareQueue) -> tuple[BucketKey, JobCursor] | None:
         key = self.agenda.blocked.key(lane.woken.pop())
         bucket = self.cluster.pending.buckets.get(key) if key is not None else None
         if key is None or bucket is None:
@@ -202,7 +204,7 @@ class _Slice:
             self.room.narrow(key.request, self.agenda.grown)
         return found
 
-    def _begin(self, turn: Turn) -> tuple[BucketKey, Cursor] | None:
+    def _begin(self, turn: Turn) -> tuple[BucketKey, JobCursor] | None:
         """The due bucket, with its cursor where it was noted; None when that has changed, or was served already."""
         key = turn[4]
         cursor = self.begun.get(key) or self._taken_over(key)
@@ -213,7 +215,7 @@ class _Slice:
         bucket = self.agenda.due_bucket(self.cluster, turn)
         return self._begin_bucket(bucket) if bucket is not None else None
 
-    def _taken_over(self, key: BucketKey) -> Cursor | None:
+    def _taken_over(self, key: BucketKey) -> JobCursor | None:
         """The bucket's first jobs have started the straight way."""
         cursor = self.straight.cursor(key)
         if cursor is not None and cursor.advance():
@@ -221,13 +223,13 @@ class _Slice:
             return cursor
         return None
 
-    def _resume(self, key: BucketKey) -> tuple[BucketKey, Cursor] | None:
+    def _resume(self, key: BucketKey) -> tuple[BucketKey, JobCursor] | None:
         """A blocked bucket whose first jobs got their reservations in an earlier slice: go on with the next ones."""
         reached = self.agenda.reached.pop(key)
         bucket = self.cluster.pending.buckets.get(key)
         if bucket is None or key not in self.agenda.due:
             return None
-        cursor = self.begun[key] = Cursor(self.agenda.ranking, bucket)
+        cursor = self.begun[key] = JobCursor(self.agenda.ranking, bucket)
         self.refused.add(key)
         while cursor.advance():
             if cursor.place >= reached:
@@ -235,10 +237,10 @@ class _Slice:
         self.agenda.due.discard(key)
         return None
 
-    def _begin_bucket(self, bucket: Bucket) -> tuple[BucketKey, Cursor] | None:
+    def _begin_bucket(self, bucket: Bucket) -> tuple[BucketKey, JobCursor] | None:
         if bucket.key in self.begun:  # noted twice: its cursor is under way
             return None
-        cursor = self.begun[bucket.key] = Cursor(self.agenda.ranking, bucket)
+        cursor = self.begun[bucket.key] = JobCursor(self.agenda.ranking, bucket)
         if self.agenda.limited.called:
             self._call_limited(bucket.key)
         if not cursor.advance():
@@ -252,7 +254,7 @@ class _Slice:
         if counter is not None:
             self.agenda.call_limited(self.cluster, counter, self.agenda.lane_of(key))
 
-    def _serve(self, key: BucketKey, cursor: Cursor) -> None:
+    def _serve(self, key: BucketKey, cursor: JobCursor) -> None:
         """Start jobs of one bucket until another goes first, nothing fits, or it is empty."""
         limit = self._next_rank()
         room, gate, account = self.room, self.gate, self.lane.account
@@ -286,7 +288,7 @@ class _Slice:
                 self.left = (*cursor.rank, key)
                 return
 
-    def _place_in_pool(self, tenants: Tenants, cursor: Cursor) -> Allocation | None:
+    def _place_in_pool(self, tenants: PoolUsers, cursor: JobCursor) -> Allocation | None:
         """Where the job starts now, if its pool and the others' let it."""
         key = cursor.key
         if not tenants.admits(key):
@@ -306,16 +308,16 @@ class _Slice:
         is_taker = key.queue in self.cluster.rights.takers or key.reservation
         return bool(is_taker) and self.gate.refusal is Refusal.NO_ROOM
 
-    def _takes_over(self, key: BucketKey, cursor: Cursor) -> bool:
+    def _takes_over(self, key: BucketKey, cursor: JobCursor) -> bool:
         """Let the job take room from others, in a slice that has decided nothing else; True: its bucket is served."""
         takers = self.agenda.takers
-        while (outcome := self._attempted(cursor)) is Attempted.WAITING:
+        while (outcome := self._attempted(cursor)) is PreemptOutcome.WAITING:
             if not cursor.advance():
                 self.agenda.set_aside(key, Refusal.NO_ROOM, cursor.rank)
                 self.agenda.vain.add(key)
                 self.agenda.due.discard(key)
                 return True
-        if outcome is Attempted.NOTHING:
+        if outcome is PreemptOutcome.NOTHING:
             return False
         self.left = (*cursor.rank, key)
         self.is_cut = True
@@ -323,11 +325,11 @@ class _Slice:
         self.saving, takers.saving = takers.saving, None
         return True
 
-    def _attempted(self, cursor: Cursor) -> Attempted:
+    def _attempted(self, cursor: JobCursor) -> PreemptOutcome:
         takers = self.agenda.takers
         is_new = cursor.key not in takers.waiting and not takers.is_being_cleared(self.cluster, cursor)
         if self.starts and is_new:
-            return Attempted.FOUND  # or not: the next slice will see
+            return PreemptOutcome.FOUND  # or not: the next slice will see
         return self.agenda.takers.attempt(self.cluster, cursor, self.now, self.tenants, self.gate.keeps_slots)
 
     def _next_rank(self) -> First:
@@ -339,7 +341,7 @@ class _Slice:
             first = min([first, *(one.first(blocked) for one in winners if one is not None)])
         return first
 
-    def _goes_on(self, key: BucketKey, cursor: Cursor) -> bool:
+    def _goes_on(self, key: BucketKey, cursor: JobCursor) -> bool:
         """A job of the bucket was refused: is its next one to be asked for, only to be given a reservation?"""
         if key not in self.refused:
             self.refused.add(key)
@@ -354,12 +356,12 @@ class _Slice:
         return False
 
 
-def slice_pass(cluster: Cluster, agenda: Agenda, steps: int, now: float) -> Plan:
+def slice_pass(cluster: Cluster, agenda: Worklist, steps: int, now: float) -> Plan:
     """Say which jobs to start, as far as ``steps`` hosts looked at. The plan must be applied before the next slice."""
     agenda.gather(cluster, now)
     turns = easy.turns_of(cluster, agenda)
     if turns:
-        return easy.EasySlice(cluster, agenda, steps, now).run(turns)
+        return easy.EasyPass(cluster, agenda, steps, now).run(turns)
     if turns is not None:
         agenda.clear_lanes()
         agenda.end_slice(is_complete=True)

@@ -14,14 +14,14 @@ from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.model import Allocation, HostShare, JobState, Key, Request, RoleRequest
 from lavad.core.model.allocation import is_divisible, tasks_of
 from lavad.core.plan import Grow, Plan
-from lavad.core.scheduling.backfill.reservations import Book
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.backfill.reservations import ReservationTable
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
 from lavad.core.scheduling.placement.place import share_of
-from lavad.core.scheduling.placement.span import Filler, live_rows
-from lavad.core.scheduling.placement.within_limits import CappedRoom
-from lavad.core.scheduling.preemption.pool_reclaim import Tenants
+from lavad.core.scheduling.placement.span import TaskDistributor, live_rows
+from lavad.core.scheduling.placement.within_limits import CappedResources
+from lavad.core.scheduling.preemption.pool_reclaim import PoolUsers
 from lavad.core.state.records import Attempt
 
 _NEVER = float("inf")
@@ -29,7 +29,7 @@ _REASON = "into idle room"
 NOT_FIRST = 1  # as number of a role: what a job has once, on its first host, it has already
 
 
-class Growers:
+class ElasticGrowth:
     """When to look again for jobs that could grow."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Growers:
         if has_changed or self.retry_at <= now:
             self.is_due = True
 
-    def behind(self, cluster: Cluster, book: Book, now: float) -> Plan | None:
+    def behind(self, cluster: Cluster, book: ReservationTable, now: float) -> Plan | None:
         """The growths for which there is room; None when nobody can grow."""
         if not self.is_due:
             return None
@@ -56,7 +56,7 @@ class Growers:
             return None
         if cluster.pools or cluster.limits or cluster.reserved:
             return self._behind_others(cluster, now)
-        room, grows = Room(cluster.table), []
+        room, grows = FreeResources(cluster.table), []
         for attempt, more in self._candidates(cluster, now):
             additions = _additions(cluster, room, attempt, more)
             if additions:
@@ -65,7 +65,7 @@ class Growers:
 
     def _behind_others(self, cluster: Cluster, now: float) -> Plan | None:
         """Where there are pools, limits or reservations one job at a time grows, by half as much if need be."""
-        tenants = Tenants(cluster) if cluster.pools else None
+        tenants = PoolUsers(cluster) if cluster.pools else None
         headroom = Headroom(cluster.limits, cluster.table, now)
         for attempt, more in self._candidates(cluster, now):
             while more:
@@ -87,19 +87,19 @@ class Growers:
                 yield attempt, more
 
 
-def _room_of(cluster: Cluster, attempt: Attempt, now: float) -> Room:
+def _room_of(cluster: Cluster, attempt: Attempt, now: float) -> FreeResources:
     """Free room as advance reservations leave it to a running job until its run limit."""
-    room, shared = Room(cluster.table), cluster.jobs[attempt.key.job].shared
+    room, shared = FreeResources(cluster.table), cluster.jobs[attempt.key.job].shared
     if not cluster.reserved:
         return room
     end = attempt.started_at + shared.run_limit_s
     left_s = max(1, round(end - now)) if shared.run_limit_s else 0
-    most = Withheld(cluster, now).most(shared.request, shared.queue, left_s)
-    return room if most is None else CappedRoom(room, Ceilings(most))
+    most = ReservedCapacity(cluster, now).most(shared.request, shared.queue, left_s)
+    return room if most is None else CappedResources(room, Ceilings(most))
 
 
 def _is_allowed(
-    cluster: Cluster, attempt: Attempt, additions: Allocation, tenants: Tenants | None, headroom: Headroom
+    cluster: Cluster, attempt: Attempt, additions: Allocation, tenants: PoolUsers | None, headroom: Headroom
 ) -> bool:
     """Do the job's pool and all limits let it have that much more?"""
     if tenants is not None and not tenants.admits_more(cluster.pools.pool_of(attempt.key), additions):
@@ -123,7 +123,7 @@ def wanted(cluster: Cluster, key: Key) -> int:
     return max(0, min(role.tasks_max, attempt.resizing.wish or role.tasks_max) - tasks_of(attempt.allocation))
 
 
-def _additions(cluster: Cluster, room: Room, attempt: Attempt, more: int) -> Allocation:
+def _additions(cluster: Cluster, room: FreeResources, attempt: Attempt, more: int) -> Allocation:
     """Up to so many tasks, first on the attempt's own hosts, then on others; taken from the room."""
     request = cluster.pending.request_of(cluster.jobs[attempt.key.job].shared)
     role = request.roles[0]
@@ -139,7 +139,7 @@ def _additions(cluster: Cluster, room: Room, attempt: Attempt, more: int) -> All
     return tuple(found)
 
 
-def _more_here(room: Room, role: RoleRequest, share: HostShare, more: int) -> int:
+def _more_here(room: FreeResources, role: RoleRequest, share: HostShare, more: int) -> int:
     row = room.table.rows[share.host]
     if not room.table.is_open(row):
         return 0
@@ -148,12 +148,12 @@ def _more_here(room: Room, role: RoleRequest, share: HostShare, more: int) -> in
     return max(0, min(more, room.free(row).slots // role.slots_per_task))
 
 
-def _on_new_hosts(room: Room, request: Request, attempt: Attempt, more: int) -> Allocation:
+def _on_new_hosts(room: FreeResources, request: Request, attempt: Attempt, more: int) -> Allocation:
     """As the job's first hosts were filled; not those that are about to let go of the attempt."""
     role = replace(request.roles[0], tasks_min=1, tasks_max=more)
     wanted = replace(request, roles=(role,))
     names, held = room.table.names, {share.host for share in attempt.booked}
-    filler = Filler(room, role, wants_of(role), NOT_FIRST, False, set())
+    filler = TaskDistributor(room, role, wants_of(role), NOT_FIRST, False, set())
     rows = room.candidates(wanted, wanted.roles, 0, 0).all_rows()
     filler.fill(live_rows(filler, [row for row in rows if names[row] not in held]))
     return tuple([share_of(room.table, part.row, [part], 1) for part in filler.chosen])

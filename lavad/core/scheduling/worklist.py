@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 from lavad.core.cluster import Cluster
 from lavad.core.model.windows import next_change
 from lavad.core.scheduling.backfill.gate import Refusal
-from lavad.core.scheduling.backfill.reservations import Book
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.backfill.reservations import ReservationTable
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.scheduling.capacity.headroom import Headroom
-from lavad.core.scheduling.elastic import Growers
-from lavad.core.scheduling.placement.place import Need, smallest_need
-from lavad.core.scheduling.preemption.pool_reclaim import Tenants
-from lavad.core.scheduling.preemption.preempt import Takers
+from lavad.core.scheduling.elastic import ElasticGrowth
+from lavad.core.scheduling.placement.place import MinimumNeed, smallest_need
+from lavad.core.scheduling.preemption.pool_reclaim import PoolUsers
+from lavad.core.scheduling.preemption.preempt import Preemptor
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
-from lavad.core.scheduling.queueing.due_queue import Turns
-from lavad.core.scheduling.queueing.fairshare import Contest, Lane
-from lavad.core.scheduling.queueing.limit_waiters import LimitedBuckets
+from lavad.core.scheduling.queueing.due_queue import DueQueue
+from lavad.core.scheduling.queueing.fairshare import FairshareSelector, ShareQueue
+from lavad.core.scheduling.queueing.limit_waiters import LimitWaiters
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking, Turn
-from lavad.core.scheduling.queueing.refused_sizes import Chunk, Hopeless
+from lavad.core.scheduling.queueing.refused_sizes import Chunk, RefusedSizes
 from lavad.core.state.limits import Counter
 from lavad.core.state.pending import Bucket, BucketKey
 
@@ -36,7 +36,7 @@ _NEEDS_KEPT = 10_000
 _WORK_OF_LISTING = 4  # hosts that could be looked at while one bucket is entered in its lane
 
 
-class Agenda:
+class Worklist:
     """What the scheduler remembers between slices and passes: buckets to look at, and buckets that wait for room.
 
     ``plain`` is the lane of all buckets in queues without shares, ``lanes`` are those of the accounts of the others.
@@ -50,28 +50,28 @@ class Agenda:
         self.due: set[BucketKey] = set()
         self._unlisted: list[BucketKey] = []  # after a new beginning: still to be added, the newest first
         self._unnoted: set[BucketKey] = set()  # due ones without a place in their lane: on the short way nobody asks
-        self.plain = Lane(0)
-        self.lanes: dict[tuple[Account, int], Lane] = {}
-        self.contests: dict[tuple[Tree, int], Contest] = {}  # of the slice under way
+        self.plain = ShareQueue(0)
+        self.lanes: dict[tuple[Account, int], ShareQueue] = {}
+        self.contests: dict[tuple[Tree, int], FairshareSelector] = {}  # of the slice under way
         self.grown: set[int] = set()
         self.vain: set[BucketKey] = set()
-        self.hopeless = Hopeless()
+        self.hopeless = RefusedSizes()
         self.barred: dict[str, list[tuple[Rank, BucketKey]]] = {}
-        self.limited = LimitedBuckets()
+        self.limited = LimitWaiters()
         self.blocked = BlockedBuckets()
-        self.book = Book()
-        self.takers = Takers()
+        self.book = ReservationTable()
+        self.takers = Preemptor()
         self.delays: list[tuple[float, BucketKey]] = []  # when another alternative of a blocked bucket will do
-        self.tenants: Tenants | None = None  # of this slice, where there are capacity pools
-        self.growers = Growers()
+        self.tenants: PoolUsers | None = None  # of this slice, where there are capacity pools
+        self.growers = ElasticGrowth()
         self.is_under_way = False
         self.easy_ranks: dict[str, int] | None = None  # by queue, if the rules allow the short way of ``easy``; else {}
         self.reached: dict[BucketKey, tuple[Rank, int]] = {}  # blocked ones whose jobs are still to get reservations
         self.headroom: Headroom | None = None
-        self.withheld: Withheld | None = None  # of this slice, where there are advance reservations
+        self.withheld: ReservedCapacity | None = None  # of this slice, where there are advance reservations
         self._reserved_version = 0
         self._windows_change_at = 0.0
-        self._needs: dict[Chunk | Request, Need] = {}
+        self._needs: dict[Chunk | Request, MinimumNeed] = {}
         self._reordered: set[str] = set()  # queues whose order changes with time while reservations depend on it
         self.ranking: Ranking
         self.policy: Policy | None = None  # under which all this was found out
@@ -81,11 +81,11 @@ class Agenda:
         if cluster.policy is not self.policy or cluster.reserved.version != self._reserved_version:
             self.look_at_everything(cluster, now)
             cluster.pending.fresh = set()
-        self.withheld = Withheld(cluster, now) if cluster.reserved.by_name else None
+        self.withheld = ReservedCapacity(cluster, now) if cluster.reserved.by_name else None
         self.contests = {}
         fresh, cluster.pending.fresh = cluster.pending.fresh, set()
         changed, cluster.table.changed = cluster.table.changed, set()
-        self.tenants = Tenants(cluster) if cluster.pools else None
+        self.tenants = PoolUsers(cluster) if cluster.pools else None
         self.ranking.renew(now, self.tenants)
         self.grown |= changed
         if changed:
@@ -130,7 +130,7 @@ class Agenda:
             for lane in self.limited.fall(counter):
                 self.call_limited(cluster, counter, lane)
 
-    def call_limited(self, cluster: Cluster, counter: Counter, lane: Lane) -> None:
+    def call_limited(self, cluster: Cluster, counter: Counter, lane: ShareQueue) -> None:
         """It is the next one's turn of those that wait for this limit in this lane, if there may be enough for it."""
         assert self.headroom is not None
         left = self.headroom.left(counter)
@@ -217,7 +217,7 @@ class Agenda:
         for key in [key for key in cluster.pending.buckets if key.queue in names]:
             self._add(cluster, key)
 
-    def lane_of(self, key: BucketKey) -> Lane:
+    def lane_of(self, key: BucketKey) -> ShareQueue:
         """Where the bucket competes."""
         tree = self.ranking.tree_of(key)
         account = self.ranking.account_of(key) if tree is not None else None
@@ -226,7 +226,7 @@ class Agenda:
         priority = self.ranking.cluster.policy.by_name[key.queue].priority
         lane = self.lanes.get((account, priority))
         if lane is None:
-            lane = self.lanes[account, priority] = Lane(len(self.lanes) + 1, tree, account, priority)
+            lane = self.lanes[account, priority] = ShareQueue(len(self.lanes) + 1, tree, account, priority)
         return lane
 
     def set_aside(self, key: BucketKey, refusal: Refusal, rank: Rank, counter: Counter | None = None) -> None:
@@ -258,7 +258,7 @@ class Agenda:
             if submitted_at + one.delay_s > self.ranking.now:
                 heapq.heappush(self.delays, (submitted_at + one.delay_s, key))
 
-    def need_of(self, key: BucketKey) -> Need:
+    def need_of(self, key: BucketKey) -> MinimumNeed:
         """What a blocked job of that bucket waits for. Tasks of one size wait for the same, whoever asks."""
         need = self._needs.get(key.chunk or key.request)
         if need is None:
@@ -320,21 +320,21 @@ class Agenda:
         if self.contests and lane is not self.plain:
             self.contest_of(lane).enter(lane)
 
-    def contest_of(self, lane: Lane) -> Contest:
+    def contest_of(self, lane: ShareQueue) -> FairshareSelector:
         """Where the lane competes in this slice."""
         assert lane.tree is not None
         contest = self.contests.get((lane.tree, lane.priority))
         if contest is None:
-            contest = self.contests[lane.tree, lane.priority] = Contest(self.ranking, lane.tree, self.blocked)
+            contest = self.contests[lane.tree, lane.priority] = FairshareSelector(self.ranking, lane.tree, self.blocked)
         return contest
 
     def look_at_everything(self, cluster: Cluster, now: float = 0.0) -> None:
         """Forget what is known to be blocked: every bucket is due. ``now`` hardly matters: ranks are checked later."""
         self.policy = cluster.policy
         self._reserved_version = cluster.reserved.version
-        self.due, self.barred, self.limited = set(), {}, LimitedBuckets()
-        self.plain, self.lanes, self.contests = Lane(0), {}, {}
-        self.blocked, self.book = BlockedBuckets(), Book()
+        self.due, self.barred, self.limited = set(), {}, LimitWaiters()
+        self.plain, self.lanes, self.contests = ShareQueue(0), {}, {}
+        self.blocked, self.book = BlockedBuckets(), ReservationTable()
         self.hopeless.clear()
         self.takers.look_at_everything(cluster)
         self.is_under_way, self.reached = False, {}
@@ -374,7 +374,7 @@ class Agenda:
     def clear_lanes(self) -> None:
         """Nobody who is due stands in a lane any more."""
         if self.plain.order:
-            self.plain.order = Turns()
+            self.plain.order = DueQueue()
         self._unnoted = set(self.due)
 
     def due_bucket(self, cluster: Cluster, turn: Turn) -> Bucket | None:

@@ -37,7 +37,7 @@ from lavad.core.state.records import ArrayRecord, Attempt, Host, Job
 Slots = NDArray[np.int64]
 
 
-class Booked(Protocol):
+class AllocationView(Protocol):
     """The cluster, as far as counting needs it: what is allocated on which hosts, and until when."""
 
     @property
@@ -53,7 +53,7 @@ class Booked(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ReservationStart:
     """A moment at which reservations begin, with all that hold then."""
 
     at: float
@@ -79,12 +79,12 @@ class Timeline:
         return sum(moment.at < end for moment in self.moments)
 
 
-def _moments(stretches: list[tuple[float, float, str]], now: float) -> list[Moment]:
-    found: list[Moment] = []
+def _moments(stretches: list[tuple[float, float, str]], now: float) -> list[ReservationStart]:
+    found: list[ReservationStart] = []
     for at in sorted({begin for begin, _, _ in stretches if begin > now}):
         names = frozenset(name for begin, end, name in stretches if begin <= at < end)
         if not any(names <= before.names for before in found):
-            found.append(Moment(at, names))
+            found.append(ReservationStart(at, names))
     return found
 
 
@@ -103,7 +103,7 @@ def _stretches(
             yield one.times.begins_at, one.times.ends_at, name
 
 
-class Reserved:
+class AdvanceReservations:
     """All advance reservations. ``version`` is raised when slots may have become free for others or for their jobs."""
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class Reserved:
         self.is_unsettled = True
         self._timeline, self._slots = None, {}
 
-    def note(self, booked: Booked, event: e.Event) -> None:
+    def note(self, booked: AllocationView, event: e.Event) -> None:
         """An event is about to take effect: where it may change what attempts hold, or until when."""
         if isinstance(event, e.PolicyChanged):
             self.look_again()
@@ -175,20 +175,20 @@ class Reserved:
 
     # -- time ------------------------------------------------------------------------------------------------------
 
-    def timeline(self, booked: Booked, now: float) -> Timeline:
+    def timeline(self, booked: AllocationView, now: float) -> Timeline:
         """Which reservations hold now and later."""
         if self._timeline is None or not self._timeline.covers(now):
             self._timeline = Timeline(self.by_name, booked.policy.zone, now)
             self._stale = None
         return self._timeline
 
-    def holds(self, booked: Booked, name: str, now: float) -> bool:
+    def holds(self, booked: AllocationView, name: str, now: float) -> bool:
         """Does a reservation of that name hold now? Only then its jobs may start."""
         return name in self.by_name and name in self.timeline(booked, now).now
 
     # -- counts ----------------------------------------------------------------------------------------------------
 
-    def slots(self, booked: Booked, name: str) -> Slots:
+    def slots(self, booked: AllocationView, name: str) -> Slots:
         """What a reservation sets apart of each host."""
         table = booked.table
         if self._facts_version != table.facts_version:
@@ -203,22 +203,22 @@ class Reserved:
                     found[row] = table.slots_max[row] if one.is_whole else min(slots, int(table.slots_max[row]))
         return found
 
-    def unused(self, booked: Booked, now: float) -> Slots:
+    def unused(self, booked: AllocationView, now: float) -> Slots:
         """Of what is set apart now on each host, the part that no job of its reservation uses."""
         self._count(booked, now)
         return self._unused
 
-    def own(self, booked: Booked, name: str, now: float) -> Slots:
+    def own(self, booked: AllocationView, name: str, now: float) -> Slots:
         """What jobs of a reservation that holds now use of each host."""
         self._count(booked, now)
         return self._own[name]
 
-    def held(self, booked: Booked, now: float) -> list[Slots]:
+    def held(self, booked: AllocationView, now: float) -> list[Slots]:
         """At each of the moments to come, what jobs that run now will still hold outside of what is reserved then."""
         self._count(booked, now)
         return self._held
 
-    def _count(self, booked: Booked, now: float) -> None:
+    def _count(self, booked: AllocationView, now: float) -> None:
         timeline = self.timeline(booked, now)
         sets = [self.slots(booked, name) for name in self.by_name]
         if self._stale is None:
@@ -229,7 +229,7 @@ class Reserved:
         for row in stale:
             self._count_host(booked, timeline, row)
 
-    def _begin_counting(self, booked: Booked, timeline: Timeline, sets: list[Slots]) -> None:
+    def _begin_counting(self, booked: AllocationView, timeline: Timeline, sets: list[Slots]) -> None:
         hosts = len(booked.table)
         self._rows = frozenset(np.flatnonzero(sum(sets, start=np.zeros(hosts, np.int64))).tolist())
         self._ceasing = {}
@@ -238,7 +238,7 @@ class Reserved:
         self._own = {name: np.zeros(hosts, np.int64) for name in timeline.now}
         self._held = [np.zeros(hosts, np.int64) for _ in timeline.moments]
 
-    def _count_host(self, booked: Booked, timeline: Timeline, row: int) -> None:
+    def _count_host(self, booked: AllocationView, timeline: Timeline, row: int) -> None:
         host = booked.hosts[booked.table.names[row]]
         own = dict.fromkeys(timeline.now, 0)
         held = [0] * len(timeline.moments)
@@ -256,7 +256,7 @@ class Reserved:
             self._own[name][row] = slots
             self._unused[row] += max(0, int(self.slots(booked, name)[row]) - slots)
 
-    def _tenure(self, booked: Booked, key: Key) -> tuple[str, float]:
+    def _tenure(self, booked: AllocationView, key: Key) -> tuple[str, float]:
         """In which reservation an attempt runs, and until when it may hold its slots."""
         attempt, record = booked.attempts[key], booked.jobs.get(key.job)
         shared = record.shared if record is not None else None
@@ -267,7 +267,7 @@ class Reserved:
             end = min(end, self._ceases(booked, one))
         return name, end
 
-    def _ceases(self, booked: Booked, one: AdvanceReservation) -> float:
+    def _ceases(self, booked: AllocationView, one: AdvanceReservation) -> float:
         """When jobs of a closed reservation will be ended: with the stretch that goes on, or the one that comes."""
         found = self._ceasing.get(one.name)
         if found is None:

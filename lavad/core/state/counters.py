@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lavad.core.model import FINAL, WAITING, JobState, Shared, Sort
+from lavad.core.model import FINAL, WAITING, CountKey, JobState, Shared
 from lavad.core.model.policy import Policy
 from lavad.core.state.limits import user_rows
 
@@ -17,7 +17,7 @@ _SCOPES_KEPT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingLimit:
+class PendingLimit:
     """At most so many waiting jobs and slots of all that count under ``scope``; None: no limit."""
 
     scope: str
@@ -25,7 +25,7 @@ class WaitingLimit:
     slots: int | None
 
 
-class Waiting:
+class PendingCounters:
     """Waiting jobs and slots, for every scope that has a limit."""
 
     def __init__(self, policy: Policy) -> None:
@@ -33,23 +33,23 @@ class Waiting:
         self.slots: Counter[str] = Counter()
         self._rows = [row for row in user_rows(policy) if _is_limited(row[1].pending_jobs, row[1].pending_slots)]
         self._of_all = (
-            [WaitingLimit("", policy.pending_jobs, policy.pending_slots)]
+            [PendingLimit("", policy.pending_jobs, policy.pending_slots)]
             if _is_limited(policy.pending_jobs, policy.pending_slots)
             else []
         )
-        self._known: dict[str, tuple[WaitingLimit, ...]] = {}
+        self._known: dict[str, tuple[PendingLimit, ...]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._rows or self._of_all)
 
-    def limits(self, user: str) -> tuple[WaitingLimit, ...]:
+    def limits(self, user: str) -> tuple[PendingLimit, ...]:
         """Those that count for this user's jobs: his own, his groups', everybody's."""
         found = self._known.get(user)
         if found is None:
             if len(self._known) >= _SCOPES_KEPT:
                 self._known.clear()
             rows = [
-                WaitingLimit(f"user {user}" if not is_group else f"group {name}", row.pending_jobs, row.pending_slots)
+                PendingLimit(f"user {user}" if not is_group else f"group {name}", row.pending_jobs, row.pending_slots)
                 for name, row, users, is_group, _ in self._rows
                 if user in users
             ]
@@ -78,24 +78,24 @@ _NOTED_MAX = 1000  # moves that differ, before they are entered
 _Move = tuple[JobState | None, JobState]  # from (None: from nowhere) and to which state
 
 
-class Tally:
+class JobCounters:
     """Slots and jobs by (queue, state) and by (user, state). A waiting job counts the slots it asks for at least."""
 
-    def __init__(self, waiting: Waiting) -> None:
+    def __init__(self, waiting: PendingCounters) -> None:
         self.waiting = waiting  # as of the last look; ``waiting_now`` is what counts
         self._slots_by_queue: Counter[tuple[str, JobState]] = Counter()
         self._slots_by_user: Counter[tuple[str, JobState]] = Counter()
         self._jobs_by_user: Counter[tuple[str, JobState]] = Counter()
         self._work_by_queue: Counter[tuple[str, JobState]] = Counter()
-        self._noted: dict[_Move, Counter[Sort]] = {}  # how many jobs of each sort moved like this
+        self._noted: dict[_Move, Counter[CountKey]] = {}  # how many jobs of each sort moved like this
 
     @property
-    def waiting_now(self) -> Waiting:
+    def waiting_now(self) -> PendingCounters:
         """What waits under each limit on waiting jobs."""
         self._enter()
         return self.waiting
 
-    def take_waiting(self, waiting: Waiting) -> None:
+    def take_waiting(self, waiting: PendingCounters) -> None:
         """Under other rules: count what waits anew."""
         self.waiting = waiting
         if waiting:
@@ -134,7 +134,7 @@ class Tally:
         """``count`` jobs went from one state to another."""
         self._note(shared, old, new, count)
 
-    def move_each(self, many: Iterable[Sort], old: JobState, new: JobState) -> None:
+    def move_each(self, many: Iterable[CountKey], old: JobState, new: JobState) -> None:
         """One job of each of these sorts went from one state to another."""
         noted = self._noted.setdefault((old, new), Counter())
         noted.update(many)
@@ -159,7 +159,7 @@ class Tally:
                 self._add(counts, old, -1)
             self._add(counts, new, 1)
 
-    def _add(self, counts: Counter[Sort], state: JobState, sign: int) -> None:
+    def _add(self, counts: Counter[CountKey], state: JobState, sign: int) -> None:
         if state in FINAL:
             return  # ended jobs are counted by the store
         is_limited = state in WAITING and bool(self.waiting)

@@ -7,13 +7,13 @@ the conditions are evaluated once for each step, however many parents changed in
 from enum import Enum, auto
 from itertools import islice
 
-from lavad.core.language.dependency import Expression, Kind, clauses_of
+from lavad.core.language.dependency import ConditionKind, Expression, clauses_of
 from lavad.core.model import FINAL, HOLDING, JobState
 
 _STARTED = (HOLDING | FINAL) - {JobState.STAGING}
 
 
-class Matter(Enum):
+class DependencyKey(Enum):
     """What of a parent can change a condition."""
 
     END = auto()
@@ -22,11 +22,11 @@ class Matter(Enum):
 
 
 _MATTERS = {
-    Kind.STARTED: Matter.START,
-    Kind.NUMPEND: Matter.ANY,
-    Kind.NUMRUN: Matter.ANY,
-    Kind.NUMSTART: Matter.ANY,
-    Kind.NUMHOLD: Matter.ANY,
+    ConditionKind.STARTED: DependencyKey.START,
+    ConditionKind.NUMPEND: DependencyKey.ANY,
+    ConditionKind.NUMRUN: DependencyKey.ANY,
+    ConditionKind.NUMSTART: DependencyKey.ANY,
+    ConditionKind.NUMHOLD: DependencyKey.ANY,
 }
 
 
@@ -36,7 +36,9 @@ class Dependants:
     def __init__(self) -> None:
         self.conditions: dict[int, Expression] = {}
         self.stirred: dict[int, set[int] | None] = {}
-        self._watchers: dict[int, dict[Matter, dict[int, bool]]] = {}  # parent -> dependant -> element by element
+        self._watchers: dict[
+            int, dict[DependencyKey, dict[int, bool]]
+        ] = {}  # parent -> dependant -> element by element
 
     def __len__(self) -> int:
         return len(self.conditions)
@@ -59,7 +61,7 @@ class Dependants:
         self.stirred[job] = None
         for clause in clauses_of(condition):
             watchers = self._watchers.setdefault(clause.ref.job, {}).setdefault(
-                _MATTERS.get(clause.kind, Matter.END), {}
+                _MATTERS.get(clause.kind, DependencyKey.END), {}
             )
             watchers[job] = clause.ref.each and watchers.get(job, True)
 
@@ -85,11 +87,11 @@ class Dependants:
         watchers = self._watchers.get(parent)
         if watchers is None:
             return
-        self._stir(watchers.get(Matter.ANY), index)
+        self._stir(watchers.get(DependencyKey.ANY), index)
         if (new in FINAL) is not (old in FINAL):
-            self._stir(watchers.get(Matter.END), index)
+            self._stir(watchers.get(DependencyKey.END), index)
         if (new in _STARTED) is not (old in _STARTED):
-            self._stir(watchers.get(Matter.START), index)
+            self._stir(watchers.get(DependencyKey.START), index)
 
     def _stir(self, watchers: dict[int, bool] | None, index: int) -> None:
         for job, by_element in (watchers or {}).items():

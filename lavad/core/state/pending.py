@@ -24,7 +24,7 @@ _NO_HOSTS: Mapping[str, QueueHosts] = MappingProxyType({})
 _PLACES_KEPT = 250_000  # found without another look at what jobs were submitted with: more than there are buckets
 
 
-class Kind(NamedTuple):
+class SchedulingClass(NamedTuple):
     """What makes two waiting jobs alike."""
 
     queue: str
@@ -52,7 +52,7 @@ class BucketKey:
 
     __slots__ = ("chunk", "deadline", "is_plain", "kind", "number", "queue", "request", "reservation", "run_limit_s")
 
-    def __init__(self, kind: Kind, number: int) -> None:
+    def __init__(self, kind: SchedulingClass, number: int) -> None:
         self.kind = kind
         self.queue = kind.queue
         self.request = kind.request
@@ -70,7 +70,7 @@ class BucketKey:
         return repr(self.kind)
 
 
-class Entry(NamedTuple):
+class PendingEntry(NamedTuple):
     """A job or array in its bucket; tuples compare in scheduling order."""
 
     rank: float  # job priority, negated
@@ -78,12 +78,12 @@ class Entry(NamedTuple):
     job: int
 
 
-class Place:
+class BucketSlot:
     """Where jobs of one kind wait: their bucket, as long as any of them does."""
 
     __slots__ = ("bucket", "kind")
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: SchedulingClass) -> None:
         self.kind = kind
         self.bucket: Bucket | None = None
 
@@ -98,21 +98,21 @@ class Bucket:
 
     __slots__ = ("_entries", "_head", "arrays", "key", "place")
 
-    def __init__(self, key: BucketKey, place: Place) -> None:
+    def __init__(self, key: BucketKey, place: BucketSlot) -> None:
         self.key = key
         self.place = place
         self.arrays: set[int] | frozenset[int] = _NO_ARRAYS  # those of its jobs that are arrays
-        self._entries: list[Entry] = []
+        self._entries: list[PendingEntry] = []
         self._head = 0
 
     def __len__(self) -> int:
         return len(self._entries) - self._head
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[PendingEntry]:
         for at in range(self._head, len(self._entries)):
             yield self._entries[at]
 
-    def of_rank(self, rank: float | None, backwards: bool) -> Iterator[Entry]:
+    def of_rank(self, rank: float | None, backwards: bool) -> Iterator[PendingEntry]:
         """Its entries of one rank (None: all of them) from the first, or from the last to the first."""
         low, high = self._head, len(self._entries)
         if rank is not None:
@@ -121,20 +121,20 @@ class Bucket:
         for at in range(high - 1, low - 1, -1) if backwards else range(low, high):
             yield self._entries[at]
 
-    def head(self) -> Entry:
+    def head(self) -> PendingEntry:
         """The first entry."""
         return self._entries[self._head]
 
-    def at(self, number: int) -> Entry:
+    def at(self, number: int) -> PendingEntry:
         """The entry with that number, from 0, in scheduling order."""
         return self._entries[self._head + number]
 
-    def get(self, number: int) -> Entry | None:
+    def get(self, number: int) -> PendingEntry | None:
         """The entry with that number; None behind the last."""
         at = self._head + number
         return self._entries[at] if at < len(self._entries) else None
 
-    def add(self, entry: Entry, is_array: bool) -> None:
+    def add(self, entry: PendingEntry, is_array: bool) -> None:
         if is_array:
             self.arrays = {*self.arrays, entry.job} if isinstance(self.arrays, frozenset) else self.arrays
             self.arrays.add(entry.job)
@@ -145,7 +145,7 @@ class Bucket:
         if at == len(self._entries) or self._entries[at] != entry:
             self._entries.insert(at, entry)
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: PendingEntry) -> None:
         if entry.job in self.arrays and isinstance(self.arrays, set):
             self.arrays.discard(entry.job)
         if self._head < len(self._entries) and self._entries[self._head] == entry:
@@ -194,8 +194,10 @@ class PendingIndex:
         self._queue_hosts = queue_hosts  # of the queues that may not use all hosts, or prefer some
         self._exclusive = exclusive  # resources of hosts that are for jobs that name them alone
         self._confined: dict[tuple[str, Request], Request] = {}
-        self._places: dict[Kind, Place] = {}
-        self._by_id: dict[int, Place] = {}  # the same by the one object that stands for what jobs were submitted with
+        self._places: dict[SchedulingClass, BucketSlot] = {}
+        self._by_id: dict[
+            int, BucketSlot
+        ] = {}  # the same by the one object that stands for what jobs were submitted with
         self._known: list[Shared] = []  # those objects: as long as they live nothing else has their numbers
         self._made = 0
 
@@ -223,27 +225,27 @@ class PendingIndex:
             self._confined[shared.queue, shared.request] = found
         return found
 
-    def kind_of(self, shared: Shared) -> Kind:
+    def kind_of(self, shared: Shared) -> SchedulingClass:
         """All jobs submitted like this one are alike."""
         deadline = shared.terminate_at
         run_limit_s = shared.run_limit_s if deadline or shared.queue in self._timed_queues else 0
         project = shared.project if self._by_project else ""
         request = self.request_of(shared)
-        return Kind(shared.queue, shared.user, shared.user_group, request, run_limit_s, deadline, project)
+        return SchedulingClass(shared.queue, shared.user, shared.user_group, request, run_limit_s, deadline, project)
 
     def key_of(self, shared: Shared) -> BucketKey | None:
         """The bucket of all jobs submitted like this one, or None when none of them waits."""
         place = self._by_id.get(id(shared)) or self._places.get(self.kind_of(shared))
         return place.key if place is not None else None
 
-    def _place_of(self, shared: Shared) -> Place:
+    def _place_of(self, shared: Shared) -> BucketSlot:
         """Where jobs submitted like this one wait."""
         place = self._by_id.get(id(shared))
         if place is None:
             if len(self._known) >= _PLACES_KEPT:
                 self._forget_empty()
             kind = self.kind_of(shared)
-            place = self._by_id[id(shared)] = self._places.setdefault(kind, Place(kind))
+            place = self._by_id[id(shared)] = self._places.setdefault(kind, BucketSlot(kind))
             self._known.append(shared)
         return place
 
@@ -252,7 +254,7 @@ class PendingIndex:
         self._known.clear()
         self._places = {kind: place for kind, place in self._places.items() if place.bucket is not None}
 
-    def add(self, shared: Shared, entry: Entry, is_array: bool) -> None:
+    def add(self, shared: Shared, entry: PendingEntry, is_array: bool) -> None:
         """A job or array may start from now on."""
         place = self._place_of(shared)
         bucket = place.bucket
@@ -271,7 +273,7 @@ class PendingIndex:
         if bucket.head() != was_head or shared.queue in self._eager_queues:
             self.fresh.add(bucket.key)
 
-    def remove(self, shared: Shared, entry: Entry) -> None:
+    def remove(self, shared: Shared, entry: PendingEntry) -> None:
         """A job or array may no longer start."""
         bucket = self._place_of(shared).bucket
         if bucket is not None:

@@ -93,7 +93,7 @@ def least(request: Request) -> dict[str, float]:
     return {SLOTS: float(request.slots_min), MEMORY: memory, GPUS: gpus}
 
 
-class Lots:
+class PoolState:
     """The pools' use while a slice decides: what is held, what is claimed, and what the slice has started."""
 
     def __init__(self, pools: Pools, claims: Iterable[tuple[int, Iterable[HostShare]]]) -> None:

@@ -17,7 +17,7 @@ from lavad.core.state.records import Attempt, Job
 _Entry = tuple[float, Key]
 
 
-class Runners:
+class PreemptableJobs:
     """Running attempts of some queues."""
 
     def __init__(self, queues: frozenset[str]) -> None:
@@ -84,7 +84,7 @@ class Runners:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PreemptionSource:
     """A queue to take from. Smaller ``order`` is taken from first."""
 
     queue: str
@@ -92,12 +92,12 @@ class Source:
     requeues: bool  # its jobs are ended and wait again, instead of being suspended
 
 
-class Rights:
+class PreemptionRules:
     """Of one policy. ``takers`` may take from others or save up slots, from ``victims`` somebody may take; with
     capacity pools all queues are both. ``sources`` is empty for queues that take from no other queue."""
 
     def __init__(self, policy: Policy) -> None:
-        self._sources: dict[str, dict[str, Source]] = {}
+        self._sources: dict[str, dict[str, PreemptionSource]] = {}
         for taker in policy.queues:
             found = [_source(policy, taker, giver) for giver in policy.queues]
             some = sorted((one for one in found if one is not None), key=lambda one: (one.order, one.queue))
@@ -108,12 +108,12 @@ class Rights:
         self.takers = frozenset(self._sources) | pooled | savers
         self.victims = frozenset(name for sources in self._sources.values() for name in sources) | pooled
 
-    def sources(self, queue: str) -> dict[str, Source]:
+    def sources(self, queue: str) -> dict[str, PreemptionSource]:
         """The queues that this one may take from, in order."""
         return self._sources.get(queue, {})
 
 
-def _source(policy: Policy, taker: Queue, giver: Queue) -> Source | None:
+def _source(policy: Policy, taker: Queue, giver: Queue) -> PreemptionSource | None:
     if giver.priority >= taker.priority:
         return None
     level = dict(taker.preempts).get(giver.name)
@@ -121,4 +121,4 @@ def _source(policy: Policy, taker: Queue, giver: Queue) -> Source | None:
     if level is None and not gives:
         return None
     requeues = policy.preempts_by_requeue or "PREEMPT" in giver.terminate_when
-    return Source(giver.name, (-(level or 0), giver.priority), requeues)
+    return PreemptionSource(giver.name, (-(level or 0), giver.priority), requeues)

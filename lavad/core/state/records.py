@@ -1,8 +1,8 @@
 """The records that change: jobs, arrays, attempts, hosts. Only ``apply`` writes to them.
 
 A pending job is one small object that shares all it can with its kind; what only a dispatched job needs hangs on its
-``Attempt``; what only an ended job needs on its ``JobEnd``. ``Unentered`` buffers new host shares, in the order of
-booking, until ``Host.attempts`` is next read: most attempts of a replay come and go before that.
+``Attempt``; what only an ended job needs on its ``JobEnd``. ``UnenteredShares`` buffers new host shares, in the order
+of booking, until ``Host.attempts`` is next read: most attempts of a replay come and go before that.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from lavad.core.model.usage import NO_ONE, ByHost
 _SHARES_MAX = 4096  # entered within a millisecond
 
 
-class Unentered:
+class UnenteredShares:
     """Shares by attempt. ``hosts`` is the cluster's."""
 
     __slots__ = ("_count", "_hosts", "by_attempt")
@@ -78,7 +78,7 @@ def exit_code(status: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class StartConditions:
     """What few jobs have: conditions that keep a waiting one from being started. Replaced as a whole, never changed.
 
     ``condition`` is None as soon as it was met (for an array: by all elements); ``is_early`` until the begin time.
@@ -289,7 +289,7 @@ class Job:
         self.array: ArrayRecord | None = None
         self.postponed_reason = ""  # why the last attempt came to nothing
         self.resume_state: JobState | None = None  # what UNKWN goes back to
-        self.terms: Terms | None = None
+        self.terms: StartConditions | None = None
 
     @property
     def key(self) -> Key:
@@ -367,7 +367,7 @@ class ArrayRecord:
         self.held = indices.copy() if held else Ranges()
         self.blocked = Ranges()
         self.unmet = Ranges()
-        self.terms: Terms | None = None
+        self.terms: StartConditions | None = None
         self.live: dict[int, Job] = {}
         self.counts: Counter[JobState] = Counter()  # of live elements, by state
         self.ended = bytearray()  # state of each ended element by index; 0 where it has not ended
@@ -489,7 +489,9 @@ class Host:
         "seen_at",
     )
 
-    def __init__(self, facts: HostFacts, row: int, unentered: Unentered, offered: HostFacts | None = None) -> None:
+    def __init__(
+        self, facts: HostFacts, row: int, unentered: UnenteredShares, offered: HostFacts | None = None
+    ) -> None:
         self.facts = facts
         self.offered = offered or facts
         self.row = row  # in the host table

@@ -5,19 +5,19 @@ from typing import Protocol
 from lavad.core.model.usage import ByHost, Departed, JobUsage, whole
 
 
-class Counted(Protocol):
+class UsageRecord(Protocol):
     """An attempt, as far as it is seen here."""
 
     usage: ByHost  # of the hosts that it has
     departed: Departed
 
 
-def of_attempt(attempt: Counted) -> JobUsage:
+def of_attempt(attempt: UsageRecord) -> JobUsage:
     """As far as it is known now."""
     return whole(attempt.usage, attempt.departed)
 
 
-def depart(attempt: Counted, host: str) -> None:
+def depart(attempt: UsageRecord, host: str) -> None:
     """A host leaves the attempt, which goes on: what was used there stays counted."""
     rest = dict(attempt.usage)
     gone, before, known = rest.pop(host), of_attempt(attempt), attempt.departed

@@ -8,7 +8,7 @@ from lavad.core import commands as c
 from lavad.core import events as e
 from lavad.core.model import JobState
 from lavad.core.model import reasons as r
-from lavad.core.model.advance_reservation import Kind, Times
+from lavad.core.model.advance_reservation import ReservationKind, ReservationTimes
 from lavad.core.model.policy import Names, Policy, ReservationRule, Window
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
@@ -44,7 +44,10 @@ class TestMaking:
         assert story.reserve(1, users=("bob", "ann")).name == "bob#0"
         story.do(c.RemoveReservation("ann#0", ROOT))
         assert story.reserve(1).name == "ann#1"
-        assert story.reserve(kind=Kind.SYSTEM, users=(), begin=2 * HOUR, end=3 * HOUR, is_whole=True).name == "system#0"
+        assert (
+            story.reserve(kind=ReservationKind.SYSTEM, users=(), begin=2 * HOUR, end=3 * HOUR, is_whole=True).name
+            == "system#0"
+        )
 
     def test_a_name_of_its_own(self) -> None:
         """-N; and no two have the same."""
@@ -209,7 +212,7 @@ class TestKeepingOff:
     def test_nothing_runs_in_one_of_the_system(self) -> None:
         """And no job can be submitted to it."""
         story = one_host()
-        name = story.reserve(kind=Kind.SYSTEM, users=(), is_whole=True).name
+        name = story.reserve(kind=ReservationKind.SYSTEM, users=(), is_whole=True).name
         job = story.submit(a_job())
         story.plan()
         assert story.state(job) is JobState.PEND
@@ -259,7 +262,7 @@ class TestRights:
         """-g."""
         groups = {"team": Names(False, frozenset({"bob"}))}
         story = a_cluster(policy=Policy(user_groups=groups))
-        name = story.reserve(1, users=("team",), kind=Kind.GROUP).name
+        name = story.reserve(1, users=("team",), kind=ReservationKind.GROUP).name
         assert name == "team#0"
         assert story.submit(a_job(caller=BOB, reservation=name))
         with pytest.raises(Refused, match="not for ann"):
@@ -337,7 +340,7 @@ class TestChanging:
         story = one_host()
         name = story.reserve(2).name
         key = story.run(a_job(reservation=name))
-        story.do(c.ChangeReservation(name, ROOT, times=Times(0.0, BEGIN + 2 * HOUR)))
+        story.do(c.ChangeReservation(name, ROOT, times=ReservationTimes(0.0, BEGIN + 2 * HOUR)))
         later(story, HOUR)
         assert not story.cluster.attempts[key].kill_reason
         later(story, HOUR)
@@ -349,14 +352,14 @@ class TestChanging:
         name = story.reserve(3).name
         story.reserve(3, begin=HOUR, end=2 * HOUR)
         with pytest.raises(Refused, match="too few slots"):
-            story.do(c.ChangeReservation(name, ROOT, times=Times(0.0, BEGIN + 2 * HOUR)))
+            story.do(c.ChangeReservation(name, ROOT, times=ReservationTimes(0.0, BEGIN + 2 * HOUR)))
 
     def test_the_beginning_of_what_has_begun_stays(self) -> None:
         """As in LSF."""
         story = one_host()
         name = story.reserve(3).name
         with pytest.raises(Refused, match="is active"):
-            story.do(c.ChangeReservation(name, ROOT, times=Times(BEGIN + 60, 0.0)))
+            story.do(c.ChangeReservation(name, ROOT, times=ReservationTimes(BEGIN + 60, 0.0)))
 
     def test_more_and_fewer_slots(self) -> None:
         """addhost and rmhost."""

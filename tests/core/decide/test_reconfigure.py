@@ -10,7 +10,7 @@ from lavad.core.model import JobState
 from lavad.core.model.policy import HostRule, JobOrder, Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
-from lavad.core.scheduling.cycle import Agenda
+from lavad.core.scheduling.cycle import Worklist
 from lavad.simulator.rebirth import reborn
 from tests.builders import ANN, ROOT, Story, a_host, a_job
 
@@ -126,7 +126,7 @@ def test_a_master_that_starts_without_a_queue_keeps_its_jobs() -> None:
     old.configured = replace(PLAIN, queues=(Queue("normal"),))
     story.cluster = reborn(old)
     story.do(c.Reconfigure(old.configured))
-    story.agenda = Agenda()
+    story.agenda = Worklist()
     story.join(a_host("n1", 4))
     story.plan()
     assert story.state(waiting) is JobState.PEND

@@ -9,9 +9,9 @@ from lavad.core.model import JobState
 from lavad.core.model.policy import Policy, Queue, UserRule, Window
 from lavad.core.model.reasons import PendingReason
 from lavad.core.model.windows import moment_text
-from lavad.core.queries.backfill_reasons import HeldBack, held_back
+from lavad.core.queries.backfill_reasons import DelayedBy, held_back
 from lavad.core.queries.pending_reasons import explain
-from lavad.core.queries.start_estimate import Forecast, Sureness, forecast
+from lavad.core.queries.start_estimate import Confidence, StartEstimate, forecast
 from lavad.core.queries.suggestions import remedies
 from lavad.core.scheduling.cycle import slice_pass
 from lavad.core.scheduling.queueing.ordering import Ranking
@@ -34,7 +34,7 @@ def why(story: Story, job: int, index: int = 0) -> list[PendingReason]:
     return explain(story.cluster, story.cluster.jobs[job], index, story.now, story.agenda.book)
 
 
-def held(story: Story, job: int) -> HeldBack | None:
+def held(story: Story, job: int) -> DelayedBy | None:
     """By whom."""
     return held_back(story.cluster, story.agenda.book, story.cluster.jobs[job], 0, story.now)
 
@@ -56,7 +56,7 @@ def test_it_is_told_who_holds_it_back_and_what_helps(asks: dict[str, Any]) -> No
     job = story.submit(a_job(1, run_limit_s=HOUR))
     story.plan()
     at = story.now + 10 * MINUTE
-    assert held(story, job) == HeldBack(first, 0, at, 10 * MINUTE)
+    assert held(story, job) == DelayedBy(first, 0, at, 10 * MINUTE)
     (reason,) = why(story, job)
     when = moment_text(at, story.cluster.policy.zone)
     assert reason.text == f"The job would delay a job that goes before it (Job: {first}, From: {when})"
@@ -76,7 +76,7 @@ def test_of_several_it_is_the_one_whose_turn_makes_the_difference() -> None:
     second = story.submit(a_job(3, run_limit_s=20 * MINUTE))
     job = story.submit(a_job(1, run_limit_s=HOUR))
     story.plan()
-    assert held(story, job) == HeldBack(second, 0, story.now + 10 * MINUTE, 10 * MINUTE)
+    assert held(story, job) == DelayedBy(second, 0, story.now + 10 * MINUTE, 10 * MINUTE)
 
 
 def test_where_no_run_limit_helps_none_is_named() -> None:
@@ -210,7 +210,7 @@ def test_what_a_job_has_saved_up_does_not_hide_what_it_lacks() -> None:
 # -- advance reservations ------------------------------------------------------------------------------------------
 
 
-def seen(story: Story, job: int) -> Forecast:
+def seen(story: Story, job: int) -> StartEstimate:
     """The forecast as of the story's present."""
     return in_one_go(forecast(story.cluster, Ranking(story.cluster, story.now), story.cluster.jobs[job]))
 
@@ -221,8 +221,8 @@ def test_a_job_starts_when_its_advance_reservation_begins() -> None:
     name = story.reserve(2, begin=HOUR, end=2 * HOUR).name
     first, second = (story.submit(a_job(2, reservation=name)) for _ in range(2))
     story.plan()
-    assert seen(story, first) == Forecast(story.now + HOUR, Sureness.WINDOW, 0)
-    assert seen(story, second) == Forecast(story.now + HOUR, Sureness.WINDOW, 1)
+    assert seen(story, first) == StartEstimate(story.now + HOUR, Confidence.WINDOW, 0)
+    assert seen(story, second) == StartEstimate(story.now + HOUR, Confidence.WINDOW, 1)
     weekly = story.reserve(2, windows=(Window(0, 60),)).name  # on Sundays, at midnight
     at = seen(story, story.submit(a_job(2, reservation=weekly))).start_at
     assert at is not None
@@ -236,4 +236,4 @@ def test_a_job_that_waits_for_something_else_is_promised_no_window() -> None:
     other = story.submit(a_job(4))
     story.submit(a_job(2, reservation=name))
     job = story.submit(a_job(2, reservation=name, dependency=f"done({other})"))
-    assert seen(story, job) == Forecast(None, Sureness.UNKNOWN, 0)
+    assert seen(story, job) == StartEstimate(None, Confidence.UNKNOWN, 0)

@@ -6,8 +6,8 @@ import pytest
 
 from lavad.core.events import NewJob
 from lavad.core.model.policy import ComputeUnit, Names, Policy, Queue, Resource, ResourceInstance, ResourceKind
-from lavad.core.queries.request_changes import Advice, Counsel, advise, counsel, options
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.queries.request_changes import Advice, RequestChanges, advise, counsel, options
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from tests.builders import Story, a_cluster, a_host, a_job, in_one_go
 
@@ -62,10 +62,10 @@ def test_no_advice_that_does_not_hold(story: Story, words: dict[str, Any]) -> No
     """Whatever is advised finds hosts, and a little less of a change does not."""
     for slots in range(1, 14):
         for one in ask(story, a_job(slots, **words)):
-            assert place(Room(story.cluster.table), one.request) is not None
+            assert place(FreeResources(story.cluster.table), one.request) is not None
 
 
-def hear(story: Story, job: NewJob) -> Counsel:
+def hear(story: Story, job: NewJob) -> RequestChanges:
     """What would help, now or ever."""
     return in_one_go(counsel(story.cluster, job.shared.request))
 
@@ -81,7 +81,7 @@ def test_a_job_that_can_never_start_is_told_so_when_the_hosts_are_full(story: St
 def test_a_job_that_only_has_to_wait_is_not(story: Story) -> None:
     """Full hosts are no reason to change anything."""
     story.run(a_job(10))
-    assert hear(story, a_job(4, one_host=True)) == Counsel()
+    assert hear(story, a_job(4, one_host=True)) == RequestChanges()
 
 
 def _a_site() -> Story:
@@ -132,7 +132,7 @@ def test_what_others_save_up_is_theirs_for_a_while_only() -> None:
     story.submit(a_job(7))
     story.plan()
     assert story.cluster.claims
-    assert hear(story, a_job(4, cu="type=rack:maxcus=1", ptile=4)) == Counsel()
+    assert hear(story, a_job(4, cu="type=rack:maxcus=1", ptile=4)) == RequestChanges()
     assert hear(story, a_job(5, cu="type=rack:maxcus=1")).is_hopeless
 
 

@@ -3,12 +3,12 @@
 import pytest
 
 from lavad.core.model.policy import ComputeUnit, Names, Policy, Queue
-from lavad.core.queries.start_estimate import Forecast, Sureness, forecast
+from lavad.core.queries.start_estimate import Confidence, StartEstimate, forecast
 from lavad.core.scheduling.queueing.ordering import Ranking
 from tests.builders import BEGIN, BOB, Story, a_cluster, a_host, a_job, in_one_go
 
 
-def ask(story: Story, job: int, index: int = 0) -> Forecast:
+def ask(story: Story, job: int, index: int = 0) -> StartEstimate:
     """The forecast as of the story's present."""
     return in_one_go(forecast(story.cluster, Ranking(story.cluster, story.now), story.cluster.jobs[job], index))
 
@@ -26,7 +26,7 @@ def test_the_head_starts_when_enough_running_jobs_have_reached_their_limits(stor
     story.run(a_job(4, run_limit_s=900))
     job = story.submit(a_job(8, run_limit_s=60))
     seen = ask(story, job)
-    assert (seen.start_at, seen.sureness, seen.ahead) == (BEGIN + 900, Sureness.FIRM, 0)
+    assert (seen.start_at, seen.sureness, seen.ahead) == (BEGIN + 900, Confidence.FIRM, 0)
     assert [(share.host, share.slots) for share in seen.promised] == [("n1", 4), ("n2", 4)]
 
 
@@ -35,7 +35,7 @@ def test_jobs_ahead_are_played_first(story: Story) -> None:
     story.run(a_job(8, run_limit_s=600))
     story.submit(a_job(8, run_limit_s=100))
     job = story.submit(a_job(8, run_limit_s=60, caller=BOB))
-    assert ask(story, job) == Forecast(BEGIN + 700, Sureness.ROUGH, 1)
+    assert ask(story, job) == StartEstimate(BEGIN + 700, Confidence.ROUGH, 1)
 
 
 def test_a_more_urgent_queue_goes_first(story: Story) -> None:
@@ -43,13 +43,13 @@ def test_a_more_urgent_queue_goes_first(story: Story) -> None:
     story.run(a_job(8, run_limit_s=600))
     job = story.submit(a_job(8, run_limit_s=60))
     story.submit(a_job(8, run_limit_s=100, queue="urgent"))
-    assert ask(story, job) == Forecast(BEGIN + 700, Sureness.ROUGH, 1)
+    assert ask(story, job) == StartEstimate(BEGIN + 700, Confidence.ROUGH, 1)
 
 
 def test_without_run_limits_nothing_is_known(story: Story) -> None:
     """A job that may run for ever promises nothing."""
     story.run(a_job(8))
-    assert ask(story, story.submit(a_job(8))) == Forecast(None, Sureness.UNKNOWN, 0)
+    assert ask(story, story.submit(a_job(8))) == StartEstimate(None, Confidence.UNKNOWN, 0)
 
 
 def test_one_unlimited_job_ahead_makes_it_rough() -> None:
@@ -58,7 +58,7 @@ def test_one_unlimited_job_ahead_makes_it_rough() -> None:
     story.run(a_job(8, run_limit_s=600))
     story.submit(a_job(4))
     job = story.submit(a_job(4, run_limit_s=60, caller=BOB))
-    assert ask(story, job) == Forecast(BEGIN + 600, Sureness.ROUGH, 1)
+    assert ask(story, job) == StartEstimate(BEGIN + 600, Confidence.ROUGH, 1)
 
 
 def test_an_overdue_job_is_expected_to_end_at_once(story: Story) -> None:
@@ -75,7 +75,7 @@ def test_elements_of_an_array_count_once_in_the_order_and_are_played_one_by_one(
     story.run(a_job(8, run_limit_s=100))
     story.submit(a_job(4, array="1-6", run_limit_s=50))
     job = story.submit(a_job(8, run_limit_s=10, caller=BOB))
-    assert ask(story, job) == Forecast(BEGIN + 250, Sureness.ROUGH, 1)
+    assert ask(story, job) == StartEstimate(BEGIN + 250, Confidence.ROUGH, 1)
 
 
 def test_a_limit_is_free_when_those_who_use_it_have_ended() -> None:
@@ -112,7 +112,7 @@ def test_nothing_changes_by_asking(story: Story) -> None:
 def test_what_holds_no_place_in_the_order_has_no_forecast(story: Story) -> None:
     """A held job waits for a word, not for room, also when another of its kind waits."""
     story.submit(a_job(8))
-    assert ask(story, story.submit(a_job(8, hold=True))) == Forecast(None, Sureness.UNKNOWN, 0)
+    assert ask(story, story.submit(a_job(8, hold=True))) == StartEstimate(None, Confidence.UNKNOWN, 0)
 
 
 def test_no_start_in_what_is_set_apart(story: Story) -> None:

@@ -5,11 +5,11 @@ import pytest
 from lavad.core import commands as c
 from lavad.core.events import NewJob
 from lavad.core.model.policy import HostRule, JobDefaults, Policy, Queue, Resource, ResourceInstance, ResourceKind
-from lavad.core.queries.suggestions import Remedies, remedies
+from lavad.core.queries.suggestions import Suggestions, remedies
 from tests.builders import ROOT, Story, a_cluster, a_host, a_job, in_one_go
 
 
-def ask(story: Story, job: NewJob, index: int = 0) -> Remedies:
+def ask(story: Story, job: NewJob, index: int = 0) -> Suggestions:
     """Submit the job, let a pass go by, and ask."""
     number = story.submit(job)
     story.plan()
@@ -31,7 +31,7 @@ def test_a_held_job_is_resumed(story: Story) -> None:
 def test_a_held_job_on_full_hosts_has_two_things_in_its_way(story: Story) -> None:
     """No single command would start it."""
     story.run(a_job(8))
-    assert ask(story, a_job(hold=True)) == Remedies()
+    assert ask(story, a_job(hold=True)) == Suggestions()
 
 
 @pytest.mark.parametrize(("run_limit_s", "queue"), [(0, "normal"), (60, "short"), (61, "normal")])
@@ -58,9 +58,9 @@ def test_the_fewest_closed_hosts_are_opened(story: Story) -> None:
 def test_a_request_is_made_smaller(story: Story) -> None:
     """As bmod takes it; once there is room, where the hosts are full as well."""
     smaller, costs = ("bmod -Rn {}", "bmod -n 4 {}"), ("span[hosts=1]", "")
-    assert ask(story, a_job(5, one_host=True)) == Remedies(smaller, is_hopeless=True, costs=costs)
+    assert ask(story, a_job(5, one_host=True)) == Suggestions(smaller, is_hopeless=True, costs=costs)
     story.run(a_job(8))
-    assert ask(story, a_job(6, one_host=True)) == Remedies(smaller, is_hopeless=True, is_for_later=True, costs=costs)
+    assert ask(story, a_job(6, one_host=True)) == Suggestions(smaller, is_hopeless=True, is_for_later=True, costs=costs)
 
 
 def test_what_the_queue_requires_stays() -> None:
@@ -69,7 +69,7 @@ def test_what_the_queue_requires_stays() -> None:
     story = a_cluster(a_host("n1", 4, 8000), policy=Policy(queues=(Queue("normal"), big)))
     own = ask(story, a_job(1, queue="normal", select="maxmem > 9000", memory_mib=10))
     assert (own.commands, own.costs) == (('bmod -R "rusage[mem=10]" {}',), ("select[maxmem > 9000]",))
-    assert ask(story, a_job(1, queue="big", select="maxmem > 9000")) == Remedies(is_hopeless=True)
+    assert ask(story, a_job(1, queue="big", select="maxmem > 9000")) == Suggestions(is_hopeless=True)
 
 
 def test_no_command_leaves_a_licence_out() -> None:
@@ -77,14 +77,14 @@ def test_no_command_leaves_a_licence_out() -> None:
     lic = Resource("lic", ResourceKind.NUMERIC)
     held = ResourceInstance("lic", "1", is_shared=True)
     story = a_cluster(a_host("n1", 4), policy=Policy(resources={"lic": lic}, resource_map=(held,)))
-    assert ask(story, a_job(1, rusage="lic=2")) == Remedies(is_hopeless=True, is_for_later=True)
+    assert ask(story, a_job(1, rusage="lic=2")) == Suggestions(is_hopeless=True, is_for_later=True)
     assert ask(story, a_job(1, rusage="lic=1", select="maxslots > 9")).commands == ('bmod -R "rusage[lic=1]" {}',)
 
 
 def test_full_hosts_have_no_remedy_but_time(story: Story) -> None:
     """Nothing to type."""
     story.run(a_job(8))
-    assert ask(story, a_job(2)) == Remedies()
+    assert ask(story, a_job(2)) == Suggestions()
 
 
 def test_what_a_limit_of_the_host_forbids_is_no_advice() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from lavad.core.model import Shared
 from lavad.core.state import pending
-from lavad.core.state.pending import Entry, PendingIndex
+from lavad.core.state.pending import PendingEntry, PendingIndex
 from tests.builders import a_job
 
 FIRST, SECOND, THIRD = (replace(a_job().shared, user=user) for user in ("ann", "bob", "eve"))
@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = (replace(a_job().shared, user=user) for user in ("ann", "
 def an_index(*waiting: Shared) -> PendingIndex:
     index = PendingIndex()
     for job, shared in enumerate(waiting, 1):
-        index.add(shared, Entry(0, job, job), is_array=False)
+        index.add(shared, PendingEntry(0, job, job), is_array=False)
     return index
 
 
@@ -33,7 +33,7 @@ def test_who_waits_is_found_when_others_were_forgotten(monkeypatch: pytest.Monke
     index = an_index(FIRST, SECOND)
     before = index.key_of(FIRST)
     assert index.remove_head(SECOND, 2, is_planned=True)
-    index.add(THIRD, Entry(0, 3, 3), is_array=False)
+    index.add(THIRD, PendingEntry(0, 3, 3), is_array=False)
     assert index.key_of(FIRST) is before
     assert index.key_of(SECOND) is None
     assert index.remove_head(FIRST, 1, is_planned=True)

@@ -14,7 +14,7 @@ from lavad.core.model import JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.advance_reservation import AdvanceReservation, end_after, is_over
 from lavad.core.model.windows import NEVER
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.state.records import Claim
 
 KEPT_FOR_OTHERS = "its slots are set apart by an advance reservation"
@@ -53,13 +53,13 @@ def _endings(cluster: Cluster, one: AdvanceReservation, now: float) -> Iterator[
 
 def _void_claims(cluster: Cluster, now: float) -> Iterator[e.Event]:
     """Room that was being cleared for others and that is set apart now."""
-    withheld = Withheld(cluster, now)
+    withheld = ReservedCapacity(cluster, now)
     for claim in cluster.claims.values():
         if _is_void(cluster, withheld, claim):
             yield e.ClaimDropped(now, claim.job, claim.index, KEPT_FOR_OTHERS)
 
 
-def _is_void(cluster: Cluster, withheld: Withheld, claim: Claim) -> bool:
+def _is_void(cluster: Cluster, withheld: ReservedCapacity, claim: Claim) -> bool:
     shared = cluster.jobs[claim.job].shared
     return withheld.refuses(shared.request, shared.queue, shared.run_limit_s, claim.allocation, claim.allocation)
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
-from lavad.core.state.hosts.exit_rates import Failure
+from lavad.core.state.hosts.exit_rates import AbnormalEnd
 from lavad.core.state.records import ArrayRecord
 
 BY = "lavad"  # closes hosts, where administrators have names
@@ -68,19 +68,19 @@ def exit_rate_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
             yield e.HostClosed(now, name, BY, f"{why} within {period_s / 60:g} minutes; open it by badmin hopen")
 
 
-def _by_rate(cluster: Cluster, failures: deque[Failure], most: int) -> str:
+def _by_rate(cluster: Cluster, failures: deque[AbnormalEnd], most: int) -> str:
     types = cluster.policy.exit_rate_types
     count = sum(1 for one in failures if _counts(one, types))
     return f"exit rate {count} above {most}: jobs ended abnormally here" if count > most else ""
 
 
-def _counts(one: Failure, types: frozenset[str]) -> bool:
+def _counts(one: AbnormalEnd, types: frozenset[str]) -> bool:
     if JOBEXIT in types or (NONLSF in types and not one.is_by_lsf):
         return True
     return one.is_start and not types.isdisjoint((JOBINIT, "HPCINIT"))
 
 
-def _by_starts(starts: _Starts, name: str, failures: deque[Failure]) -> str:
+def _by_starts(starts: _Starts, name: str, failures: deque[AbnormalEnd]) -> str:
     failed = [one for one in failures if one.is_start]
     if len(failed) < STARTS_MAX:
         return ""

@@ -14,7 +14,7 @@ from lavad.core.decide.jobs.request import known_request
 from lavad.core.events import NewJob
 from lavad.core.language.requirements import host_list
 from lavad.core.model import Launch, Request, RoleRequest, Shared
-from lavad.core.model.advance_reservation import Kind
+from lavad.core.model.advance_reservation import ReservationKind
 from lavad.core.model.policy import ALL, Queue
 from lavad.core.model.reasons import NotNow, Refused
 from lavad.core.state.hosts.compute_units import kept_type, units_of
@@ -211,7 +211,7 @@ def check_reservation(cluster: Cluster, request: Request, user: str) -> None:
     one = cluster.reserved.by_name.get(name)
     if one is None:
         raise Refused(f"{name}: No such reservation")
-    if one.kind is Kind.SYSTEM:
+    if one.kind is ReservationKind.SYSTEM:
         raise Refused(f"{name}: the reservation is for the system; no job can use it")
     if not one.admits(user, cluster.policy.user_groups):
         raise Refused(f"{name}: the reservation is not for {user}")

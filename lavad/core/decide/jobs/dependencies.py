@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core import events as e
-from lavad.core.language.dependency import Both, Clause, Either, Expression, Kind, Not, Ref
+from lavad.core.language.dependency import And, Clause, ConditionKind, Expression, Not, Or, Ref
 from lavad.core.model import FINAL, HOLDING, JobState
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
@@ -39,14 +39,14 @@ _OPERATORS: dict[str, Callable[[int, int], bool]] = {
 _STARTED = (HOLDING | FINAL) - {S.STAGING}
 
 
-class Verdict(NamedTuple):
+class Evaluation(NamedTuple):
     """``holds`` now; ``is_final``: whatever the jobs spoken of still do."""
 
     holds: bool
     is_final: bool
 
 
-_NEVER = Verdict(False, True)
+_NEVER = Evaluation(False, True)
 Column = NDArray[np.bool_]
 
 
@@ -69,10 +69,10 @@ def _resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges |
             return _resolved(cluster, expression, uid, own, room)
         case Not(part):
             return Not(_resolve(cluster, part, uid, own, room))
-        case Both(parts):
-            return Both(tuple(_resolve(cluster, part, uid, own, room) for part in parts))
-        case Either(parts):
-            return Either(tuple(_resolve(cluster, part, uid, own, room) for part in parts))
+        case And(parts):
+            return And(tuple(_resolve(cluster, part, uid, own, room) for part in parts))
+        case Or(parts):
+            return Or(tuple(_resolve(cluster, part, uid, own, room) for part in parts))
 
 
 def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, room: list[int]) -> Expression:
@@ -95,7 +95,7 @@ def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, 
     for job in jobs:
         _check(cluster.jobs.get(job), clause, job, own)
     found = tuple(replace(clause, ref=replace(ref, job=job, name="", is_prefix=False)) for job in jobs)
-    return found[0] if len(found) == 1 else Both(found)
+    return found[0] if len(found) == 1 else And(found)
 
 
 def _check(record: Job | ArrayRecord | None, clause: Clause, job: int, own: Ranges | None) -> None:
@@ -121,25 +121,25 @@ def _check(record: Job | ArrayRecord | None, clause: Clause, job: int, own: Rang
 # -- one job or element --------------------------------------------------------------------------------------------
 
 
-def verdict(cluster: "Cluster", expression: Expression, index: int) -> Verdict:
+def verdict(cluster: "Cluster", expression: Expression, index: int) -> Evaluation:
     """Whether a condition holds for a plain job (index 0) or this element of an array."""
     match expression:
         case Clause():
             return _clause(cluster, expression, index)
         case Not(part):
             inner = verdict(cluster, part, index)
-            return Verdict(not inner.holds, inner.is_final)
-        case Both(parts):
+            return Evaluation(not inner.holds, inner.is_final)
+        case And(parts):
             found = [verdict(cluster, part, index) for part in parts]
             is_lost = any(one.is_final and not one.holds for one in found)
-            return Verdict(all(one.holds for one in found), is_lost or all(one.is_final for one in found))
-        case Either(parts):
+            return Evaluation(all(one.holds for one in found), is_lost or all(one.is_final for one in found))
+        case Or(parts):
             found = [verdict(cluster, part, index) for part in parts]
             is_won = any(one.is_final and one.holds for one in found)
-            return Verdict(any(one.holds for one in found), is_won or all(one.is_final for one in found))
+            return Evaluation(any(one.holds for one in found), is_won or all(one.is_final for one in found))
 
 
-def _clause(cluster: "Cluster", clause: Clause, index: int) -> Verdict:
+def _clause(cluster: "Cluster", clause: Clause, index: int) -> Evaluation:
     record = parent(cluster, clause.ref)
     if record is None:
         return _NEVER
@@ -156,57 +156,57 @@ def parent(cluster: "Cluster", ref: Ref) -> Job | ArrayRecord | None:
     return cluster.jobs.get(ref.job) or cluster.remembered.get(ref.job)
 
 
-def _of_one(clause: Clause, state: JobState, code: int) -> Verdict:
+def _of_one(clause: Clause, state: JobState, code: int) -> Evaluation:
     is_over = state in FINAL
     match clause.kind:
-        case Kind.DONE:
-            return Verdict(state is S.DONE, is_over)
-        case Kind.EXIT:
-            return Verdict(state is S.EXIT and _compares(clause, code), is_over)
-        case Kind.STARTED:
+        case ConditionKind.DONE:
+            return Evaluation(state is S.DONE, is_over)
+        case ConditionKind.EXIT:
+            return Evaluation(state is S.EXIT and _compares(clause, code), is_over)
+        case ConditionKind.STARTED:
             holds = state in _STARTED
-            return Verdict(holds, holds)
-        case Kind.POST_ERR:  # no job has a command of its own after its end, so none of them fails
-            return Verdict(False, is_over)
+            return Evaluation(holds, holds)
+        case ConditionKind.POST_ERR:  # no job has a command of its own after its end, so none of them fails
+            return Evaluation(False, is_over)
         case _:  # ended, and post_done: nothing comes after the end
-            return Verdict(is_over, is_over)
+            return Evaluation(is_over, is_over)
 
 
 def _compares(clause: Clause, value: int) -> bool:
     return not clause.operator or _OPERATORS[clause.operator](value, clause.number)
 
 
-def _of_all(clause: Clause, array: ArrayRecord) -> Verdict:
+def _of_all(clause: Clause, array: ArrayRecord) -> Evaluation:
     """Every element is to meet the condition."""
     total, ended = len(array.indices), array.done + array.exited
     match clause.kind:
-        case Kind.DONE:
-            return Verdict(array.done == total, array.exited > 0 or ended == total)
-        case Kind.EXIT:
+        case ConditionKind.DONE:
+            return Evaluation(array.done == total, array.exited > 0 or ended == total)
+        case ConditionKind.EXIT:
             holds = array.exited == total and bool(_exits(clause, array)[list(array.indices)].all())
-            return Verdict(holds, array.done > 0 or ended == total)
-        case Kind.STARTED:
+            return Evaluation(holds, array.done > 0 or ended == total)
+        case ConditionKind.STARTED:
             waiting = len(array.pending) + len(array.blocked) + len(array.held) + array.counts[S.STAGING]
-            return Verdict(not waiting, not waiting)
-        case Kind.POST_ERR:
-            return Verdict(False, ended == total)
+            return Evaluation(not waiting, not waiting)
+        case ConditionKind.POST_ERR:
+            return Evaluation(False, ended == total)
         case _:
-            return Verdict(ended == total, ended == total)
+            return Evaluation(ended == total, ended == total)
 
 
-def _of_counts(clause: Clause, array: ArrayRecord) -> Verdict:
+def _of_counts(clause: Clause, array: ArrayRecord) -> Evaluation:
     number = len(array.indices) if clause.every else clause.number
-    return Verdict(_OPERATORS[clause.operator](_COUNTS[clause.kind](array), number), array.is_over)
+    return Evaluation(_OPERATORS[clause.operator](_COUNTS[clause.kind](array), number), array.is_over)
 
 
-_COUNTS: dict[Kind, Callable[[ArrayRecord], int]] = {
-    Kind.NUMPEND: lambda array: len(array.pending) + len(array.blocked),
-    Kind.NUMHOLD: lambda array: len(array.held),
-    Kind.NUMRUN: lambda array: array.counts[S.RUN] + array.counts[S.STAGING],
-    Kind.NUMSTART: lambda array: array.counts[S.RUN] + array.counts[S.USUSP] + array.counts[S.SSUSP],
-    Kind.NUMDONE: lambda array: array.done,
-    Kind.NUMEXIT: lambda array: array.exited,
-    Kind.NUMENDED: lambda array: array.done + array.exited,
+_COUNTS: dict[ConditionKind, Callable[[ArrayRecord], int]] = {
+    ConditionKind.NUMPEND: lambda array: len(array.pending) + len(array.blocked),
+    ConditionKind.NUMHOLD: lambda array: len(array.held),
+    ConditionKind.NUMRUN: lambda array: array.counts[S.RUN] + array.counts[S.STAGING],
+    ConditionKind.NUMSTART: lambda array: array.counts[S.RUN] + array.counts[S.USUSP] + array.counts[S.SSUSP],
+    ConditionKind.NUMDONE: lambda array: array.done,
+    ConditionKind.NUMEXIT: lambda array: array.exited,
+    ConditionKind.NUMENDED: lambda array: array.done + array.exited,
 }
 
 
@@ -225,9 +225,9 @@ def _column(cluster: "Cluster", expression: Expression, size: int) -> Column:
             return _clause_column(cluster, expression, size)
         case Not(part):
             return ~_column(cluster, part, size)
-        case Both(parts):
+        case And(parts):
             return reduce(operator.and_, (_column(cluster, part, size) for part in parts))
-        case Either(parts):
+        case Or(parts):
             return reduce(operator.or_, (_column(cluster, part, size) for part in parts))
 
 
@@ -238,15 +238,15 @@ def _clause_column(cluster: "Cluster", clause: Clause, size: int) -> Column:
     column = np.zeros(size, bool)
     states = np.frombuffer(record.ended, np.uint8)[:size]
     match clause.kind:
-        case Kind.DONE:
+        case ConditionKind.DONE:
             column[: len(states)] = states == S.DONE
-        case Kind.EXIT:
+        case ConditionKind.EXIT:
             column[: len(states)] = _exits(clause, record)[:size]
-        case Kind.POST_ERR:
+        case ConditionKind.POST_ERR:
             return column
         case _:
             column[: len(states)] = states != 0
-    if clause.kind is Kind.STARTED:
+    if clause.kind is ConditionKind.STARTED:
         column[[index for index, job in record.live.items() if job.state in _STARTED and index < size]] = True
     return column
 

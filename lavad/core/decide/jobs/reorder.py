@@ -16,14 +16,14 @@ from lavad.core.decide.decision import Decision, check_owner
 from lavad.core.events import JobMoved
 from lavad.core.model import WAITING
 from lavad.core.model.reasons import Refused
-from lavad.core.state.pending import Entry
+from lavad.core.state.pending import PendingEntry
 from lavad.core.state.records import ArrayRecord, Job
 
 _NARROW = 1e-3  # neighbours closer than this are spread out before another one gets between them
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Reordered:
     """Reply to a move: the place reached, from the top or, negative, from the bottom."""
 
     place: int
@@ -37,7 +37,7 @@ def move(cluster: Cluster, command: c.MoveJob, now: float) -> Decision:
     near = list(islice(_others(cluster, record, command), abs(command.place)))
     passed = near[: abs(command.place) - 1]
     place = len(passed) + 1 if command.place > 0 else -len(passed) - 1
-    decision = Decision(reply=Moved(place))
+    decision = Decision(reply=Reordered(place))
     if not near:
         return decision
     beyond = near[len(passed)] if len(near) > len(passed) else None
@@ -69,7 +69,7 @@ def _commands_queue(cluster: Cluster, record: Job | ArrayRecord, caller: c.Calle
     return caller.is_administrator or (queue is not None and caller.user in queue.administrators)
 
 
-def _others(cluster: Cluster, record: Job | ArrayRecord, command: c.MoveJob) -> Iterator[Entry]:
+def _others(cluster: Cluster, record: Job | ArrayRecord, command: c.MoveJob) -> Iterator[PendingEntry]:
     """The other jobs that count, from the end that places are counted from. Costs buckets, not jobs."""
     is_for_all = _commands_queue(cluster, record, command.caller)
     from_bottom = command.place < 0
@@ -82,7 +82,7 @@ def _others(cluster: Cluster, record: Job | ArrayRecord, command: c.MoveJob) -> 
     return (one for one in heapq.merge(*buckets, reverse=from_bottom) if one.job != record.id)
 
 
-def _between(before: list[Entry], after: Entry | None, sign: int) -> dict[int, tuple[float, float]]:
+def _between(before: list[PendingEntry], after: PendingEntry | None, sign: int) -> dict[int, tuple[float, float]]:
     """Position and rank of the job (as number 0) between two others, and of those that have to make room for it.
 
     ``before`` are all that come before it from the top (``sign`` 1) or from the bottom (-1); whoever makes room goes

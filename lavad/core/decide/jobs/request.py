@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from lavad.core.language.requirements import affinity, cu, gpu, parser, rusage, span
-from lavad.core.language.requirements.gpu import Gpus
-from lavad.core.language.requirements.parser import Choice, Requirement, Term
+from lavad.core.language.requirements.gpu import GpuRequirement
+from lavad.core.language.requirements.parser import Choice, CompoundTerm, Requirement
 from lavad.core.language.requirements.rusage import PARTS, Per, Reserve, Usage
 from lavad.core.language.requirements.vocabulary import RESERVABLE, Vocabulary
 from lavad.core.model import Alternative, Request, RoleAsked, RoleRequest
@@ -26,7 +26,7 @@ UNBOUNDED = -1  # span[stripe] without a number
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RequestRules:
     """What is not the job's own: known names, the queue's words, whether reservations are for each task."""
 
     vocabulary: Vocabulary
@@ -45,7 +45,7 @@ def vocabulary_of(policy: Policy, table: HostTable, from_host: str = "") -> Voca
     return Vocabulary(policy.resources, booleans, False, facts.type if facts else "", facts.model if facts else "")
 
 
-def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: str = "") -> Rules:
+def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: str = "") -> RequestRules:
     """What holds for a job submitted to that queue from that host."""
     vocabulary = vocabulary_of(policy, table, from_host)
     text = f"{queue.defaults.requirement} {start_condition(queue, table)}".strip() if queue is not None else ""
@@ -53,7 +53,7 @@ def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: 
     types = table.cached("types", lambda: {facts.type for facts in table.facts if facts.server})
     gpus = queue.defaults.gpu_requirement if queue is not None else ""
     own_type = vocabulary.local_type if len(types) > 1 else ""
-    return Rules(vocabulary, parsed, gpus, policy.gpu_requirement, policy.reserves_per_task, own_type)
+    return RequestRules(vocabulary, parsed, gpus, policy.gpu_requirement, policy.reserves_per_task, own_type)
 
 
 def _queue_requirement(text: str, vocabulary: Vocabulary) -> Requirement:
@@ -63,7 +63,7 @@ def _queue_requirement(text: str, vocabulary: Vocabulary) -> Requirement:
         raise Refused(f"The queue's RES_REQ: {error}") from None
 
 
-def combined(text: str, rules: Rules) -> Requirement:
+def combined(text: str, rules: RequestRules) -> Requirement:
     """The job's requirement with what its queue adds.
 
     Raises:
@@ -79,14 +79,14 @@ def combined(text: str, rules: Rules) -> Requirement:
     return Requirement(tuple([_merged(choice, rules.queue.term) for choice in own.choices]))
 
 
-def _merged(choice: Choice, queue: Term) -> Choice:
+def _merged(choice: Choice, queue: CompoundTerm) -> Choice:
     terms = tuple([(times, _merged_term(term, queue)) for times, term in choice.terms])
     return replace(choice, terms=terms)
 
 
-def _merged_term(job: Term, queue: Term) -> Term:
+def _merged_term(job: CompoundTerm, queue: CompoundTerm) -> CompoundTerm:
     wanted = job.span if job.span != span.NONE else queue.span
-    return Term(
+    return CompoundTerm(
         parser.and_ed(queue.select, job.select),
         job.order or queue.order,
         _merged_usages(job.usages, queue.usages),
@@ -113,7 +113,7 @@ def _merged_usages(job: tuple[Usage, ...], queue: tuple[Usage, ...]) -> tuple[Us
 
 
 def request_of(
-    asked: Sequence[RoleAsked], hosts: tuple[str, ...], exclusive: bool, rules: Rules
+    asked: Sequence[RoleAsked], hosts: tuple[str, ...], exclusive: bool, rules: RequestRules
 ) -> tuple[Request, str]:
     """What placement looks at, and the combined requirement as text.
 
@@ -154,7 +154,7 @@ def known_request(
     return table.cached(("request", asked, hosts, exclusive, queue_name, from_host), make)
 
 
-def _choices(asked: RoleAsked, wanted: Requirement, rules: Rules) -> Iterator[Alternative]:
+def _choices(asked: RoleAsked, wanted: Requirement, rules: RequestRules) -> Iterator[Alternative]:
     """Each alternative with each alternative of its rusage, in order."""
     found = 0
     for choice in wanted.choices:
@@ -179,19 +179,21 @@ def _task_counts(asked: RoleAsked, choice: Choice) -> Iterator[tuple[int, int]]:
         yield (times, times) if times else (asked.tasks_min - named, asked.tasks_max - named)
 
 
-def _usage(term: Term) -> Usage:
+def _usage(term: CompoundTerm) -> Usage:
     if len(term.usages) > 1:
         raise Refused("A job with several roles takes one simple -R for each: no alternatives in rusage")
     return term.usages[0] if term.usages else Usage()
 
 
-def _role(asked: RoleAsked, term: Term, usage: Usage, tasks_min: int, tasks_max: int, rules: Rules) -> RoleRequest:
+def _role(
+    asked: RoleAsked, term: CompoundTerm, usage: Usage, tasks_min: int, tasks_max: int, rules: RequestRules
+) -> RoleRequest:
     _check_tasks(tasks_min, tasks_max, asked.slots_per_task)
     reserves = tuple([_per_task(one) for one in usage.reserves]) if rules.per_task else usage.reserves
     memory = next((one for one in reserves if one.name == "mem" and _is_simple(one)), None)
     rest = tuple([one for one in reserves if one is not memory])
     gpus = _gpus(asked, usage, rules)
-    plain = Gpus(num=gpus.num, per_task=gpus.per_task) if gpus is not None else None
+    plain = GpuRequirement(num=gpus.num, per_task=gpus.per_task) if gpus is not None else None
     return RoleRequest(
         tasks_min=tasks_min,
         tasks_max=tasks_max,
@@ -235,7 +237,7 @@ def _per_task(one: Reserve) -> Reserve:
     return replace(one, per=Per.TASK) if one.per is Per.DEFAULT else one
 
 
-def _gpus(asked: RoleAsked, usage: Usage, rules: Rules) -> Gpus | None:
+def _gpus(asked: RoleAsked, usage: Usage, rules: RequestRules) -> GpuRequirement | None:
     """-gpu, else rusage[ngpus_physical=], else the queue's GPU_REQ; ``-gpu -`` is what queue or cluster say."""
     if asked.gpu is not None and asked.gpu.strip() in gpu.DEFAULTS:
         return gpu.parse(rules.queue_gpu or rules.default_gpu)

@@ -8,7 +8,7 @@ PREFERENCES = ("config", "maxavail", "minavail")
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class ComputeUnits:
     """``type`` empty: the smallest configured. ``most`` 0: any number of units."""
 
     type: str = ""
@@ -19,13 +19,13 @@ class Units:
     exclusive: bool = False  # units that no other job uses
 
 
-def parse(text: str, at: int = 0) -> Units:
+def parse(text: str, at: int = 0) -> ComputeUnits:
     """``type=rack:maxcus=2:pref=maxavail:usablecuslots=4:balance:excl``.
 
     Raises:
         Refused: bad syntax, with the character.
     """
-    units = Units()
+    units = ComputeUnits()
     for part in text.split(":"):
         start = at + len(part) - len(part.lstrip())
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -34,7 +34,7 @@ def parse(text: str, at: int = 0) -> Units:
     return units
 
 
-def _with(units: Units, name: str, equals: str, value: str, at: int) -> Units:
+def _with(units: ComputeUnits, name: str, equals: str, value: str, at: int) -> ComputeUnits:
     if name in ("balance", "excl") and not equals:
         return replace(units, balance=True) if name == "balance" else replace(units, exclusive=True)
     if name == "type" and value:
@@ -48,7 +48,7 @@ def _with(units: Units, name: str, equals: str, value: str, at: int) -> Units:
     raise bad(at, f"cu takes type, maxcus, pref, usablecuslots, balance and excl, found {name + equals + value!r}")
 
 
-def text_of(units: Units) -> str:
+def text_of(units: ComputeUnits) -> str:
     """Text that parses to the same."""
     parts = [f"type={units.type}"] if units.type else []
     parts += [f"maxcus={units.most}"] if units.most else []

@@ -12,7 +12,7 @@ _MPS = ("yes", "no", "per_socket", "per_gpu")
 
 
 @dataclass(frozen=True, slots=True)
-class Gpus:
+class GpuRequirement:
     """What a job wants of each device. A device is shared with others only when the job says so.
 
     That is by ``j_exclusive`` False (None: it said nothing), or by ``memory_mib``, which is how much of it.
@@ -41,13 +41,13 @@ class Gpus:
         return self.memory_mib > 0 or self.j_exclusive is False
 
 
-def parse(text: str, at: int = 0) -> Gpus:
+def parse(text: str, at: int = 0) -> GpuRequirement:
     """``-`` or ``num=2/task:mode=exclusive_process:gmodel=A100-80G:...``.
 
     Raises:
         Refused: bad syntax or what is not supported here, in one sentence.
     """
-    wanted = Gpus()
+    wanted = GpuRequirement()
     if text.strip() in DEFAULTS:
         return wanted
     for part in text.strip().strip("\"'").split(":"):
@@ -57,7 +57,7 @@ def parse(text: str, at: int = 0) -> Gpus:
     return wanted
 
 
-def _with(wanted: Gpus, name: str, value: str, at: int) -> Gpus:
+def _with(wanted: GpuRequirement, name: str, value: str, at: int) -> GpuRequirement:
     match name:
         case "num":
             return _num(wanted, value, at)
@@ -90,7 +90,7 @@ def _with(wanted: Gpus, name: str, value: str, at: int) -> Gpus:
     raise bad(at, f"-gpu takes num, mode, mps, j_exclusive, gmodel, gmem and the like; found {name!r}")
 
 
-def _mps(wanted: Gpus, value: str, at: int) -> Gpus:
+def _mps(wanted: GpuRequirement, value: str, at: int) -> GpuRequirement:
     first, *rest = value.split(",")
     if any(word not in ("shared", "nocvd") for word in rest):
         raise bad(at, f"mps takes yes, no, per_socket or per_gpu, then shared or nocvd; found {value!r}")
@@ -101,14 +101,14 @@ def _mps(wanted: Gpus, value: str, at: int) -> Gpus:
     return replace(wanted, mps=first, no_variable="nocvd" in rest)
 
 
-def _num(wanted: Gpus, value: str, at: int) -> Gpus:
+def _num(wanted: GpuRequirement, value: str, at: int) -> GpuRequirement:
     digits, slash, per = value.partition("/")
     if slash and per not in ("task", "host"):
         raise bad(at, f"num takes n, n/host or n/task, found {value!r}")
     return replace(wanted, num=count(digits, at), per_task=per == "task")
 
 
-def _model(wanted: Gpus, value: str, at: int) -> Gpus:
+def _model(wanted: GpuRequirement, value: str, at: int) -> GpuRequirement:
     """``NAME`` or ``NAME-MEM``, as A100-80G."""
     if not value:
         raise bad(at, "gmodel takes the beginning of a model's name")
@@ -128,7 +128,7 @@ def _flag(value: str, name: str, at: int) -> bool:
     return _word(value, ("yes", "no"), name, at) == "yes"
 
 
-def text_of(wanted: Gpus) -> str:
+def text_of(wanted: GpuRequirement) -> str:
     """Text that parses to the same."""
     yes_no = [("block", wanted.block), ("gpack", wanted.pack)]
     parts = [f"num={wanted.num}" + ("/task" if wanted.per_task else ""), f"mode={wanted.mode}"]

@@ -7,7 +7,7 @@ from lavad.core.language.requirements.vocabulary import ANY, Vocabulary
 from lavad.core.model.policy import ResourceKind
 
 
-class Key(NamedTuple):
+class OrderKey(NamedTuple):
     """One value to sort by; the leftmost key decides first."""
 
     name: str
@@ -18,7 +18,7 @@ class Key(NamedTuple):
         return f"-{self.name}" if self.is_reversed else self.name
 
 
-def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> tuple[Key, ...]:
+def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> tuple[OrderKey, ...]:
     """``[!][-]res[:[-]res...]``; the ! asks for a new sort after each job, which is always done here.
 
     Raises:
@@ -26,7 +26,7 @@ def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> tuple[Key, ..
     """
     reader = Reader(text, at)
     reader.skip("!")
-    found: list[Key] = []
+    found: list[OrderKey] = []
     while True:
         is_reversed = reader.skip("-")
         token = reader.take()
@@ -34,12 +34,12 @@ def parse(text: str, at: int = 0, vocabulary: Vocabulary = ANY) -> tuple[Key, ..
             raise bad(token.at, f"order takes names of resources, found {token.word!r}")
         if vocabulary.known(token.word, token.at) is ResourceKind.STRING:
             raise bad(token.at, f"hosts can't be sorted by {token.word}: it is a string")
-        found.append(Key(token.word, is_reversed))
+        found.append(OrderKey(token.word, is_reversed))
         if not reader.skip(":"):
             reader.expect_end()
             return tuple(found)
 
 
-def text_of(keys: tuple[Key, ...]) -> str:
+def text_of(keys: tuple[OrderKey, ...]) -> str:
     """Text that parses to the same keys."""
     return ":".join([key.text for key in keys])

@@ -5,9 +5,9 @@ from functools import lru_cache
 
 from lavad.core.language.requirements import affinity, cu, gpu, order, rusage, select
 from lavad.core.language.requirements.affinity import Affinity
-from lavad.core.language.requirements.cu import Units
-from lavad.core.language.requirements.gpu import Gpus
-from lavad.core.language.requirements.order import Key
+from lavad.core.language.requirements.cu import ComputeUnits
+from lavad.core.language.requirements.gpu import GpuRequirement
+from lavad.core.language.requirements.order import OrderKey
 from lavad.core.language.requirements.rusage import Per, Reserve
 from lavad.core.model import Request, RoleRequest
 
@@ -16,14 +16,14 @@ NOTHING_WATCHED: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Wants:
+class ParsedRole:
     """Of one role. ``reserves`` are those beside a simple amount of memory."""
 
     reserves: tuple[Reserve, ...] = ()
-    gpus: Gpus | None = None
-    order: tuple[Key, ...] = ()
+    gpus: GpuRequirement | None = None
+    order: tuple[OrderKey, ...] = ()
     same: tuple[str, ...] = ()
-    units: Units | None = None
+    units: ComputeUnits | None = None
     affinity: Affinity | None = None
 
     @property
@@ -37,12 +37,14 @@ class Wants:
         return self.gpus is not None or self.affinity is not None
 
 
-NOTHING = Wants()
+NOTHING = ParsedRole()
 
 
 @lru_cache(maxsize=_KEPT)
-def _wants(role_rusage: str, role_gpu: str, role_order: str, role_same: str, role_cu: str, role_affinity: str) -> Wants:
-    return Wants(
+def _wants(
+    role_rusage: str, role_gpu: str, role_order: str, role_same: str, role_cu: str, role_affinity: str
+) -> ParsedRole:
+    return ParsedRole(
         rusage.parse(role_rusage)[0].reserves if role_rusage else (),
         gpu.parse(role_gpu) if role_gpu else None,
         order.parse(role_order) if role_order else (),
@@ -52,7 +54,7 @@ def _wants(role_rusage: str, role_gpu: str, role_order: str, role_same: str, rol
     )
 
 
-def wants_of(role: RoleRequest) -> Wants:
+def wants_of(role: RoleRequest) -> ParsedRole:
     """The role's sections."""
     if not role.is_special:
         return NOTHING

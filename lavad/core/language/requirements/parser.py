@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from lavad.core.language.requirements import affinity, cu, order, rusage, same, select, span
 from lavad.core.language.requirements.affinity import Affinity
-from lavad.core.language.requirements.cu import Units
+from lavad.core.language.requirements.cu import ComputeUnits
 from lavad.core.language.requirements.lexer import bad, count
 from lavad.core.language.requirements.rusage import Usage
 from lavad.core.language.requirements.span import Span
@@ -26,7 +26,7 @@ CHOICES_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class CompoundTerm:
     """What one simple requirement asks for. ``usages`` are alternatives, the preferred one first."""
 
     select: str = ""
@@ -34,7 +34,7 @@ class Term:
     usages: tuple[Usage, ...] = ()
     span: Span = span.NONE
     same: tuple[str, ...] = ()
-    cu: Units | None = None
+    cu: ComputeUnits | None = None
     affinity: Affinity | None = None
 
 
@@ -45,9 +45,9 @@ class Choice:
     ``same`` and ``cu`` bind all terms. ``delay_s`` after its submission a job may be placed by this choice.
     """
 
-    terms: tuple[tuple[int, Term], ...]
+    terms: tuple[tuple[int, CompoundTerm], ...]
     same: tuple[str, ...] = ()
-    cu: Units | None = None
+    cu: ComputeUnits | None = None
     delay_s: int = 0
 
 
@@ -55,10 +55,10 @@ class Choice:
 class Requirement:
     """Alternatives, the preferred one first."""
 
-    choices: tuple[Choice, ...] = (Choice(((0, Term()),)),)
+    choices: tuple[Choice, ...] = (Choice(((0, CompoundTerm()),)),)
 
     @property
-    def term(self) -> Term:
+    def term(self) -> CompoundTerm:
         """The only term, or the first."""
         return self.choices[0].terms[0][1]
 
@@ -103,7 +103,7 @@ def _alternatives(text: str) -> Iterator[tuple[str, int]]:
 
 def _choice(text: str, at: int, vocabulary: Vocabulary) -> Choice:
     """``{term}``, ``{2*{term} + 3*{term}}``, ``2*{term} + 3*{term} same[...]``; then perhaps ``@delay``."""
-    terms: list[tuple[int, Term]] = []
+    terms: list[tuple[int, CompoundTerm]] = []
     place = 0
     while found := _TIMES.match(text, place):
         end = _closing_brace(text, found.end() - 1, at)
@@ -134,8 +134,8 @@ def _with_tail(choice: Choice, text: str, place: int, at: int, vocabulary: Vocab
     delayed = _DELAY.match(text, place)
     tail = text[delayed.end() :] if delayed else text[place:]
     start = delayed.end() if delayed else place
-    common = _term(tail, at + start, vocabulary) if tail.strip() else Term()
-    if replace(common, same=(), cu=None) != Term():
+    common = _term(tail, at + start, vocabulary) if tail.strip() else CompoundTerm()
+    if replace(common, same=(), cu=None) != CompoundTerm():
         raise bad(at + start, "only same[...] and cu[...] may follow the last term")
     delay_s = count(delayed.group(1), at + delayed.start(1), 0) if delayed else 0
     return replace(choice, same=common.same, cu=common.cu, delay_s=delay_s)
@@ -161,8 +161,8 @@ def _closing_brace(text: str, start: int, at: int) -> int:
 # -- sections ----------------------------------------------------------------------------------------------------------
 
 
-def _term(text: str, at: int, vocabulary: Vocabulary) -> Term:
-    term = Term()
+def _term(text: str, at: int, vocabulary: Vocabulary) -> CompoundTerm:
+    term = CompoundTerm()
     for name, body, start in _sections(text, at):
         term = _PARSERS[name](term, body, start, vocabulary)
     return term
@@ -186,18 +186,18 @@ def _sections(text: str, at: int) -> Iterator[tuple[str, str, int]]:
         place = end + 1
 
 
-def _select(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+def _select(term: CompoundTerm, body: str, at: int, vocabulary: Vocabulary) -> CompoundTerm:
     return replace(
         term, select=and_ed(term.select, select.text_of(select.parse(body, at, vocabulary)) if body.strip() else "")
     )
 
 
-def _order(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+def _order(term: CompoundTerm, body: str, at: int, vocabulary: Vocabulary) -> CompoundTerm:
     keys = order.text_of(order.parse(body, at, vocabulary)) if body.strip() else ""
     return replace(term, order=":".join(filter(None, (term.order, keys))))
 
 
-def _rusage(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+def _rusage(term: CompoundTerm, body: str, at: int, vocabulary: Vocabulary) -> CompoundTerm:
     found = rusage.parse(body, at, vocabulary)
     if not term.usages:
         return replace(term, usages=found)
@@ -206,23 +206,23 @@ def _rusage(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
     return replace(term, usages=(united(term.usages[0], found[0]),))
 
 
-def _span(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+def _span(term: CompoundTerm, body: str, at: int, vocabulary: Vocabulary) -> CompoundTerm:
     return replace(term, span=span.parse(body, at))
 
 
-def _same(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+def _same(term: CompoundTerm, body: str, at: int, vocabulary: Vocabulary) -> CompoundTerm:
     return replace(term, same=tuple(dict.fromkeys((*term.same, *same.parse(body, at, vocabulary)))))
 
 
-def _cu(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+def _cu(term: CompoundTerm, body: str, at: int, vocabulary: Vocabulary) -> CompoundTerm:
     return replace(term, cu=cu.parse(body, at))
 
 
-def _affinity(term: Term, body: str, at: int, vocabulary: Vocabulary) -> Term:
+def _affinity(term: CompoundTerm, body: str, at: int, vocabulary: Vocabulary) -> CompoundTerm:
     return replace(term, affinity=affinity.parse(body, at))
 
 
-_PARSERS: dict[str, Callable[[Term, str, int, Vocabulary], Term]] = {
+_PARSERS: dict[str, Callable[[CompoundTerm, str, int, Vocabulary], CompoundTerm]] = {
     "select": _select,
     "order": _order,
     "rusage": _rusage,
@@ -262,14 +262,14 @@ def _choice_text(choice: Choice) -> str:
     terms = " + ".join(
         f"{times}*{{{term_text(term)}}}" if times else f"{{{term_text(term)}}}" for times, term in choice.terms
     )
-    tail = term_text(Term(same=choice.same, cu=choice.cu))
+    tail = term_text(CompoundTerm(same=choice.same, cu=choice.cu))
     inner = f"{terms} {tail}".strip()
     if len(choice.terms) > 1 or choice.terms[0][0]:
         inner = f"{{{inner}}}"
     return f"{inner}@{choice.delay_s}" if choice.delay_s else inner
 
 
-def term_text(term: Term) -> str:
+def term_text(term: CompoundTerm) -> str:
     """One simple requirement."""
     usage = " || ".join([_usage_text(usage) for usage in term.usages])
     parts = [("select", term.select), ("order", term.order), ("rusage", usage), ("span", span.text_of(term.span))]

@@ -5,10 +5,10 @@ from numpy.typing import NDArray
 
 from lavad.core.language.requirements.parsed import all_roles, names_of, watched_by
 from lavad.core.model import Allocation, Request
-from lavad.core.scheduling.backfill.simulated_future import Asked, Future, Placing
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.backfill.simulated_future import FuturePlacer, PendingRequest, SimulatedFuture
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.capacity.usable_hosts import usable
-from lavad.core.scheduling.placement.place import Need, smallest_need
+from lavad.core.scheduling.placement.place import MinimumNeed, smallest_need
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.limits import NOBODY
 
@@ -28,11 +28,13 @@ def could_take(table: HostTable, request: Request) -> NDArray[np.bool_]:
         found &= usable(table, request).contains
     selects = {role.select for role in all_roles(request)}
     if len(selects) == 1 and (select := selects.pop()) and all(map(table.is_fixed, names_of(select))):
-        found &= Room(table).mask(select)
+        found &= FreeResources(table).mask(select)
     return np.asarray(found)
 
 
-def earliest(future: Future, asked: Asked, relevant: NDArray[np.bool_]) -> tuple[Allocation, Placing] | None:
+def earliest(
+    future: SimulatedFuture, asked: PendingRequest, relevant: NDArray[np.bool_]
+) -> tuple[Allocation, FuturePlacer] | None:
     """Play until the job fits, and keeps its place until its run limit; None when that can't be foreseen."""
     table, request, need = future.table, asked.request, smallest_need(asked.request)
     is_watching = asked.consumer is not NOBODY or any(table.site.amounts(name) for name in watched_by(request))
@@ -51,7 +53,7 @@ def earliest(future: Future, asked: Asked, relevant: NDArray[np.bool_]) -> tuple
     return None
 
 
-def _is_enough(table: HostTable, request: Request, relevant: NDArray[np.bool_], need: Need) -> bool:
+def _is_enough(table: HostTable, request: Request, relevant: NDArray[np.bool_], need: MinimumNeed) -> bool:
     """Could the hosts hold as many tasks as it needs? If not, it need not be tried."""
     if table.slots_open < need.slots_in_all:
         return False

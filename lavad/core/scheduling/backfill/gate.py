@@ -25,23 +25,29 @@ from lavad.core.model.policy import Queue
 from lavad.core.plan import Start
 from lavad.core.scheduling.backfill.host_reservations import (
     PROMISES_MAX,
-    Finder,
-    Promised,
+    HostReservation,
+    ReservationFinder,
     has_shut_holders,
     is_anywhere,
     shuts_others_out,
 )
 from lavad.core.scheduling.backfill.profile import NEVER, PoolProfile, come_back
 from lavad.core.scheduling.backfill.reservation import Reservation
-from lavad.core.scheduling.backfill.reservations import Book, slots_of_hosts
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
-from lavad.core.scheduling.capacity.backfill_window import Leeway
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.backfill.reservations import ReservationTable, slots_of_hosts
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.backfill_window import BackfillWindow
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
 from lavad.core.scheduling.placement.place import host_of_one, is_one_task, place
-from lavad.core.scheduling.placement.within_limits import Placer, has_place, is_checked, place_capped, with_at_most
+from lavad.core.scheduling.placement.within_limits import (
+    LimitedPlacer,
+    has_place,
+    is_checked,
+    place_capped,
+    with_at_most,
+)
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
-from lavad.core.scheduling.queueing.cursor import Cursor, blocked_in_order
+from lavad.core.scheduling.queueing.cursor import JobCursor, blocked_in_order
 from lavad.core.scheduling.queueing.ordering import Rank, Ranking
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.limits import Consumer, Counter
@@ -64,7 +70,7 @@ class Refusal(Enum):
     LIMITED_THERE = "it would exceed such a limit on the hosts that have room"
 
 
-class Gate:
+class BackfillGate:
     """Of one slice. ``refusal`` tells why the last job that was refused can't start; ``slots_open`` is what is left.
 
     ``limited`` are buckets whose reservation a limit forbids now, each with that limit.
@@ -73,11 +79,11 @@ class Gate:
     def __init__(
         self,
         ranking: Ranking,
-        book: Book,
+        book: ReservationTable,
         blocked: BlockedBuckets,
-        room: Room,
+        room: FreeResources,
         headroom: Headroom | None = None,
-        withheld: Withheld | None = None,
+        withheld: ReservedCapacity | None = None,
         starts: Sequence[Start] = (),
     ) -> None:
         """``starts`` are those of the slice, so far: the caller adds to them."""
@@ -87,7 +93,7 @@ class Gate:
         self.is_paused = False  # the job that was placed last has to ask again in the next slice
         self.is_upset = False  # reservations behind the last job have changed: so may have who is held back for them
         self._headroom = headroom
-        self._placer = Placer(room, headroom) if headroom is not None else None
+        self._placer = LimitedPlacer(room, headroom) if headroom is not None else None
         self._withheld = withheld
         self._ranking = ranking
         self._cluster = cluster = ranking.cluster
@@ -103,14 +109,14 @@ class Gate:
         self._made: list[Reservation] = []
         self._starts: Sequence[Start] = starts
         self._says_where = withheld is not None  # one of them at least is not just so many slots of the whole cluster
-        self._finder: Finder | None = None
-        self._beside: Promised | None = None  # what was asked for last,
+        self._finder: ReservationFinder | None = None
+        self._beside: HostReservation | None = None  # what was asked for last,
         self._beside_of = 0, -1  # how many reservations that was about, and in which state of the promises
         self._scant: dict[int, float] = {}  # the soonest ends of jobs that were refused, by the slots they asked for
         self._vain: dict[tuple[Request, Consumer, str, int], Refusal] = {}  # what was refused beside promises
         self._computed = 0  # so many of them have their place in the profile
         self._depth_left: dict[str, int] = {}  # of queues that have made a reservation
-        self._next_blocked: list[tuple[Rank, Cursor]] | None = None
+        self._next_blocked: list[tuple[Rank, JobCursor]] | None = None
         self._barred: set[str] = set()  # queues in order whose head is blocked
         self.slots_open = cluster.table.slots_open
         self._planned: list[tuple[int, int]] = []  # jobs and slots of what this slice starts,
@@ -134,7 +140,7 @@ class Gate:
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
-    def place(self, candidate: Cursor) -> Allocation | None:
+    def place(self, candidate: JobCursor) -> Allocation | None:
         """Where the job starts now; None when it can't, and then it is written down if its queue makes reservations."""
         self.is_upset = False
         if self._carried:
@@ -156,7 +162,7 @@ class Gate:
             self._reserve_for(candidate)
         return None
 
-    def _reserve_for(self, candidate: Cursor) -> None:
+    def _reserve_for(self, candidate: JobCursor) -> None:
         """Nothing fits: the job gets a reservation if its queue makes one more."""
         queue = self._queues[candidate.key.queue]
         if self._makes_more(queue):
@@ -173,7 +179,7 @@ class Gate:
     def _consumer(self, key: BucketKey) -> Consumer:
         return self._cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
 
-    def _noted_place(self, queue: Queue, candidate: Cursor) -> tuple[Rank, int]:
+    def _noted_place(self, queue: Queue, candidate: JobCursor) -> tuple[Rank, int]:
         """Where a reservation stands; in a shared queue before all that is still to come, for ranks don't tell."""
         if self._ranking.tree_of(candidate.key) is None:
             return candidate.place
@@ -183,7 +189,7 @@ class Gate:
         """Does it depend on hosts what limits the bucket's jobs fall under leave?"""
         return self._headroom is not None and is_checked(self._consumer(key), key.request)
 
-    def keeps_slots(self, refused: Cursor) -> bool:
+    def keeps_slots(self, refused: JobCursor) -> bool:
         """Should the job that was refused last keep free slots empty (SLOT_RESERVE)? Where its queue backfills a
         reservation does better, unless its start can't be foreseen."""
         if not self._queues[refused.key.queue].backfill_depth:
@@ -279,11 +285,11 @@ class Gate:
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
-    def _waited_s(self, candidate: Cursor) -> float:
+    def _waited_s(self, candidate: JobCursor) -> float:
         """How long the job has waited: alternatives may hold only after a while."""
         return self._now - self._cluster.jobs[candidate.job].submitted_at
 
-    def _place(self, candidate: Cursor) -> Allocation | None:
+    def _place(self, candidate: JobCursor) -> Allocation | None:
         key = candidate.key
         request, leeway = key.request, None
         is_beside = False
@@ -317,7 +323,7 @@ class Gate:
         """Was a job of no more slots refused in this slice that would have ended no later? Ever less is left."""
         return any(fewer <= slots and sooner <= until for fewer, sooner in self._scant.items())
 
-    def _note(self, candidate: Cursor, allocation: Allocation, is_beside: bool) -> None:
+    def _note(self, candidate: JobCursor, allocation: Allocation, is_beside: bool) -> None:
         """The job starts there."""
         key = candidate.key
         slots = slots_of(allocation) if not key.request.exclusive else slots_of_hosts(self._cluster, allocation)
@@ -334,11 +340,11 @@ class Gate:
         else:
             self._take(slots, candidate)
 
-    def _end_of(self, candidate: Cursor) -> float:
+    def _end_of(self, candidate: JobCursor) -> float:
         run_limit_s = candidate.run_limit_s
         return self._now + run_limit_s if run_limit_s else NEVER
 
-    def _fit(self, candidate: Cursor, request: Request, leeway: Leeway | None) -> Allocation | None:
+    def _fit(self, candidate: JobCursor, request: Request, leeway: BackfillWindow | None) -> Allocation | None:
         """Where there is room for the job, and limits, advance reservations and promises allow it."""
         key, most = candidate.key, None
         waited_s = self._waited_s(candidate) if request.alternatives else 0.0
@@ -354,12 +360,12 @@ class Gate:
 
     def _fit_within(
         self,
-        placer: Placer,
+        placer: LimitedPlacer,
         key: BucketKey,
         request: Request,
         waited_s: float,
         most: NDArray[Any] | None,
-        leeway: Leeway | None = None,
+        leeway: BackfillWindow | None = None,
     ) -> Allocation | None:
         allocation = placer.place(self._consumer(key), request, waited_s, most, leeway)
         if allocation is None and placer.counter is not None:
@@ -367,7 +373,7 @@ class Gate:
         return allocation
 
     def _fit_beside(
-        self, leeway: Leeway, candidate: Cursor, request: Request, waited_s: float, most: Slots | None
+        self, leeway: BackfillWindow, candidate: JobCursor, request: Request, waited_s: float, most: Slots | None
     ) -> Allocation | None:
         """The same in what is left beside promises. What was asked for in vain in a slice is not asked for again."""
         if self._placer is None and most is None and is_one_task(request) and not request.is_plain:
@@ -395,26 +401,26 @@ class Gate:
         return found
 
     @staticmethod
-    def _is_left(leeway: Leeway, row: int, role: RoleRequest) -> bool:
+    def _is_left(leeway: BackfillWindow, row: int, role: RoleRequest) -> bool:
         """May a task have that host, where it would go if nothing were promised? Then hosts before it don't matter."""
         if role.gpus:
             return leeway.is_free(row)  # which devices are promised is not asked here
         return leeway.leaves(row, role.slots_per_task, role.memory_mib)
 
-    def _promises(self) -> Promised | None:
+    def _promises(self) -> HostReservation | None:
         """With every reservation so far in its place; None where finding that takes longer than a slice should."""
         promises = self._book.promises
         if self._beside_of == (len(self._made), promises.version):
             return self._beside
         if self._finder is None:
-            self._finder = Finder(self._cluster, self._book.ends_of, self._starts, self._now)
+            self._finder = ReservationFinder(self._cluster, self._book.ends_of, self._starts, self._now)
         found = promises.of(self._made, self._finder)
         self._beside_of = len(self._made), promises.version
         if found is not self._beside:
             self._beside, self._vain = found, {}
         return found
 
-    def _take(self, slots: int, candidate: Cursor) -> None:
+    def _take(self, slots: int, candidate: JobCursor) -> None:
         self.slots_open -= slots
         if self._profile is None:
             self._planned.append((candidate.job, slots))

@@ -21,9 +21,22 @@ from lavad.core.model import Allocation, Key, Request
 from lavad.core.model.windows import NEVER
 from lavad.core.plan import Start
 from lavad.core.scheduling.backfill.earliest_start import could_take, earliest
-from lavad.core.scheduling.backfill.simulated_future import SOON_S, Asked, Future, Taken, asked_for, consumer_of
-from lavad.core.scheduling.capacity.backfill_window import Leeway, Moment, Moments, Rest, place_of
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.backfill.simulated_future import (
+    SOON_S,
+    FutureStart,
+    PendingRequest,
+    SimulatedFuture,
+    asked_for,
+    consumer_of,
+)
+from lavad.core.scheduling.capacity.backfill_window import (
+    BackfillWindow,
+    FutureReservations,
+    HostRemainder,
+    WindowEnd,
+    place_of,
+)
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.within_limits import is_checked, with_at_most
 from lavad.core.state.expected_ends import ExpectedEnds, expected_end
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
@@ -62,18 +75,18 @@ def shuts_others_out(request: Request) -> bool:
     return not request.is_simple and (request.exclusive or kept_type(request) is not None)
 
 
-class Promised:
+class HostReservation:
     """What one reservation and all before it come to: what others may have beside them.
 
     On a large cluster it may take so long to find that it has to hold for a while, as long as the hosts it names have
     no less room.
     """
 
-    def __init__(self, one: "Reservation", before: "Promised | None", relevant: NDArray[np.bool_]) -> None:
+    def __init__(self, one: "Reservation", before: "HostReservation | None", relevant: NDArray[np.bool_]) -> None:
         self.place: tuple[tuple[Rank, int], BucketKey] = one.place, one.key
         self.begin = NEVER  # when the last of them starts; NEVER: that can't be foreseen
-        self.moments: Moments = before.moments.copy() if before is not None else Moments()
-        self.taken: list[tuple[float, Taken]] = list(before.taken) if before is not None else []
+        self.moments: FutureReservations = before.moments.copy() if before is not None else FutureReservations()
+        self.taken: list[tuple[float, FutureStart]] = list(before.taken) if before is not None else []
         self.relevant = relevant  # hosts on which it could be, also those that are shut now
         self.rows: set[int] = set()  # that it names
         self.found_at = 0.0
@@ -89,21 +102,21 @@ class Promised:
         holds_until = self.found_at + max(0, steps - STEPS_FREE) * HOLD_S_PER_STEP
         return now >= holds_until and any(self.relevant[row] for row in grown | shrunk)
 
-    def promise(self, table: HostTable, begin: float, taken: Taken, room: Room) -> None:
+    def promise(self, table: HostTable, begin: float, taken: FutureStart, room: FreeResources) -> None:
         """From then on the job has that; ``room`` is what is left then beside it."""
         request, allocation = taken.request, taken.allocation
         self.begin = begin
         self.moments.take(table, allocation, begin, taken.until)
         self.taken.append((begin, taken))
-        moment = Moment(begin)
+        moment = WindowEnd(begin)
         are_certain = any(wants_of(role).is_placed for role in all_roles(request))
         rows = {table.rows[share.host]: share for share in allocation}
         kind = kept_type(request)
         for row in unit_mates(table, rows, kind) if kind is not None else ():
-            moment.rows[row] = Rest(0, 0, 0)
+            moment.rows[row] = HostRemainder(0, 0, 0)
         for row, share in rows.items():
             free = room.free(row)
-            rest = moment.rows[row] = Rest(free.slots, free.memory_mib, free.gpus.bit_count())
+            rest = moment.rows[row] = HostRemainder(free.slots, free.memory_mib, free.gpus.bit_count())
             rest.promise(share, are_certain)
             for resource in share.resources:
                 left = room.left(resource.name, row)
@@ -113,12 +126,12 @@ class Promised:
         self.moments.add(moment)
 
 
-class Promises:
+class HostReservations:
     """Of all reservations, in their order; a job must mind those that go before it."""
 
     def __init__(self) -> None:
         self.version = 0  # raised whenever one is found or forgotten
-        self._all: list[Promised] = []
+        self._all: list[HostReservation] = []
         self._noted: dict[tuple[int, int], float] = {}  # ends of what started beside them, not entered yet
 
     def __bool__(self) -> bool:
@@ -143,7 +156,7 @@ class Promises:
             count += 1
         return count
 
-    def leeway(self, behind: int, begin: float, end: float) -> Leeway | None:
+    def leeway(self, behind: int, begin: float, end: float) -> BackfillWindow | None:
         """What the first so many leave to a job from one time to another; None: whatever is free."""
         return self._all[behind - 1].moments.leeway(begin, end)
 
@@ -212,7 +225,7 @@ class Promises:
 
     # -- finding them --------------------------------------------------------------------------------------------------
 
-    def of(self, reservations: "list[Reservation]", ask: "Finder") -> Promised | None:
+    def of(self, reservations: "list[Reservation]", ask: "ReservationFinder") -> HostReservation | None:
         """What these come to, at most ``PROMISES_MAX`` of them; found as far as it is not known.
 
         None: the slice has done enough of that, and the next one is to go on.
@@ -230,7 +243,7 @@ class Promises:
         return self._all[len(some) - 1]
 
 
-class Finder:
+class ReservationFinder:
     """Finds promises in one slice, of which ``starts`` are what has been decided so far: the caller adds to them."""
 
     def __init__(self, cluster: Cluster, ends: Ends, starts: Sequence[Start], now: float) -> None:
@@ -242,12 +255,12 @@ class Finder:
         self._scanned = 0
         self.steps = 0  # that were played in this slice
 
-    def find(self, one: "Reservation", before: Promised | None) -> Promised:
+    def find(self, one: "Reservation", before: HostReservation | None) -> HostReservation:
         """Where and when, after those before it; nothing is promised where that can't be foreseen."""
         asked = asked_for(self._cluster, one.key, one.job, one.index)
         asked = asked._replace(request=with_at_most(asked.request, asked.request.slots_min))
         relevant = could_take(self._cluster.table, asked.request)
-        made = Promised(one, before, relevant)
+        made = HostReservation(one, before, relevant)
         relevant = relevant & self._cluster.table.usable[: len(relevant)]
         future = self._future(asked, relevant, made)
         found = earliest(future, asked, relevant)
@@ -255,7 +268,7 @@ class Finder:
         if found is not None:
             allocation, placing = found
             until = future.at + asked.run_limit_s if asked.run_limit_s else NEVER
-            taken = Taken(asked.request, asked.consumer, allocation, until, asked.key)
+            taken = FutureStart(asked.request, asked.consumer, allocation, until, asked.key)
             made.promise(self._cluster.table, future.at, taken, placing.room)
         steps = _STEPS_OF_A_COPY + future.steps + self._scanned // _SCANS_A_STEP
         made.found_at = self._now
@@ -271,16 +284,18 @@ class Finder:
         run_limit_s = self._cluster.jobs[start.job].shared.run_limit_s
         return self._now + run_limit_s if run_limit_s else NEVER
 
-    def _future(self, asked: Asked, relevant: NDArray[np.bool_], made: Promised) -> Future:
+    def _future(self, asked: PendingRequest, relevant: NDArray[np.bool_], made: HostReservation) -> SimulatedFuture:
         cluster = self._cluster
-        future = Future(cluster, self._now, self._coming(relevant, bool(cluster.limits) or bool(relevant.all())))
+        future = SimulatedFuture(
+            cluster, self._now, self._coming(relevant, bool(cluster.limits) or bool(relevant.all()))
+        )
         future.free(cluster.claims.get(asked.key[:2]))  # it starts in what it has saved
         for start in self._starts:
             shared = cluster.jobs[start.job].shared
             until = self._end_of(start)
             consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
             key = Key(start.job, start.index, 0)
-            future.promise(self._now, Taken(shared.request, consumer, start.allocation, until, key))
+            future.promise(self._now, FutureStart(shared.request, consumer, start.allocation, until, key))
         for moment in made.moments.all:
             future.moments.add(moment)
         for begin, taken in made.taken:

@@ -13,7 +13,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, Key
 from lavad.core.model.allocation import slots_of
 from lavad.core.model.policy import Queue
-from lavad.core.scheduling.backfill.host_reservations import Promises
+from lavad.core.scheduling.backfill.host_reservations import HostReservations
 from lavad.core.scheduling.backfill.reservation import Reservation
 from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.expected_ends import NEVER, ExpectedEnd, ExpectedEnds, expected_end
@@ -26,7 +26,7 @@ _ENTERED_MIN = 64  # ends in one slice
 _FORESEEN_MAX = 2048  # that have changed since ends were entered, for one answer
 
 
-class Book:
+class ReservationTable:
     """All reservations in order of rank, the buckets they hold back, and the expected ends they are computed from."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Book:
         self.held: set[BucketKey] = set()  # there was room for these, but it is promised
         self.full: frozenset[str] = frozenset()  # queues in which more jobs wait than may hold a reservation
         self.ends = ExpectedEnds()
-        self.promises = Promises()  # what the reservations come to, where they say which hosts
+        self.promises = HostReservations()  # what the reservations come to, where they say which hosts
         self._keys: set[BucketKey] = set()
         self._touched: set[Key] | None = None  # None: nothing was ever asked, so nothing is kept
         self._pages: list[int] = []  # of attempts that were there then, and have not been looked at

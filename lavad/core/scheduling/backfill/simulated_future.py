@@ -12,11 +12,11 @@ from typing import NamedTuple
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key, Request
 from lavad.core.model.windows import NEVER
-from lavad.core.scheduling.capacity.advance_reservations import Stretch, ends_by_reservation, moments_of, stretches_of
-from lavad.core.scheduling.capacity.backfill_window import Moments
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.advance_reservations import Interval, ends_by_reservation, moments_of, stretches_of
+from lavad.core.scheduling.capacity.backfill_window import FutureReservations
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.capacity.headroom import Headroom
-from lavad.core.scheduling.placement.within_limits import Placer
+from lavad.core.scheduling.placement.within_limits import LimitedPlacer
 from lavad.core.state.expected_ends import expected_end
 from lavad.core.state.hosts import compute_units
 from lavad.core.state.limits import NOBODY, Consumer
@@ -27,7 +27,7 @@ SOON_S = 1.0  # what should have ended by now is expected to end by then
 _GIVES, _TAKES = 0, 1  # at one moment things come back before others are taken
 
 
-class Held(NamedTuple):
+class FutureRelease(NamedTuple):
     """What comes back when a job ends. ``counted``: by limits."""
 
     whole_hosts: bool
@@ -37,7 +37,7 @@ class Held(NamedTuple):
     keeper: Key | None = None  # who keeps compute units from others with it
 
 
-class Taken(NamedTuple):
+class FutureStart(NamedTuple):
     """What is taken at a moment to come, until another one."""
 
     request: Request
@@ -47,7 +47,7 @@ class Taken(NamedTuple):
     key: Key
 
 
-class Asked(NamedTuple):
+class PendingRequest(NamedTuple):
     """A waiting job, as far as its placement depends on it."""
 
     request: Request
@@ -58,11 +58,11 @@ class Asked(NamedTuple):
     key: Key  # the attempt's number means nothing
 
 
-def asked_for(cluster: Cluster, key: BucketKey, job: int, index: int) -> Asked:
+def asked_for(cluster: Cluster, key: BucketKey, job: int, index: int) -> PendingRequest:
     """What a waiting job of that bucket asks for."""
     record = cluster.jobs[job]
     shared, consumer = record.shared, consumer_of(cluster, key)
-    return Asked(key.request, consumer, key.queue, shared.run_limit_s, record.submitted_at, Key(job, index, 0))
+    return PendingRequest(key.request, consumer, key.queue, shared.run_limit_s, record.submitted_at, Key(job, index, 0))
 
 
 def consumer_of(cluster: Cluster, key: BucketKey) -> Consumer:
@@ -70,7 +70,7 @@ def consumer_of(cluster: Cluster, key: BucketKey) -> Consumer:
     return cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
 
 
-class Future:
+class SimulatedFuture:
     """``at`` is how far it has been played; ``freed`` are the rows on which something came back then."""
 
     def __init__(self, cluster: Cluster, now: float, ends: Iterable[tuple[float, Attempt]]) -> None:
@@ -78,13 +78,15 @@ class Future:
         self.table = cluster.table.copy()
         self.at = now
         self.headroom = Headroom(cluster.limits, self.table, now)
-        self.moments = Moments()
+        self.moments = FutureReservations()
         self.freed: set[int] = set()
         self.steps = 0  # what it has cost so far
         self._cluster = cluster
         self._ends = iter(ends)
         self._next = next(self._ends, None)
-        self._turns: list[tuple[float, int, int, Held | Taken | Stretch | int]] = []  # a heap; a number is a row
+        self._turns: list[
+            tuple[float, int, int, FutureRelease | FutureStart | Interval | int]
+        ] = []  # a heap; a number is a row
         self._count = 0
         self._own: dict[str, dict[int, int]] = {}  # by reservation and row, slots that its jobs hold
         self._apart: set[Key] = set()  # attempts that run in reservations
@@ -95,7 +97,7 @@ class Future:
 
     # -- what comes ----------------------------------------------------------------------------------------------------
 
-    def _note(self, at: float, order: int, what: Held | Taken | Stretch | int) -> None:
+    def _note(self, at: float, order: int, what: FutureRelease | FutureStart | Interval | int) -> None:
         if at < NEVER:
             self._count += 1
             heapq.heappush(self._turns, (at, order, self._count, what))
@@ -117,7 +119,7 @@ class Future:
             else:
                 self._note(stretch.begin, _TAKES, stretch)
 
-    def _set_apart(self, stretch: Stretch) -> None:
+    def _set_apart(self, stretch: Interval) -> None:
         """What its own jobs don't hold; they give back what they hold when the stretch is over."""
         own, found = self._own.get(stretch.name, {}), []
         for row, slots in stretch.slots:
@@ -125,14 +127,14 @@ class Future:
             if unused > 0:
                 found.append(HostShare(self.table.names[row], unused))
                 self.table.take(row, found[-1], False)
-        self._note(stretch.end, _GIVES, Held(False, tuple(found)))
+        self._note(stretch.end, _GIVES, FutureRelease(False, tuple(found)))
 
     def free(self, claim: Claim | None) -> None:
         """What is kept for a job is there for whoever is placed first."""
         for share in claim.allocation if claim is not None else ():
             self.table.give_back(self.table.rows[share.host], share, False)
 
-    def promise(self, begin: float, taken: Taken) -> None:
+    def promise(self, begin: float, taken: FutureStart) -> None:
         """Somebody will have that from then on."""
         if begin <= self.at:
             self._take(taken)
@@ -160,18 +162,18 @@ class Future:
             self._turn(heapq.heappop(self._turns)[3])
         return True
 
-    def _turn(self, what: Held | Taken | Stretch | int) -> None:
+    def _turn(self, what: FutureRelease | FutureStart | Interval | int) -> None:
         match what:
-            case Held():
+            case FutureRelease():
                 self._give_back(what)
-            case Taken():
+            case FutureStart():
                 self._take(what)
-            case Stretch():
+            case Interval():
                 self._set_apart(what)
             case int():
                 self.freed.add(what)
 
-    def _give_back(self, held: Held) -> None:
+    def _give_back(self, held: FutureRelease) -> None:
         table = self.table
         self.steps += 1
         self.headroom.take(held.consumer, held.counted, -1)
@@ -187,17 +189,17 @@ class Future:
 
     # -- starts --------------------------------------------------------------------------------------------------------
 
-    def placing(self) -> "Placing":
+    def placing(self) -> "FuturePlacer":
         """For placing jobs now."""
-        return Placing(self)
+        return FuturePlacer(self)
 
-    def take(self, asked: Asked, allocation: Allocation) -> None:
+    def take(self, asked: PendingRequest, allocation: Allocation) -> None:
         """A job starts now; limits know of it already."""
         until = self.at + asked.run_limit_s if asked.run_limit_s else NEVER
-        self._take(Taken(asked.request, asked.consumer, allocation, until, asked.key), False)
+        self._take(FutureStart(asked.request, asked.consumer, allocation, until, asked.key), False)
         self.moments.take(self.table, allocation, self.at, until)
 
-    def _take(self, taken: Taken, is_counted: bool = True) -> None:
+    def _take(self, taken: FutureStart, is_counted: bool = True) -> None:
         table, (request, consumer, allocation, until, key) = self.table, taken
         rows = [table.rows[share.host] for share in allocation]
         table.take_all(rows, allocation, request.exclusive)
@@ -213,18 +215,18 @@ class Future:
             for row in rows:
                 self._note(at, _GIVES, row)
         keeper = key if kind is not None else None
-        self._note(until, _GIVES, Held(request.exclusive, allocation, consumer, allocation, keeper))
+        self._note(until, _GIVES, FutureRelease(request.exclusive, allocation, consumer, allocation, keeper))
 
 
-class Placing:
+class FuturePlacer:
     """Places jobs at one moment of a future; ``room`` is what is left."""
 
-    def __init__(self, future: Future) -> None:
-        self.room = Room(future.table)
+    def __init__(self, future: SimulatedFuture) -> None:
+        self.room = FreeResources(future.table)
         self._future = future
-        self._placer = Placer(self.room, future.headroom)
+        self._placer = LimitedPlacer(self.room, future.headroom)
 
-    def place(self, asked: Asked) -> Allocation | None:
+    def place(self, asked: PendingRequest) -> Allocation | None:
         """An allocation, taken from the room and from limits; None where there is none that could be kept."""
         future, request = self._future, asked.request
         if future.headroom.blocking(asked.consumer, request) is not None:
@@ -244,15 +246,15 @@ def ends_of_all(cluster: Cluster, now: float) -> Iterator[tuple[float, Attempt]]
             yield max(at, now + SOON_S), attempt
 
 
-def _held(cluster: Cluster, attempt: Attempt) -> Held:
+def _held(cluster: Cluster, attempt: Attempt) -> FutureRelease:
     """What an attempt gives back: of hosts what they have not released yet, of limits nothing if it is over."""
     shares, keeper = _unreleased(attempt), attempt.key if attempt.keeps_units is not None else None
     record = cluster.jobs.get(attempt.key.job)
     if record is None or attempt.over or not cluster.limits:
-        return Held(attempt.takes_whole_hosts, shares, keeper=keeper)
+        return FutureRelease(attempt.takes_whole_hosts, shares, keeper=keeper)
     shared = record.shared
     consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
-    return Held(attempt.takes_whole_hosts, shares, consumer, attempt.booked, keeper)
+    return FutureRelease(attempt.takes_whole_hosts, shares, consumer, attempt.booked, keeper)
 
 
 def _unreleased(attempt: Attempt) -> Allocation:

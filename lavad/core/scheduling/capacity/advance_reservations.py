@@ -2,7 +2,7 @@
 
 A job of a reservation may use its slots that the reservation's other jobs do not, while it is active, and no others; it
 is started even if its run limit goes beyond the end. Any other job may use what is not reserved until it ends by its
-run limit; without one it would never end. ``Withheld`` is for a job that starts now, the intervals for later starts.
+run limit; without one it would never end. ``ReservedCapacity`` is for a job that starts now, intervals are for later.
 """
 
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ import numpy as np
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, Key, Request
 from lavad.core.model.windows import NEVER
-from lavad.core.scheduling.capacity.backfill_window import Moment, Rest
+from lavad.core.scheduling.capacity.backfill_window import HostRemainder, WindowEnd
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.expected_ends import expected_end
 from lavad.core.state.records import Attempt
 
 
-class Withheld:
+class ReservedCapacity:
     """As of one moment. Nothing of the cluster is changed by what is taken here."""
 
     def __init__(self, cluster: Cluster, now: float) -> None:
@@ -149,7 +149,7 @@ class Withheld:
         return left if taken is None else left - taken
 
 
-class Stretch(NamedTuple):
+class Interval(NamedTuple):
     """One time for which slots (by row) are set apart."""
 
     begin: float
@@ -162,17 +162,17 @@ class Stretch(NamedTuple):
         return self.begin <= at < self.end
 
 
-def stretches_of(cluster: Cluster, now: float) -> list[Stretch]:
+def stretches_of(cluster: Cluster, now: float) -> list[Interval]:
     """Of all advance reservations, in the week to come, in order of time."""
     reserved, found = cluster.reserved, []
     for begin, end, name in reserved.timeline(cluster, now).stretches:
         slots = reserved.slots(cluster, name)
         rows = slots.nonzero()[0]
-        found.append(Stretch(begin, end, name, tuple(zip(rows.tolist(), slots[rows].tolist(), strict=True))))
+        found.append(Interval(begin, end, name, tuple(zip(rows.tolist(), slots[rows].tolist(), strict=True))))
     return sorted(found)
 
 
-def ends_by_reservation(cluster: Cluster, stretches: list[Stretch]) -> Iterator[tuple[Attempt, str, float]]:
+def ends_by_reservation(cluster: Cluster, stretches: list[Interval]) -> Iterator[tuple[Attempt, str, float]]:
     """Attempts that run in a reservation, and when others may have what they hold.
 
     That is never before the stretch is over in which they end. Jobs of a closed one are ended with it.
@@ -192,15 +192,15 @@ def _end_of(cluster: Cluster, key: Key) -> float:
     return expected_end(cluster.attempts[key], record.shared.run_limit_s if record is not None else 0, 0).at
 
 
-def moments_of(cluster: Cluster, stretches: list[Stretch], now: float) -> Iterator[Moment]:
+def moments_of(cluster: Cluster, stretches: list[Interval], now: float) -> Iterator[WindowEnd]:
     """What is left of reserved hosts whenever a stretch begins, if nothing more starts."""
     for stretch in stretches:
         if stretch.begin > now:
             one = cluster.reserved.by_name[stretch.name]
-            moment = Moment(stretch.begin, frozenset(one.queues))
+            moment = WindowEnd(stretch.begin, frozenset(one.queues))
             together = {other.name: dict(other.slots) for other in stretches if other.covers(stretch.begin)}
             for row, _ in stretch.slots:
-                moment.rows[row] = Rest(_left(cluster, together, row, stretch.begin))
+                moment.rows[row] = HostRemainder(_left(cluster, together, row, stretch.begin))
             yield moment
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, HostShare, Request
-from lavad.core.scheduling.capacity.free_resources import Free
+from lavad.core.scheduling.capacity.free_resources import HostFree
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.hosts.site_resources import NOWHERE
 from lavad.core.state.hosts.table import HostTable
@@ -21,7 +21,7 @@ _PLENTY = 1 << 60
 Place = tuple[str, int]  # a resource of the site, and the number of its store
 
 
-class Rest:
+class HostRemainder:
     """Of one host at one moment. Devices count by number of which any will do, but for those that are ``kept``.
 
     Where devices are promised at all, none is shared by jobs that would use it still.
@@ -50,7 +50,7 @@ class Rest:
         self.memory_mib -= share.memory_mib
         self.gpus -= len(share.gpus)
 
-    def lower(self, free: Free) -> None:
+    def lower(self, free: HostFree) -> None:
         """Show no more than this."""
         free.slots = min(free.slots, max(0, self.slots))
         free.memory_mib = min(free.memory_mib, max(0, self.memory_mib))
@@ -60,7 +60,7 @@ class Rest:
             free.gpu_shared = {}
 
 
-class Moment:
+class WindowEnd:
     """What is left then of the hosts (by row) and stores of which something is promised from then on.
 
     Jobs of ``exempt`` queues need not mind.
@@ -71,15 +71,15 @@ class Moment:
     def __init__(self, at: float, exempt: frozenset[str] = frozenset()) -> None:
         self.at = at
         self.exempt = exempt
-        self.rows: dict[int, Rest] = {}
+        self.rows: dict[int, HostRemainder] = {}
         self.stores: dict[Place, int] = {}
 
-    def __lt__(self, other: "Moment") -> bool:
+    def __lt__(self, other: "WindowEnd") -> bool:
         return self.at < other.at
 
-    def copy(self) -> "Moment":
+    def copy(self) -> "WindowEnd":
         """An independent one."""
-        twin = Moment(self.at, self.exempt)
+        twin = WindowEnd(self.at, self.exempt)
         twin.rows = {row: copy.copy(rest) for row, rest in self.rows.items()}
         twin.stores = self.stores.copy()
         return twin
@@ -97,23 +97,23 @@ class Moment:
                     self.stores[place] -= one.amount
 
 
-class Moments:
+class FutureReservations:
     """In the order of time."""
 
     def __init__(self) -> None:
-        self.all: list[Moment] = []
-        self._leeways: dict[tuple[Moment, ...], Leeway] = {}
+        self.all: list[WindowEnd] = []
+        self._leeways: dict[tuple[WindowEnd, ...], BackfillWindow] = {}
 
     def __bool__(self) -> bool:
         return bool(self.all)
 
-    def copy(self) -> "Moments":
+    def copy(self) -> "FutureReservations":
         """Independent ones."""
-        twin = Moments()
+        twin = FutureReservations()
         twin.all = [moment.copy() for moment in self.all]
         return twin
 
-    def add(self, moment: Moment) -> None:
+    def add(self, moment: WindowEnd) -> None:
         """From then on something more is promised."""
         insort(self.all, moment)
         self._leeways.clear()
@@ -126,23 +126,23 @@ class Moments:
         for leeway in self._leeways.values():
             leeway.note(table, allocation)
 
-    def leeway(self, begin: float, end: float, queue: str = "") -> "Leeway | None":
+    def leeway(self, begin: float, end: float, queue: str = "") -> "BackfillWindow | None":
         """What is left to a job of that queue that starts and ends then; None: whatever is free when it starts."""
         some = tuple([one for one in self.all if begin < one.at < end and queue not in one.exempt])
         if not some:
             return None
         found = self._leeways.get(some)
         if found is None:
-            found = self._leeways[some] = Leeway(some)
+            found = self._leeways[some] = BackfillWindow(some)
         return found
 
 
-class Leeway:
+class BackfillWindow:
     """What is left at all of these moments, as it is when it is asked."""
 
-    def __init__(self, moments: tuple[Moment, ...]) -> None:
+    def __init__(self, moments: tuple[WindowEnd, ...]) -> None:
         self._moments = moments
-        self._rows: dict[int, list[Rest]] = {}
+        self._rows: dict[int, list[HostRemainder]] = {}
         self._columns: dict[object, NDArray[np.float64]] = {}
         for moment in moments:
             for row, rest in moment.rows.items():
@@ -153,7 +153,7 @@ class Leeway:
         if any(table.rows[share.host] in self._rows for share in allocation):
             self._columns.clear()
 
-    def lower(self, row: int, free: Free) -> None:
+    def lower(self, row: int, free: HostFree) -> None:
         """Let a host show no more than what is left."""
         for rest in self._rows.get(row, ()):
             rest.lower(free)

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lavad.core.language.requirements.parsed import Wants, looked_at, wants_of
+from lavad.core.language.requirements.parsed import ParsedRole, looked_at, wants_of
 from lavad.core.language.requirements.select import Selection
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model import Allocation, Request, RoleRequest
-from lavad.core.scheduling.capacity.slot_list import FreeSlots
-from lavad.core.scheduling.capacity.usable_hosts import Usable, usable
+from lavad.core.scheduling.capacity.slot_list import SlotList
+from lavad.core.scheduling.capacity.usable_hosts import UsableHosts, usable
 from lavad.core.state.hosts.site_resources import NOWHERE, PARTS
 from lavad.core.state.hosts.table import HostTable
 
 if TYPE_CHECKING:
-    from lavad.core.state.hosts.shared_gpus import Sharing
+    from lavad.core.state.hosts.shared_gpus import SharedGpus
 
 _FIRST_BLOCK = 8  # candidates looked for at first
 _FIRST_WINDOW = 64  # hosts among which those for most jobs are looked for at first
 _FRONT = 8  # hosts that are looked at before all others
 
 
-class Free:
+class HostFree:
     """One host's free figures; ``gpus`` and ``cpus`` have a bit for each free device and processor.
 
     ``gpu_shared`` are the devices that jobs share.
@@ -42,7 +42,7 @@ class Free:
         self.gpus = gpus
         self.attempts = attempts
         self.cpus = cpus
-        self.gpu_shared: dict[int, Sharing] | None = None
+        self.gpu_shared: dict[int, SharedGpus] | None = None
 
     def take(self, slots: int, memory_mib: int, gpus: tuple[int, ...]) -> None:
         """Book one share of slots, memory and whole devices."""
@@ -53,7 +53,7 @@ class Free:
             self.gpus &= ~(1 << gpu)
 
 
-class Left:
+class ResourceLeft:
     """What is left of a store, and which of its devices are busy."""
 
     __slots__ = ("amount", "busy", "is_shared")
@@ -64,7 +64,7 @@ class Left:
         self.is_shared = is_shared
 
 
-class Candidates:
+class CandidateHosts:
     """Rows with a cursor: rows before it have no room for one chunk any more, and room only shrinks in a slice.
 
     Rows are found as far as somebody walks: most jobs fit on the first host that has room at all.
@@ -93,7 +93,7 @@ class Candidates:
         return self.rows
 
 
-class Front:
+class FirstFitCache:
     """The first few hosts, in natural order of names, that have so many slots and GPUs free: where most jobs go.
 
     Hosts come when those before them have too little memory; one that has become too full leaves.
@@ -101,14 +101,14 @@ class Front:
 
     __slots__ = ("_coming", "_gpus", "_hosts", "_room", "_slots")
 
-    def __init__(self, room: "Room", slots: int, gpus: int, rows: Iterable[int]) -> None:
+    def __init__(self, room: "FreeResources", slots: int, gpus: int, rows: Iterable[int]) -> None:
         self._room = room
         self._slots = slots
         self._gpus = gpus
         self._coming = iter(rows)
-        self._hosts: list[tuple[int, Free]] = []
+        self._hosts: list[tuple[int, HostFree]] = []
 
-    def first_with(self, memory_mib: int) -> tuple[int, Free] | None:
+    def first_with(self, memory_mib: int) -> tuple[int, HostFree] | None:
         """The first of these hosts that has so much memory, too; None when none of them has."""
         hosts, slots, gpus = self._hosts, self._slots, self._gpus
         self._room.work += 1
@@ -149,7 +149,7 @@ def _shares_devices(role: RoleRequest) -> bool:
     return gpus is not None and gpus.is_shared
 
 
-class Room:
+class FreeResources:
     """Free figures of hosts, less what this slice has taken. ``work`` counts hosts looked at: what a slice costs."""
 
     def __init__(self, table: HostTable) -> None:
@@ -158,28 +158,30 @@ class Room:
         self.version = 0  # raised whenever something is taken or put back
         self._open = table.open_rows()
         self._full: int | None = None  # so many hosts are in front of those that had a free slot; None: nobody asked
-        self._free: dict[int, Free] = {}
+        self._free: dict[int, HostFree] = {}
         self._taken: dict[int, int] = {}  # slots, by plain requests, from hosts that are in no other way of interest
-        self._left: dict[tuple[str, int], Left] = {}
-        self._plain: Candidates | None = None
-        self._listed: FreeSlots | None = None  # what plain requests take from it is not entered in ``_taken`` yet
-        self._candidates: dict[tuple[Request, int, int], Candidates] = {}
-        self._usable: dict[Request, Usable] = {}
+        self._left: dict[tuple[str, int], ResourceLeft] = {}
+        self._plain: CandidateHosts | None = None
+        self._listed: SlotList | None = None  # what plain requests take from it is not entered in ``_taken`` yet
+        self._candidates: dict[tuple[Request, int, int], CandidateHosts] = {}
+        self._usable: dict[Request, UsableHosts] = {}
         self._with_slots: dict[int, NDArray[np.intp]] = {}  # by the GPUs they have at least
-        self._fronts: dict[tuple[int, int], Front] = {}  # by the slots and GPUs that are free on each host at least
-        self._by_slots: dict[int, Candidates] = {}  # by the slots that are free on each host at least
+        self._fronts: dict[
+            tuple[int, int], FirstFitCache
+        ] = {}  # by the slots and GPUs that are free on each host at least
+        self._by_slots: dict[int, CandidateHosts] = {}  # by the slots that are free on each host at least
         self.narrowed: set[Request] = set()  # requests for which only some hosts are worth a look
         self._masks: dict[str, tuple[int, NDArray[np.bool_]]] = {}
 
     def __len__(self) -> int:
         return len(self.table)
 
-    def free(self, row: int) -> Free:
+    def free(self, row: int) -> HostFree:
         """The host's figures as of now; change them to take something."""
         found = self._free.get(row)
         if found is None:
             table, taken = self.table, self._slots_taken.pop(row, 0)
-            found = self._free[row] = Free(
+            found = self._free[row] = HostFree(
                 int(table.slots_free[row]) - taken,
                 int(table.memory_free_mib[row]),
                 table.gpu_free[row],
@@ -190,7 +192,7 @@ class Room:
                 found.gpu_shared = dict(table.gpu_shared[row])
         return found
 
-    def left(self, name: str, row: int) -> Left | None:
+    def left(self, name: str, row: int) -> ResourceLeft | None:
         """What is left of a resource of the site where this host takes from; None where it has none."""
         amounts = self.table.site.amounts(name)
         number = amounts.of_row[row] if amounts is not None and row < len(amounts.of_row) else NOWHERE
@@ -199,7 +201,7 @@ class Room:
         found = self._left.get((name, number))
         if found is None:
             store = amounts.stores[number]
-            found = self._left[name, number] = Left(store.free, store.busy, store.is_shared)
+            found = self._left[name, number] = ResourceLeft(store.free, store.busy, store.is_shared)
         return found
 
     # -- values by name, as requirements call them
@@ -231,21 +233,21 @@ class Room:
 
     # -- plain requests
 
-    def plain(self, request: Request) -> Candidates:
+    def plain(self, request: Request) -> CandidateHosts:
         """Hosts with free slots, for requests that ask for nothing else; one list serves all of them."""
         narrowed = self._candidates.get((request, 0, 0)) if self._candidates else None
         if narrowed is not None:
             return narrowed
         if self._plain is None:
-            self._plain = Candidates(self._rows_with(0).tolist())
+            self._plain = CandidateHosts(self._rows_with(0).tolist())
         return self._plain
 
-    def listed(self, candidates: Candidates) -> FreeSlots | None:
+    def listed(self, candidates: CandidateHosts) -> SlotList | None:
         """Free slots of all these hosts as a list; None where each host has to be asked."""
         if self._free or candidates is not self._plain:
             return None
         if self._listed is None and not self._taken:
-            self._listed = FreeSlots(self.table, self._rows_with(0))
+            self._listed = SlotList(self.table, self._rows_with(0))
         return self._listed
 
     def slots(self, row: int) -> int:
@@ -253,7 +255,7 @@ class Room:
         free = self._free.get(row)
         return free.slots if free is not None else int(self.table.slots_free[row]) - self._slots_taken.get(row, 0)
 
-    def take_listed(self, listed: FreeSlots, role: RoleRequest) -> Allocation | None:
+    def take_listed(self, listed: SlotList, role: RoleRequest) -> Allocation | None:
         """Take slots for a role from the list; None where they are not enough."""
         before = listed.work
         found = listed.take(role)
@@ -285,7 +287,7 @@ class Room:
 
     # -- all other requests
 
-    def candidates(self, request: Request, roles: tuple[RoleRequest, ...], choice: int, number: int) -> Candidates:
+    def candidates(self, request: Request, roles: tuple[RoleRequest, ...], choice: int, number: int) -> CandidateHosts:
         """Hosts that could take a chunk of that role of that alternative, in the order in which they are to be taken.
 
         They are chosen once for a slice, and again after each change where the role looks at what changes.
@@ -295,7 +297,7 @@ class Room:
             found = self._candidates[request, choice, number] = self._find(request, roles[number])
         return found
 
-    def _find(self, request: Request, role: RoleRequest) -> Candidates:
+    def _find(self, request: Request, role: RoleRequest) -> CandidateHosts:
         """All at once where they have to be sorted, else as far as somebody walks."""
         wants = wants_of(role)
         is_particular = request.is_particular
@@ -304,8 +306,8 @@ class Room:
             fitting = self._fitting(rows, request, role)
             enough = is_particular or self._is_enough(fitting, role)
             version = self.version if self._is_moving(role) else -1
-            return Candidates(self._sorted(fitting, request, wants) if enough else [], version=version)
-        return Candidates([], self._blocks(request, role))
+            return CandidateHosts(self._sorted(fitting, request, wants) if enough else [], version=version)
+        return CandidateHosts([], self._blocks(request, role))
 
     def rows_for(self, request: Request, role: RoleRequest) -> list[int]:
         """Every host that could take a chunk of the role, be they enough for all of it or not."""
@@ -319,7 +321,7 @@ class Room:
         if self._is_moving(role):  # what it looks at may have changed elsewhere
             return
         fitting = np.array([row for row in rows if self._fits_now(request, role, row)], np.intp)
-        self._candidates[request, 0, 0] = Candidates(self._sorted(fitting, request, wants_of(role)))
+        self._candidates[request, 0, 0] = CandidateHosts(self._sorted(fitting, request, wants_of(role)))
         self.narrowed.add(request)
 
     def is_narrowed(self, request: Request) -> bool:
@@ -330,7 +332,7 @@ class Room:
         """Must hosts be selected and sorted anew whenever something was taken?"""
         return any(self.table.is_moving(name) for name in looked_at(role))
 
-    def usable(self, request: Request) -> Usable:
+    def usable(self, request: Request) -> UsableHosts:
         """What -m and the queue's HOSTS mean among the hosts there are."""
         found = self._usable.get(request)
         if found is None:
@@ -354,19 +356,19 @@ class Room:
             and (not role.select or self.mask(role.select)[row])
         )
 
-    def front(self, slots: int, gpus: int) -> Front:
+    def front(self, slots: int, gpus: int) -> FirstFitCache:
         """The first hosts with so many free slots and GPUs."""
         found = self._fronts.get((slots, gpus))
         if found is None:
             rows = chain.from_iterable(self._blocks_from(slots, gpus))
-            found = self._fronts[slots, gpus] = Front(self, slots, gpus, rows)
+            found = self._fronts[slots, gpus] = FirstFitCache(self, slots, gpus, rows)
         return found
 
-    def with_slots(self, slots: int) -> Candidates:
+    def with_slots(self, slots: int) -> CandidateHosts:
         """Hosts with so many free slots, whatever memory they have; one list serves all requests."""
         found = self._by_slots.get(slots)
         if found is None:
-            found = self._by_slots[slots] = Candidates([], self._blocks_from(slots, 0))
+            found = self._by_slots[slots] = CandidateHosts([], self._blocks_from(slots, 0))
         return found
 
     def _blocks_from(self, slots: int, gpus: int) -> Iterator[list[int]]:
@@ -438,7 +440,7 @@ class Room:
             fits &= self.mask(role.select)[rows]
         return rows[fits]
 
-    def _sorted(self, rows: NDArray[np.intp], request: Request, wants: Wants) -> list[int]:
+    def _sorted(self, rows: NDArray[np.intp], request: Request, wants: ParsedRole) -> list[int]:
         """By preference of -m or the queue, then order[...], then place in -m, then natural order of names."""
         table = self.table
         if not wants.order and not request.is_particular:

@@ -11,7 +11,7 @@ from lavad.core.model import Allocation, RoleRequest
 from lavad.core.state.hosts.table import HostTable
 
 
-class FreeSlots:
+class SlotList:
     """``work`` counts hosts looked at; ``taken`` is what was taken since the list was made, as rows and slots."""
 
     __slots__ = ("_rows", "_slots", "_table", "start", "taken", "work")
@@ -43,9 +43,9 @@ class FreeSlots:
         return self._table.plain.many(rows, chosen, at)
 
 
-def free_slots_of(table: HostTable) -> FreeSlots:
+def free_slots_of(table: HostTable) -> SlotList:
     """As they are now."""
-    found = FreeSlots(table, table.rows_with_slots())
+    found = SlotList(table, table.rows_with_slots())
     found.work = len(table) // 64
     return found
 

@@ -16,7 +16,7 @@ from lavad.core.state.hosts.table import HostTable
 
 
 @dataclass(frozen=True, slots=True)
-class Usable:
+class UsableHosts:
     """``levels`` and ``places`` rank hosts, the smallest first; they mean something in ``rows`` alone.
 
     ``first`` are the hosts one of which must be the job's first one; None: any may be.
@@ -29,13 +29,13 @@ class Usable:
     first: frozenset[str] | None
 
 
-def usable(table: HostTable, request: Request) -> Usable:
+def usable(table: HostTable, request: Request) -> UsableHosts:
     """What -m and the queue mean among the hosts there are."""
     key = ("usable", request.hosts, request.queue_hosts, request.avoids)
     return table.cached(key, lambda: _usable(table, request))
 
 
-def _usable(table: HostTable, request: Request) -> Usable:
+def _usable(table: HostTable, request: Request) -> UsableHosts:
     found = host_list.chosen(request.hosts, table.names, table.groups)
     if request.queue_hosts is not None:
         found = host_list.confined(found, request.hosts, request.queue_hosts)
@@ -48,7 +48,7 @@ def _usable(table: HostTable, request: Request) -> Usable:
     contains[rows] = True
     levels, places = np.zeros((2, len(table)), np.int64)
     levels[rows], places[rows] = ranks.T
-    return Usable(rows, contains, levels, places, found.first)
+    return UsableHosts(rows, contains, levels, places, found.first)
 
 
 def is_avoided(table: HostTable, request: Request, row: int) -> bool:

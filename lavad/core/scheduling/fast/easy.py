@@ -21,17 +21,17 @@ from lavad.core.plan import Plan, Start
 from lavad.core.scheduling.backfill.host_reservations import has_shut_holders
 from lavad.core.scheduling.backfill.profile import NEVER
 from lavad.core.scheduling.backfill.reservation import Reservation
-from lavad.core.scheduling.capacity.slot_list import FreeSlots, free_slots_of
+from lavad.core.scheduling.capacity.slot_list import SlotList, free_slots_of
 from lavad.core.scheduling.fast.single_task import WORK_OF_A_START
 from lavad.core.scheduling.placement.within_limits import with_at_most
-from lavad.core.scheduling.queueing.cursor import Cursor, blocked_in_order
+from lavad.core.scheduling.queueing.cursor import JobCursor, blocked_in_order
 from lavad.core.scheduling.queueing.ordering import Rank
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.expected_ends import ExpectedEnd
 from lavad.core.state.pending import BucketKey
 
 
-class Shadow:
+class ShadowTime:
     """``at``: when the job can begin at the latest, as far as that is known; ``spare``: slots that it leaves then."""
 
     __slots__ = ("at", "spare")
@@ -79,7 +79,7 @@ def _is_simple(queue: Queue) -> bool:
     return not (queue.in_order or queue.has_windows) and queue.order is JobOrder.SUBMISSION
 
 
-def turns_of(cluster: Cluster, agenda: Agenda) -> list[_Turn] | None:
+def turns_of(cluster: Cluster, agenda: Worklist) -> list[_Turn] | None:
     """The first job of each bucket that is to be looked at, as a heap; None where the long way has to be gone."""
     if not _may_be_short(cluster, agenda):
         return None
@@ -102,7 +102,7 @@ def turns_of(cluster: Cluster, agenda: Agenda) -> list[_Turn] | None:
     return turns
 
 
-def _may_be_short(cluster: Cluster, agenda: Agenda) -> bool:
+def _may_be_short(cluster: Cluster, agenda: Worklist) -> bool:
     """Is there nobody now who has to be asked, or who waits for more than slots?"""
     if agenda.easy_ranks is None:
         agenda.easy_ranks = ranks_of(cluster)
@@ -115,15 +115,15 @@ def _may_be_short(cluster: Cluster, agenda: Agenda) -> bool:
     return all([one.key.is_plain for one in agenda.book.reservations])
 
 
-class EasySlice:
+class EasyPass:
     """One slice under way: what starts, and who holds the reservation."""
 
-    def __init__(self, cluster: Cluster, agenda: Agenda, steps: int, now: float) -> None:
+    def __init__(self, cluster: Cluster, agenda: Worklist, steps: int, now: float) -> None:
         self._cluster = cluster
         self._agenda = agenda
         self._steps = steps
         self._now = now
-        self._free: FreeSlots | None = None  # once somebody is to take some
+        self._free: SlotList | None = None  # once somebody is to take some
         self._work = 0
         self._slots_open = cluster.table.slots_open
         self._starts: list[Start] = []
@@ -131,8 +131,8 @@ class EasySlice:
         self._full = agenda.book.full
         self._carried = agenda.book.reservations[0] if agenda.book.reservations else None  # until its turn comes
         self._holder: Reservation | None = None  # of the reservation, once it counts
-        self._shadow: Shadow | None = None  # of the holder, once somebody asked
-        self._waiting: list[tuple[Rank, Cursor]] | None = None  # blocked buckets that may get the reservation
+        self._shadow: ShadowTime | None = None  # of the holder, once somebody asked
+        self._waiting: list[tuple[Rank, JobCursor]] | None = None  # blocked buckets that may get the reservation
         self._refused: set[BucketKey] = set()  # held back in this slice
         self._upset_by: Rank | None = None  # whose start, or reservation, changes what others behind it may have
 
@@ -257,13 +257,13 @@ class EasySlice:
             return None
         return request if most >= request.roles[0].tasks_max else with_at_most(request, most)
 
-    def _shadow_of(self, holder: Reservation) -> Shadow:
+    def _shadow_of(self, holder: Reservation) -> ShadowTime:
         shadow = self._shadow
         if shadow is None:
             ends: Iterable[ExpectedEnd] = self._agenda.book.ends_of(self._cluster)
             if self._ends:
                 ends = heapq.merge(ends, sorted(self._ends))
-            shadow = self._shadow = Shadow(self._now, self._slots_open, holder.key.request.slots_min, ends)
+            shadow = self._shadow = ShadowTime(self._now, self._slots_open, holder.key.request.slots_min, ends)
             holder.start_at = shadow.at
         return shadow
 

@@ -8,12 +8,12 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import HostShare
 from lavad.core.model.tuples import new as _new
 from lavad.core.plan import Start
-from lavad.core.scheduling.backfill.gate import Gate
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.backfill.gate import BackfillGate
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement import gpus as devices
-from lavad.core.scheduling.queueing.cursor import Cursor
+from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.ordering import Rank, Turn
-from lavad.core.scheduling.worklist import Agenda
+from lavad.core.scheduling.worklist import Worklist
 from lavad.core.state.pending import Bucket, BucketKey
 
 WORK_OF_A_START = 16  # hosts that could be looked at in the time that a start takes besides
@@ -22,13 +22,15 @@ _IN_ORDER = "in order"
 _ONE_TASK = (1,)
 
 
-class StraightStarts:
+class SingleTaskStarts:
     """Starts of one slice that need not ask anybody.
 
     ``passed``: of buckets of which it has started jobs, how many they are, the turn of the next one, and the bucket.
     """
 
-    def __init__(self, cluster: Cluster, agenda: Agenda, room: Room, gate: Gate, starts: list[Start]) -> None:
+    def __init__(
+        self, cluster: Cluster, agenda: Worklist, room: FreeResources, gate: BackfillGate, starts: list[Start]
+    ) -> None:
         self._cluster = cluster
         self._agenda = agenda
         self._room = room
@@ -44,12 +46,12 @@ class StraightStarts:
         has_others = agenda.lanes or agenda.plain.woken or agenda.reached or agenda.barred or agenda.tenants
         return self._gate.is_open and not has_others and not agenda.limited.called
 
-    def cursor(self, key: BucketKey) -> Cursor | None:
+    def cursor(self, key: BucketKey) -> JobCursor | None:
         """On the next job of a bucket of which jobs were started here: others go on with it."""
         passed = self._passed.pop(key, None)
-        return Cursor(self._agenda.ranking, self._cluster.pending.buckets[key], passed[0]) if passed else None
+        return JobCursor(self._agenda.ranking, self._cluster.pending.buckets[key], passed[0]) if passed else None
 
-    def run(self, turn: Turn | None, begun: dict[BucketKey, Cursor], steps: int) -> Turn | None:
+    def run(self, turn: Turn | None, begun: dict[BucketKey, JobCursor], steps: int) -> Turn | None:
         """Start jobs, the one of ``turn`` among them, until so much was done or a job has to go the long way.
 
         Those of buckets that have ``begun`` on the long way stay there.

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lavad.core.language.requirements.cu import Units
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.language.requirements.cu import ComputeUnits
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.state.hosts.compute_units import unit_rows
 
 
-class Reach(NamedTuple):
+class HostSet(NamedTuple):
     """Hosts (by row), the best first; ``parts`` are those of a unit together with the most tasks that they may have."""
 
     rows: list[int]
@@ -18,7 +18,9 @@ class Reach(NamedTuple):
 Capacity = Callable[[int], int]  # how many tasks a host (by row) has room for
 
 
-def alike(room: Room, rows: list[int], names: tuple[str, ...], capacity: Capacity, wanted: int) -> Iterator[list[int]]:
+def alike(
+    room: FreeResources, rows: list[int], names: tuple[str, ...], capacity: Capacity, wanted: int
+) -> Iterator[list[int]]:
     """Rows in groups of equal values: those first that hold what is wanted, then the larger, then the earlier."""
     columns = [room.values(name)[rows].tolist() for name in names]
     place = {row: at for at, row in enumerate(rows)}  # rows may be there that have become full since: they say nothing
@@ -37,7 +39,9 @@ def alike(room: Room, rows: list[int], names: tuple[str, ...], capacity: Capacit
     yield from (part for _, _, part in sorted(ranked))
 
 
-def within(room: Room, rows: list[int], units: Units, capacity: Capacity, least: int, most: int) -> Iterator[Reach]:
+def within(
+    room: FreeResources, rows: list[int], units: ComputeUnits, capacity: Capacity, least: int, most: int
+) -> Iterator[HostSet]:
     """Sets of rows that keep to cu[...], the best first; ``least`` and ``most`` are the tasks wanted."""
     place = {row: at for at, row in enumerate(rows)}
     offers = []
@@ -53,12 +57,12 @@ def within(room: Room, rows: list[int], units: Units, capacity: Capacity, least:
         yield from _balanced(offers, units.most or len(offers), least, most, capacity)
         return
     if not units.most:
-        yield Reach([row for _, _, mine in offers for row in mine])
+        yield HostSet([row for _, _, mine in offers for row in mine])
         return
-    yield from map(Reach, _few(offers, units.most, most))
+    yield from map(HostSet, _few(offers, units.most, most))
 
 
-def _is_used(room: Room, members: list[int]) -> bool:
+def _is_used(room: FreeResources, members: list[int]) -> bool:
     return any(room.free(row).attempts for row in members)
 
 
@@ -74,7 +78,7 @@ def _few(offers: list[tuple[int, int, list[int]]], allowed: int, most: int) -> I
 
 def _balanced(
     offers: list[tuple[int, int, list[int]]], allowed: int, least: int, most: int, capacity: Capacity
-) -> Iterator[Reach]:
+) -> Iterator[HostSet]:
     """As few units as can take equal parts: of each only as many hosts as its part needs, and no more tasks."""
     for wanted in dict.fromkeys((most, least)):
         for count in range(1, min(allowed, len(offers)) + 1):
@@ -82,7 +86,7 @@ def _balanced(
             fitting = [offer for offer in offers if offer[0] >= each][:count]
             if len(fitting) == count:
                 parts = tuple([(_enough(mine, each, capacity), each) for _, _, mine in fitting])
-                yield Reach([row for mine, _ in parts for row in mine], parts)
+                yield HostSet([row for mine, _ in parts for row in mine], parts)
                 break
 
 

@@ -11,7 +11,7 @@ from lavad.core.language.requirements import select
 from lavad.core.language.requirements.select import EVERY, Chain, Defined, Name, Node, Number
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model import Alternative, Request, RoleRequest
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.placement.place import place
 from lavad.core.state.hosts.table import HostTable
 
@@ -31,7 +31,9 @@ def choices_ever(idle: HostTable, request: Request) -> tuple[Alternative, ...]:
 def _has_place(idle: HostTable, request: Request, choice: Alternative) -> bool:
     roles = tuple([_lenient(idle, role) for role in choice.roles])
     same = _steady(idle, choice.same)
-    return place(Room(idle), replace(request, roles=roles, same=same, cu=choice.cu, alternatives=())) is not None
+    return (
+        place(FreeResources(idle), replace(request, roles=roles, same=same, cu=choice.cu, alternatives=())) is not None
+    )
 
 
 def _lenient(idle: HostTable, role: RoleRequest) -> RoleRequest:

@@ -5,10 +5,10 @@ from functools import lru_cache
 from itertools import combinations
 from math import comb
 
-from lavad.core.language.requirements.gpu import PER_SOCKET, Gpus
+from lavad.core.language.requirements.gpu import PER_SOCKET, GpuRequirement
 from lavad.core.model import Device, HostFacts
-from lavad.core.scheduling.capacity.free_resources import Free
-from lavad.core.state.hosts.shared_gpus import Sharing
+from lavad.core.scheduling.capacity.free_resources import HostFree
+from lavad.core.state.hosts.shared_gpus import SharedGpus
 
 _TRIED_MAX = 300  # sets of devices that are compared: all of 8, not all of 16
 
@@ -31,7 +31,7 @@ def lowest_bits(mask: int, count: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def usable(facts: HostFacts, free: Free, wanted: Gpus) -> int:
+def usable(facts: HostFacts, free: HostFree, wanted: GpuRequirement) -> int:
     """A bit for each device that the job may have now."""
     if not can_prepare(facts, wanted):
         return 0
@@ -44,20 +44,20 @@ def usable(facts: HostFacts, free: Free, wanted: Gpus) -> int:
     return mask
 
 
-def can_prepare(facts: HostFacts, wanted: Gpus) -> bool:
+def can_prepare(facts: HostFacts, wanted: GpuRequirement) -> bool:
     """Can the host's agent make devices ready as the job wants them?"""
     is_mode_set = wanted.mode == "shared" or facts.can_set_gpu_mode
     return is_mode_set and (wanted.mps == "no" or facts.has_mps)
 
 
-def has_model(facts: HostFacts, wanted: Gpus) -> bool:
+def has_model(facts: HostFacts, wanted: GpuRequirement) -> bool:
     """Has the host a device of the model, as large as the model is to be?"""
-    plain = Gpus(model=wanted.model, model_memory_mib=wanted.model_memory_mib)
+    plain = GpuRequirement(model=wanted.model, model_memory_mib=wanted.model_memory_mib)
     return bool(_suitable(facts.devices, facts.gpus, plain))
 
 
 @lru_cache(maxsize=4096)
-def _suitable(devices: tuple[Device, ...], count: int, wanted: Gpus) -> int:
+def _suitable(devices: tuple[Device, ...], count: int, wanted: GpuRequirement) -> int:
     """Devices of the right model that are large enough."""
     if not devices:
         is_any = not wanted.model and not wanted.is_shared and not wanted.memory_mib and not wanted.model_memory_mib
@@ -80,7 +80,9 @@ def _letters(text: str) -> str:
     return "".join([letter for letter in text.lower() if letter.isalnum()])
 
 
-def choose(facts: HostFacts, free: Free, wanted: Gpus, count: int, among: int = -1) -> tuple[int, ...] | None:
+def choose(
+    facts: HostFacts, free: HostFree, wanted: GpuRequirement, count: int, among: int = -1
+) -> tuple[int, ...] | None:
     """So many devices for one job on one host, of those in ``among``; None when none will do together."""
     mask = usable(facts, free, wanted) & among
     if mask.bit_count() < count:
@@ -97,24 +99,24 @@ def choose(facts: HostFacts, free: Free, wanted: Gpus, count: int, among: int = 
     return _nearest(facts.devices, mask, count, wanted.link)
 
 
-def of_any_kind(facts: HostFacts, free: Free, count: int) -> tuple[int, ...]:
+def of_any_kind(facts: HostFacts, free: HostFree, count: int) -> tuple[int, ...]:
     """So many free devices where only their number was asked for; linked and near one another all the same."""
     if count < 2 or not facts.devices:
         return lowest_bits(free.gpus, count)
     return _nearest(facts.devices, free.gpus, count, False) or lowest_bits(free.gpus, count)
 
 
-def _shared(facts: HostFacts, free: Free, wanted: Gpus, mask: int) -> int:
+def _shared(facts: HostFacts, free: HostFree, wanted: GpuRequirement, mask: int) -> int:
     """With gpack the fullest device on which there is room, else the emptiest."""
     shared = free.gpu_shared or {}
-    unused = [(gpu, Sharing(facts.devices[gpu].memory_mib, 0)) for gpu in bits_of(mask)]
+    unused = [(gpu, SharedGpus(facts.devices[gpu].memory_mib, 0)) for gpu in bits_of(mask)]
     known = [(shared.get(gpu, as_free), gpu) for gpu, as_free in unused]
     if wanted.pack:
         return min((one.left_mib, -one.jobs, gpu) for one, gpu in known)[2]
     return min((-one.left_mib, one.jobs, gpu) for one, gpu in known)[2]
 
 
-def _tiled(facts: HostFacts, mask: int, wanted: Gpus, count: int) -> tuple[int, ...] | None:
+def _tiled(facts: HostFacts, mask: int, wanted: GpuRequirement, count: int) -> tuple[int, ...] | None:
     """gtile: so many devices on each socket, or as many on one as on the other."""
     nodes = sorted({device.numa for device in facts.devices})
     each = -(-count // len(nodes)) if wanted.tile == PER_SOCKET else wanted.tile

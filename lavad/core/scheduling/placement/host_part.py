@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from lavad.core.language.requirements.parsed import Wants, amount_for
+from lavad.core.language.requirements.parsed import ParsedRole, amount_for
 from lavad.core.language.requirements.rusage import PARTS, Reserve
 from lavad.core.model import Device, ResourceShare, RoleRequest
-from lavad.core.scheduling.capacity.free_resources import Free, Room
+from lavad.core.scheduling.capacity.free_resources import FreeResources, HostFree
 from lavad.core.scheduling.placement import cpus as processors
 from lavad.core.scheduling.placement import gpus as devices
 from lavad.core.scheduling.placement import locality
@@ -14,7 +14,7 @@ from lavad.core.state.hosts.shared_gpus import joined, left_by
 
 
 @dataclass(slots=True)
-class Part:
+class HostPart:
     """What one host gives to one role."""
 
     row: int
@@ -29,7 +29,9 @@ class Part:
     cpus_idle: tuple[int, ...] = ()
 
 
-def room_for(room: Room, row: int, role: RoleRequest, wants: Wants, tasks_max: int, is_first: bool = False) -> int:
+def room_for(
+    room: FreeResources, row: int, role: RoleRequest, wants: ParsedRole, tasks_max: int, is_first: bool = False
+) -> int:
     """How many tasks of the role there is room for. ``is_first``: the job's own amounts are taken here, too."""
     free = room.free(row)
     if free.memory_mib < role.memory_mib:
@@ -47,7 +49,9 @@ def room_for(room: Room, row: int, role: RoleRequest, wants: Wants, tasks_max: i
     return tasks
 
 
-def _tasks_within(room: Room, free: Free, row: int, role: RoleRequest, one: Reserve, tasks: int, is_first: bool) -> int:
+def _tasks_within(
+    room: FreeResources, free: HostFree, row: int, role: RoleRequest, one: Reserve, tasks: int, is_first: bool
+) -> int:
     if one.name == "mem":
         amount, is_shared = (free.memory_mib - role.memory_mib) * PARTS, False
     else:
@@ -68,16 +72,20 @@ def gpus_for(role: RoleRequest, tasks: int) -> int:
     return role.gpus * tasks if role.gpus_per_task else role.gpus
 
 
-def _devices_and_cpus(room: Room, row: int, role: RoleRequest, wants: Wants, tasks: int) -> locality.Both | None:
+def _devices_and_cpus(
+    room: FreeResources, row: int, role: RoleRequest, wants: ParsedRole, tasks: int
+) -> locality.GpusAndCpus | None:
     facts, free = room.table.facts[row], room.free(row)
     return locality.choose(facts, free, wants.gpus, gpus_for(role, tasks), wants.affinity, tasks)
 
 
-def take(room: Room, role: RoleRequest, wants: Wants, number: int, row: int, tasks: int, is_first: bool) -> Part:
+def take(
+    room: FreeResources, role: RoleRequest, wants: ParsedRole, number: int, row: int, tasks: int, is_first: bool
+) -> HostPart:
     """Give so many tasks of role ``number`` to a host that has room for them."""
     free = room.free(row)
     count = gpus_for(role, tasks)
-    part = Part(row, number, tasks, tasks * role.slots_per_task, role.memory_mib, ())
+    part = HostPart(row, number, tasks, tasks * role.slots_per_task, role.memory_mib, ())
     if wants.is_counted:
         _choose(room, free, role, wants, part, count, is_first)
     elif count:
@@ -86,7 +94,15 @@ def take(room: Room, role: RoleRequest, wants: Wants, number: int, row: int, tas
     return part
 
 
-def _choose(room: Room, free: Free, role: RoleRequest, wants: Wants, part: Part, count: int, is_first: bool) -> None:
+def _choose(
+    room: FreeResources,
+    free: HostFree,
+    role: RoleRequest,
+    wants: ParsedRole,
+    part: HostPart,
+    count: int,
+    is_first: bool,
+) -> None:
     facts = room.table.facts[part.row]
     both = _devices_and_cpus(room, part.row, role, wants, part.tasks)
     if both is not None:
@@ -108,7 +124,7 @@ def _choose(room: Room, free: Free, role: RoleRequest, wants: Wants, part: Part,
     part.resources = tuple(found)
 
 
-def _device_numbers(room: Room, row: int, name: str, amount: int) -> tuple[int, ...]:
+def _device_numbers(room: FreeResources, row: int, name: str, amount: int) -> tuple[int, ...]:
     """Of an indexed resource, the lowest devices that are not busy."""
     amounts, left = room.table.site.amounts(name), room.left(name, row)
     if amounts is None or left is None or not amounts.is_indexed:
@@ -116,12 +132,12 @@ def _device_numbers(room: Room, row: int, name: str, amount: int) -> tuple[int, 
     return lowest_bits(~left.busy, amount // PARTS)
 
 
-def undo(room: Room, part: Part) -> None:
+def undo(room: FreeResources, part: HostPart) -> None:
     """Put back what ``take`` took."""
     _move(room, part, -1)
 
 
-def _move(room: Room, part: Part, sign: int) -> None:
+def _move(room: FreeResources, part: HostPart, sign: int) -> None:
     free = room.free(part.row)
     room.version += 1
     free.slots -= sign * part.slots
@@ -147,7 +163,9 @@ def _moved(free: int, numbers: tuple[int, ...], sign: int) -> int:
     return free & ~bits if sign > 0 else free | bits
 
 
-def _move_shared_gpus(free: Free, gpus: tuple[int, ...], memory_mib: int, known: tuple[Device, ...], sign: int) -> None:
+def _move_shared_gpus(
+    free: HostFree, gpus: tuple[int, ...], memory_mib: int, known: tuple[Device, ...], sign: int
+) -> None:
     shared = free.gpu_shared = free.gpu_shared if free.gpu_shared is not None else {}
     for gpu in gpus:
         if sign > 0:

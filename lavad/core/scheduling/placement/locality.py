@@ -9,9 +9,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 from lavad.core.language.requirements.affinity import Affinity
-from lavad.core.language.requirements.gpu import Gpus
+from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.model import HostFacts
-from lavad.core.scheduling.capacity.free_resources import Free
+from lavad.core.scheduling.capacity.free_resources import HostFree
 from lavad.core.scheduling.placement import cpus as processors
 from lavad.core.scheduling.placement import gpus as devices
 
@@ -19,7 +19,7 @@ Cpus = tuple[tuple[int, ...], ...]
 _NODES_MAX = 3  # on more nodes than these together no job's devices are sought
 
 
-class Both(NamedTuple):
+class GpusAndCpus(NamedTuple):
     """Numbers of the devices, and the processors of each task; either is empty where it is not asked for."""
 
     gpus: tuple[int, ...]
@@ -27,18 +27,20 @@ class Both(NamedTuple):
 
 
 def choose(
-    facts: HostFacts, free: Free, gpus: Gpus | None, count: int, affinity: Affinity | None, tasks: int
-) -> Both | None:
+    facts: HostFacts, free: HostFree, gpus: GpuRequirement | None, count: int, affinity: Affinity | None, tasks: int
+) -> GpusAndCpus | None:
     """``count`` devices and the processors of so many tasks; None when they are not to be had."""
     wanted = gpus if count else None
     if wanted is not None and affinity is not None and wanted.aff and facts.devices:
         return _near(facts, free, wanted, count, affinity, tasks)
     chosen = devices.choose(facts, free, wanted, count) if wanted is not None else ()
     cpus = processors.choose(facts.topology, free.cpus, affinity, tasks) if affinity is not None else ()
-    return Both(chosen, cpus) if chosen is not None and cpus is not None else None
+    return GpusAndCpus(chosen, cpus) if chosen is not None and cpus is not None else None
 
 
-def _near(facts: HostFacts, free: Free, wanted: Gpus, count: int, affinity: Affinity, tasks: int) -> Both | None:
+def _near(
+    facts: HostFacts, free: HostFree, wanted: GpuRequirement, count: int, affinity: Affinity, tasks: int
+) -> GpusAndCpus | None:
     """On as few nodes as will do."""
     known = sorted({device.numa for device in facts.devices})
     for size in range(1, min(len(known), _NODES_MAX) + 1):
@@ -50,7 +52,7 @@ def _near(facts: HostFacts, free: Free, wanted: Gpus, count: int, affinity: Affi
             theirs = {facts.devices[gpu].numa for gpu in chosen}
             for cpus in _placed(facts.topology, free.cpus, affinity, tasks, nodes):
                 if theirs <= set(processors.nodes_of(facts.topology, [cpu for task in cpus for cpu in task])):
-                    return Both(chosen, cpus)
+                    return GpusAndCpus(chosen, cpus)
     return None
 
 

@@ -9,14 +9,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lavad.core.language.requirements import cu
-from lavad.core.language.requirements.cu import Units
+from lavad.core.language.requirements.cu import ComputeUnits
 from lavad.core.language.requirements.parsed import wants_of
 from lavad.core.model import Allocation, HostShare, Request, ResourceShare, RoleRequest
-from lavad.core.scheduling.capacity.free_resources import Candidates, Free, Room, chunk_of
+from lavad.core.scheduling.capacity.free_resources import CandidateHosts, FreeResources, HostFree, chunk_of
 from lavad.core.scheduling.placement import gpus as devices
-from lavad.core.scheduling.placement.compute_units import Capacity, Reach, alike, within
-from lavad.core.scheduling.placement.host_part import Part
-from lavad.core.scheduling.placement.span import Filler, live_rows
+from lavad.core.scheduling.placement.compute_units import Capacity, HostSet, alike, within
+from lavad.core.scheduling.placement.host_part import HostPart
+from lavad.core.scheduling.placement.span import TaskDistributor, live_rows
 from lavad.core.state.hosts.compute_units import kept_type, unit_mates
 from lavad.core.state.hosts.table import HostTable
 
@@ -24,7 +24,7 @@ _ONE_TASK = (1,)
 _WIDE_FRONT = 2  # times the hosts that a gang needs are looked at before those that have the memory are sought
 
 
-class Need(NamedTuple):
+class MinimumNeed(NamedTuple):
     """The least that must be free for a request to have a chance: what a blocked bucket waits for."""
 
     slots: int  # these three on one host
@@ -36,21 +36,21 @@ class Need(NamedTuple):
     tasks_per_host: int
 
 
-def smallest_need(request: Request) -> Need:
+def smallest_need(request: Request) -> MinimumNeed:
     """Per host: of the least demanding role; in all: the slots of every role's minimum. Of all alternatives."""
     needs = [_need_of(roles) for roles in (request.roles, *(one.roles for one in request.alternatives))]
     if len(needs) == 1:
         return needs[0]
-    least = Need(*(min(values) for values in zip(*needs, strict=True)))
+    least = MinimumNeed(*(min(values) for values in zip(*needs, strict=True)))
     return least._replace(tasks=1)
 
 
-def _need_of(roles: tuple[RoleRequest, ...]) -> Need:
+def _need_of(roles: tuple[RoleRequest, ...]) -> MinimumNeed:
     chunks = [chunk_of(role) for role in roles]
     role = roles[0]
     is_gang = len(roles) == 1 and not role.one_host
     is_tiled = role.ptile > 0 and not role.ptile_by
-    return Need(
+    return MinimumNeed(
         min(slots for slots, _, _ in chunks),
         min(memory for _, memory, _ in chunks),
         min(gpus for _, _, gpus in chunks),
@@ -68,12 +68,12 @@ def is_single_host(request: Request) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def cu_of(text: str) -> Units | None:
+def cu_of(text: str) -> ComputeUnits | None:
     """A request's own cu section."""
     return cu.parse(text) if text else None
 
 
-def place(room: Room, request: Request, waited_s: float = 0.0) -> Allocation | None:
+def place(room: FreeResources, request: Request, waited_s: float = 0.0) -> Allocation | None:
     """An allocation, taken from the room; or None, with the room as it was.
 
     ``waited_s``: how long the job has waited, for alternatives that hold only after a while.
@@ -94,7 +94,7 @@ def place(room: Room, request: Request, waited_s: float = 0.0) -> Allocation | N
     return found
 
 
-def _place_plain(room: Room, request: Request) -> Allocation | None:
+def _place_plain(room: FreeResources, request: Request) -> Allocation | None:
     """Any free slots will do: first come, first taken. What most jobs ask for, so it goes the short way."""
     candidates = room.plain(request)
     listed = room.listed(candidates)
@@ -126,7 +126,7 @@ def is_one_task(request: Request) -> bool:
     return request.roles[0].tasks_max == 1 and len(request.roles) == 1 and request.is_simple
 
 
-def host_of_one(room: Room, request: Request) -> tuple[int, Free] | None:
+def host_of_one(room: FreeResources, request: Request) -> tuple[int, HostFree] | None:
     """Where such a task would go: the first host with room for it; None when there is none. Nothing is taken."""
     role = request.roles[0]
     found = None
@@ -138,7 +138,7 @@ def host_of_one(room: Room, request: Request) -> tuple[int, Free] | None:
     return found
 
 
-def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
+def _place_one(room: FreeResources, request: Request, role: RoleRequest) -> Allocation | None:
     """One task: the first host with room for it. Most jobs have only one, so it goes a short way, too."""
     found = host_of_one(room, request)
     if found is None:
@@ -151,7 +151,9 @@ def _place_one(room: Room, request: Request, role: RoleRequest) -> Allocation | 
     return (HostShare(room.table.names[row], slots, memory, chosen, _ONE_TASK),)
 
 
-def _first_of(room: Room, candidates: Candidates, slots: int, memory: int, gpus: int) -> tuple[int, Free] | None:
+def _first_of(
+    room: FreeResources, candidates: CandidateHosts, slots: int, memory: int, gpus: int
+) -> tuple[int, HostFree] | None:
     """The first of the candidates that has so much, with the cursor on it; None when there is none."""
     rows, first = candidates.rows, candidates.start
     at, found = first, None
@@ -166,11 +168,11 @@ def _first_of(room: Room, candidates: Candidates, slots: int, memory: int, gpus:
     return found
 
 
-def _place_evenly(room: Room, request: Request, role: RoleRequest) -> Allocation | None:
+def _place_evenly(room: FreeResources, request: Request, role: RoleRequest) -> Allocation | None:
     """Equal parts of slots and memory on as many hosts as it takes: the first that have room for a part."""
     tasks, memory = role.ptile, role.memory_mib
     slots, wanted = tasks * role.slots_per_task, role.tasks_max // tasks
-    chosen: list[tuple[int, Free]] = []
+    chosen: list[tuple[int, HostFree]] = []
     if not (role.select or request.is_particular or room.is_narrowed(request)):
         chosen = _parts_of(room, room.with_slots(slots), slots, memory, wanted, _WIDE_FRONT * wanted)
     if len(chosen) < wanted:
@@ -185,15 +187,15 @@ def _place_evenly(room: Room, request: Request, role: RoleRequest) -> Allocation
 
 
 def _parts_of(
-    room: Room, candidates: Candidates, slots: int, memory: int, wanted: int, looks: int
-) -> list[tuple[int, Free]]:
+    room: FreeResources, candidates: CandidateHosts, slots: int, memory: int, wanted: int, looks: int
+) -> list[tuple[int, HostFree]]:
     """The first so many of the candidates that have so much, or fewer where so many looks do not find them.
 
     The cursor passes those that have no slots any more.
     """
     rows, at = candidates.rows, candidates.start
     last = at + looks
-    chosen: list[tuple[int, Free]] = []
+    chosen: list[tuple[int, HostFree]] = []
     while len(chosen) < wanted and at < last and (at < len(rows) or candidates.grow()):
         free = room.free(rows[at])
         if free.slots < slots:
@@ -208,7 +210,7 @@ def _parts_of(
 class _Trial:
     """One alternative of a request: all of its roles together, or nothing."""
 
-    def __init__(self, room: Room, request: Request, roles: tuple[RoleRequest, ...], choice: int) -> None:
+    def __init__(self, room: FreeResources, request: Request, roles: tuple[RoleRequest, ...], choice: int) -> None:
         self.room = room
         self.request = request
         self.roles = roles
@@ -231,7 +233,7 @@ class _Trial:
                 return self._done(parts)
         return None
 
-    def _done(self, parts: list[Part]) -> Allocation:
+    def _done(self, parts: list[HostPart]) -> Allocation:
         if self.request.exclusive:
             for part in parts:
                 self.room.free(part.row).slots = 0
@@ -244,17 +246,17 @@ class _Trial:
     def _slots_on(self, row: int) -> int:
         return self.room.slots(row)
 
-    def _candidates(self, number: int) -> Candidates:
+    def _candidates(self, number: int) -> CandidateHosts:
         return self.room.candidates(self.request, self.roles, self.choice, number)
 
-    def _place_roles(self, allowed: set[int] | None) -> list[Part] | None:
+    def _place_roles(self, allowed: set[int] | None) -> list[HostPart] | None:
         """Every role in turn, on allowed rows only; None and nothing taken when one has no place."""
         cursors = [(candidates := self._candidates(number), candidates.start) for number in range(len(self.roles))]
-        fillers: list[Filler] = []
+        fillers: list[TaskDistributor] = []
         self.mine = set()
         for number, role in enumerate(self.roles):
             mine = self.mine if self.request.exclusive else set()
-            filler = Filler(self.room, role, wants_of(role), number, self.request.exclusive, mine)
+            filler = TaskDistributor(self.room, role, wants_of(role), number, self.request.exclusive, mine)
             fillers.append(filler)
             if not self._place_role(filler, allowed):
                 for earlier in reversed(fillers):
@@ -264,7 +266,7 @@ class _Trial:
                 return None
         return [part for filler in fillers for part in filler.chosen]
 
-    def _place_role(self, filler: Filler, allowed: set[int] | None) -> bool:
+    def _place_role(self, filler: TaskDistributor, allowed: set[int] | None) -> bool:
         candidates, wants, role = self._candidates(filler.number), filler.wants, filler.role
         first = self.room.first(self.request)
         if not wants.same and not wants.units and allowed is None:
@@ -284,7 +286,7 @@ class _Trial:
                 return True
         return False
 
-    def _first_only(self, rows: Iterator[int], first: frozenset[str] | None, filler: Filler) -> Iterator[int]:
+    def _first_only(self, rows: Iterator[int], first: frozenset[str] | None, filler: TaskDistributor) -> Iterator[int]:
         """-m "h1!": where no such host has room nobody else need be asked."""
         for row in rows:
             if (
@@ -297,22 +299,28 @@ class _Trial:
             yield row
             first = None
 
-    def _has_first(self, filler: Filler, first: frozenset[str] | None) -> bool:
+    def _has_first(self, filler: TaskDistributor, first: frozenset[str] | None) -> bool:
         if first is None or filler.number or self.room.table.names[filler.chosen[0].row] in first:
             return True
         filler.undo()
         return False
 
     def _sets(
-        self, rows: list[int], same: tuple[str, ...], units: Units | None, capacity: Capacity, least: int, most: int
-    ) -> Iterator[Reach]:
+        self,
+        rows: list[int],
+        same: tuple[str, ...],
+        units: ComputeUnits | None,
+        capacity: Capacity,
+        least: int,
+        most: int,
+    ) -> Iterator[HostSet]:
         for some in alike(self.room, rows, same, capacity, most) if same else [rows]:
             if units is None:
-                yield Reach(some)
+                yield HostSet(some)
             else:
                 yield from within(self.room, some, units, capacity, least, most)
 
-    def _live_rows(self, filler: Filler, candidates: Candidates) -> Iterator[int]:
+    def _live_rows(self, filler: TaskDistributor, candidates: CandidateHosts) -> Iterator[int]:
         """Candidates from the cursor on; the cursor passes rows that have become too full for even one chunk."""
         room = self.room
         slots, memory, gpus = filler.chunk
@@ -331,15 +339,15 @@ class _Trial:
             yield row
 
 
-def _merged(table: HostTable, parts: list[Part], roles: int) -> Allocation:
+def _merged(table: HostTable, parts: list[HostPart], roles: int) -> Allocation:
     """One share for each host, in the order hosts were chosen: the lead host first."""
-    by_row: dict[int, list[Part]] = {}
+    by_row: dict[int, list[HostPart]] = {}
     for part in parts:
         by_row.setdefault(part.row, []).append(part)
     return tuple([share_of(table, row, together, roles) for row, together in by_row.items()])
 
 
-def share_of(table: HostTable, row: int, parts: list[Part], roles: int) -> HostShare:
+def share_of(table: HostTable, row: int, parts: list[HostPart], roles: int) -> HostShare:
     """What one host gives to all roles together."""
     name = table.names[row]
     if len(parts) == 1 and roles == 1:
@@ -373,18 +381,18 @@ def share_of(table: HostTable, row: int, parts: list[Part], roles: int) -> HostS
     )
 
 
-def _gpu_memory(table: HostTable, parts: list[Part]) -> tuple[int, ...]:
+def _gpu_memory(table: HostTable, parts: list[HostPart]) -> tuple[int, ...]:
     """Of each device so much; of one that a role has for itself, all. Nothing where all devices are the job's own."""
     if all(part.gpu_memory_mib is None for part in parts):
         return ()
     return tuple([_memory_of(table, part, gpu) for part in parts for gpu in part.gpus])
 
 
-def _memory_of(table: HostTable, part: Part, gpu: int) -> int:
+def _memory_of(table: HostTable, part: HostPart, gpu: int) -> int:
     return table.facts[part.row].devices[gpu].memory_mib if part.gpu_memory_mib is None else part.gpu_memory_mib
 
 
-def _united(parts: list[Part], has_roles: bool) -> tuple[ResourceShare, ...]:
+def _united(parts: list[HostPart], has_roles: bool) -> tuple[ResourceShare, ...]:
     """One entry for each resource."""
     found: dict[str, ResourceShare] = {}
     for part in parts:

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from lavad.core.language.requirements.parsed import Wants
+from lavad.core.language.requirements.parsed import ParsedRole
 from lavad.core.model import RoleRequest
-from lavad.core.scheduling.capacity.free_resources import Room, chunk_of
-from lavad.core.scheduling.placement.host_part import Part, room_for, take, undo
+from lavad.core.scheduling.capacity.free_resources import FreeResources, chunk_of
+from lavad.core.scheduling.placement.host_part import HostPart, room_for, take, undo
 
 
-class Filler:
+class TaskDistributor:
     """Gives tasks of one role to hosts; ``chosen`` are the parts so far. What it takes can be undone as a whole.
 
     ``closed_rows``: hosts that an exclusive job may not use because others are there; ``mine`` those it has already.
     """
 
     def __init__(
-        self, room: Room, role: RoleRequest, wants: Wants, number: int, exclusive: bool, mine: set[int]
+        self, room: FreeResources, role: RoleRequest, wants: ParsedRole, number: int, exclusive: bool, mine: set[int]
     ) -> None:
         self.room = room
         self.role = role
@@ -23,7 +23,7 @@ class Filler:
         self.number = number
         self.exclusive = exclusive
         self.mine = mine
-        self.chosen: list[Part] = []
+        self.chosen: list[HostPart] = []
         self.chunk = chunk_of(role)
         self._part_of: dict[int, int] = {}  # host -> which of the parts below it belongs to
         self._left_of: list[int] = []  # how many tasks each part may still have
@@ -195,7 +195,7 @@ def _level(rooms: list[int], wanted: int) -> int:
     return rooms[-1] if rooms else 0
 
 
-def live_rows(filler: Filler, rows: list[int]) -> Iterator[int]:
+def live_rows(filler: TaskDistributor, rows: list[int]) -> Iterator[int]:
     """Those that still have slots, memory and devices for one chunk: cheaper to ask than how many fit."""
     slots, memory, gpus = filler.chunk
     room = filler.room

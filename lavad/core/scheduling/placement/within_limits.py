@@ -13,29 +13,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lavad.core.model import Allocation, Request, RoleRequest
-from lavad.core.scheduling.capacity.backfill_window import Leeway, lowest
-from lavad.core.scheduling.capacity.free_resources import Candidates, Free, Left, Room
+from lavad.core.scheduling.capacity.backfill_window import BackfillWindow, lowest
+from lavad.core.scheduling.capacity.free_resources import CandidateHosts, FreeResources, HostFree, ResourceLeft
 from lavad.core.scheduling.capacity.headroom import Ceilings, Headroom
 from lavad.core.scheduling.placement.place import place
 from lavad.core.state.limits import JOBS, SLOTS, Consumer, Counter
 
 
-class CappedRoom(Room):
+class CappedResources(FreeResources):
     """A room over another one, for placing one job: hosts that are looked at show no more than the ceilings.
 
     What is taken is taken from the room below. Afterwards ``commit`` shows again what was hidden, and ``roll_back``
     gives back what was taken as well. ``leeway``: what promises leave of some hosts, and of the site's resources.
     """
 
-    def __init__(self, room: Room, ceilings: Ceilings, leeway: Leeway | None = None) -> None:
+    def __init__(self, room: FreeResources, ceilings: Ceilings, leeway: BackfillWindow | None = None) -> None:
         super().__init__(room.table)
         self._below = room
         self._ceilings = ceilings
         self._leeway = leeway
-        self._before: dict[int, Free] = {}
-        self._left_before: dict[int, tuple[Left, Left, int]] = {}  # how it was, and how much is hidden of it
+        self._before: dict[int, HostFree] = {}
+        self._left_before: dict[
+            int, tuple[ResourceLeft, ResourceLeft, int]
+        ] = {}  # how it was, and how much is hidden of it
 
-    def free(self, row: int) -> Free:
+    def free(self, row: int) -> HostFree:
         """The host's figures, no higher than the ceilings; change them to take something."""
         found = self._free.get(row)
         if found is None:
@@ -45,7 +47,7 @@ class CappedRoom(Room):
             self._lower(row, found)
         return found
 
-    def _lower(self, row: int, free: Free) -> None:
+    def _lower(self, row: int, free: HostFree) -> None:
         ceilings = self._ceilings
         free.slots = ceilings.slots_on(row, free.slots)
         if ceilings.memory_mib is not None:
@@ -55,7 +57,7 @@ class CappedRoom(Room):
         if self._leeway is not None:
             self._leeway.lower(row, free)
 
-    def left(self, name: str, row: int) -> Left | None:
+    def left(self, name: str, row: int) -> ResourceLeft | None:
         """What is left of a resource of the site."""
         found = self._below.left(name, row)
         if found is not None and id(found) not in self._left_before:
@@ -74,7 +76,7 @@ class CappedRoom(Room):
         rows = super()._rows_with(gpus)
         return rows[self._ceilings.slots[rows] >= 1]
 
-    def listed(self, candidates: Candidates) -> None:
+    def listed(self, candidates: CandidateHosts) -> None:
         """Each host has to be asked."""
         return
 
@@ -103,7 +105,7 @@ class CappedRoom(Room):
     def roll_back(self) -> None:
         """Everything is as it was."""
         for row, free in self._free.items():
-            for name in Free.__slots__:
+            for name in HostFree.__slots__:
                 setattr(free, name, getattr(self._before[row], name))
         for left, before, _ in self._left_before.values():
             left.amount, left.busy = before.amount, before.busy
@@ -117,10 +119,14 @@ def is_checked(consumer: Consumer, request: Request) -> bool:
 
 
 def place_capped(
-    room: Room, ceilings: Ceilings, request: Request, waited_s: float = 0.0, leeway: Leeway | None = None
+    room: FreeResources,
+    ceilings: Ceilings,
+    request: Request,
+    waited_s: float = 0.0,
+    leeway: BackfillWindow | None = None,
 ) -> Allocation | None:
     """An allocation within the ceilings, taken from the room; or None, with the room as it was."""
-    capped = CappedRoom(room, ceilings, leeway)
+    capped = CappedResources(room, ceilings, leeway)
     allocation = place(capped, request, waited_s)
     room.work += capped.work
     if allocation is None:
@@ -130,19 +136,19 @@ def place_capped(
     return allocation
 
 
-def has_place(room: Room, slots: NDArray[Any] | None, request: Request, waited_s: float = 0.0) -> bool:
+def has_place(room: FreeResources, slots: NDArray[Any] | None, request: Request, waited_s: float = 0.0) -> bool:
     """Is there an allocation with no more slots of each host (None: as many as are free)? Nothing is taken."""
-    capped = CappedRoom(room, Ceilings(np.full(len(room.table), np.inf) if slots is None else slots))
+    capped = CappedResources(room, Ceilings(np.full(len(room.table), np.inf) if slots is None else slots))
     allocation = place(capped, request, waited_s)
     room.work += capped.work
     capped.roll_back()
     return allocation is not None
 
 
-class Placer:
+class LimitedPlacer:
     """Places jobs of one slice within limits; ``counter`` is the limit that refused the last one, if one did."""
 
-    def __init__(self, room: Room, headroom: Headroom) -> None:
+    def __init__(self, room: FreeResources, headroom: Headroom) -> None:
         self.counter: Counter | None = None
         self._room = room
         self._headroom = headroom
@@ -153,7 +159,7 @@ class Placer:
         request: Request,
         waited_s: float = 0.0,
         slots: NDArray[Any] | None = None,
-        leeway: Leeway | None = None,
+        leeway: BackfillWindow | None = None,
     ) -> Allocation | None:
         """An allocation, taken from the room and from the limits; or None, with both as they were.
 
@@ -177,7 +183,7 @@ class Placer:
         request: Request,
         waited_s: float,
         slots: NDArray[Any] | None,
-        leeway: Leeway | None,
+        leeway: BackfillWindow | None,
     ) -> Allocation | None:
         """With ceilings for each host; with fewer tasks, or hosts of a group by turns, where it would be too much."""
         ceilings = self._headroom.ceilings(consumer)
@@ -194,10 +200,10 @@ class Placer:
         return allocation
 
     def _try(
-        self, consumer: Consumer, request: Request, ceilings: Ceilings, waited_s: float, leeway: Leeway | None
+        self, consumer: Consumer, request: Request, ceilings: Ceilings, waited_s: float, leeway: BackfillWindow | None
     ) -> tuple[Allocation | None, Counter | None]:
         """An allocation that all limits allow, or none and the limit that refused what was found."""
-        capped = CappedRoom(self._room, ceilings, leeway)
+        capped = CappedResources(self._room, ceilings, leeway)
         allocation = place(capped, request, waited_s)
         self._room.work += capped.work
         if allocation is None:

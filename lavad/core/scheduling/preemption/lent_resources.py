@@ -14,7 +14,7 @@ from lavad.core.state.records import Attempt, Claim, Host
 
 
 @dataclass(slots=True)
-class Standing:
+class LentResources:
     """Slots, memory and devices of one host that no running job holds and no claim keeps."""
 
     slots: int
@@ -47,7 +47,7 @@ def bits(share: HostShare) -> int:
     return 0 if share.gpu_memory_mib else sum(1 << gpu for gpu in share.gpus)
 
 
-class Ground:
+class UnclaimedResources:
     """The standing of hosts as of now, asked host by host, with what has been decided since.
 
     Args:
@@ -59,9 +59,9 @@ class Ground:
         self._cluster = cluster
         self._before = before
         self._gone = gone
-        self._found: dict[str, Standing] = {}
+        self._found: dict[str, LentResources] = {}
 
-    def on(self, name: str) -> Standing:
+    def on(self, name: str) -> LentResources:
         """What stands free on a host."""
         found = self._found.get(name)
         if found is None:
@@ -83,9 +83,9 @@ class Ground:
             self.on(share.host).give(share, what)
 
 
-def _standing(cluster: Cluster, host: Host, before: Claim | None, gone: Collection[Key]) -> Standing:
+def _standing(cluster: Cluster, host: Host, before: Claim | None, gone: Collection[Key]) -> LentResources:
     facts, gpus_held = host.facts, 0
-    found = Standing(facts.slots, facts.memory_mib, (1 << facts.gpus) - 1)
+    found = LentResources(facts.slots, facts.memory_mib, (1 << facts.gpus) - 1)
     for job, share in host.claims.items():
         if before is not None and job == (before.job, before.index):
             break

@@ -11,7 +11,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare
 from lavad.core.model.policy import ALL
 from lavad.core.scheduling.preemption.lent_resources import bits, leaving
-from lavad.core.scheduling.preemption.victim_search import Clearing
+from lavad.core.scheduling.preemption.victim_search import VictimSet
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.pools import GPUS, MEMORY, SLOTS
@@ -28,7 +28,7 @@ def most_slots(cluster: Cluster, number: int) -> Slots | None:
     return np.where(is_of_pool, np.iinfo(np.int64).max, table.slots_free[: len(table)])
 
 
-def is_entitled_to(cluster: Cluster, number: int, clearing: Clearing) -> bool:
+def is_entitled_to(cluster: Cluster, number: int, clearing: VictimSet) -> bool:
     """Is it the pool's own that the victims make room for, as far as there are any?"""
     if not clearing.victims:
         return True

@@ -12,22 +12,22 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, Key
 from lavad.core.plan import Start
 from lavad.core.scheduling.preemption.lent_resources import is_within_reach, leaving, shares_of
-from lavad.core.scheduling.preemption.victims import Together, Victim, Way
+from lavad.core.scheduling.preemption.victims import PreemptionMode, Together, Victim
 from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.pending import BucketKey
-from lavad.core.state.pools import GPUS, MEMORY, NOBODY, SLOTS, Lots, least
+from lavad.core.state.pools import GPUS, MEMORY, NOBODY, SLOTS, PoolState, least
 
 _AHEAD = 1 << 24  # more than queue priorities differ
 
 
-class Tenants:
+class PoolUsers:
     """The pools of one slice, with what it has started so far."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.pools = cluster.pools
         claims = [(self._number(job), claim.allocation) for (job, _), claim in cluster.claims.items()]
-        self.lots = Lots(cluster.pools, claims)
+        self.lots = PoolState(cluster.pools, claims)
         self._unlent = [number for number, pool in enumerate(self.pools.pools) if not pool.lends]
 
     def _number(self, job: int) -> int:
@@ -101,7 +101,7 @@ class Tenants:
             if not self._is_among(number, shares):
                 continue
             if other == NOBODY or _is_within(surplus[other], self.pools.amounts(other, shares)):
-                yield Victim(key, Way.REQUEUE, shares)
+                yield Victim(key, PreemptionMode.REQUEUE, shares)
 
     def elastic(self, number: int) -> list[Key]:
         """Jobs of others that could shrink for a pool, in the same order."""

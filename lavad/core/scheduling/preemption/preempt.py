@@ -12,27 +12,27 @@ from typing import NamedTuple
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, JobState, Key
-from lavad.core.plan import Drop, Plan, Saving, Shrink, Start, Takeover
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
+from lavad.core.plan import DropClaim, Plan, Preempt, ReserveSlots, Shrink, Start
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
 from lavad.core.scheduling.capacity.headroom import Headroom
-from lavad.core.scheduling.preemption.lent_resources import Ground, is_within_reach, shares_of
+from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
 from lavad.core.scheduling.preemption.pool_entitlement import is_entitled_to, most_slots
-from lavad.core.scheduling.preemption.pool_reclaim import Tenants
+from lavad.core.scheduling.preemption.pool_reclaim import PoolUsers
 from lavad.core.scheduling.preemption.reservation_suspend import is_needed, oust
 from lavad.core.scheduling.preemption.slot_reserve import may_save, save
-from lavad.core.scheduling.preemption.victim_search import Clearing, clear
-from lavad.core.scheduling.preemption.victims import Victim, Way, lends, lent_part
-from lavad.core.scheduling.queueing.cursor import Cursor
+from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
+from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, lends, lent_part
+from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.limits import Consumer
 from lavad.core.state.pending import BucketKey
-from lavad.core.state.preemptable import Source
+from lavad.core.state.preemptable import PreemptionSource
 from lavad.core.state.records import ArrayRecord, Attempt, Claim, Job
 
 _NEVER = float("inf")
 
 
-class Attempted(Enum):
+class PreemptOutcome(Enum):
     """What came of trying to take room."""
 
     FOUND = "a takeover is planned"
@@ -40,16 +40,16 @@ class Attempted(Enum):
     NOTHING = "nobody may be asked, or it would not help"
 
 
-class Takers:
+class Preemptor:
     """Blocked buckets that may take from others, and the rows on which room has grown for lenders to go on."""
 
     def __init__(self) -> None:
         self.waiting: set[BucketKey] = set()
         self.retry_at = _NEVER  # when one that has not waited long enough may try
         self.grown: set[int] = set()
-        self.takeover: Takeover | None = None
-        self.saving: Saving | None = None
-        self._planned: tuple[Takeover | None, int] = (None, 0)  # last, and the version of the runners then
+        self.takeover: Preempt | None = None
+        self.saving: ReserveSlots | None = None
+        self._planned: tuple[Preempt | None, int] = (None, 0)  # last, and the version of the runners then
 
     # -- when to look ------------------------------------------------------------------------------------------------
 
@@ -81,7 +81,9 @@ class Takers:
         if not cluster.claims:
             return None
         drops = tuple(
-            Drop(one.job, one.index, why) for one in cluster.claims.values() if (why := why_void(cluster, one, now))
+            DropClaim(one.job, one.index, why)
+            for one in cluster.claims.values()
+            if (why := why_void(cluster, one, now))
         )
         if drops:
             return Plan((), False, drops=drops)
@@ -106,7 +108,7 @@ class Takers:
                 job = cluster.holder(key) if key in cluster.lenders else None
                 if job is not None and job.state is JobState.SSUSP:
                     found[key] = job
-        ground = Ground(cluster)
+        ground = UnclaimedResources(cluster)
         in_order = sorted(found, key=lambda key: _resume_order(cluster, found[key]))
         resumes = tuple([key for key in in_order if fits_again(cluster, ground, key, now)])
         return Plan((), False, resumes=resumes) if resumes else None
@@ -116,11 +118,11 @@ class Takers:
     def attempt(
         self,
         cluster: Cluster,
-        cursor: Cursor,
+        cursor: JobCursor,
         now: float,
-        tenants: Tenants | None,
-        keeps_slots: Callable[[Cursor], bool],
-    ) -> Attempted:
+        tenants: PoolUsers | None,
+        keeps_slots: Callable[[JobCursor], bool],
+    ) -> PreemptOutcome:
         """A job found no room: may it take some, or keep what is free? ``takeover`` or ``saving`` is what to do then.
 
         Args:
@@ -128,9 +130,9 @@ class Takers:
         """
         key = cursor.key
         if self.is_being_cleared(cluster, cursor):
-            return Attempted.WAITING
+            return PreemptOutcome.WAITING
         if key.request.exclusive or key in self.waiting:
-            return Attempted.NOTHING
+            return PreemptOutcome.NOTHING
         if key.reservation:
             clearing = oust(cluster, cursor, now)
             words = _Words("suspending", f"suspended for advance reservation {key.reservation},", "")
@@ -140,17 +142,17 @@ class Takers:
             if self.takeover is None and may_save(cluster, key):
                 has_saved = (cursor.job, cursor.index) in cluster.claims
                 if (has_saved or keeps_slots(cursor)) and self._save(cluster, cursor, now):
-                    return Attempted.FOUND
+                    return PreemptOutcome.FOUND
         planned, self._planned = self._planned, (self.takeover, cluster.runners.version)
         if self.takeover is None or planned == self._planned:  # nobody helps; or it was planned before and did not hold
             self.takeover = None
             self.waiting.add(key)
-            return Attempted.NOTHING
-        return Attempted.FOUND
+            return PreemptOutcome.NOTHING
+        return PreemptOutcome.FOUND
 
     def _takeover_from_others(
-        self, cluster: Cluster, cursor: Cursor, now: float, tenants: Tenants | None
-    ) -> Takeover | None:
+        self, cluster: Cluster, cursor: JobCursor, now: float, tenants: PoolUsers | None
+    ) -> Preempt | None:
         found = self._preempt(cluster, cursor, now)
         if found is None and tenants is not None:
             found = _reclaim(cluster, cursor, tenants, now)
@@ -159,12 +161,12 @@ class Takers:
         return found
 
     @staticmethod
-    def is_being_cleared(cluster: Cluster, cursor: Cursor) -> bool:
+    def is_being_cleared(cluster: Cluster, cursor: JobCursor) -> bool:
         """Is room being cleared for the job already?"""
         claim = cluster.claims.get((cursor.job, cursor.index))
         return claim is not None and not claim.is_partial
 
-    def _save(self, cluster: Cluster, cursor: Cursor, now: float) -> bool:
+    def _save(self, cluster: Cluster, cursor: JobCursor, now: float) -> bool:
         """Let the job save up free slots, or start in what it has; True if there is something to do."""
         found = save(cluster, cursor, now)
         if found is None:
@@ -172,13 +174,13 @@ class Takers:
         if isinstance(found, Start):
             if not _is_within_limits(cluster, cursor, found.allocation, now):
                 return False
-            self.takeover = Takeover(found)
+            self.takeover = Preempt(found)
         else:
             self.saving = found
             self.waiting.add(cursor.key)
         return True
 
-    def _preempt(self, cluster: Cluster, cursor: Cursor, now: float) -> Takeover | None:
+    def _preempt(self, cluster: Cluster, cursor: JobCursor, now: float) -> Preempt | None:
         sources = cluster.rights.sources(cursor.key.queue)
         if not sources:
             return None
@@ -192,14 +194,16 @@ class Takers:
         return _takeover(cursor, clearing, _PREEMPTING)
 
     @staticmethod
-    def _may_from(cluster: Cluster, cursor: Cursor) -> float:
+    def _may_from(cluster: Cluster, cursor: JobCursor) -> float:
         """When the job has waited long enough."""
         delay_s = cluster.policy.by_name[cursor.key.queue].preempt_delay_s
         delay_s = cluster.policy.preempt_delay_s if delay_s is None else delay_s
         return cluster.jobs[cursor.job].submitted_at + delay_s
 
     @staticmethod
-    def _clear(cluster: Cluster, cursor: Cursor, sources: dict[str, Source], now: float) -> Clearing | None:
+    def _clear(
+        cluster: Cluster, cursor: JobCursor, sources: dict[str, PreemptionSource], now: float
+    ) -> VictimSet | None:
         lenders = [key for key in cluster.lenders if _queue_of(cluster, key) in sources]
         lent = sum(cluster.lenders[key].slots for key in lenders)
         at_most = cluster.table.slots_open + lent + sum(cluster.runners.slots[name] for name in sources)
@@ -209,7 +213,7 @@ class Takers:
         return clear(cluster, cursor.key.request, lenders, candidates(cluster, sources, now), elastic=elastic)
 
 
-def _is_within_limits(cluster: Cluster, cursor: Cursor, allocation: Allocation, now: float) -> bool:
+def _is_within_limits(cluster: Cluster, cursor: JobCursor, allocation: Allocation, now: float) -> bool:
     """Would the job stay within all limits there? What its victims use is not theirs any more, but still counts, and
     so does what is being cleared for others."""
     if not cluster.limits:
@@ -230,7 +234,7 @@ def _queue_of(cluster: Cluster, key: Key) -> str:
     return cluster.jobs[key.job].shared.queue
 
 
-def _reclaim(cluster: Cluster, cursor: Cursor, tenants: Tenants, now: float) -> Takeover | None:
+def _reclaim(cluster: Cluster, cursor: JobCursor, tenants: PoolUsers, now: float) -> Preempt | None:
     """Take back what others have borrowed, if the job stays within what is its pool's own, and within all limits."""
     key = cursor.key
     if not tenants.is_owed(key):
@@ -253,13 +257,13 @@ def _reclaim(cluster: Cluster, cursor: Cursor, tenants: Tenants, now: float) -> 
     return _takeover(cursor, clearing, _Words("reclaiming", for_pool, for_pool))
 
 
-def _is_set_apart(cluster: Cluster, cursor: Cursor, plan: Takeover, now: float) -> bool:
+def _is_set_apart(cluster: Cluster, cursor: JobCursor, plan: Preempt, now: float) -> bool:
     """Would the job's new room be needed by an advance reservation before the job ends?"""
     leaving = (*plan.suspends, *plan.requeues, *cluster.lenders)
     given = tuple(share for key in leaving for share in shares_of(cluster, key))
     given += tuple(share for one in plan.shrinks for share in one.gives)
     key = cursor.key
-    withheld = Withheld(cluster, now)
+    withheld = ReservedCapacity(cluster, now)
     return withheld.refuses(key.request, key.queue, cursor.run_limit_s, plan.start.allocation, given)
 
 
@@ -274,22 +278,24 @@ class _Words(NamedTuple):
 _PREEMPTING = _Words("preempting", "preempted by", "to make room for")
 
 
-def _takeover(cursor: Cursor, clearing: Clearing, words: _Words) -> Takeover:
+def _takeover(cursor: JobCursor, clearing: VictimSet, words: _Words) -> Preempt:
     name = f"job {cursor.job}[{cursor.index}]" if cursor.index else f"job {cursor.job}"
-    return Takeover(
+    return Preempt(
         Start(cursor.job, cursor.index, clearing.allocation, _why(clearing, words.verb)),
-        tuple(one.key for one in clearing.victims if one.way is Way.SUSPEND),
-        tuple(one.key for one in clearing.victims if one.way is Way.REQUEUE),
+        tuple(one.key for one in clearing.victims if one.way is PreemptionMode.SUSPEND),
+        tuple(one.key for one in clearing.victims if one.way is PreemptionMode.REQUEUE),
         f"{words.taken} {name}",
         tuple(
-            Shrink(one.key, one.gives, f"{words.shrunk} {name}") for one in clearing.victims if one.way is Way.SHRINK
+            Shrink(one.key, one.gives, f"{words.shrunk} {name}")
+            for one in clearing.victims
+            if one.way is PreemptionMode.SHRINK
         ),
     )
 
 
-def _why(clearing: Clearing, verb: str) -> str:
-    shrunk = [f"job {_name(one.key)}" for one in clearing.victims if one.way is Way.SHRINK]
-    others = [f"job {_name(one.key)}" for one in clearing.victims if one.way is not Way.SHRINK]
+def _why(clearing: VictimSet, verb: str) -> str:
+    shrunk = [f"job {_name(one.key)}" for one in clearing.victims if one.way is PreemptionMode.SHRINK]
+    others = [f"job {_name(one.key)}" for one in clearing.victims if one.way is not PreemptionMode.SHRINK]
     parts = [f"{doing} {', '.join(names)}" for doing, names in ((verb, others), ("shrinking", shrunk)) if names]
     return ", ".join(parts) or "in room that others leave or lend"
 
@@ -298,7 +304,7 @@ def _name(key: Key) -> str:
     return f"{key.job}[{key.index}]" if key.index else str(key.job)
 
 
-def candidates(cluster: Cluster, sources: dict[str, Source], now: float) -> Iterator[Victim]:
+def candidates(cluster: Cluster, sources: dict[str, PreemptionSource], now: float) -> Iterator[Victim]:
     """In the order of LSF: queues by preference, then those that have run for the shortest time."""
     lent = lends(cluster)
     for source in sources.values():
@@ -308,10 +314,10 @@ def candidates(cluster: Cluster, sources: dict[str, Source], now: float) -> Iter
                 continue
             shares = shares_of(cluster, key)
             gives = shares if source.requeues else tuple(lent_part(share, lent) for share in shares)
-            yield Victim(key, Way.REQUEUE if source.requeues else Way.SUSPEND, gives)
+            yield Victim(key, PreemptionMode.REQUEUE if source.requeues else PreemptionMode.SUSPEND, gives)
 
 
-def to_be_shrunk(cluster: Cluster, sources: dict[str, Source], now: float) -> list[Key]:
+def to_be_shrunk(cluster: Cluster, sources: dict[str, PreemptionSource], now: float) -> list[Key]:
     """Elastic jobs of these queues, in the same order. How often a job was preempted does not count: it runs on."""
     rank = {name: number for number, name in enumerate(sources)}
     found = []
@@ -344,7 +350,7 @@ def may_be_asked(cluster: Cluster, attempt: Attempt, now: float) -> bool:
 
 def is_cleared(cluster: Cluster, claim: Claim) -> bool:
     """Is all the room of a claim there, after those that were made before it?"""
-    return Ground(cluster, before=claim).holds(claim.allocation)
+    return UnclaimedResources(cluster, before=claim).holds(claim.allocation)
 
 
 def why_void(cluster: Cluster, claim: Claim, now: float) -> str:
@@ -378,7 +384,7 @@ def may_start(cluster: Cluster, job: int, index: int) -> bool:
     return record is not None and not index and record.may_start
 
 
-def fits_again(cluster: Cluster, ground: Ground, key: Key, now: float) -> bool:
+def fits_again(cluster: Cluster, ground: UnclaimedResources, key: Key, now: float) -> bool:
     """Is the room that a suspended job lends free of borrowers on all its hosts? If so it is taken from the ground."""
     lends = cluster.attempts[key].lends
     wanted = tuple(lent_part(share, lends) for share in shares_of(cluster, key))

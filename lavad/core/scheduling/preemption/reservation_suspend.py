@@ -10,22 +10,24 @@ import numpy as np
 
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, JobState, Key
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
-from lavad.core.scheduling.preemption.lent_resources import Ground, is_within_reach, shares_of
-from lavad.core.scheduling.preemption.victim_search import Clearing, clear
-from lavad.core.scheduling.preemption.victims import Victim, Way, lends, lent_part
-from lavad.core.scheduling.queueing.cursor import Cursor
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.preemption.lent_resources import UnclaimedResources, is_within_reach, shares_of
+from lavad.core.scheduling.preemption.victim_search import VictimSet, clear
+from lavad.core.scheduling.preemption.victims import PreemptionMode, Victim, lends, lent_part
+from lavad.core.scheduling.queueing.cursor import JobCursor
 
 
-def oust(cluster: Cluster, cursor: Cursor, now: float) -> Clearing | None:
+def oust(cluster: Cluster, cursor: JobCursor, now: float) -> VictimSet | None:
     """Room for a job of a reservation that holds now, and whom to suspend for it; None if that would not help."""
     key = cursor.key
     one = cluster.reserved.by_name.get(key.reservation)
-    most = Withheld(cluster, now).most(key.request, key.queue, cursor.run_limit_s)
+    most = ReservedCapacity(cluster, now).most(key.request, key.queue, cursor.run_limit_s)
     if one is None or not one.suspends or most is None or most.clip(0).sum() < key.request.slots_min:
         return None
     strangers = list(_strangers(cluster, np.flatnonzero(most > 0).tolist(), now))
-    victims = (Victim(one, Way.SUSPEND, _lent(cluster, one)) for one in strangers if _may_be_suspended(cluster, one))
+    victims = (
+        Victim(one, PreemptionMode.SUSPEND, _lent(cluster, one)) for one in strangers if _may_be_suspended(cluster, one)
+    )
     return clear(cluster, key.request, [one for one in strangers if one in cluster.lenders], victims, most=most)
 
 
@@ -51,7 +53,7 @@ def _may_be_suspended(cluster: Cluster, key: Key) -> bool:
     return is_within_reach(cluster, attempt)
 
 
-def is_needed(cluster: Cluster, ground: Ground, key: Key, wanted: Allocation, now: float) -> bool:
+def is_needed(cluster: Cluster, ground: UnclaimedResources, key: Key, wanted: Allocation, now: float) -> bool:
     """Is the room that a suspended job would go on in set apart now, for jobs of others?"""
     record = cluster.jobs.get(key.job)
     reserved = cluster.reserved

@@ -11,7 +11,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, JobState, Key, RoleRequest
 from lavad.core.model.allocation import could_give, is_divisible, part_of, tasks_of
 from lavad.core.scheduling.preemption.lent_resources import bits
-from lavad.core.scheduling.preemption.victims import Together, Victim, Way
+from lavad.core.scheduling.preemption.victims import PreemptionMode, Together, Victim
 from lavad.core.state.hosts.table import HostTable
 
 GIVERS_MAX = 256  # so many elastic jobs are considered, those first that should give first
@@ -26,7 +26,7 @@ def all_but_one(cluster: Cluster, keys: Iterable[Key]) -> list[Victim]:
         attempt, role = cluster.resizable[key], cluster.jobs[key.job].shared.request.roles[0]
         lead, *rest = attempt.allocation
         more = tasks_of((lead,)) - 1 if is_divisible(role) else 0
-        found.append(Victim(key, Way.SHRINK, (*((part_of(lead, more, role),) if more else ()), *rest)))
+        found.append(Victim(key, PreemptionMode.SHRINK, (*((part_of(lead, more, role),) if more else ()), *rest)))
     return found
 
 
@@ -60,7 +60,7 @@ def _giver(cluster: Cluster, key: Key, wanted: Mapping[str, int], may_give: Fits
     """As much as it has and may give."""
 
     def giving(tasks: int) -> Victim:
-        return Victim(key, Way.SHRINK, spare(cluster, key, tasks, wanted) if tasks else ())
+        return Victim(key, PreemptionMode.SHRINK, spare(cluster, key, tasks, wanted) if tasks else ())
 
     return giving(_most(tasks_of(spare(cluster, key, 0, wanted)), lambda tasks: may_give(giving(tasks))))
 

@@ -14,14 +14,14 @@ from dataclasses import replace
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, Alternative, HostShare, Request, RoleRequest
 from lavad.core.model.policy import Queue
-from lavad.core.plan import Saving, Start
-from lavad.core.scheduling.capacity.advance_reservations import Withheld
-from lavad.core.scheduling.capacity.free_resources import Room
+from lavad.core.plan import ReserveSlots, Start
+from lavad.core.scheduling.capacity.advance_reservations import ReservedCapacity
+from lavad.core.scheduling.capacity.free_resources import FreeResources
 from lavad.core.scheduling.capacity.headroom import Ceilings
 from lavad.core.scheduling.placement.feasibility import choices_ever
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import place_capped
-from lavad.core.scheduling.queueing.cursor import Cursor
+from lavad.core.scheduling.queueing.cursor import JobCursor
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.pending import BucketKey
@@ -35,7 +35,7 @@ def may_save(cluster: Cluster, key: BucketKey) -> bool:
     return queue.slot_reserve_s > 0 and key.request.slots_min > 1 and not key.request.exclusive
 
 
-def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
+def save(cluster: Cluster, cursor: JobCursor, now: float) -> ReserveSlots | Start | None:
     """Start the job in what it has saved and what is free; else save more; None where there is nothing more."""
     key = cursor.key
     queue, job = cluster.policy.by_name[key.queue], (cursor.job, cursor.index)
@@ -52,8 +52,8 @@ def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
     most = None
     if cluster.reserved:
         mine = saved.allocation if saved is not None else ()
-        most = Withheld(cluster, now).most(key.request, key.queue, cursor.run_limit_s, mine)
-    room = Room(table)
+        most = ReservedCapacity(cluster, now).most(key.request, key.queue, cursor.run_limit_s, mine)
+    room = FreeResources(table)
     if most is None:
         allocation = place(room, key.request, waited_s)
     else:
@@ -63,7 +63,7 @@ def save(cluster: Cluster, cursor: Cursor, now: float) -> Saving | Start | None:
     more = _all_free(table, key.request, choice, queue, most)
     if _size(more) <= (_size(saved.allocation) if saved is not None else (0, 0)):
         return None
-    return Saving(*job, more, saved.until if saved is not None else now + queue.slot_reserve_s)
+    return ReserveSlots(*job, more, saved.until if saved is not None else now + queue.slot_reserve_s)
 
 
 def _choice(table: HostTable, request: Request, waited_s: float) -> Alternative | None:
@@ -88,7 +88,7 @@ def _all_free(table: HostTable, request: Request, choice: Alternative, queue: Qu
             role, tasks_min=1, tasks_max=1, one_host=False, ptile=0, block=0, stripe=0, memory_mib=memory_mib
         )
         probe = Request((one_task,), request.hosts, queue_hosts=request.queue_hosts, avoids=request.avoids)
-        rows = list(Room(table).candidates(probe, probe.roles, 0, 0).all_rows())
+        rows = list(FreeResources(table).candidates(probe, probe.roles, 0, 0).all_rows())
         if queue.reserves_memory:
             rows.sort(key=lambda row: -_keepable(table, row, role))
         for row in rows:

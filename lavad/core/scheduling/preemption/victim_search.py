@@ -18,13 +18,13 @@ from itertools import combinations, islice, tee
 from lavad.core.cluster import Cluster
 from lavad.core.model import Allocation, HostShare, Key, Request
 from lavad.core.model.allocation import shrunk
-from lavad.core.scheduling.capacity.free_resources import Room, chunk_of
+from lavad.core.scheduling.capacity.free_resources import FreeResources, chunk_of
 from lavad.core.scheduling.capacity.headroom import Ceilings
 from lavad.core.scheduling.placement.place import place
 from lavad.core.scheduling.placement.within_limits import place_capped
 from lavad.core.scheduling.preemption.lent_resources import leaving, shares_of
 from lavad.core.scheduling.preemption.shrink import all_but_one, givers, in_part, lacking
-from lavad.core.scheduling.preemption.victims import Together, Victim, Way, lent_part
+from lavad.core.scheduling.preemption.victims import PreemptionMode, Together, Victim, lent_part
 from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.hosts.table import HostTable
 
@@ -37,7 +37,7 @@ _HALF = 0.5  # what a host counts that is on the way to holding one more task
 
 
 @dataclass(frozen=True, slots=True)
-class Clearing:
+class VictimSet:
     """Room for a job, and who is to make it. Without victims there is room enough that others lend or are leaving."""
 
     allocation: Allocation
@@ -52,7 +52,7 @@ def clear(
     may_go_together: Together = lambda victims: True,
     elastic: Sequence[Key] = (),
     most: Slots | None = None,
-) -> Clearing | None:
+) -> VictimSet | None:
     """The fewest victims that let the request be placed; None if all of them together don't.
 
     Args:
@@ -69,10 +69,10 @@ def clear(
     _give_back(table, [share for _, share in leaving(cluster)])
     search = _Search(cluster, table, request, may_go_together, most)
     if (allocation := search.try_with(())) is not None:
-        return Clearing(allocation, ())
+        return VictimSet(allocation, ())
     chosen = search.with_shrinks(elastic, victims) if elastic else search.fewest_of(victims)
     allocation = search.try_with(chosen) if chosen else None
-    return Clearing(allocation, tuple(chosen)) if allocation is not None else None
+    return VictimSet(allocation, tuple(chosen)) if allocation is not None else None
 
 
 def _give_back(table: HostTable, shares: Iterable[HostShare]) -> None:
@@ -105,7 +105,7 @@ class _Search:
 
     def try_with(self, victims: Sequence[Victim]) -> Allocation | None:
         """Where the job would start if these made room."""
-        room = Room(self._freed(victims))
+        room = FreeResources(self._freed(victims))
         return place(room, self.request) if self.most is None else place_capped(room, Ceilings(self.most), self.request)
 
     def _freed(self, victims: Sequence[Victim]) -> HostTable:
@@ -140,7 +140,7 @@ class _Search:
         both, victims = tee(victims)
         alone = self.fewest_of(victims)
         mixed = self._mixed(anywhere, both)
-        whole = sum(one.way is not Way.SHRINK for one in mixed)
+        whole = sum(one.way is not PreemptionMode.SHRINK for one in mixed)
         return self._sparing(mixed) if mixed and not 0 < len(alone) <= whole else alone
 
     def _within_reach(self, elastic: Sequence[Key], victims: Iterable[Victim]) -> dict[str, int]:
@@ -152,7 +152,7 @@ class _Search:
         for one in victims:
             if one.key not in keys:
                 _give_back(table, one.gives)
-        room = Room(table)
+        room = FreeResources(table)
         rows = {row for role in self.request.roles for row in room.rows_for(self.request, role)}
         return {table.names[row]: table.facts[row].slots for row in rows}
 
@@ -179,12 +179,12 @@ class _Search:
 
     def _fewest(self, candidates: list[Victim]) -> list[Victim]:
         """Out of candidates that are enough together; none where those that may go together are not."""
-        measure = _Measure(self.table, self._freed(candidates), self.request)
+        measure = _FreedCapacity(self.table, self._freed(candidates), self.request)
         useful = [one for one in candidates if measure.concerns(one)]
         gathered = self._without_needless(self._gathered(useful, measure))
         return self._smallest_set(useful, measure, len(gathered) or len(useful)) or gathered
 
-    def _gathered(self, useful: list[Victim], measure: "_Measure") -> list[Victim]:
+    def _gathered(self, useful: list[Victim], measure: "_FreedCapacity") -> list[Victim]:
         """The most helpful first, until the job fits; none if it does not."""
         chosen: list[Victim] = []
         taken: set[int] = set()
@@ -219,7 +219,7 @@ class _Search:
                 kept = without
         return kept
 
-    def _smallest_set(self, useful: list[Victim], measure: "_Measure", most: int) -> list[Victim] | None:
+    def _smallest_set(self, useful: list[Victim], measure: "_FreedCapacity", most: int) -> list[Victim] | None:
         """The first set of the smallest size, in the order of taking; None when there are too many to look at."""
         sets_left = _SETS_MAX
         for size in range(1, most + 1):
@@ -240,7 +240,7 @@ class _Search:
         """The same, but jobs that shrink give no more than is needed, the last of them first."""
         self.trials_left = self._trials
         for number, one in reversed(list(enumerate(chosen))):
-            if one.way is Way.SHRINK:
+            if one.way is PreemptionMode.SHRINK:
                 others = [*chosen[:number], *chosen[number + 1 :]]
                 chosen[number] = in_part(
                     self.cluster, self._where_needed(one, chosen), partial(self._is_enough, others)
@@ -266,10 +266,10 @@ class _Search:
 
 def _rows_for(table: HostTable, request: Request, number: int) -> list[int]:
     """Hosts that could take some of a role."""
-    return Room(table).candidates(request, request.roles, 0, number).all_rows()
+    return FreeResources(table).candidates(request, request.roles, 0, number).all_rows()
 
 
-class _Measure:
+class _FreedCapacity:
     """How near hosts are to holding the job, in tasks. A quick count that leaves the last word to the placement."""
 
     def __init__(self, table: HostTable, all_freed: HostTable, request: Request) -> None:

@@ -8,7 +8,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.model import HostShare, Key
 
 
-class Way(Enum):
+class PreemptionMode(Enum):
     """How a job makes room."""
 
     SHRINK = "it runs on with less"
@@ -21,7 +21,7 @@ class Victim:
     """A running attempt that may be asked, and what it would give: a part, what it lends while suspended, or all."""
 
     key: Key
-    way: Way
+    way: PreemptionMode
     gives: tuple[HostShare, ...]
 
 

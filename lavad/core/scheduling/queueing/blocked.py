@@ -9,15 +9,21 @@ from functools import partial
 import numpy as np
 
 from lavad.core.language.requirements.parsed import watched_by
-from lavad.core.scheduling.placement.place import Need
-from lavad.core.scheduling.queueing.blocked_columns import Columns, First, Part, Rooms, Woken
+from lavad.core.scheduling.placement.place import MinimumNeed
+from lavad.core.scheduling.queueing.blocked_columns import (
+    BlockedColumns,
+    First,
+    HostsFree,
+    UnblockedBuckets,
+    UnblockedPart,
+)
 from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.pending import BucketKey
 
 _FEW = 32  # so many are compared one by one: arrays would take longer
 _NEVER = int(np.iinfo(np.int64).max)
-_NO_NEED = Need(*[_NEVER] * len(Need._fields))
+_NO_NEED = MinimumNeed(*[_NEVER] * len(MinimumNeed._fields))
 _NO_RANK: First = (float("inf"), float("inf"), float("inf"), float("inf"))
 _BEFORE_ALL: First = (float("-inf"), 0.0, 0.0, 0.0)
 
@@ -26,7 +32,7 @@ class BlockedBuckets:
     """Which buckets wait for room, for how much, and with which rank. A bucket's place is a column number."""
 
     def __init__(self) -> None:
-        self._needs: list[Need] = []
+        self._needs: list[MinimumNeed] = []
         self._ranks: list[First] = []
         self._keys: list[BucketKey | None] = []
         self._lanes: list[int] = []
@@ -35,7 +41,7 @@ class BlockedBuckets:
         self.others = 0  # how many of them are not plain
         self._least = _NEVER  # slots in all, and none of them needs fewer; raised when somebody looks in vain
         self._watching: dict[str, set[BucketKey]] = {}  # by the value that may let them start
-        self._columns = Columns(self._needs, self._ranks)  # the same, for many at once
+        self._columns = BlockedColumns(self._needs, self._ranks)  # the same, for many at once
 
     def __len__(self) -> int:
         return len(self._places)
@@ -43,7 +49,7 @@ class BlockedBuckets:
     def __contains__(self, key: BucketKey) -> bool:
         return key in self._places
 
-    def add(self, key: BucketKey, need: Need, rank: Rank, lane: int = 0) -> None:
+    def add(self, key: BucketKey, need: MinimumNeed, rank: Rank, lane: int = 0) -> None:
         """Nothing fitted for this bucket, whose first job has that rank in that lane."""
         place = self._places.get(key)
         if place is None:
@@ -101,7 +107,7 @@ class BlockedBuckets:
         """The bucket at a place; None when it is not blocked any more."""
         return self._keys[place]
 
-    def need(self, place: int) -> Need:
+    def need(self, place: int) -> MinimumNeed:
         """What the bucket at a place waits for."""
         return self._needs[place]
 
@@ -133,7 +139,7 @@ class BlockedBuckets:
 
     def woken_by(
         self, table: HostTable, rows: set[int], vain: Container[BucketKey], has_lanes: bool
-    ) -> dict[int, Woken]:
+    ) -> dict[int, UnblockedBuckets]:
         """Buckets whose need fits one of these hosts now, by lane; without the ``vain`` ones.
 
         Where nobody ``has_lanes`` all of them are in lane 0.
@@ -143,7 +149,7 @@ class BlockedBuckets:
         if len(self._places) <= _FEW:
             by_lane = self._by_lane(self._few_fitting(table, rows))
         else:
-            rooms = Rooms(_largest(_distinct_rooms(table, rows)), table.slots_open)
+            rooms = HostsFree(_largest(_distinct_rooms(table, rows)), table.slots_open)
             parts = self._columns.parts(rooms)
             by_lane = self._by_lane(place for part in parts for place in part.places) if has_lanes else {0: parts}
         gangs = _Gangs(table)
@@ -152,7 +158,7 @@ class BlockedBuckets:
             key = self._keys[place]
             return key is not None and key not in vain and gangs.have_room(self._needs[place])
 
-        return {lane: Woken(parts, self.rank, is_hopeful) for lane, parts in by_lane.items()}
+        return {lane: UnblockedBuckets(parts, self.rank, is_hopeful) for lane, parts in by_lane.items()}
 
     def _few_fitting(self, table: HostTable, rows: set[int]) -> list[int]:
         needs, slots_open = self._needs, table.slots_open
@@ -162,12 +168,12 @@ class BlockedBuckets:
         rooms = _distinct_rooms(table, rows) if hopeful else set()
         return [place for place in hopeful if _fits_one(needs[place], rooms)]
 
-    def _by_lane(self, places: Iterable[int]) -> dict[int, list[Part]]:
+    def _by_lane(self, places: Iterable[int]) -> dict[int, list[UnblockedPart]]:
         """One part for each lane, to be sorted when somebody asks for it."""
         found: dict[int, list[int]] = {}
         for place in places:
             found.setdefault(self._lanes[place], []).append(place)
-        return {lane: [Part(_BEFORE_ALL, partial(self._sorted, some))] for lane, some in found.items()}
+        return {lane: [UnblockedPart(_BEFORE_ALL, partial(self._sorted, some))] for lane, some in found.items()}
 
     def _sorted(self, places: list[int]) -> list[int]:
         return sorted(places, key=self.rank, reverse=True)
@@ -180,7 +186,7 @@ class _Gangs:
         self._table = table
         self._tasks: dict[tuple[int, int], int] = {}  # by slots per task and tasks per host
 
-    def have_room(self, need: Need) -> bool:
+    def have_room(self, need: MinimumNeed) -> bool:
         """Could there be room for one with that need? Of what is no gang nothing is known."""
         return need.tasks <= 1 or need.tasks <= self._most(need.slots_per_task, need.tasks_per_host)
 
@@ -194,7 +200,7 @@ class _Gangs:
         return found
 
 
-def _fits_one(need: Need, rooms: set[tuple[int, int, int]]) -> bool:
+def _fits_one(need: MinimumNeed, rooms: set[tuple[int, int, int]]) -> bool:
     return any(need.slots <= slots and need.memory_mib <= memory and need.gpus <= gpus for slots, memory, gpus in rooms)
 
 

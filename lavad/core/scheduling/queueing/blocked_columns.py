@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lavad.core.scheduling.placement.place import Need
+from lavad.core.scheduling.placement.place import MinimumNeed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 First = tuple[float, float, float, float]  # the rank of a bucket's first job
 
 
-class Part:
+class UnblockedPart:
     """Some blocked buckets. None of those that ``find`` finds goes before ``bound``."""
 
     __slots__ = ("_find", "_places", "bound")
@@ -41,7 +41,7 @@ class Part:
         return self._places
 
 
-class Woken:
+class UnblockedBuckets:
     """Places of blocked buckets; false when none is left.
 
     ``rank`` tells the rank at a place, ``is_hopeful`` whether the bucket there is to be looked at at all.
@@ -49,7 +49,9 @@ class Woken:
 
     __slots__ = ("_heap", "_is_hopeful", "_rank")
 
-    def __init__(self, parts: Iterable[Part], rank: Callable[[int], First], is_hopeful: Callable[[int], bool]) -> None:
+    def __init__(
+        self, parts: Iterable[UnblockedPart], rank: Callable[[int], First], is_hopeful: Callable[[int], bool]
+    ) -> None:
         self._heap = [(part.bound, number, part) for number, part in enumerate(parts)]
         heapq.heapify(self._heap)
         self._rank = rank
@@ -86,7 +88,7 @@ def _nowhere(_: int) -> First:
     raise AssertionError("there are no places")
 
 
-NOBODY_WOKEN = Woken((), _nowhere, bool)
+NOBODY_WOKEN = UnblockedBuckets((), _nowhere, bool)
 
 
 _BITS = 10
@@ -97,7 +99,7 @@ _FIELDS = 4  # of a need: slots, memory and GPUs on one host, slots in all
 _PARTS = 4  # of a rank
 
 
-class Rooms(NamedTuple):
+class HostsFree(NamedTuple):
     """What there is: slots, memory in MiB and GPUs of some hosts, and how many slots are open on all hosts."""
 
     of_hosts: list[tuple[int, int, int]]
@@ -113,7 +115,7 @@ class _Block:
         self._needs: NDArray[np.int64] = np.full((_FIELDS, _WIDTH), _NEVER, np.int64)
         self._ranks: NDArray[np.float64] = np.full((_PARTS, _WIDTH), np.inf)
 
-    def enter(self, places: list[int], needs: Sequence[Need], ranks: Sequence[First]) -> None:
+    def enter(self, places: list[int], needs: Sequence[MinimumNeed], ranks: Sequence[First]) -> None:
         """What is at these places now."""
         at = np.array(places) - self.begins
         count = len(places)
@@ -136,7 +138,7 @@ class _Block:
         """Places that need no more slots in all."""
         return (np.flatnonzero(self._needs[3] <= slots) + self.begins).tolist()
 
-    def find(self, rooms: Rooms) -> list[int]:
+    def find(self, rooms: HostsFree) -> list[int]:
         """Places whose need fits one of the hosts and all together, the one that goes first at the end."""
         needs = self._needs
         hit = np.zeros(_WIDTH, dtype=bool)
@@ -148,10 +150,10 @@ class _Block:
         return (at[order[::-1]] + self.begins).tolist()  # type: ignore[no-any-return]
 
 
-class Columns:
+class BlockedColumns:
     """Of all places. ``needs`` and ``ranks`` are what they are made from; the owner notes where these change."""
 
-    def __init__(self, needs: Sequence[Need], ranks: Sequence[First]) -> None:
+    def __init__(self, needs: Sequence[MinimumNeed], ranks: Sequence[First]) -> None:
         self._needs = needs
         self._ranks = ranks
         self._blocks: list[_Block] = []
@@ -178,7 +180,7 @@ class Columns:
         self._enter()
         return [place for block in self._blocks for place in block.fitting(slots)]
 
-    def parts(self, rooms: Rooms) -> list[Part]:
+    def parts(self, rooms: HostsFree) -> list[UnblockedPart]:
         """Places whose need fits, to be found when somebody asks."""
         self._enter()
-        return [Part(block.bound, partial(block.find, rooms)) for block in self._blocks]
+        return [UnblockedPart(block.bound, partial(block.find, rooms)) for block in self._blocks]

@@ -11,7 +11,7 @@ from lavad.core.state.pending import Bucket
 from lavad.core.state.records import ArrayRecord
 
 
-class Cursor:
+class JobCursor:
     """Stands on one job of a bucket, at first before all, or behind those that were passed by somebody else.
 
     Elements of an array share a rank and come by index.
@@ -76,14 +76,14 @@ class Cursor:
         return self.rank, self.index
 
 
-def blocked_in_order(ranking: Ranking, blocked: BlockedBuckets, queues: Container[str]) -> list[tuple[Rank, Cursor]]:
+def blocked_in_order(ranking: Ranking, blocked: BlockedBuckets, queues: Container[str]) -> list[tuple[Rank, JobCursor]]:
     """Blocked buckets of these queues as a heap, each with a cursor on its first job."""
     found = []
     for place in blocked.of_queues(queues):
         key = blocked.key(place)
         bucket = ranking.cluster.pending.buckets.get(key) if key is not None else None
         if bucket is not None:
-            cursor = Cursor(ranking, bucket)
+            cursor = JobCursor(ranking, bucket)
             if cursor.advance():
                 found.append((cursor.rank, cursor))
     heapq.heapify(found)

@@ -25,7 +25,7 @@ def _page_of(turn: Turn) -> _Page:
     return queue, job_priority, position // _WIDTH if position > _FIRST else position
 
 
-class Turns:
+class DueQueue:
     """A priority queue."""
 
     __slots__ = ("_far", "_heap", "_open", "_page", "_pages")

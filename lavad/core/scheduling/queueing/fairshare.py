@@ -11,7 +11,7 @@ import heapq
 
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.scheduling.queueing.blocked_columns import NOBODY_WOKEN
-from lavad.core.scheduling.queueing.due_queue import Turns
+from lavad.core.scheduling.queueing.due_queue import DueQueue
 from lavad.core.scheduling.queueing.ordering import Ranking
 from lavad.core.state.fairshare import Account, Tree
 
@@ -19,7 +19,7 @@ First = tuple[float, ...]  # the rank of the first job
 NOBODY: First = (2.0**62, 0.0, 0.0)
 
 
-class Lane:
+class ShareQueue:
     """Due buckets and, during a slice, woken ones, of one account and queue priority.
 
     ``order`` has due buckets by the rank they had when they became due; a rank is checked when its turn comes.
@@ -35,10 +35,10 @@ class Lane:
         self.priority = priority  # of the queues whose buckets stand here
         self.tree = tree
         self.account = account
-        self.order = Turns()
+        self.order = DueQueue()
         self.woken = NOBODY_WOKEN
 
-    def __lt__(self, other: "Lane") -> bool:
+    def __lt__(self, other: "ShareQueue") -> bool:
         return self.number < other.number
 
     def first(self, blocked: BlockedBuckets) -> First:
@@ -50,18 +50,18 @@ class Lane:
 _Noted = tuple[float, First, int, Account]
 
 
-class Contest:
+class FairshareSelector:
     """The accounts of one tree that have something to start in queues of one priority, level by level."""
 
     def __init__(self, ranking: Ranking, tree: Tree, blocked: BlockedBuckets) -> None:
         self._ranking = ranking
         self._tree = tree
         self._blocked = blocked
-        self._lanes: dict[Account, Lane] = {}
+        self._lanes: dict[Account, ShareQueue] = {}
         self._heaps: dict[Account, list[_Noted]] = {}
         self._noted: set[Account] = set()  # those that stand in a heap
 
-    def enter(self, lane: Lane) -> None:
+    def enter(self, lane: ShareQueue) -> None:
         """The lane has something to start."""
         account = lane.account
         assert account is not None
@@ -79,11 +79,11 @@ class Contest:
         first = lane.first(self._blocked) if lane is not None else (0.0, 0.0, float(account.place))
         return -self._ranking.priority(self._tree, account), first, account.place, account
 
-    def winner(self) -> Lane | None:
+    def winner(self) -> ShareQueue | None:
         """The lane whose turn it is; None when nobody is left."""
         return self._winner_of(self._tree.root)
 
-    def _winner_of(self, group: Account) -> Lane | None:
+    def _winner_of(self, group: Account) -> ShareQueue | None:
         heap = self._heaps.get(group, [])
         while heap:
             account = heap[0][3]

@@ -7,7 +7,7 @@ Those that had their turn in vain stand back until the limit falls again.
 
 import heapq
 
-from lavad.core.scheduling.queueing.fairshare import Lane
+from lavad.core.scheduling.queueing.fairshare import ShareQueue
 from lavad.core.scheduling.queueing.ordering import Rank
 from lavad.core.state.limits import Counter, least_of
 from lavad.core.state.pending import BucketKey
@@ -21,12 +21,12 @@ class _Queue:
     __slots__ = ("back", "heaps", "least")
 
     def __init__(self) -> None:
-        self.back: list[tuple[Lane, Rank, BucketKey]] = []
-        self.heaps: dict[Lane, list[tuple[Rank, BucketKey]]] = {}
+        self.back: list[tuple[ShareQueue, Rank, BucketKey]] = []
+        self.heaps: dict[ShareQueue, list[tuple[Rank, BucketKey]]] = {}
         self.least = float("inf")
 
 
-class LimitedBuckets:
+class LimitWaiters:
     """Which buckets wait for which limit. ``called`` are those that are due now because that limit has fallen."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class LimitedBuckets:
     def __len__(self) -> int:
         return len(self._limits)
 
-    def add(self, counter: Counter, lane: Lane, rank: Rank, key: BucketKey) -> None:
+    def add(self, counter: Counter, lane: ShareQueue, rank: Rank, key: BucketKey) -> None:
         """The bucket, whose first job has that rank, waits for this limit."""
         self._limits[key] = counter
         queue = self._queues.setdefault(counter, _Queue())
@@ -52,7 +52,7 @@ class LimitedBuckets:
         """The bucket is due; when its turn comes the next one is to follow."""
         self.called[key] = counter
 
-    def fall(self, counter: Counter) -> list[Lane]:
+    def fall(self, counter: Counter) -> list[ShareQueue]:
         """The limit has fallen; the lanes in which some bucket waits for it."""
         queue = self._queues.get(counter)
         if queue is None:
@@ -62,7 +62,7 @@ class LimitedBuckets:
         queue.back.clear()
         return list(queue.heaps)
 
-    def pop(self, counter: Counter, lane: Lane, left: float) -> BucketKey | None:
+    def pop(self, counter: Counter, lane: ShareQueue, left: float) -> BucketKey | None:
         """The first of the lane that waits for this limit, which has so much left; None when none of them can go."""
         queue = self._queues.get(counter)
         if queue is None or left + _TINY < queue.least:

@@ -18,7 +18,7 @@ from lavad.core.model.policy import JobOrder, Queue
 from lavad.core.model.tuples import new as _new
 from lavad.core.scheduling.queueing.eligibility import obstacle
 from lavad.core.state.fairshare import Account, Tree
-from lavad.core.state.pending import BucketKey, Entry
+from lavad.core.state.pending import BucketKey, PendingEntry
 
 UNKNOWN_RUN_S = 86_400  # a job without a run limit counts as one of a day
 PATIENCE = 1.2  # times the work that waits in the queue, divided by the machine
@@ -87,7 +87,7 @@ class Ranking:
             found = self.steady[name] = -queue.priority if queue is not None and is_steady and is_alone else None
         return found
 
-    def of(self, key: BucketKey, entry: Entry) -> Rank | None:
+    def of(self, key: BucketKey, entry: PendingEntry) -> Rank | None:
         """Rank of a bucket's entry; None when its queue does not start jobs."""
         steady = self.steady_queue(key)
         if steady is not None and not key.reservation:
@@ -141,7 +141,7 @@ class Ranking:
 
     # -- by slowdown -------------------------------------------------------------------------------------------------
 
-    def _score(self, queue: Queue, key: BucketKey, entry: Entry) -> float:
+    def _score(self, queue: Queue, key: BucketKey, entry: PendingEntry) -> float:
         promoted = self._promoted.get(queue.name)
         if promoted is None:
             promoted = self._promoted[queue.name] = self._overdue(queue)
@@ -150,7 +150,7 @@ class Ranking:
         run_s = key.run_limit_s or UNKNOWN_RUN_S
         return -(self._wait_s(entry) + run_s) / run_s
 
-    def _wait_s(self, entry: Entry) -> float:
+    def _wait_s(self, entry: PendingEntry) -> float:
         return self.now - self.cluster.jobs[entry.job].submitted_at
 
     def _overdue(self, queue: Queue) -> int:

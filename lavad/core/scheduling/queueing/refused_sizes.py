@@ -3,7 +3,7 @@
 Chunk = tuple[int, int, int]  # slots, memory in MiB, GPUs of one task
 
 
-class Hopeless:
+class RefusedSizes:
     """The least of what was refused. It holds until a host gives something back or opens."""
 
     __slots__ = ("_least",)

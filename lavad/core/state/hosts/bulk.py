@@ -1,7 +1,7 @@
 """Sums of many host shares at once, and shared objects for equal shares of slots alone.
 
-``Total`` sums shares one by one and is read as columns over its hosts: for hundreds of shares on a few dozen hosts that
-is faster than sorting. ``PlainShares`` finds the one object of a share by its slots and row.
+``ShareTotals`` sums shares one by one and is read as columns over its hosts: for hundreds of shares on a few dozen
+hosts that is faster than sorting. ``SlotShares`` finds the one object of a share by its slots and row.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from lavad.core.model.allocation import plain_allocation
 Column = NDArray[np.int64]
 
 
-class Total:
+class ShareTotals:
     """Sums by row of the host table."""
 
     __slots__ = ("_sums",)
@@ -51,7 +51,7 @@ _MANY = 6  # so many shares are booked at once: fewer are faster one by one
 _PLACES_MAX = 1_000_000  # of shares that are kept for the next job; what is not kept is made again
 
 
-class PlainShares:
+class SlotShares:
     """Shares of one-slot tasks on the hosts with these ``names``, which are those of a host table, by row."""
 
     __slots__ = ("_known", "_names")

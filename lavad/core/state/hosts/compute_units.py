@@ -23,7 +23,7 @@ def _kept_type(request: Request) -> str | None:
     return next((units.type for units in units_of(request) if units.exclusive), None)
 
 
-def units_of(request: Request) -> tuple[cu.Units, ...]:
+def units_of(request: Request) -> tuple[cu.ComputeUnits, ...]:
     """All that a job asks for about compute units, in any of its alternatives."""
     roles = (*request.roles, *(role for one in request.alternatives for role in one.roles))
     texts = (request.cu, *(one.cu for one in request.alternatives), *(role.cu for role in roles))

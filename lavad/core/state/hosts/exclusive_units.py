@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from lavad.core.model import Key
 
 
-class Kept:
+class ExclusiveUnits:
     """By row. A host may be kept for several shares of one attempt, and is free when the last of them is released."""
 
     def __init__(self) -> None:
@@ -16,9 +16,9 @@ class Kept:
     def __contains__(self, row: int) -> bool:
         return row in self._rows
 
-    def copy(self) -> "Kept":
+    def copy(self) -> "ExclusiveUnits":
         """An independent one."""
-        twin = Kept()
+        twin = ExclusiveUnits()
         twin._by_key = {key: held.copy() for key, held in self._by_key.items()}
         twin._rows = self._rows.copy()
         return twin

@@ -18,7 +18,7 @@ LOST = "TERM_UNKNOWN"  # LSF does not count what a host that is unavailable ends
 EXTERNAL_SIGNAL = "TERM_EXTERNAL_SIGNAL"
 
 
-class Failure(NamedTuple):
+class AbnormalEnd(NamedTuple):
     """An abnormal end."""
 
     at: float
@@ -33,7 +33,7 @@ class ExitRates:
     """Recent failures by host."""
 
     def __init__(self) -> None:
-        self._by_host: dict[str, deque[Failure]] = {}
+        self._by_host: dict[str, deque[AbnormalEnd]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_host)
@@ -50,7 +50,7 @@ class ExitRates:
             event.reason.startswith("TERM_") and not event.reason.startswith(EXTERNAL_SIGNAL) and not is_start
         )
         failures = self._by_host.setdefault(attempt.lead, deque(maxlen=KEPT_MAX))
-        failures.append(Failure(event.at, job.shared.user, job.id, is_by_lsf, is_start, event.detail))
+        failures.append(AbnormalEnd(event.at, job.shared.user, job.id, is_by_lsf, is_start, event.detail))
 
     def note_start(self, host: str) -> None:
         """A job was started there: failed starts before it were not the host's."""
@@ -62,7 +62,7 @@ class ExitRates:
         """The host was opened, or is gone: the count begins anew."""
         self._by_host.pop(host, None)
 
-    def since(self, moment: float) -> Iterator[tuple[str, deque[Failure]]]:
+    def since(self, moment: float) -> Iterator[tuple[str, deque[AbnormalEnd]]]:
         """Each host with its failures since then; older ones are dropped."""
         for host, failures in list(self._by_host.items()):
             while failures and failures[0].at < moment:

@@ -15,7 +15,7 @@ from lavad.core.model.policy import HostRule, Policy, Queue, Threshold
 from lavad.core.state.hosts.table import HostTable
 
 
-class LoadRules:
+class LoadThresholds:
     """Of one policy. False where there are none, so that load reports cost nothing."""
 
     def __init__(self, policy: Policy) -> None:

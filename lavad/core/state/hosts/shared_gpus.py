@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Sharing(NamedTuple):
+class SharedGpus(NamedTuple):
     """One device: memory that nobody was promised, and how many jobs use it."""
 
     left_mib: int
@@ -14,12 +14,12 @@ class Sharing(NamedTuple):
         return self.left_mib >= max(memory_mib, 1)
 
 
-def joined(before: Sharing | None, size_mib: int, memory_mib: int) -> Sharing:
+def joined(before: SharedGpus | None, size_mib: int, memory_mib: int) -> SharedGpus:
     """The device with one job more, which gets so much of its memory."""
-    left, jobs = before or Sharing(size_mib, 0)
-    return Sharing(left - memory_mib, jobs + 1)
+    left, jobs = before or SharedGpus(size_mib, 0)
+    return SharedGpus(left - memory_mib, jobs + 1)
 
 
-def left_by(before: Sharing, memory_mib: int) -> Sharing | None:
+def left_by(before: SharedGpus, memory_mib: int) -> SharedGpus | None:
     """The device with one job fewer; None when nobody uses it any more."""
-    return Sharing(before.left_mib + memory_mib, before.jobs - 1) if before.jobs > 1 else None
+    return SharedGpus(before.left_mib + memory_mib, before.jobs - 1) if before.jobs > 1 else None

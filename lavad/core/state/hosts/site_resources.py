@@ -1,7 +1,7 @@
 """The site's own resources, host by host: what each host has of them, and how much of it is free.
 
-A numeric resource is an amount that belongs to one host or is shared by several: a ``Store``. What jobs reserve is
-taken from it. Amounts are whole thousandths, so that what is given back is what was taken. Indexed ones hand out
+A numeric resource is an amount that belongs to one host or is shared by several: a ``ResourcePool``. What jobs reserve
+is taken from it. Amounts are whole thousandths, so that what is given back is what was taken. Indexed ones hand out
 numbered devices beside the amount. Kept current by ``apply``; values that an elim reports are volatile.
 """
 
@@ -21,7 +21,7 @@ NOWHERE = -1
 _OF_FACTS = {"swp": "swap_mib", "tmp": "tmp_mib"}  # what hosts bring along and rusage can reserve
 
 
-class Store:
+class ResourcePool:
     """One amount. ``held`` is what is reserved of it; ``busy`` has a bit for each device that is."""
 
     __slots__ = ("busy", "held", "is_shared", "rows", "total")
@@ -33,9 +33,9 @@ class Store:
         self.is_shared = is_shared
         self.rows: list[int] = []
 
-    def copy(self) -> "Store":
+    def copy(self) -> "ResourcePool":
         """An independent one; where it is does not change."""
-        twin = Store(self.total, self.is_shared)
+        twin = ResourcePool(self.total, self.is_shared)
         twin.held, twin.busy, twin.rows = self.held, self.busy, self.rows
         return twin
 
@@ -45,23 +45,23 @@ class Store:
         return self.total - self.held
 
 
-class Amounts:
+class ResourceAmounts:
     """A numeric resource: its stores, and which of them each host takes from."""
 
     def __init__(self, name: str, is_indexed: bool = False) -> None:
         self.name = name
         self.is_indexed = is_indexed
-        self.stores: list[Store] = []
+        self.stores: list[ResourcePool] = []
         self.of_row: list[int] = []
 
-    def copy(self) -> "Amounts":
+    def copy(self) -> "ResourceAmounts":
         """An independent one."""
         twin = copy.copy(self)
         twin.stores = [store.copy() for store in self.stores]
         twin.of_row = self.of_row.copy()
         return twin
 
-    def store(self, row: int) -> Store | None:
+    def store(self, row: int) -> ResourcePool | None:
         """Where a host takes from; None on a host that has none of it."""
         number = self.of_row[row] if row < len(self.of_row) else NOWHERE
         return None if number == NOWHERE else self.stores[number]
@@ -81,7 +81,7 @@ class Amounts:
         return padded[of_row]
 
 
-class Site:
+class SiteResources:
     """All such resources of all hosts, as the policy and the agents' reports have them."""
 
     def __init__(self) -> None:
@@ -90,11 +90,11 @@ class Site:
         self._map: tuple[ResourceInstance, ...] = ()
         self._names: list[str] = []
         self._facts: list[HostFacts] = []
-        self._amounts: dict[str, Amounts] = {}
+        self._amounts: dict[str, ResourceAmounts] = {}
         self._shared: dict[tuple[str, int], int] = {}  # (resource, place in the map) -> number of its store
         self._strings: dict[str, list[str]] = {}
 
-    def copy(self) -> "Site":
+    def copy(self) -> "SiteResources":
         """An independent one with the same amounts."""
         twin = copy.copy(self)
         twin._amounts = {name: amounts.copy() for name, amounts in self._amounts.items()}
@@ -150,10 +150,10 @@ class Site:
                 column[row] = instance.value
 
     def _place_amount(self, row: int, number: int, instance: ResourceInstance, resource: Resource) -> None:
-        amounts = self._amounts.setdefault(resource.name, Amounts(resource.name, resource.is_indexed))
+        amounts = self._amounts.setdefault(resource.name, ResourceAmounts(resource.name, resource.is_indexed))
         known = self._shared.get((resource.name, number)) if instance.is_shared else None
         if known is None:
-            amounts.stores.append(Store(_thousandths(instance.value), instance.is_shared))
+            amounts.stores.append(ResourcePool(_thousandths(instance.value), instance.is_shared))
             known = len(amounts.stores) - 1
             if instance.is_shared:
                 self._shared[resource.name, number] = known
@@ -161,25 +161,25 @@ class Site:
 
     def _add_store(self, name: str, row: int) -> None:
         amounts = self._amounts[name]
-        amounts.stores.append(Store(getattr(self._facts[row], _OF_FACTS[name]) * PARTS, False))
+        amounts.stores.append(ResourcePool(getattr(self._facts[row], _OF_FACTS[name]) * PARTS, False))
         amounts.put(row, len(amounts.stores) - 1)
 
     # -- amounts -------------------------------------------------------------------------------------------------------
 
-    def amounts(self, name: str) -> Amounts | None:
+    def amounts(self, name: str) -> ResourceAmounts | None:
         """A numeric resource that can be reserved; None where there is none of that name."""
         found = self._amounts.get(name)
         if found is None and name in _OF_FACTS:
-            found = self._amounts[name] = Amounts(name)
+            found = self._amounts[name] = ResourceAmounts(name)
             for row in range(len(self._names)):
                 self._add_store(name, row)
         return found
 
-    def numeric(self) -> list[Amounts]:
+    def numeric(self) -> list[ResourceAmounts]:
         """The site's numeric resources, for lists."""
         return [amounts for name, amounts in self._amounts.items() if name not in _OF_FACTS]
 
-    def move(self, row: int, name: str, amount: int, devices: int) -> Store | None:
+    def move(self, row: int, name: str, amount: int, devices: int) -> ResourcePool | None:
         """Hold so much more (or, below nothing, less) of what a host takes from; the store, if it still exists."""
         amounts = self.amounts(name)
         store = amounts.store(row) if amounts is not None else None
@@ -189,7 +189,7 @@ class Site:
         store.busy = store.busy | devices if amount >= 0 else store.busy & ~devices
         return store
 
-    def report(self, row: int, name: str, value: float) -> Store | None:
+    def report(self, row: int, name: str, value: float) -> ResourcePool | None:
         """An elim's newest value; the store when that is another value than before."""
         amounts = self._amounts.get(name)
         store = amounts.store(row) if amounts is not None else None

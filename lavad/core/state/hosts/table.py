@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from lavad.core.model import LOAD_INDICES, Allocation, HostFacts, HostShare, Key, ResourceShare
 from lavad.core.model.allocation import HOST, PlainAllocation
 from lavad.core.model.policy import ComputeUnit, Names, Policy, ResourceKind
-from lavad.core.state.hosts.bulk import PlainShares, Total
-from lavad.core.state.hosts.exclusive_units import Kept
-from lavad.core.state.hosts.shared_gpus import Sharing, joined, left_by
-from lavad.core.state.hosts.site_resources import PARTS, Site
+from lavad.core.state.hosts.bulk import ShareTotals, SlotShares
+from lavad.core.state.hosts.exclusive_units import ExclusiveUnits
+from lavad.core.state.hosts.shared_gpus import SharedGpus, joined, left_by
+from lavad.core.state.hosts.site_resources import PARTS, SiteResources
 
 _GROWTH = 64
 _COLUMNS = ("slots_max", "slots_free", "memory_free_mib", "gpus_free", "_attempts", "usable", "taken_whole", "_open")
@@ -55,7 +55,7 @@ class HostTable:
         self._place: NDArray[np.int64] = np.zeros(0, np.int64)
         self._in_place: NDArray[np.intp] = np.zeros(0, np.intp)  # the row at each place
         self._is_sorted = True  # rows happen to be in natural order of names
-        self.plain = PlainShares(self.names)
+        self.plain = SlotShares(self.names)
         self.changed: set[int] = set()  # rows where room may have appeared since the last pass
         self.lost: set[int] = set()  # rows that have been shut since the last pass
         self.shut: set[int] = set()  # rows that may take nothing now, whatever is free on them
@@ -63,14 +63,14 @@ class HostTable:
         self._is_open: list[bool] = []
         self._shut_count = 0  # hosts that are not
         self._open: NDArray[np.bool_] = np.zeros(_GROWTH, np.bool_)  # the same as a column
-        self.site = Site()
-        self.gpu_shared: dict[int, dict[int, Sharing]] = {}  # row -> device, where jobs share some
+        self.site = SiteResources()
+        self.gpu_shared: dict[int, dict[int, SharedGpus]] = {}  # row -> device, where jobs share some
         self._cpus_all: dict[str, int] = {}
         self._cpus_held: dict[int, int] = {}  # row -> a bit for each processor that is bound to a job
         self.groups: Mapping[str, Names] = {}
         self.units: tuple[ComputeUnit, ...] = ()
         self.unit_type = ""  # of cu[...] that names none
-        self.kept = Kept()
+        self.kept = ExclusiveUnits()
         self.watched: Mapping[str, object] = {}  # values that some blocked requirement waits for
         self.moved: set[str] = set()  # those of them that have changed since the last pass
         self._cache: dict[object, Any] = {}
@@ -138,7 +138,7 @@ class HostTable:
         twin.site, twin.kept = self.site.copy(), self.kept.copy()
         twin.gpu_shared = {row: shared.copy() for row, shared in self.gpu_shared.items()}
         twin.watched = {}
-        twin.plain = PlainShares(twin.names)
+        twin.plain = SlotShares(twin.names)
         return twin
 
     def emptied(self) -> "HostTable":
@@ -148,7 +148,7 @@ class HostTable:
         twin.slots_free[:used] = self.slots_max[:used]
         twin.memory_free_mib[:used] = [facts.memory_mib for facts in self.facts]
         twin.load[:used, _PLACES["mem"]] = np.inf  # so that free memory alone counts
-        twin._attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, Kept()
+        twin._attempts[:used], twin.taken_whole[:used], twin.kept = 0, False, ExclusiveUnits()
         twin._gangs_noted = {}
         twin._gpu_held, twin._gpu_again, twin.gpu_shared, twin._cpus_held = [0] * used, {}, {}, {}
         twin.site.empty()
@@ -361,7 +361,7 @@ class HostTable:
     def take_many(self, rows: list[int], shares: list[HostShare]) -> None:
         """Book shares of many attempts, each on its row; a host may be among them several times."""
         self._note_moved("slots")
-        total = Total()
+        total = ShareTotals()
         for row, share in total.add_all(rows, shares):
             self._hold_rest(row, share)
         at, attempts, slots, memory_mib = total.columns()

@@ -28,7 +28,7 @@ def timed_reserves(request: Request) -> tuple[Reserve, ...]:
     return tuple([one for one in parse(request.roles[0].rusage)[0].reserves if one.is_timed])
 
 
-class Easing:
+class TimedRusage:
     """The attempts whose reservations change, and how much of each share is let go: thousandths by host and name."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from lavad.core.model.policy import Names, Policy, Queue
 from lavad.core.model.reasons import Refused
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.queries.start_estimate import forecast
-from lavad.core.queries.suggestions import Remedies, remedies
+from lavad.core.queries.suggestions import Suggestions, remedies
 from lavad.core.scheduling.queueing.ordering import Ranking
 from lavad.simulator.rebirth import reborn
 from tests.builders import ANN, ROOT, Story, a_cluster, a_host, a_job, in_one_go
@@ -139,7 +139,7 @@ def test_advice_keeps_to_the_queue(story: Story) -> None:
     job = story.submit(a_job(6, hosts=("n2", "n1")))
     story.plan()
     commands = ("bswitch wide {}", "bmod -n 4 {}")
-    assert in_one_go(remedies(story.cluster, story.cluster.jobs[job], 0, story.now)) == Remedies(commands, True)
+    assert in_one_go(remedies(story.cluster, story.cluster.jobs[job], 0, story.now)) == Suggestions(commands, True)
 
 
 def test_a_queue_that_would_not_start_it_is_no_advice(story: Story) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lavad.core.decide.jobs.request import Rules, combined, request_of
+from lavad.core.decide.jobs.request import RequestRules, combined, request_of
 from lavad.core.language.requirements import gpu, host_list
 from lavad.core.language.requirements.parser import parse, text_of
 from lavad.core.language.requirements.vocabulary import Vocabulary
@@ -59,7 +59,7 @@ def test_mistakes_are_shown(text: str, said: str) -> None:
 
 def test_job_and_queue_are_merged() -> None:
     """Conditions are and-ed, the job's order holds, reservations are united, and the queue's memory is the most."""
-    rules = Rules(WORDS, parse("select[fast] order[mem] rusage[mem=100,lic=1] span[hosts=1]", WORDS))
+    rules = RequestRules(WORDS, parse("select[fast] order[mem] rusage[mem=100,lic=1] span[hosts=1]", WORDS))
     merged = text_of(combined("select[ncpus>1] order[slots] rusage[mem=50] span[hosts=-1]", rules))
     assert merged == "select[(fast) && (ncpus > 1)] order[slots] rusage[lic=1,mem=50]"
     assert text_of(combined("", rules)) == "select[fast] order[mem] rusage[mem=100,lic=1] span[hosts=1]"
@@ -70,7 +70,7 @@ def test_job_and_queue_are_merged() -> None:
 def test_roles_of_a_requirement() -> None:
     """Simple memory is a number, the rest stays text; alternatives of rusage are alternatives of the request."""
     asked = RoleAsked(4, 4, requirement="rusage[mem=2GB,lic=1 || mem=1GB] span[ptile=2]")
-    request, _ = request_of([asked], (), False, Rules(WORDS))
+    request, _ = request_of([asked], (), False, RequestRules(WORDS))
     (role,) = request.roles
     assert (role.memory_mib, role.rusage, role.ptile) == (2048, "lic=1", 2)
     assert [one.roles[0].memory_mib for one in request.alternatives] == [1024]

@@ -1,7 +1,7 @@
 """Which role each device of an allocation is for."""
 
 from lavad.core.model import HostShare, ResourceShare
-from lavad.core.scheduling.placement.host_part import Part
+from lavad.core.scheduling.placement.host_part import HostPart
 from lavad.core.scheduling.placement.place import share_of
 from tests.builders import a_cluster, a_host, a_job, a_role
 
@@ -26,9 +26,9 @@ def test_devices_of_a_sites_resource_have_roles_as_well() -> None:
     table = a_cluster(a_host("n1")).cluster.table
     licence = ResourceShare("lic", 1000)
     parts = [
-        Part(0, 0, 1, 1, 0, (), resources=(licence,)),
-        Part(0, 1, 2, 2, 0, (), resources=(licence, ResourceShare("fpga", 1000, (3,)))),
-        Part(0, 0, 1, 1, 0, (), resources=FPGAS),
+        HostPart(0, 0, 1, 1, 0, (), resources=(licence,)),
+        HostPart(0, 1, 2, 2, 0, (), resources=(licence, ResourceShare("fpga", 1000, (3,)))),
+        HostPart(0, 0, 1, 1, 0, (), resources=FPGAS),
     ]
     assert share_of(table, 0, parts, 2).resources == (
         ResourceShare("lic", 2000),

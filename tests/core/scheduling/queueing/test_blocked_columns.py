@@ -10,7 +10,7 @@ from lavad.core.scheduling.placement.place import smallest_need
 from lavad.core.scheduling.queueing import blocked_columns
 from lavad.core.scheduling.queueing.blocked import BlockedBuckets
 from lavad.core.scheduling.queueing.ordering import Rank
-from lavad.core.state.pending import BucketKey, Kind
+from lavad.core.state.pending import BucketKey, SchedulingClass
 from tests.builders import Story, a_host
 
 Expected = dict[int, list[BucketKey]]
@@ -27,7 +27,7 @@ def a_key(rng: Random, number: int) -> BucketKey:
         memory_mib=rng.choice((0, 500, 2000)),
         gpus=rng.choice((0, 0, 1)),
     )
-    return BucketKey(Kind("normal", "ann", "", Request((role,))), number)
+    return BucketKey(SchedulingClass("normal", "ann", "", Request((role,))), number)
 
 
 def plainly(
@@ -88,7 +88,9 @@ def test_nobody_is_thought_to_fit_where_all_were_found_too_large() -> None:
     """A bound that is too low costs one look; a smaller one that comes later is known at once."""
     blocked = BlockedBuckets()
     small, large = (
-        BucketKey(Kind("normal", "ann", "", Request((RoleRequest(tasks_min=slots, tasks_max=slots),))), slots)
+        BucketKey(
+            SchedulingClass("normal", "ann", "", Request((RoleRequest(tasks_min=slots, tasks_max=slots),))), slots
+        )
         for slots in (2, 8)
     )
     for number, key in enumerate((small, large)):

@@ -3,11 +3,11 @@
 import random
 
 from lavad.core.model import Request, RoleRequest
-from lavad.core.scheduling.queueing.due_queue import Turns
+from lavad.core.scheduling.queueing.due_queue import DueQueue
 from lavad.core.scheduling.queueing.ordering import Turn
-from lavad.core.state.pending import BucketKey, Kind
+from lavad.core.state.pending import BucketKey, SchedulingClass
 
-KIND = Kind("normal", "ann", "", Request((RoleRequest(),)))
+KIND = SchedulingClass("normal", "ann", "", Request((RoleRequest(),)))
 MANY = 20_000
 
 
@@ -20,7 +20,7 @@ def a_turn(rng: random.Random, number: int) -> Turn:
 def test_many_turns_come_in_order() -> None:
     """All of them, with others entered meanwhile; in the end none is left."""
     rng = random.Random(1)
-    expected, turns = [], Turns()
+    expected, turns = [], DueQueue()
     for number in range(MANY):
         expected.append(a_turn(rng, number))
         turns.push(expected[-1])
@@ -44,7 +44,7 @@ def test_many_turns_come_in_order() -> None:
 def test_what_was_divided_is_one_heap_again_when_all_are_gone() -> None:
     """And order holds from the beginning."""
     rng = random.Random(2)
-    turns = Turns(a_turn(rng, number) for number in range(100))
+    turns = DueQueue(a_turn(rng, number) for number in range(100))
     for number in range(100, MANY):
         turns.push(a_turn(rng, number))
     first = [turns.pop() for _ in range(MANY)]

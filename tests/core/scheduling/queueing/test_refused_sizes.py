@@ -1,13 +1,13 @@
 """What no host has room for is not asked again before some host's room grows."""
 
 from lavad.core.model import JobState
-from lavad.core.scheduling.queueing.refused_sizes import Hopeless
+from lavad.core.scheduling.queueing.refused_sizes import RefusedSizes
 from tests.builders import Story, a_host, a_job
 
 
 def test_whoever_asks_for_no_less_is_covered() -> None:
     """In slots, memory and GPUs alike; who asks for less of any of them is not."""
-    hopeless = Hopeless()
+    hopeless = RefusedSizes()
     hopeless.add((1, 500, 0))
     hopeless.add((2, 100, 1))
     assert (1, 500, 0) in hopeless
