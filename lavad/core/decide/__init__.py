@@ -1,5 +1,5 @@
-"""One function for each command: command in, decision (events, extra orders, reply) out, or Refused. Nothing is
-changed here."""
+"""Dispatch table of the commands: one function each, command in, decision (events, extra orders, reply) out, or
+Refused. Nothing is changed here."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -48,8 +48,8 @@ DECIDERS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
     c.EndLeases: leases.end_leases,
 }
 
-# What else a command brings about: each decides in the state that those before it have left, and refuses nothing.
+# Decisions that follow a command: each is made in the state that the ones before it leave, and refuses nothing.
 AFTERWARDS: dict[type, tuple[Callable[[Cluster, float], Iterable[Event]], ...]] = {
     c.Tick: tick.LATER,
-    c.Reconfigure: (windows.window_events,),  # nothing starts where the new rules have a closed window
+    c.Reconfigure: (windows.window_events,),  # no dispatch into a window that the new rules have closed
 }

@@ -1,6 +1,6 @@
-"""brsvadd, brsvmod, brsvdel: who may set slots apart, of which hosts, and whether they are still to be had then.
+"""Advance reservations: brsvadd, brsvmod, brsvdel. Rights to reserve slots, and the hosts that have them free then.
 
-A reservation is made for a time to come, so what runs now does not matter; what else is reserved then does.
+A reservation is for a future time, so running jobs do not matter; other reservations of that time do.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,14 +24,14 @@ from lavad.core.state.records import ArrayRecord, Job
 RESERVATIONS_MAX = 1000  # at one time: each is compared with all others
 SKIPPED_MAX = 100  # of one reservation
 _SYSTEM = "system"
-_MINE = ""  # the name of the reservation that is asked for, among the others
+_MINE = ""  # key of the reservation that is asked for, among the others
 
 
 # -- brsvadd -----------------------------------------------------------------------------------------------------------
 
 
 def add(cluster: Cluster, command: c.AddReservation, now: float) -> Decision:
-    """Set slots apart; the reply is the reservation."""
+    """Create a reservation (brsvadd); the reply is the reservation."""
     wanted = command.wanted
     _check_times(wanted.times, now)
     if len(cluster.reserved.by_name) >= RESERVATIONS_MAX:
@@ -85,7 +85,8 @@ def _check_queues(cluster: Cluster, queues: tuple[str, ...]) -> None:
 
 
 def _check_allowed(cluster: Cluster, one: AdvanceReservation, caller: c.Caller, now: float) -> None:
-    """Administrators may do everything; others what a ResourceReservation section of lsb.resources lets them."""
+    """Refuse what the caller may not reserve: administrators may reserve anything, others what a ResourceReservation
+    section of lsb.resources allows."""
     if caller.is_administrator:
         return
     times, zone = one.times, cluster.policy.zone
@@ -110,7 +111,7 @@ def _found(
     caller: c.Caller,
     now: float,
 ) -> tuple[tuple[str, int], ...]:
-    """Hosts with slots of each, so many in all, in the order in which they were named."""
+    """Hosts with slots of each, `units` in all, in the order in which the hosts were named."""
     candidates = _candidates(cluster, words, select, caller.host)
     if not candidates:
         raise Refused("No host is named, or none of them satisfies the resource requirement")
@@ -154,7 +155,7 @@ def _candidates(cluster: Cluster, words: tuple[str, ...], select: str, from_host
 
 
 def _left(cluster: Cluster, wanted: AdvanceReservation, now: float) -> Callable[[str], int]:
-    """How many slots of a host no other reservation has, at any moment at which this one is to hold."""
+    """Slots of a host that no other reservation has, at any moment at which this one is to be active."""
     others = {name: one for name, one in cluster.reserved.by_name.items() if name != wanted.name}
     timeline = Timeline({**others, _MINE: wanted}, cluster.policy.zone, now)
     together = [timeline.now, *(moment.names for moment in timeline.moments)]
@@ -172,7 +173,8 @@ def _left(cluster: Cluster, wanted: AdvanceReservation, now: float) -> Callable[
 
 
 def change(cluster: Cluster, command: c.ChangeReservation, now: float) -> Decision:
-    """Another time, other hosts or users; refused as a whole where there is no room for it."""
+    """Change times, hosts or users of a reservation (brsvmod); refused as a whole if its hosts have too few slots
+    then."""
     before = _known(cluster, command.name, command.caller)
     made = _with_words(cluster, before, command)
     if command.times is not None:
@@ -194,7 +196,7 @@ def change(cluster: Cluster, command: c.ChangeReservation, now: float) -> Decisi
 
 
 def _known(cluster: Cluster, name: str, caller: c.Caller) -> AdvanceReservation:
-    """The reservation of that name, if the caller may change it."""
+    """The reservation of that name. Refused if it does not exist or the caller may not change it."""
     one = cluster.reserved.by_name.get(name)
     if one is None:
         raise Refused(f"{name}: No such reservation")
@@ -220,7 +222,7 @@ def _with_words(cluster: Cluster, one: AdvanceReservation, command: c.ChangeRese
 
 
 def _changed_times(cluster: Cluster, one: AdvanceReservation, wanted: ReservationTimes, now: float) -> ReservationTimes:
-    """An end or begin of 0 stays what it was."""
+    """New times of a reservation; a begin or end of 0 keeps the old one."""
     before = one.times
     if wanted.recurs != before.recurs:
         kind = "recurring" if before.recurs else "one-time"
@@ -246,7 +248,7 @@ def _with_skipped(times: ReservationTimes, skips: tuple[float, float]) -> Reserv
 def _with_more(
     cluster: Cluster, one: AdvanceReservation, command: c.ChangeReservation, now: float
 ) -> AdvanceReservation:
-    """What is added comes out of what is left beside the reservation itself."""
+    """Hosts and slots added to the reservation, from those that neither it nor other reservations have."""
     beside = replace(one, name=_MINE)
     more = dict(_found(cluster, beside, command.units, command.named, command.select, command.caller, now))
     kept = [(name, slots + more.pop(name, 0)) for name, slots in one.hosts]
@@ -269,7 +271,8 @@ def _with_less(cluster: Cluster, one: AdvanceReservation, command: c.ChangeReser
 
 
 def remove(cluster: Cluster, command: c.RemoveReservation, now: float) -> Decision:
-    """Slots are for everybody again. Jobs that wait for it go on waiting, unless it is forced."""
+    """Remove a reservation (brsvdel); its slots are free for all jobs. Jobs that wait for it stay pending, unless it is
+    forced."""
     one = _known(cluster, command.name, command.caller)
     if not command.is_forced and any(jobs_in(cluster, one.name)):
         raise Refused(f"Reservation <{one.name}> has running jobs; delete it with -f and they go on as any others")
@@ -280,14 +283,14 @@ def remove(cluster: Cluster, command: c.RemoveReservation, now: float) -> Decisi
 
 
 def jobs_in(cluster: Cluster, name: str) -> Iterator[Job]:
-    """Jobs and elements that hold hosts and belong to that reservation."""
+    """Jobs and elements of that reservation that hold hosts."""
     for record in records_of(cluster, name):
         live = list(record.live.values()) if isinstance(record, ArrayRecord) else [record]
         yield from (job for job in live if job.attempt is not None)
 
 
 def records_of(cluster: Cluster, name: str) -> Iterator[Job | ArrayRecord]:
-    """Jobs and arrays that are to run in that reservation and have not ended."""
+    """Jobs and arrays submitted to that reservation that have not ended."""
     for number in sorted(cluster.reserved.jobs.get(name, ())):
         record = cluster.jobs.get(number)
         is_over = record is None or (record.is_over if isinstance(record, ArrayRecord) else record.end is not None)
@@ -296,5 +299,5 @@ def records_of(cluster: Cluster, name: str) -> Iterator[Job | ArrayRecord]:
 
 
 def detached(cluster: Cluster, name: str, by: str, now: float) -> list[e.Event]:
-    """All jobs of a reservation that is no more are like any others."""
+    """Events that detach all jobs from a removed reservation: from then on they are scheduled as any others."""
     return [e.JobDetached(now, record.id, name, by) for record in records_of(cluster, name)]

@@ -1,4 +1,4 @@
-"""Contact with the hosts of an attempt, and what people are told where there is none."""
+"""Contact with the hosts of an attempt, and the words for users if there is none."""
 
 import math
 
@@ -8,19 +8,19 @@ from lavad.core.state.records import Attempt
 
 
 def is_in_contact(cluster: Cluster, attempt: Attempt, name: str) -> bool:
-    """True where an order would reach the host, and where nothing is left on it that could be ordered anything."""
+    """True if orders reach the host, or if nothing of the attempt is left there to give orders to."""
     host = cluster.hosts.get(name)
     return host is None or host.is_in_contact or name not in attempt.unreleased
 
 
 def silent_hosts(cluster: Cluster, attempt: Attempt) -> list[str]:
-    """Hosts that may still run a part of the attempt and have said nothing for too long."""
+    """Silent hosts that have not released the attempt."""
     hosts = [share.host for share in attempt.booked if share.host in attempt.unreleased]
     return [name for name in hosts if (host := cluster.hosts.get(name)) is not None and host.is_silent]
 
 
 def when_back(cluster: Cluster, attempt: Attempt, hosts: list[str], now: float) -> str:
-    """The moment from which nothing of the attempt runs on these hosts, in words."""
+    """Time at which nothing of the attempt runs on these hosts any more, in words."""
     end = max(ends_at(attempt, cluster.hosts[name]) for name in hosts)
     back = "when the host is back" if len(hosts) == 1 else "when these hosts are back"
     return back if math.isinf(end) else f"{back}, or in {max(0.0, end - now):.0f} s, when what ran there has been ended"

@@ -12,7 +12,8 @@ from lavad.core.state.records import ArrayRecord, Job
 
 @dataclass(slots=True)
 class Decision:
-    """Events in the order they take effect; orders beyond those that follow from the events; the reply."""
+    """Result of a command: events in the order they take effect, orders beyond those that follow from them, the
+    reply."""
 
     events: list[Event] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
@@ -20,7 +21,7 @@ class Decision:
 
 
 def is_owner(record: Job | ArrayRecord, caller: Caller) -> bool:
-    """The same user: by uid, which the kernel vouched for."""
+    """True if the caller's uid, vouched for by the kernel, is the owner's."""
     return record.shared.uid == caller.uid
 
 
@@ -35,7 +36,7 @@ def check_owner(record: Job | ArrayRecord, caller: Caller) -> None:
 
 
 def denial(caller: Caller) -> str:
-    """Why the caller may not, in a way that an administrator who sits at the wrong host understands."""
+    """The refusal's text; it tells administrators when only their host is the reason."""
     if caller.would_administer:
         return f"User permission denied: {caller.host} is not a host that administrators are heeded from"
     return "User permission denied"

@@ -1,6 +1,7 @@
-"""Hosts come, compare what they hold with what the master holds, fall silent, are heard again, are closed and opened.
+"""Agent sessions and host states: hosts join and reconcile their attempts, fall silent, are heard again, are closed and
+opened.
 
-The comparison is what makes restarts harmless: for each attempt one of adopt, order again, release or lost.
+Reconciliation makes restarts harmless: each attempt is adopted, ordered again, released or lost.
 """
 
 from collections.abc import Callable
@@ -48,7 +49,7 @@ _REPORTS: dict[type, Callable[[Cluster, Any, float], Decision]] = {
 
 
 def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
-    """A session begins: the host is there, and every attempt on it is settled one by one."""
+    """Begin a session: the host joins, and each attempt on it is reconciled."""
     name = command.facts.name
     decision = Decision([e.HostJoined(now, command.facts, command.incarnation)])
     facts = as_configured(cluster.policy, command.facts)
@@ -56,7 +57,7 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
     host = cluster.hosts.get(name)
     if host is not None and host.facts.server and not command.facts.server and host.attempts:
         raise Refused(f"{name} runs jobs and can't become a login host until they have ended")
-    held = {one.key: one for one in command.held}  # an agent that names one twice is heard once
+    held = {one.key: one for one in command.held}  # an attempt that is named twice counts once
     for one in held.values():
         _merge(decision, _compare_held(cluster, name, one, now))
         _merge(decision, _order_lost(cluster, name, one))
@@ -72,7 +73,7 @@ def hello(cluster: Cluster, command: c.AgentHello, now: float) -> Decision:
 
 
 def _found_again(cluster: Cluster, host: Host, decided: list[e.Event], now: float) -> list[e.Event]:
-    """Jobs that this host was the last to be silent of, but for those whose attempts it has just brought to an end."""
+    """Events for jobs in UNKWN whose last silent host this was, except those whose attempts have just ended here."""
     over = {event.key for event in decided if isinstance(event, e.JobFinished | e.JobRequeued)}
     return [
         e.JobFound(now, key)
@@ -82,7 +83,7 @@ def _found_again(cluster: Cluster, host: Host, decided: list[e.Event], now: floa
 
 
 def _is_complete(cluster: Cluster, attempt: Attempt, name: str) -> bool:
-    """Is the job unknown, and are all of its hosts there, now that this one is?"""
+    """True if the job is in UNKWN and, with this host, all its hosts are in contact."""
     job = cluster.holder_of(attempt)
     if job is None or job.state is not S.UNKWN:
         return False
@@ -90,7 +91,7 @@ def _is_complete(cluster: Cluster, attempt: Attempt, name: str) -> bool:
 
 
 def _order_lost(cluster: Cluster, name: str, one: c.HeldAttempt) -> Decision:
-    """What a host holds by its shepherds alone, because its journal was damaged: it is told the order again."""
+    """Stage order for an attempt that the host knows by its shepherds alone, because its journal was damaged."""
     attempt = cluster.attempts.get(one.key) if not one.version else None
     if attempt is None or attempt.over or name not in attempt.unreleased or isinstance(one.last, c.ReportFinished):
         return Decision()
@@ -98,13 +99,13 @@ def _order_lost(cluster: Cluster, name: str, one: c.HeldAttempt) -> Decision:
 
 
 def _ends(decision: Decision, key: Key) -> bool:
-    """Does what was decided so far end the job of that attempt, or take this host from it?"""
+    """True if the decision so far ends the attempt's job, or releases this host."""
     ends = (e.JobFinished, e.JobRequeued, e.HostReleased)
     return any(isinstance(event, ends) and event.key == key for event in decision.events)
 
 
 def _limits_again(cluster: Cluster, name: str, one: c.HeldAttempt) -> list[Order]:
-    """Limits that the host does not know yet: they were changed while it was away."""
+    """Limits that were changed while the host was away, ordered again."""
     attempt = cluster.attempts.get(one.key)
     if attempt is None or name not in attempt.unreleased or one.limits >= attempt.limits_version:
         return []
@@ -134,7 +135,7 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
     if attempt.over or name not in attempt.unreleased:
         return Decision(orders=[ReleaseOrder(name, one.key, "the attempt is over")])
     is_due = attempt.launched and not one.launched and name in launch_hosts(cluster, attempt)
-    if is_due and (attempt.doomed or attempt.kill_reason):  # what has not begun there is not begun any more
+    if is_due and (attempt.doomed or attempt.kill_reason):  # an attempt that is to end is not launched any more
         return _never_begun(cluster, name, attempt, now)
     decision = reports.staged(cluster, one.last, now) if isinstance(one.last, c.ReportStaged) else Decision()
     decision.orders.extend(_orders_again(name, attempt))
@@ -145,7 +146,7 @@ def _compare_held(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -
 
 
 def _back_again(cluster: Cluster, name: str, attempt: Attempt, now: float) -> Decision:
-    """What the host has is of an earlier stay in the attempt: it has not heard yet that it is to take part again."""
+    """Reconcile a host that left the attempt and is to take part again: what it still has is from the first time."""
     decision = _compare_missing(cluster, name, attempt, now)
     decision.orders.insert(0, ReleaseOrder(name, attempt.key, LEFT))
     decision.orders.insert(1, ForgetOrder(name, attempt.key))
@@ -153,7 +154,7 @@ def _back_again(cluster: Cluster, name: str, attempt: Attempt, now: float) -> De
 
 
 def _compare_size(cluster: Cluster, name: str, one: c.HeldAttempt, now: float) -> Decision:
-    """Has the host the newest allocation? And what did the job say to it?"""
+    """Order the newest allocation if the host has an older one; else note how the job took the last resize."""
     attempt = cluster.resizable.get(one.key)
     if attempt is None or name not in attempt.unreleased:
         return Decision()
@@ -172,12 +173,12 @@ def _never_begun(cluster: Cluster, name: str, attempt: Attempt, now: float) -> D
 
 
 def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
-    """Orders that the lost session may have swallowed; their serial keeps them from taking effect twice."""
+    """Orders that the lost session may have swallowed; their serials keep them from taking effect twice."""
     if attempt is None or name not in attempt.unreleased:
         return []
     if attempt.over:
         return [ReleaseOrder(name, attempt.key, "the attempt is over")]
-    if attempt.lead not in attempt.unreleased:  # the job waits for what is left of the attempt to end
+    if attempt.lead not in attempt.unreleased:  # a requeued job, which waits for the other hosts to end
         return [ReleaseOrder(name, attempt.key, attempt.doomed)]
     if resize.is_leaving(attempt, name):
         return [ReleaseOrder(name, attempt.key, LEFT)] if attempt.resizing.is_told else []
@@ -188,8 +189,7 @@ def _orders_again(name: str, attempt: Attempt | None) -> list[Order]:
 
 
 def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) -> Decision:
-    """The master holds a share that the host knows nothing of. Agents journal before they act: it never began, or is
-    lost."""
+    """Reconcile a share that the host does not know. Agents journal before they act, so it never began or is lost."""
     job = cluster.holder(attempt.key)
     if job is None:
         return Decision([e.HostReleased(now, attempt.key, name)])
@@ -202,7 +202,7 @@ def _compare_missing(cluster: Cluster, name: str, attempt: Attempt, now: float) 
 
 
 def gone(cluster: Cluster, command: c.AgentGone, now: float) -> Decision:
-    """A session ended. A newer session of the same host is not touched by the end of an older one."""
+    """End a session. The end of an older session does not affect a newer one of the same host."""
     host = cluster.hosts.get(command.host)
     if host is None or host.incarnation != command.incarnation or not host.is_connected:
         return Decision()
@@ -210,7 +210,7 @@ def gone(cluster: Cluster, command: c.AgentGone, now: float) -> Decision:
 
 
 def heard(cluster: Cluster, command: c.AgentHeard, now: float) -> Decision:
-    """Silent and back within one session: what was unknown is known again."""
+    """Note that a silent host is heard again within its session; its jobs leave UNKWN."""
     host = cluster.hosts.get(command.host)
     if host is None or not host.is_silent:
         return Decision()
@@ -221,9 +221,9 @@ def heard(cluster: Cluster, command: c.AgentHeard, now: float) -> Decision:
 
 
 def silence(cluster: Cluster, host: Host, now: float, silent: frozenset[str] = frozenset()) -> list[e.Event]:
-    """A host has said nothing for too long. Before launch was sent its share is free; after, nothing is assumed.
+    """Events for a host that falls silent. Before launch was sent its share is freed; after, nothing is assumed.
 
-    ``silent``: all hosts of which that is found out at the same time.
+    ``silent``: all hosts that fall silent at the same time.
     """
     name = host.facts.name
     events: list[e.Event] = [e.HostSilenced(now, name)]
@@ -248,7 +248,7 @@ def _silent_attempt(
     if attempt.leaves_silent and attempt.unreleased <= silent | {*silent_hosts(cluster, attempt)}:
         return [reports.requeued(attempt, now, attempt.doomed)]
     lost = [share.host for share in attempt.allocation if share.host in silent & attempt.unreleased]
-    if name not in lost[:1]:  # said once for all that are silent at the same time
+    if name not in lost[:1]:  # one event for all hosts that fall silent at the same time
         return []
     if not attempt.doomed and (smaller := _without_silent(cluster, attempt, lost, now)):
         return smaller
@@ -256,13 +256,13 @@ def _silent_attempt(
 
 
 def _without_silent(cluster: Cluster, attempt: Attempt, lost: list[str], now: float) -> list[e.Event]:
-    """An elastic job goes on with its other hosts, if it can: it was made for that."""
+    """Events that shrink an elastic job to its other hosts, if that leaves it large enough."""
     why = f"{', '.join(lost)} of the job's hosts {'are' if len(lost) > 1 else 'is'} lost"
     return resize.go_on_without(cluster, attempt, lost, why, now)
 
 
 def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now: float) -> list[e.Event]:
-    """No launch was sent, so nothing runs: free what does not answer, avoid it for a while, let the job wait again."""
+    """Requeue a job that was never launched: free the hosts that do not answer, and avoid them for a while."""
     why = f"{', '.join(missing)} did not answer while the job was being staged"
     until = now + cluster.policy.avoid_host_s
     freed: list[e.Event] = [e.HostReleased(now, attempt.key, name, assumed=True) for name in missing]
@@ -270,13 +270,13 @@ def give_up_staging(cluster: Cluster, attempt: Attempt, missing: list[str], now:
 
 
 def close(cluster: Cluster, command: c.CloseHost, now: float) -> Decision:
-    """badmin hclose: no new jobs; what runs goes on."""
+    """Close a host (badmin hclose): no new jobs; running ones go on."""
     _check_administrator(cluster, command.host, command.caller)
     return Decision([e.HostClosed(now, command.host, command.caller.user, command.comment)])
 
 
 def reopen(cluster: Cluster, command: c.OpenHost, now: float) -> Decision:
-    """badmin hopen."""
+    """Open a host (badmin hopen)."""
     _check_administrator(cluster, command.host, command.caller)
     return Decision([e.HostOpened(now, command.host, command.caller.user, command.comment)])
 
@@ -289,7 +289,7 @@ def _check_administrator(cluster: Cluster, host: str, caller: c.Caller) -> None:
 
 
 def host_window_events(cluster: Cluster, facts: HostFacts, now: float) -> list[e.Event]:
-    """Whether a host has begun, or ceased, to take jobs; it need not have joined yet."""
+    """Event for a dispatch window of the host that has opened or closed; the host need not have joined yet."""
     rule = cluster.policy.host_rule(facts.name, facts.model, facts.type)
     is_open, _ = cluster.calendar.look(rule.dispatch_windows, cluster.policy.zone, now)
     host = cluster.hosts.get(facts.name)

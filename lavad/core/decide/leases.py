@@ -1,4 +1,4 @@
-"""Leases that have ended: what a silent host ran under one runs no more, and its jobs end or wait again elsewhere."""
+"""Expired leases: a silent host has ended what it ran under one, so those jobs end or are requeued."""
 
 from lavad.core import commands as c
 from lavad.core import events as e
@@ -11,7 +11,8 @@ from lavad.core.state.records import Host
 
 
 def end_leases(cluster: Cluster, command: c.EndLeases, now: float) -> Decision:
-    """Of an attempt one host at a time: the next one is decided upon what has become of the attempt by then."""
+    """End the attempts whose leases have expired, one host of an attempt at a time: the next host is decided upon what
+    the attempt has become by then."""
     decision, decided = Decision(), set[Key]()
     for host in cluster.hosts.values() if cluster.has_leases else ():
         if not host.is_silent:

@@ -1,4 +1,4 @@
-"""A plan becomes dispatches. If it was made of the cluster as it is it holds; else each of its starts is verified."""
+"""Dispatch of a plan. A plan made from the cluster's present version holds; else each of its starts is verified."""
 
 from operator import le
 
@@ -20,20 +20,20 @@ from lavad.core.state.records import ArrayRecord
 
 
 class _Room:
-    """What is left on each host as the plan's starts are accepted one after the other."""
+    """Resources left on each host while the starts of a plan are accepted one by one."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.table = cluster.table
-        self.slots: dict[int, int] = {}  # on hosts that some start takes
+        self.slots: dict[int, int] = {}  # of hosts that some start uses
         self.memory_mib: dict[int, int] = {}
         self.gpus: dict[int, int] = {}
         self.gpu_shared: dict[tuple[int, int], SharedGpus] = {}
         self.cpus: dict[int, int] = {}
-        self.amounts: dict[tuple[int, str], int] = {}  # taken of a store, by its first host and name
-        self.kept: set[int] = set()  # hosts of compute units that a start has for itself
+        self.amounts: dict[tuple[int, str], int] = {}  # taken of a shared resource, by its first host and name
+        self.kept: set[int] = set()  # hosts in compute units that a start has exclusively
 
     def fits(self, start: Start, exclusive: bool) -> bool:
-        """Is every host of the start open and wide enough? Nothing is taken."""
+        """True if every host is open and has the resources of the start. Takes nothing."""
         allocation = start.allocation
         try:
             rows = self.table.rows_of(allocation)
@@ -48,7 +48,7 @@ class _Room:
         return all([self._has_rest(row, share) for row, share in zip(rows, allocation, strict=True) if is_whole(share)])
 
     def _slots_on(self, rows: list[int]) -> list[int]:
-        """What is left on each of these hosts."""
+        """Slots left on each of these hosts."""
         column = self.table.slots_free
         free = [int(column[rows[0]])] if len(rows) == 1 else column[rows].tolist()
         if not self.slots:
@@ -71,7 +71,7 @@ class _Room:
         return all(self._sharing_on(row, gpu).can_take(memory) for gpu, memory in both)
 
     def _sharing_on(self, row: int, gpu: int) -> SharedGpus:
-        """What is left of a device that jobs share; nothing of one that a job has for itself."""
+        """Memory left and number of jobs of a shared GPU; no memory of one that a job has exclusively."""
         known = self.gpu_shared.get((row, gpu)) or self.table.gpu_shared.get(row, {}).get(gpu)
         if known is not None:
             return known
@@ -98,19 +98,19 @@ class _Room:
         return self.gpus.get(row, self.table.gpu_free[row])
 
     def can_keep(self, start: Start, kind: str) -> bool:
-        """Does nothing run in the compute units of its hosts?"""
+        """True if nothing runs in the compute units of its hosts."""
         mates = self._mates(start, kind)
         return not any(row in self.slots or self.table.attempts[row] for row in mates)
 
     def keep(self, start: Start, kind: str) -> None:
-        """Shut the compute units of its hosts for later starts."""
+        """Close the compute units of its hosts to later starts."""
         self.kept |= self._mates(start, kind)
 
     def _mates(self, start: Start, kind: str) -> set[int]:
         return unit_mates(self.table, [self.table.rows[share.host] for share in start.allocation], kind)
 
     def take(self, start: Start, exclusive: bool) -> None:
-        """Book the start."""
+        """Take the start's resources."""
         rows = [self.table.rows[share.host] for share in start.allocation]
         for row, left, share in zip(rows, self._slots_on(rows), start.allocation, strict=True):
             self.slots[row] = 0 if exclusive else left - share.slots
@@ -136,7 +136,7 @@ def _cpus(share: HostShare) -> int:
 
 
 def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
-    """Do all of a plan that still holds; the reply is how much of it did not."""
+    """Carry out the parts of a plan that still hold; the reply is the number of those that do not."""
     plan = command.plan
     if plan.takeover is not None:
         return preemption.take_over(cluster, plan.takeover, now)
@@ -154,7 +154,7 @@ def apply_plan(cluster: Cluster, command: c.ApplyPlan, now: float) -> Decision:
 
 
 def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
-    """Dispatch every start that still holds. What was set apart for others may depend on what time it is by now."""
+    """Dispatch every start that still holds. Limits and reservations depend on time, so they are verified each time."""
     starts = plan.starts
     if plan.version == cluster.version and not (cluster.limits or cluster.reserved):
         return Decision([dispatch(cluster, start, now) for start in starts], reply=0)
@@ -188,7 +188,7 @@ def _start(cluster: Cluster, plan: Plan, now: float) -> Decision:
 
 
 def _is_within(cluster: Cluster, headroom: Headroom, start: Start) -> bool:
-    """Do all limits allow the start? Then it counts from here on."""
+    """Count the start with all limits, unless one refuses it; False if so."""
     shared = cluster.jobs[start.job].shared
     consumer = cluster.limits.consumer(shared.user, shared.queue, shared.project)
     if headroom.refusing(consumer, start.allocation) is not None:
@@ -198,7 +198,7 @@ def _is_within(cluster: Cluster, headroom: Headroom, start: Start) -> bool:
 
 
 def _leaves_enough(cluster: Cluster, withheld: ReservedCapacity, start: Start) -> bool:
-    """Does the start take nothing that is set apart for others? Then it counts from here on."""
+    """Take the start from the capacity beside advance reservations, unless it is refused; False if so."""
     shared = cluster.jobs[start.job].shared
     if withheld.refuses(shared.request, shared.queue, shared.run_limit_s, start.allocation):
         return False
@@ -207,7 +207,7 @@ def _leaves_enough(cluster: Cluster, withheld: ReservedCapacity, start: Start) -
 
 
 def _is_waiting(cluster: Cluster, start: Start, taken: dict[int, set[int]]) -> bool | None:
-    """Whether the job is exclusive, or None when it does not wait any more."""
+    """True if the job is exclusive, False if not, None if it is not pending any more."""
     record = cluster.jobs.get(start.job)
     before = taken.get(start.job, ())
     if record is None or start.index in before:

@@ -1,6 +1,6 @@
-"""Room changes hands: jobs are suspended or ended for others, start in what was cleared, and go on.
+"""Preemption: suspend or end jobs for another one, start it in the resources freed, resume suspended jobs.
 
-Every plan is verified again: victims must run where they can be told, and the room must be there.
+Each plan is verified again: the victims' hosts must be in reach, and the resources must be there.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,8 @@ SAVING = "free slots are reserved for it"
 
 
 def take_over(cluster: Cluster, plan: Preempt, now: float) -> Decision:
-    """Shrink, suspend and end the victims, and give the job their room; nothing at all if anything has changed."""
+    """Shrink, suspend and requeue the victims and claim their resources for the job; nothing at all if anything has
+    changed."""
     start = plan.start
     shrinks = [shrink_attempt(cluster, one, now) for one in plan.shrinks]
     if not (all(shrinks) and _still_holds(cluster, plan)):
@@ -67,12 +68,12 @@ def _still_holds(cluster: Cluster, plan: Preempt) -> bool:
 
 
 def _are_open(cluster: Cluster, allocation: Allocation) -> bool:
-    """May these hosts take anything? One that has become a job's own may not."""
+    """True if all these hosts take jobs; a host that a job has exclusively does not."""
     return all(cluster.table.is_open(cluster.hosts[share.host].row) for share in allocation)
 
 
 def _is_there(cluster: Cluster, plan: Preempt) -> bool:
-    """Once the victims are suspended: is all the room there, or does some of it wait for others to leave?"""
+    """True if suspending the victims frees all that the job needs, so that it need not wait for others to end."""
     ground, own = UnclaimedResources(cluster), cluster.claims.get((plan.start.job, plan.start.index))
     ground.give(own.allocation if own is not None else ())
     for key in plan.suspends:
@@ -81,7 +82,7 @@ def _is_there(cluster: Cluster, plan: Preempt) -> bool:
 
 
 def save(cluster: Cluster, plan: ReserveSlots, now: float) -> Decision:
-    """Keep free slots for a blocked job, if they still are."""
+    """Reserve free slots for a blocked job, if they still are free."""
     own = cluster.claims.get((plan.job, plan.index))
     ground = UnclaimedResources(cluster)
     ground.give(own.allocation if own is not None else ())
@@ -100,7 +101,7 @@ def _may_be_told(cluster: Cluster, key: Key) -> bool:
 
 
 def dispatch(cluster: Cluster, start: Start, now: float) -> e.AttemptDispatched:
-    """The start as an event: the job's next attempt."""
+    """Event that dispatches the start: the job's next attempt."""
     record = cluster.jobs[start.job]
     before = record.attempts.get(start.index, 0) if isinstance(record, ArrayRecord) else record.attempts
     key, allocation = _new(Key, (start.job, start.index, before + 1)), start.allocation
@@ -108,7 +109,7 @@ def dispatch(cluster: Cluster, start: Start, now: float) -> e.AttemptDispatched:
 
 
 def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Decision:
-    """Dispatch jobs into the room that was cleared for them."""
+    """Dispatch jobs whose claims are cleared."""
     decision = Decision(reply=0)
     for start in starts:
         claim = cluster.claims.get((start.job, start.index))
@@ -120,7 +121,7 @@ def start_claimed(cluster: Cluster, starts: Iterable[Start], now: float) -> Deci
 
 
 def resume(cluster: Cluster, keys: Iterable[Key], now: float) -> Decision:
-    """Suspended jobs go on in their own room."""
+    """Resume suspended jobs whose own resources are free again."""
     decision, ground = Decision(reply=0), UnclaimedResources(cluster)
     for key in keys:
         job = cluster.holder(key)
@@ -134,7 +135,7 @@ def resume(cluster: Cluster, keys: Iterable[Key], now: float) -> Decision:
 
 
 def overdue_claims(cluster: Cluster, now: float) -> list[e.Event]:
-    """Claims whose room was not cleared in time, or that are good for nothing."""
+    """Events that drop claims not cleared in time, or void."""
     found: list[e.Event] = []
     for claim in cluster.claims.values():
         why = why_void(cluster, claim, now) or (_too_late(claim) if claim.until <= now else "")

@@ -1,4 +1,4 @@
-"""New rules, and what administrators do to queues."""
+"""Reconfiguration, and administrators' commands on queues."""
 
 from dataclasses import replace
 
@@ -14,15 +14,15 @@ GONE = "Not in lsb.queues any more; its jobs wait to be switched or killed."
 
 
 def reconfigure(cluster: Cluster, command: c.Reconfigure, now: float) -> Decision:
-    """Other rules hold for everything that is decided from now on. No job is lost: what runs goes on."""
+    """Put another policy into effect for all later decisions. No job is lost: running ones go on."""
     return Decision([PolicyChanged(now, _with_removed(cluster, command.policy))])
 
 
 def _with_removed(cluster: Cluster, policy: Policy) -> Policy:
-    """The policy, with queues that it has no more but that still hold jobs: closed and inactive.
+    """The policy with the queues that it has dropped but that still hold jobs: closed and inactive.
 
-    What is known of such a queue stays; after a restart that is its name alone. What administrators did to it before
-    opens it no more.
+    The configuration of such a queue is kept; after a restart only its name is known. Earlier badmin commands do not
+    open it again.
     """
     used = {queue for (queue, _), slots in cluster.tally.slots_by_queue.items() if slots}
     removed = sorted(name for name in used if policy.queue(name) is None)
@@ -38,7 +38,8 @@ def _shut(queue: Queue) -> Queue:
 
 
 def rule_queue(cluster: Cluster, command: c.RuleQueue, now: float) -> Decision:
-    """badmin qopen, qclose, qact, qinact: by administrators of the cluster or of the queue."""
+    """Open, close, activate or inactivate a queue (badmin qopen, qclose, qact, qinact), by an administrator of the
+    cluster or of the queue."""
     queue = cluster.policy.queue(command.queue)
     if queue is None:
         raise Refused(f"{command.queue}: No such queue")

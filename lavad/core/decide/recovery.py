@@ -1,9 +1,9 @@
-"""Attempts that hosts hold, or have ended, and that the books have never heard of: commits were lost, or an older
-backup was restored, and an administrator has had master and hosts agree anew.
+"""Recovery of attempts that hosts hold or have ended and the database lacks: commits were lost, or an older backup was
+restored, and an administrator has had master and hosts agree anew.
 
-They are entered as if they had just been submitted and dispatched; what their hosts report then meets an attempt as any
-other. Nothing is entered that could run a second time: of an array that is not in the books, the elements that no host
-tells of are held.
+They are entered as if they had just been submitted and dispatched; their hosts' reports are then handled as usual.
+Nothing is entered that could run a second time: of an array that the database lacks, elements that no host reports are
+held.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _WAITING = (JobState.PEND, JobState.PSUSP)
 
 
 def is_unheard(cluster: Cluster, key: Key) -> bool:
-    """Whether the books, as they stand, are older than this attempt."""
+    """True if the attempt is newer than the state in memory."""
     record = cluster.jobs.get(key.job)
     if record is None:
         return any(key.job in lost for lost in cluster.lost_jobs)
@@ -33,7 +33,7 @@ def is_unheard(cluster: Cluster, key: Key) -> bool:
 
 
 def is_left(cluster: Cluster, key: Key) -> bool:
-    """Whether an attempt that is not in the books is newer than they are: it is left to run to its end."""
+    """True if the attempt is unknown here and newer than the state in memory: it is left to run to its end."""
     record = cluster.jobs.get(key.job)
     if record is None:
         return any(key.job in lost for lost in cluster.lost_jobs)
@@ -49,7 +49,7 @@ def _waits(array: ArrayRecord, key: Key) -> bool:
 
 
 def waits_unheard(cluster: Cluster, key: Key) -> bool:
-    """Whether an attempt is newer than the books of its job, which waits and would run a second time."""
+    """True if the attempt is newer than the state of its job, which is pending and would run a second time."""
     record = cluster.jobs.get(key.job)
     if record is None or not is_unheard(cluster, key):
         return False
@@ -58,7 +58,7 @@ def waits_unheard(cluster: Cluster, key: Key) -> bool:
 
 
 def recover(cluster: Cluster, command: c.RecoverAttempt, now: float) -> Decision:
-    """Enter one attempt, so that its host's reports find it. The reply: whether it is in the books now."""
+    """Enter one attempt, so that its host's reports find it. The reply is True if the attempt is known now."""
     key = command.key
     if key in cluster.attempts:
         return Decision(reply=True)
@@ -77,7 +77,7 @@ def _events(cluster: Cluster, command: c.RecoverAttempt, now: float) -> Iterator
         yield from _without_older(job, job.attempt, now)
     if _is_held(cluster, command, job):
         yield e.PendingFreed(now, key.job, Ranges.of(key.index) if key.index else Ranges(), BY)
-    # As launched, whichever of its hosts tells of it first: a host that was not told to launch is told so now.
+    # As launched, whichever host reports it first: a host that was never told to launch is told so now.
     at = min(command.started_at or now, now)
     yield e.AttemptDispatched(at, key, command.allocation, launch_now=True, reason=WHY, lease_s=command.lease_s)
     if len(command.allocation) > 1:
@@ -85,7 +85,7 @@ def _events(cluster: Cluster, command: c.RecoverAttempt, now: float) -> Iterator
 
 
 def _without_older(job: Job, attempt: Attempt, now: float) -> Iterator[e.Event]:
-    """The attempt that the books have is over: there was a later one."""
+    """Events that end the known attempt: there was a later one."""
     for host in sorted(attempt.unreleased):
         yield e.HostReleased(now, attempt.key, host)
     if job.state not in _WAITING:

@@ -1,7 +1,7 @@
-"""Hosts leave the cluster for good, by an administrator's word.
+"""Removal of hosts from the cluster (badmin hremove).
 
-What ran on such a host counts as lost, in the same way as when the host itself says that it knows nothing of it. A host
-is removed when nothing refers to it any more; jobs of several hosts may have to end elsewhere before.
+Attempts on such a host count as lost, as when the host itself says that it does not know them. The host is removed when
+nothing refers to it any more; jobs of several hosts may have to end elsewhere before.
 """
 
 from lavad.core import commands as c
@@ -13,14 +13,14 @@ from lavad.core.model import Key
 from lavad.core.model.reasons import Refused
 from lavad.core.state.records import Host
 
-NAMED_MAX = 5  # reservations in one sentence
+NAMED_MAX = 5  # reservations named in one sentence
 
 
 def check(cluster: Cluster, command: c.RemoveHost) -> Host:
-    """The host, if it may be removed now.
+    """The host, if it can be removed now.
 
     Raises:
-        Refused: it may not, with the reason.
+        Refused: it can't be removed, with the reason.
     """
     name, host = command.host, cluster.hosts.get(command.host)
     if not command.caller.is_administrator:
@@ -40,7 +40,8 @@ def check(cluster: Cluster, command: c.RemoveHost) -> Host:
 
 
 def remove(cluster: Cluster, command: c.RemoveHost, now: float) -> Decision:
-    """badmin hremove: first what is on the host ends; the reply is True when the host is gone, False to ask again."""
+    """Remove a host (badmin hremove) after ending what is on it; the reply is True when it is removed, False to ask
+    again."""
     host = check(cluster, command)
     name, by = command.host, command.caller.user
     if host.attempts:
@@ -67,6 +68,6 @@ def _lose(cluster: Cluster, name: str, key: Key, why: str, now: float, decision:
 
 
 def _refers(cluster: Cluster, key: Key, name: str) -> bool:
-    """A live attempt that is about to end on its other hosts."""
+    """True if a live attempt of several hosts still has this one."""
     attempt = cluster.attempts[key]
     return not attempt.over and len(attempt.booked) > 1 and any(share.host == name for share in attempt.booked)

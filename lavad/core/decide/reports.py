@@ -1,8 +1,8 @@
-"""What agents report. A word about an attempt that is over, unknown or older is dropped; a repeated one changes
+"""Reports of agents. A report about an attempt that is over, unknown or older is dropped; a repeated one changes
 nothing.
 
-The silent drop is deliberate: agents repeat their newest report until they are told to forget, so anything stale here
-has been answered before, or is answered by the forget order that goes with it.
+Dropping is deliberate: agents repeat their newest report until they are told to forget, so a stale one has been
+answered before, or is answered by the forget order that goes with it.
 """
 
 from lavad.core import commands as c
@@ -24,24 +24,24 @@ SIGKILL = 9
 
 
 def _held(cluster: Cluster, key: Key, host: str) -> Attempt | None:
-    """The attempt, if that host still has a share in it."""
+    """The attempt, if that host has not released it."""
     attempt = cluster.attempts.get(key)
     return attempt if attempt is not None and host in attempt.unreleased else None
 
 
 def is_of_earlier_stay(cluster: Cluster, key: Key, host: str, version: int) -> bool:
-    """Is this about a time when that host was part of the attempt before? It has left since, and come back."""
+    """True if the report is from before the host left the attempt; it has joined it again since."""
     attempt = _held(cluster, key, host) if version > 0 else None
     return attempt is not None and version < attempt.joined_with(host)
 
 
 def _unknown(host: str, key: Key) -> Decision:
-    """An attempt of which the master holds nothing on that host: end what there may be, and forget it."""
+    """Orders for an attempt that has no share on that host: end its processes there, and forget it."""
     return Decision(orders=[ReleaseOrder(host, key, UNKNOWN)])
 
 
 def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
-    """The launch goes out when the last host has answered: all or nothing."""
+    """Note that a host is staged; the launch goes out when the last host has answered: all or nothing."""
     if is_of_earlier_stay(cluster, command.key, command.host, command.version):
         return Decision()
     attempt = _held(cluster, command.key, command.host)
@@ -60,7 +60,7 @@ def staged(cluster: Cluster, command: c.ReportStaged, now: float) -> Decision:
 
 
 def _launch_again(cluster: Cluster, attempt: Attempt, host: str) -> list[Order]:
-    """The order for a host that is still ready, because the first one came too late there."""
+    """Launch order for a host that is still staged, because the first order came too late there."""
     is_over = attempt.doomed or attempt.kill_reason or (host == attempt.lead and attempt.started_at)
     if not attempt.launched or is_over or host not in launch_hosts(cluster, attempt):
         return []
@@ -68,7 +68,8 @@ def _launch_again(cluster: Cluster, attempt: Attempt, host: str) -> list[Order]:
 
 
 def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
-    """Nothing of the order runs on that host: its share is free, and the job waits again unless it runs elsewhere."""
+    """Free the share of a host that refused an order: nothing of it runs there. The job is requeued unless it runs
+    elsewhere."""
     if is_of_earlier_stay(cluster, command.key, command.host, command.version):
         return Decision()
     attempt = _held(cluster, command.key, command.host)
@@ -82,7 +83,7 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
         return Decision(resize.not_to_be(cluster, attempt, command.host, now, why))
     if attempt.launched and command.host != attempt.lead:
         return part_gone(cluster, job, attempt, command.host, now, why)
-    if attempt.started_at:  # a repeated order was refused as too old: the job is long under way
+    if attempt.started_at:  # a repeated order was refused as outdated: the job has started long ago
         return Decision()
     is_hosts = command.host_fault and not command.user_unknown
     avoid_until = now + cluster.policy.avoid_host_s
@@ -92,11 +93,11 @@ def refused(cluster: Cluster, command: c.ReportRefused, now: float) -> Decision:
     return decision
 
 
-RERUNS_MAX = 100  # runs of a rerunnable job that was lost each time: it, not its hosts, may be the cause
+RERUNS_MAX = 100  # attempts of a rerunnable job that is lost each time: it, not its hosts, may be the cause
 
 
 def requeued(attempt: Attempt, now: float, why: str, avoid_host: str = "", avoid_until: float = 0.0) -> e.JobRequeued:
-    """The job waits again: as it is, or as somebody wished who asked for that."""
+    """Event that requeues the job: as it is, or as the requeue command asked."""
     reason = attempt.doomed if attempt.again else why
     return e.JobRequeued(now, attempt.key, reason, attempt.held_again, avoid_host, avoid_until, attempt.excludes)
 
@@ -104,9 +105,9 @@ def requeued(attempt: Attempt, now: float, why: str, avoid_host: str = "", avoid
 def never_started(
     cluster: Cluster, attempt: Attempt, host: str, now: float, why: str, avoid_until: float = 0.0, assumed: bool = False
 ) -> Decision:
-    """The command has not been started on the lead host, and will not be: the job waits again, unless it was killed.
+    """Requeue a job whose command will not be started on the lead host; end it if it was killed.
 
-    Where other hosts may have started theirs, those are ended first: two attempts of a job never overlap.
+    If other hosts may have started tasks, those are ended first: two attempts of a job never overlap.
     """
     key = attempt.key
     decision = Decision([e.HostReleased(now, key, host, assumed)])
@@ -123,10 +124,11 @@ def never_started(
 def part_gone(
     cluster: Cluster, job: Job, attempt: Attempt, host: str, now: float, why: str, is_expected: bool = False
 ) -> Decision:
-    """A host has nothing of the attempt any more, and the job has not ended. ``is_expected``: its part ended well.
+    """Decide on a host that has nothing of the attempt any more, while the job has not ended. ``is_expected``: its part
+    ended well.
 
-    A job that is to be repeated waits until every host has released the attempt; one that is not is over with its lead.
-    An elastic one goes on without the host if it can.
+    A job to be repeated waits until every host has released the attempt; one that is not is over with its lead host. An
+    elastic one goes on without the host if it can.
     """
     key, rest = attempt.key, attempt.unreleased - {host}
     if attempt.leaves_silent:
@@ -139,7 +141,7 @@ def part_gone(
     if not attempt.launched:
         decision.events.append(requeued(attempt, now, why))
     elif not rest:
-        was_waiting = host != attempt.lead  # its lead host is long gone: only what is repeated waits for the others
+        was_waiting = host != attempt.lead  # the lead host left earlier: only a job to be repeated waits for the others
         decision.events.append(lost(job, attempt, now, why, was_waiting))
     elif host == attempt.lead and not attempt_is_repeated(job, attempt):
         decision.events.append(lost(job, attempt, now, why))
@@ -163,7 +165,7 @@ def _release_rest(attempt: Attempt, host: str, why: str) -> list[Order]:
 
 
 def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
-    """The lead host's command runs; other hosts' tasks do not make the job start."""
+    """Note the job's start: its command runs on the lead host; tasks on other hosts do not count."""
     attempt = _held(cluster, command.key, command.host)
     if attempt is None:
         return _unknown(command.host, command.key)
@@ -178,7 +180,7 @@ def started(cluster: Cluster, command: c.ReportStarted, now: float) -> Decision:
 
 
 def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decision:
-    """The command ended on the lead host: the job is over, whatever its other hosts still have to clear away."""
+    """End the job: its command ended on the lead host, whatever other hosts still have to clean up."""
     if is_of_earlier_stay(cluster, command.key, command.host, command.version):
         return Decision()
     attempt = _held(cluster, command.key, command.host)
@@ -206,7 +208,7 @@ def finished(cluster: Cluster, command: c.ReportFinished, now: float) -> Decisio
 
 
 def _with_usage(decision: Decision, host: str, usage: HostUsage | None) -> Decision:
-    """What the host has told of itself goes with its release."""
+    """Add the usage that the host reported to the event of its release."""
     decision.events = [
         event._replace(usage=usage) if isinstance(event, e.HostReleased) and event.host == host else event
         for event in decision.events
@@ -215,7 +217,7 @@ def _with_usage(decision: Decision, host: str, usage: HostUsage | None) -> Decis
 
 
 def _sent_back(attempt: Attempt, command: c.ReportFinished, exclude_host: str, now: float) -> Decision:
-    """Its exit code sends the job back to wait, as soon as nothing is left of this attempt."""
+    """Requeue the job by its exit code, as soon as nothing is left of this attempt."""
     key, why = command.key, f"exit code {command.status >> 8 & 0xFF} requeues the job"
     rest = attempt.unreleased - {command.host}
     if command.also_released and not rest:
@@ -225,7 +227,7 @@ def _sent_back(attempt: Attempt, command: c.ReportFinished, exclude_host: str, n
 
 
 def _undone(attempt: Attempt, command: c.ReportFinished, doom: e.JobDoomed) -> Decision:
-    """What the attempt still has on its hosts is released; then the job waits again."""
+    """Release the attempt from its hosts; then the job is requeued."""
     decision = Decision([doom])
     if command.also_released:
         decision.events.append(e.HostReleased(doom.at, doom.key, command.host))
@@ -234,22 +236,23 @@ def _undone(attempt: Attempt, command: c.ReportFinished, doom: e.JobDoomed) -> D
 
 
 def _is_repeated(job: Job, attempt: Attempt, command: c.ReportFinished) -> bool:
-    """The attempt has failed as a whole, or was lost with its host, and the job may be run again."""
+    """True if the attempt failed as a whole, or was lost with its host, and the job may be repeated."""
     return (bool(attempt.doomed) or command.lost) and attempt_is_repeated(job, attempt)
 
 
 def attempt_is_repeated(job: Job, attempt: Attempt) -> bool:
-    """May the job run again after this attempt, should it fail as a whole?"""
+    """True if the job may be requeued should this attempt fail as a whole."""
     return (job.shared.rerunnable or attempt.again) and not attempt.kill_reason
 
 
 def _part_ended(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportFinished, now: float) -> Decision:
-    """An end that is not the job's: of another host's part, or of an attempt that is to be repeated or never began."""
+    """Decide on an end that is not the job's: of another host's part, or of an attempt to be repeated or never
+    launched."""
     if attempt.launched and command.host != attempt.lead and command.reason.startswith(LIMITS):
         return _part_at_limit(attempt, command, now)
     why = attempt.doomed or f"{command.host}: {command.reason or 'its part of the job has failed'}"
     is_expected = command.status == 0 and command.host != attempt.lead
-    is_expected = is_expected or attempt.share_on(command.host) is None  # the job gave that host up, or is yet to come
+    is_expected = is_expected or attempt.share_on(command.host) is None  # given up, or not grown to yet
     if command.also_released:
         return part_gone(cluster, job, attempt, command.host, now, why, is_expected)
     if not attempt.launched:
@@ -262,7 +265,7 @@ def _part_ended(cluster: Cluster, job: Job, attempt: Attempt, command: c.ReportF
     return Decision(smaller or [e.JobDoomed(now, command.key, why)])
 
 
-# Limits that the processes of one host reach. The master knows of the others itself, or all hosts reach them at once.
+# Limits that the processes of one host reach. Others are checked by the master, or reached by all hosts at once.
 LIMITS = ("TERM_MEMLIMIT", "TERM_CPULIMIT", "TERM_SWAP", "TERM_PROCESSLIMIT", "TERM_THREADLIMIT")
 
 
@@ -274,12 +277,12 @@ def _part_at_limit(attempt: Attempt, command: c.ReportFinished, now: float) -> D
 
 
 def _ended_by_limit(attempt: Attempt, reason: str, now: float) -> list[e.Event]:
-    """All of the job ends, as it does when its first host reaches the limit: at once, and not to run again."""
+    """End the whole job, as when its first host reaches the limit: at once, and without a requeue."""
     return [] if attempt.is_ending else [e.JobSignalled(now, attempt.key, SIGKILL, control.SYSTEM, reason)]
 
 
 def limit_reached(cluster: Cluster, command: c.ReportLimit, now: float) -> Decision:
-    """A host on which only tasks of the job run has ended them for a limit."""
+    """End a job of which another host than the lead has reached a limit."""
     if is_of_earlier_stay(cluster, command.key, command.host, command.version):
         return Decision()
     attempt = _held(cluster, command.key, command.host)
@@ -316,12 +319,12 @@ def _end(attempt: Attempt, command: c.ReportFinished, now: float) -> e.Event:
 
 
 def _moment(attempt: Attempt, at: float, now: float) -> float:
-    """A host's time of day, as far as it can be: its clock may be wrong."""
+    """The host's time of an event, bounded by what is known here: its clock may be wrong."""
     return min(max(at, attempt.dispatched_at, attempt.started_at), now)
 
 
 def released(cluster: Cluster, command: c.ReportReleased, now: float) -> Decision:
-    """Nothing is left there. A lead host that releases a job without having told its end has lost it."""
+    """Release the host. A lead host that releases a job without having reported its end has lost it."""
     if is_of_earlier_stay(cluster, command.key, command.host, command.version):
         return Decision()
     attempt = _held(cluster, command.key, command.host)
@@ -335,7 +338,7 @@ def released(cluster: Cluster, command: c.ReportReleased, now: float) -> Decisio
 
 
 def lost(job: Job, attempt: Attempt, now: float, why: str, again: bool = False) -> e.Event:
-    """The attempt is known not to run any more and how it ended is not known: again, if it may be; else EXIT."""
+    """Event for an attempt that does not run any more and whose end is unknown: a requeue if allowed, else EXIT."""
     is_endless = attempt.key.attempt >= RERUNS_MAX and not attempt.again
     if (attempt_is_repeated(job, attempt) or (again and not attempt.kill_reason)) and not is_endless:
         return requeued(attempt, now, attempt.doomed or why)

@@ -1,7 +1,7 @@
-"""What the clock brings about with advance reservations: they begin and end, and their jobs with them.
+"""Timer events of advance reservations: start, end, and termination of their jobs.
 
-Decided from the clock and from when each attempt was dispatched, so a master that was away at the end of a reservation
-ends its jobs when it is back.
+They are derived from the clock and from each attempt's dispatch time, so a master that was down at the end of a
+reservation ends its jobs when it is back.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ KEPT_FOR_OTHERS = "its slots are set apart by an advance reservation"
 
 
 def turn_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    """All that follows from what holds now, if that may be something else than at the last look."""
+    """Events of reservations that have begun or ended since the last call."""
     reserved = cluster.reserved
     if not reserved:
         return
@@ -40,7 +40,7 @@ def turn_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
 
 
 def _endings(cluster: Cluster, one: AdvanceReservation, now: float) -> Iterator[e.Event]:
-    """Jobs of a closed reservation are ended with the stretch in which they were started."""
+    """Events that end the jobs of a closed reservation with the occurrence in which they were started."""
     zone = cluster.policy.zone
     for job in jobs_in(cluster, one.name) if not one.is_open else ():
         attempt = job.attempt
@@ -52,7 +52,7 @@ def _endings(cluster: Cluster, one: AdvanceReservation, now: float) -> Iterator[
 
 
 def _void_claims(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    """Room that was being cleared for others and that is set apart now."""
+    """Events that drop claims on resources that are now reserved."""
     withheld = ReservedCapacity(cluster, now)
     for claim in cluster.claims.values():
         if _is_void(cluster, withheld, claim):
@@ -65,7 +65,7 @@ def _is_void(cluster: Cluster, withheld: ReservedCapacity, claim: Claim) -> bool
 
 
 def next_turn(cluster: Cluster, now: float) -> float:
-    """When a reservation begins or ends next; now, where something is still to be decided."""
+    """Time at which a reservation begins or ends next; now, if something is still to be decided."""
     reserved = cluster.reserved
     if not reserved:
         return NEVER

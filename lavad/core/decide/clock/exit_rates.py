@@ -1,7 +1,7 @@
 """Closing of hosts whose jobs end abnormally too often.
 
-LSF's EXIT_RATE and GLOBAL_EXIT_RATE bound the ends that EXIT_RATE_TYPE counts. Where neither is set, a host is closed
-on which jobs can't even be started while others show that the host is the cause: their users differ, or elements of the
+EXIT_RATE and GLOBAL_EXIT_RATE of LSF bound the ends that EXIT_RATE_TYPE counts. If neither is set, a host is closed if
+jobs can't even be started there while others show that the host is the cause: their users differ, or elements of the
 same array have started on other hosts. Programs that fail by themselves close nothing then.
 """
 
@@ -14,14 +14,14 @@ from lavad.core.cluster import Cluster
 from lavad.core.state.hosts.exit_rates import AbnormalEnd
 from lavad.core.state.records import ArrayRecord
 
-BY = "lavad"  # closes hosts, where administrators have names
+BY = "lavad"  # recorded as the administrator who closed the host
 JOBEXIT, NONLSF, JOBINIT = "JOBEXIT", "JOBEXIT_NONLSF", "JOBINIT"
-STARTS_MAX = 10  # so many failed starts close a host for which no rate is set
-ENDED_LOOKED_AT = 10_000  # of jobs that have ended, the newest
+STARTS_MAX = 10  # failed starts that close a host for which no rate is set
+ENDED_LOOKED_AT = 10_000  # newest jobs that have ended
 
 
 class _Starts:
-    """Hosts on which elements of arrays were started: for all hosts that fail jobs, looked up once for all of them."""
+    """Hosts on which elements of arrays were started, looked up once for all hosts that fail jobs."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -52,7 +52,7 @@ class _Starts:
 
 
 def exit_rate_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    """Hosts that are to be closed, with the reason for people."""
+    """Events that close hosts, with the reason as text."""
     if not cluster.exit_rates:
         return
     period_s, starts = cluster.policy.exit_rate_period_s, _Starts(cluster)

@@ -1,4 +1,5 @@
-"""A host's load has changed: whole jobs are suspended there or go on, one at a time, so that each has time to show."""
+"""Load thresholds: suspend and resume whole jobs as their hosts' load changes, one at a time, so that each can show its
+effect."""
 
 from collections.abc import Iterator
 
@@ -12,7 +13,8 @@ from lavad.core.state.records import Attempt, Host, Job
 
 
 def load_events(cluster: Cluster, now: float) -> list[e.Event]:
-    """On each host that is beyond a bound, or was, one job stops or goes on. Hosts that have settled are left alone."""
+    """Suspend or resume one job on each host beyond a threshold, or on which jobs are suspended for load. Settled hosts
+    are skipped."""
     events: list[e.Event] = []
     seen: set[Key] = set()
     for name in sorted(cluster.unsettled):
@@ -30,7 +32,7 @@ def load_events(cluster: Cluster, now: float) -> list[e.Event]:
 def _next_change(
     cluster: Cluster, host: Host, jobs: list[tuple[Job, Attempt, Queue]], now: float
 ) -> tuple[Key, list[e.Event]] | None:
-    """Suspend the lowest job of a host that is beyond a bound; else let the highest go on that may."""
+    """Suspend the job of lowest rank on a host beyond a threshold; else resume the one of highest rank that may."""
     for job, attempt, queue in jobs:
         why = _why(cluster, host, job, queue)
         if why and not attempt.is_ending and not _is_left_alone(cluster, host, jobs):
@@ -54,12 +56,13 @@ def _jobs_on(cluster: Cluster, host: Host, seen: set[Key]) -> Iterator[tuple[Job
 
 
 def _standing(job: Job, attempt: Attempt, queue: Queue) -> tuple[int, float, Key]:
-    """Who goes first: lowest queue, then the newest."""
+    """Rank for suspension: lowest queue first, then the newest job."""
     return queue.priority, -attempt.started_at, job.key
 
 
 def _is_left_alone(cluster: Cluster, host: Host, jobs: list[tuple[Job, Attempt, Queue]]) -> bool:
-    """A single job on a host that nobody sits at is never suspended: the load is its own, and in nobody's way."""
+    """True if the host is idle (no terminal in use) and runs a single job: the load is its own, so it is not
+    suspended."""
     is_idle = cluster.table.values("it")[host.row] > 0
     return bool(is_idle) and sum(job.state is JobState.RUN for job, _, _ in jobs) == 1
 
@@ -71,6 +74,6 @@ def _stopped(job: Job, attempt: Attempt, queue: Queue, why: str, now: float) -> 
 
 
 def _may_go_on(cluster: Cluster, attempt: Attempt, queue: Queue) -> bool:
-    """On all its hosts: a job is suspended and goes on as a whole."""
+    """True if all hosts of the job allow it: a job is suspended and resumed as a whole."""
     rows = [cluster.hosts[share.host].row for share in attempt.allocation]
     return all(cluster.load_rules.may_resume(cluster.table, row, queue) for row in rows)

@@ -1,5 +1,5 @@
-"""What time alone brings about: staging deadlines, silent hosts, hosts to be trusted again, begin times and deadlines
-of waiting jobs, old jobs to be forgotten."""
+"""Timer events: staging deadlines, silent hosts, ends of host avoidance, begin times and deadlines of pending jobs,
+cleaning of ended jobs."""
 
 import heapq
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ from lavad.core.state.records import ArrayRecord
 
 
 def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
-    """What is due of hosts and of waiting jobs; ``LATER`` is decided after it, in the state that it leaves.
+    """Timer events of hosts and pending jobs; those of ``LATER`` are decided after it, in the state that it leaves.
 
-    Reservations that end with time, and hosts that rest between two starts, are volatile, as load is: no event tells of
-    them.
+    Timed rusage that ends, and hosts between two dispatches (JOB_ACCEPT_INTERVAL), are volatile, as load is: they have
+    no events.
     """
     cluster.easing.ease(cluster.table, now)
     cluster.limits.end_rests(now)
@@ -47,13 +47,13 @@ def tick(cluster: Cluster, command: c.Tick, now: float) -> Decision:
 
 
 def _silent(cluster: Cluster, now: float) -> frozenset[str]:
-    """Hosts that have said nothing for too long, which nobody has noted yet."""
+    """Hosts that have exceeded the silence timeout and are not marked as silent yet."""
     since = now - cluster.policy.silent_after_s
     return frozenset([name for name, host in cluster.hosts.items() if not host.is_silent and host.seen_at < since])
 
 
 def _given_up_once(events: list[e.Event]) -> Iterator[e.Event]:
-    """Two hosts that a job was to grow to may fall silent in the same tick: the growth is given up only once."""
+    """Drop repeated events: two hosts that a job was to grow to may fall silent in the same tick."""
     seen: set[Key] = set()
     for event in events:
         if isinstance(event, e.GrowthGivenUp):
@@ -64,9 +64,9 @@ def _given_up_once(events: list[e.Event]) -> Iterator[e.Event]:
 
 
 def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    """Begin times that have come; and jobs that still wait at their deadline: they would only be ended by it.
+    """Events for begin times reached, and for pending jobs past their deadline, which would only be ended by it.
 
-    An alarm that rang is taken off the heap at once: what it was about is looked up, so one too many is harmless.
+    An alarm is taken off the heap at once: its job is looked up, so one too many is harmless.
     """
     seen: set[int] = set()
     while cluster.alarms and cluster.alarms[0][0] <= now:
@@ -86,7 +86,7 @@ def _alarms(cluster: Cluster, now: float) -> Iterator[e.Event]:
 
 
 def wake_at(cluster: Cluster, now: float) -> float:
-    """When time alone brings something about next that somebody waits for: a tick should not come later."""
+    """Time of the next timer event that a job waits for: the next tick should be no later."""
     if cluster.dependants.stirred:
         return now
     alarm = cluster.alarms[0][0] if cluster.alarms else NEVER
@@ -95,7 +95,7 @@ def wake_at(cluster: Cluster, now: float) -> float:
 
 
 def _without(events: list[e.Event], given_up: set[Key]) -> list[e.Event]:
-    """Two hosts of one attempt may fall due in the same tick: it is given up only once."""
+    """Drop events of attempts given up already: two hosts of one attempt may time out in the same tick."""
     return [event for event in events if getattr(event, "key", None) not in given_up]
 
 
@@ -127,5 +127,5 @@ def _end_of_nth(cluster: Cluster, count: int) -> float:
     return 0.0
 
 
-# A job that a silent host has just lost, or that waits again, is no longer one that a window or a load could stop.
+# After the silent hosts: a job that was just lost or requeued is not to be stopped by a window or a load.
 LATER = (overdue_claims, overdue, window_events, load_events, turn_events, exit_rate_events, _forget_finished)

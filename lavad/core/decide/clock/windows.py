@@ -1,5 +1,5 @@
-"""What windows bring about: queues that start nothing for a while, jobs that are suspended until their queue runs
-again, hosts that take no jobs."""
+"""Windows: queues that do not dispatch for a while, jobs suspended while their queue does not run, hosts that take no
+jobs."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,10 @@ from lavad.core.model.windows import NEVER
 
 
 def window_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
-    """Windows of queues and hosts that have opened or closed since they were last looked at, and what follows."""
+    """Events for windows of queues and hosts that have opened or closed since the last call, and for their jobs."""
     changed: dict[str, bool] = {}
     for queue in cluster.policy.queues:
-        if queue.has_windows or queue.name in cluster.windows:  # it may have lost its windows
+        if queue.has_windows or queue.name in cluster.windows:  # a queue may have lost its windows
             state = _state_of(cluster, queue, now)
             if cluster.windows.get(queue.name) != state:
                 yield e.QueueWindowChanged(now, queue.name, state)
@@ -48,7 +48,7 @@ def _host_events(cluster: Cluster, now: float) -> Iterator[e.Event]:
 
 
 def next_window_change(cluster: Cluster, now: float) -> float:
-    """When a window opens or closes next; now, where one has not been looked at yet."""
+    """Time at which a window opens or closes next; now, if a queue's windows have not been evaluated yet."""
     policy, look = cluster.policy, cluster.calendar.look
     windows = {windows for queue in policy.queues for windows in (queue.run_windows, queue.dispatch_windows)}
     windows |= {rule.dispatch_windows for rule in policy.host_rules.values()}

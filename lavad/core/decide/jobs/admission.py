@@ -1,7 +1,7 @@
 """Admission of a job to a queue: bounds of its request, rights of its user, defaults and limits of the queue.
 
-The sentences are LSF's. Administrators may use any queue whatever its USERS say; its limits hold for them, too. A
-request that no cluster could satisfy, or that contradicts itself, is refused at once.
+Error texts are LSF's. Administrators may use any queue whatever its USERS say; its limits hold for them, too. A request
+that no cluster could satisfy, or that contradicts itself, is refused at once.
 """
 
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ _ADMISSIONS_KEPT = 10_000
 
 
 def admitted(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Shared:
-    """The job's shared facts in the first queue that takes it.
+    """Shared facts of the job in the first queue that accepts it.
 
     Raises:
-        Refused: no queue takes it; what the first one said.
+        Refused: no queue accepts it; the text is the first queue's.
     """
     known = cluster.admissions.get(new.shared)
     if known is not None and _is_like(known, (cluster.policy, caller, asked)):
@@ -36,7 +36,7 @@ def admitted(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Sha
     check_request(cluster, new.shared.request)
     check_group(cluster, new.shared)
     shared = _in_first_queue(cluster, new, caller, asked)
-    if not (asked.queues or new.shared.request.hosts):  # then nothing but the rules has a say
+    if not (asked.queues or new.shared.request.hosts):  # then the result depends on the rules alone
         if len(cluster.admissions) >= _ADMISSIONS_KEPT:
             cluster.admissions.clear()
         cluster.admissions[new.shared] = cluster.policy, caller, asked, shared
@@ -44,7 +44,7 @@ def admitted(cluster: Cluster, new: NewJob, caller: Caller, asked: Asked) -> Sha
 
 
 def _is_like(known: tuple[object, ...], now: tuple[object, ...]) -> bool:
-    """Are the rules the same, and the rest equal? Most often all of it is."""
+    """True if the rules are the same objects and the rest is equal."""
     return known[0] is now[0] and known[1:3] == now[1:]
 
 
@@ -69,10 +69,10 @@ def _in_queue(cluster: Cluster, new: NewJob, name: str, caller: Caller, asked: A
 
 
 def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shared:
-    """A job that may be in this queue as the queue has it: with its requirement, its size and its limits.
+    """The job's shared facts in this queue: with the queue's requirement, size and limits.
 
     Raises:
-        Refused: the queue takes no such job.
+        Refused: the queue does not accept the job.
     """
     _check_kind(queue, shared.request)
     _check_units(cluster.policy.compute_unit_types, shared.request)
@@ -85,14 +85,14 @@ def fitted(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
 
 
 def check_share(cluster: Cluster, shared: Shared) -> None:
-    """Refuse users without a share of a queue that is shared: their jobs would never have a turn."""
+    """Refuse users without a share in a fairshare queue: their jobs would never be dispatched."""
     tree = cluster.shares.trees.get(shared.queue)
     if tree is not None and tree.account_of(shared.user, shared.user_group) is None:
         raise Refused(f"{shared.queue}: User cannot use the queue; its shares leave {shared.user} out")
 
 
 def check_group(cluster: Cluster, shared: Shared) -> None:
-    """Refuse a group (-G) that there is not, or that the user is not in."""
+    """Refuse a user group (-G) that does not exist or that the user is not in."""
     if not shared.user_group:
         return
     members = cluster.policy.user_groups.get(shared.user_group)
@@ -103,22 +103,22 @@ def check_group(cluster: Cluster, shared: Shared) -> None:
 
 
 def check_waiting(cluster: Cluster, new: NewJob, shared: Shared) -> None:
-    """Refuse for now what would be too much to wait: the caller may try again, unless it alone is too much.
+    """Refuse a job beyond the pending job or slot limits, for now: the caller may retry, unless it alone exceeds them.
 
     Raises:
-        NotNow: enough jobs or slots wait already.
-        Refused: a job array with more elements than may wait at all.
+        NotNow: the limit's jobs or slots are pending already.
+        Refused: a job array with more elements than the limit.
     """
     jobs = sum(map(len, new.indices)) or 1
     _check_waiting_more(cluster, shared.user, jobs, jobs * shared.request.slots_min)
 
 
 def check_waiting_larger(cluster: Cluster, record: Job | ArrayRecord, shared: Shared) -> None:
-    """The same for a job that waits and is to ask for more slots.
+    """Refuse a pending job's change to more slots than the pending limits allow.
 
     Raises:
-        NotNow: enough slots wait already.
-        Refused: so many may not wait at all.
+        NotNow: the limit's slots are pending already.
+        Refused: the change alone exceeds the limit.
     """
     more = shared.request.slots_min - record.shared.request.slots_min
     if more > 0:
@@ -151,8 +151,8 @@ def check_queue(cluster: Cluster, name: str) -> None:
 
 
 def check_user(queue: Queue, caller: Caller) -> None:
-    """Refuse users whom the queue's USERS do not name, unless they administer it or the cluster; and whoever has no
-    share of a queue that is shared."""
+    """Refuse users not in the queue's USERS, unless they administer it or the cluster, and users without a fairshare
+    share."""
     is_free = caller.is_administrator or caller.user in queue.administrators
     has_share = queue.fairshare is None or any(caller.user in share.users for share in queue.fairshare.shares)
     if not has_share or (caller.user not in queue.users and not is_free):
@@ -160,7 +160,7 @@ def check_user(queue: Queue, caller: Caller) -> None:
 
 
 def _check_kind(queue: Queue, request: Request) -> None:
-    """There are no interactive jobs yet, so a queue for them alone takes none."""
+    """Refuse kinds of jobs that the queue does not accept; no job is interactive yet."""
     if queue.interactive == "only":
         raise Refused(f"{queue.name}: Queue only accepts interactive jobs")
     if (request.exclusive or kept_type(request) is not None) and not queue.is_exclusive_allowed:
@@ -175,7 +175,7 @@ def _check_units(types: tuple[str, ...], request: Request) -> None:
 
 
 def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shared:
-    """The job in another queue, with that queue's requirement."""
+    """The job's shared facts in another queue, with that queue's requirement."""
     if not asked.roles:
         return replace(shared, queue=queue.name)
     before = shared.request
@@ -187,7 +187,7 @@ def _moved(cluster: Cluster, shared: Shared, queue: Queue, asked: Asked) -> Shar
 
 
 def check_hosts(cluster: Cluster, queue: Queue, request: Request) -> None:
-    """Refuse a job that asks only for hosts that run no jobs, or that its queue does not use."""
+    """Refuse a job whose hosts (-m) run no jobs, or are all outside its queue."""
     if not request.hosts:
         return
     chosen = host_list.chosen(request.hosts, [*cluster.policy.known_hosts, *cluster.hosts], cluster.policy.host_groups)
@@ -198,13 +198,13 @@ def check_hosts(cluster: Cluster, queue: Queue, request: Request) -> None:
 
 
 def _runs_jobs(cluster: Cluster, host: str) -> bool:
-    """Whether it is no login host, as far as that is known."""
+    """True if the host is a server, or unknown yet."""
     row = cluster.table.rows.get(host)
     return row is None or cluster.table.facts[row].server
 
 
 def check_reservation(cluster: Cluster, request: Request, user: str) -> None:
-    """Refuse an advance reservation that is not there, or that is for others."""
+    """Refuse an advance reservation that does not exist or that the user may not use."""
     name = request.reservation
     if not name:
         return
@@ -234,7 +234,7 @@ LIMIT_NAMES = {
 
 
 def _sized(shared: Shared, queue: Queue, is_size_given: bool) -> Shared:
-    """The job with the queue's default size if it names none, and at most its largest.
+    """The job with the queue's default size if it names none, and its sizes bounded by the queue's.
 
     Raises:
         Refused: its smallest size is above the queue's largest, or its largest below the queue's smallest.
@@ -257,8 +257,8 @@ def _sized(shared: Shared, queue: Queue, is_size_given: bool) -> Shared:
 
 
 def run_limit_in(queue: Queue, wanted_s: int) -> int:
-    """The run limit of a job of this queue that asks for so much, or (0) for nothing; one above the queue's is
-    refused."""
+    """Run limit in seconds of a job of this queue that asks for `wanted_s` (0: for none). Refused if above the
+    queue's."""
     if not queue.run_limit_s:
         return wanted_s
     if wanted_s > queue.run_limit_s:
@@ -267,7 +267,7 @@ def run_limit_in(queue: Queue, wanted_s: int) -> int:
 
 
 def with_queue_limits(shared: Shared, queue: Queue) -> Shared:
-    """The job with the queue's limits where it has none; one above the queue's is refused."""
+    """The job with the queue's limits where it has none. Refused if one of its own is above the queue's."""
     changes: dict[str, object] = {}
     limit_s = run_limit_in(queue, shared.run_limit_s)
     if limit_s != shared.run_limit_s:
@@ -285,23 +285,23 @@ def with_queue_limits(shared: Shared, queue: Queue) -> Shared:
     return replace(shared, **changes) if changes else shared  # type: ignore[arg-type]
 
 
-_REQUESTS_KNOWN = 8192  # that were found to be good or bad
+_REQUESTS_KNOWN = 8192  # checked requests kept, good or bad
 
 
 def check_request(cluster: Cluster, request: Request) -> None:
-    """Refuse what no cluster could give."""
+    """Refuse a request that no cluster could satisfy."""
     complaint = _complaint_about(request)
     if complaint:
         raise Refused(complaint)
     if request.hosts:
-        known = cluster.policy.known_hosts  # also those that have not joined yet
+        known = cluster.policy.known_hosts  # also hosts that have not joined yet
         groups = cluster.policy.host_groups
         host_list.check(request.hosts, lambda name: name in cluster.hosts or name in known or name in groups)
 
 
 @lru_cache(maxsize=_REQUESTS_KNOWN)
 def _complaint_about(request: Request) -> str:
-    """Why no cluster could give that; empty when nothing is wrong with it."""
+    """Reason why no cluster could satisfy the request; empty if it is good."""
     if not request.roles:
         return "The job has no tasks: a role is missing"
     roles = (*request.roles, *(role for one in request.alternatives for role in one.roles))

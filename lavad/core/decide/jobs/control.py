@@ -1,8 +1,8 @@
-"""Kill, signal, stop, resume: by the owner or an administrator, on a job or on some elements of an array.
+"""Kill, signal, stop, resume: by the owner or an administrator, of a job or of some elements of an array.
 
-A running job may be suspended for several causes at once and resumes when the last of them ends: USUSP while its
-user's request is among the causes, SSUSP while there are only others. A job that is being staged, or whose hosts are
-silent, cannot be stopped yet: the cause is noted and takes effect when the job has started or its hosts are back.
+A running job may be suspended for several causes at once and resumes when the last of them ends: USUSP while the user's
+request is among the causes, SSUSP while there are only others. A job that is being staged, or whose hosts are silent,
+cannot be stopped yet: the cause is noted and takes effect when the job has started or its hosts are back.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -21,11 +21,11 @@ from lavad.core.state.records import ArrayRecord, Attempt, Job
 
 S = JobState
 SIGKILL = 9
-_ENDING = (SIGKILL, 2, 15)  # sent to what has not begun, they end it
+_ENDING = (SIGKILL, 2, 15)  # signals that end a job that has not started
 
 
 def find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRecord:
-    """The job that is meant.
+    """The job of a target.
 
     Raises:
         Refused: there is none, the caller may not, or elements of a plain job were named.
@@ -40,7 +40,7 @@ def find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRec
 
 
 def waiting_of(record: Job | ArrayRecord, indices: Ranges | None, *states: JobState) -> Ranges:
-    """The waiting part of a target; a plain job counts as index 0."""
+    """Pending elements of a target; a plain job counts as index 0."""
     if isinstance(record, Job):
         return Ranges([range(1)]) if record.state in states else Ranges()
     found = Ranges()
@@ -51,7 +51,7 @@ def waiting_of(record: Job | ArrayRecord, indices: Ranges | None, *states: JobSt
 
 
 def live_of(record: Job | ArrayRecord, indices: Ranges | None) -> Iterator[Job]:
-    """The part of a target that holds hosts."""
+    """Elements of a target that hold hosts."""
     if isinstance(record, Job):
         if record.attempt is not None:
             yield record
@@ -67,7 +67,7 @@ def _decide(
     on_waiting: Callable[[int, Ranges], e.Event],
     on_live: Callable[[Job], list[e.Event]],
 ) -> Decision:
-    """Events for the waiting part as a whole and for each live element; refused when there is neither."""
+    """Events for the pending elements together and for each live one; refused if there are neither."""
     record = find(cluster, target, caller)
     decision = Decision()
     waiting = waiting_of(record, target.indices, *waiting_states)
@@ -81,7 +81,7 @@ def _decide(
 
 
 def why_nothing(record: Job | ArrayRecord, indices: Ranges | None) -> str:
-    """Why nothing of a target can be done what was asked for."""
+    """Reason why the command applies to no element of the target."""
     if isinstance(record, Job):
         return "Job has already finished" if record.state in FINAL else "Operation is in progress"
     if indices is not None and all(record.state_of(index) is None for index in indices):
@@ -90,7 +90,7 @@ def why_nothing(record: Job | ArrayRecord, indices: Ranges | None) -> str:
 
 
 def _reason(cluster: Cluster, command: c.KillJob | c.SignalJob, is_forced: bool) -> str:
-    """The TERM_ word: who ends the job, and whether it gets time."""
+    """The TERM_ reason: ended by the owner or an administrator, with or without the terminate sequence."""
     record = cluster.jobs.get(command.target.job)
     if record is not None and is_owner(record, command.caller):
         return r.TERM_FORCE_OWNER if is_forced else r.TERM_OWNER
@@ -98,8 +98,8 @@ def _reason(cluster: Cluster, command: c.KillJob | c.SignalJob, is_forced: bool)
 
 
 def kill(cluster: Cluster, command: c.KillJob, now: float) -> Decision:
-    """bkill. What waits ends at once; what runs gets the terminate sequence; ``remove`` ends the record whatever
-    happens."""
+    """Kill (bkill): pending elements end at once, running ones get the terminate sequence; ``remove`` ends the record
+    in any case."""
     by = command.caller.user
     reason = _reason(cluster, command, command.remove)
 
@@ -125,7 +125,7 @@ def told_of(
     states: Collection[JobState],
     now: float,
 ) -> str:
-    """What is said of a request beyond its being carried out: of the first job of the target that is out of reach."""
+    """Note to the user about the first job of the target that is out of reach; else empty."""
     record = cluster.jobs.get(target.job)
     found = () if record is None else live_of(record, target.indices)
     attempts = (job.attempt for job in found if job.state in states)
@@ -145,7 +145,7 @@ def _removed(cluster: Cluster, attempt: Attempt, _now: float) -> str:
 
 
 def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: str, reason: str) -> list[e.Event]:
-    """Events that end one attempt: at once when nothing was launched, by signal else, or when its host returns."""
+    """Events that end one attempt: at once if it was not launched, else by signal, or when its host is back."""
     if _is_without_command(attempt):
         return [e.JobSignalled(now, attempt.key, 0, by, reason), *end_at_once(attempt, now, reason)]
     if _is_out_of_reach(cluster, job, attempt):
@@ -154,24 +154,25 @@ def kill_attempt(cluster: Cluster, job: Job, attempt: Attempt, now: float, by: s
 
 
 def _is_out_of_reach(cluster: Cluster, job: Job, attempt: Attempt) -> bool:
-    """Can't the job's command be signalled? A job is unknown also when only others of its hosts are silent."""
+    """True if the job's command can't be signalled: its lead host is silent. UNKWN also covers other silent hosts."""
     return job.state in (S.UNKWN, S.ZOMBI) and not is_in_contact(cluster, attempt, attempt.lead)
 
 
 def _is_without_command(attempt: Attempt) -> bool:
-    """Nothing runs on the lead host, not yet or not any more, so no end will be told."""
+    """True if nothing runs on the lead host, not yet or not any more, so that no end will be reported."""
     return not attempt.launched or attempt.lead not in attempt.unreleased
 
 
 def end_at_once(attempt: Attempt, now: float, reason: str) -> list[e.Event]:
-    """The job is over now; its hosts are told to release and keep their shares until they have."""
+    """Event that ends the job now; its hosts are told to release it and keep their shares until they have."""
     return [
         e.JobFinished(now, attempt.key, r.EXIT_STATUS_KILLED, reason, pid=attempt.pid, started_at=attempt.started_at)
     ]
 
 
 def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
-    """bkill -s: STOP, TSTP and CONT are bstop and bresume; KILL goes out at once, without the sequence."""
+    """Send a signal (bkill -s): STOP, TSTP and CONT are bstop and bresume; KILL is sent at once, without the
+    sequence."""
     by = command.caller.user
     if command.signal in (STOP, 20):
         return stop(cluster, c.StopJob(command.target, command.caller), now)
@@ -197,7 +198,7 @@ def signal(cluster: Cluster, command: c.SignalJob, now: float) -> Decision:
 
 
 def stop(cluster: Cluster, command: c.StopJob, now: float) -> Decision:
-    """bstop: PEND to PSUSP, RUN to USUSP, as soon as it has started where it is being staged."""
+    """Stop (bstop): PEND to PSUSP, RUN to USUSP; a job that is being staged is suspended as soon as it has started."""
     by = command.caller.user
 
     def hold(job: int, indices: Ranges) -> e.Event:
@@ -215,7 +216,7 @@ def stop(cluster: Cluster, command: c.StopJob, now: float) -> Decision:
 
 
 def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
-    """bresume: PSUSP to PEND, USUSP to RUN, or to SSUSP where something else keeps it suspended."""
+    """Resume (bresume): PSUSP to PEND, USUSP to RUN, or to SSUSP if another cause keeps it suspended."""
     by = command.caller.user
 
     def free(job: int, indices: Ranges) -> e.Event:
@@ -229,18 +230,18 @@ def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
     return _decide(cluster, command.target, command.caller, (S.PSUSP,), free, go_on)
 
 
-SYSTEM = "the system"  # as the one who did it, where no person did
+SYSTEM = "the system"  # named in events that no user caused
 
 
 def suspended(job: Job, cause: str, reason: str, by: str, now: float) -> list[e.Event]:
-    """One more cause; ``reason`` is the sentence that people read."""
+    """Event that adds a cause of suspension; ``reason`` is the sentence for users."""
     assert job.attempt is not None, f"{job.key} holds no attempt"
     causes = {*job.attempt.suspended, cause}
     return [e.JobSuspended(now, job.key, _state(job, causes), by, cause, reason)]
 
 
 def resumed(job: Job, cause: str, by: str, now: float, reason: str = "") -> list[e.Event]:
-    """A cause is gone."""
+    """Event that removes a cause of suspension."""
     assert job.attempt is not None, f"{job.key} holds no attempt"
     return [e.JobResumed(now, job.key, by, reason, cause, _state(job, {*job.attempt.suspended} - {cause}))]
 
@@ -254,7 +255,7 @@ def _state(job: Job, causes: set[str]) -> JobState:
 
 
 def noted(job: Job, attempt: Attempt, now: float) -> list[e.Event]:
-    """The job has just started: causes that were noted while it was being staged take effect."""
+    """Events that put the causes noted during staging into effect, now that the job has started."""
     state = S.USUSP if BY_USER in attempt.suspended else S.SSUSP
     state = S.UNKWN if job.state is S.UNKWN else state
     causes = attempt.suspended.items()

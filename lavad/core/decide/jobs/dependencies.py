@@ -1,8 +1,8 @@
-"""What dependency conditions say of the cluster: whose jobs they mean, whether they hold, whether they ever can.
+"""Dependency conditions (bsub -w): resolve names to jobs, evaluate, find conditions that can never hold.
 
-A verdict is a pair: does it hold now, and is that final? Once a condition has held the job is released for good, so a
-condition is evaluated only until then. For a whole dependent array it is evaluated for all elements at once, as columns
-over their indices. Parents that are forgotten stay in ``cluster.remembered`` while somebody waits for them.
+An evaluation is a pair: true now, and final. Once its condition is true a job is released for good, so a condition is
+evaluated only until then. For a dependent array it is evaluated for all elements at once, as columns over their
+indices. Parents that are forgotten stay in ``cluster.remembered`` while a job waits for them.
 """
 
 import operator
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from lavad.core.cluster import Cluster
 
 S = JobState
-MATCHES_MAX = 10_000  # jobs that one name, and all of one condition, may stand for
-EVALUATIONS_MAX = 2000  # of one step; what is left is for the next one
+MATCHES_MAX = 10_000  # jobs that one name, and a whole condition, may refer to
+EVALUATIONS_MAX = 2000  # in one step; the rest is left to the next one
 _OPERATORS: dict[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -40,7 +40,7 @@ _STARTED = (HOLDING | FINAL) - {S.STAGING}
 
 
 class Evaluation(NamedTuple):
-    """``holds`` now; ``is_final``: whatever the jobs spoken of still do."""
+    """Value of a condition: ``holds`` now; ``is_final``: whatever its parents still do."""
 
     holds: bool
     is_final: bool
@@ -50,20 +50,20 @@ _NEVER = Evaluation(False, True)
 Column = NDArray[np.bool_]
 
 
-# -- whose jobs are meant ------------------------------------------------------------------------------------------
+# -- references to jobs ----------------------------------------------------------------------------------------------
 
 
 def resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges | None) -> Expression:
     """The condition with ids for names, among the submitter's jobs; ``own``: indices of the dependent array.
 
     Raises:
-        Refused: a job that is not there, or that is no array where one is needed.
+        Refused: a job does not exist, or is no array where one is needed.
     """
     return _resolve(cluster, expression, uid, own, [MATCHES_MAX])
 
 
 def _resolve(cluster: "Cluster", expression: Expression, uid: int, own: Ranges | None, room: list[int]) -> Expression:
-    """``room``: how many more jobs the condition may speak of."""
+    """Resolve one node; ``room``: further jobs that the condition may refer to."""
     match expression:
         case Clause():
             return _resolved(cluster, expression, uid, own, room)
@@ -84,7 +84,7 @@ def _resolved(cluster: "Cluster", clause: Clause, uid: int, own: Ranges | None, 
         if cluster.policy.requires_last_dependency:
             jobs = jobs[-1:]
         if not jobs and ref.name.isdecimal() and int(ref.name) in cluster.jobs:
-            jobs = [int(ref.name)]  # an id in quotes, and no job is called so
+            jobs = [int(ref.name)]  # an id in quotes, and no job has that name
     if not jobs:
         raise Refused(f"{ref.name}{'*' if ref.is_prefix else ''}: No matching job found")
     if len(jobs) > MATCHES_MAX:
@@ -122,7 +122,7 @@ def _check(record: Job | ArrayRecord | None, clause: Clause, job: int, own: Rang
 
 
 def verdict(cluster: "Cluster", expression: Expression, index: int) -> Evaluation:
-    """Whether a condition holds for a plain job (index 0) or this element of an array."""
+    """Evaluate a condition for a plain job (index 0) or this element of an array."""
     match expression:
         case Clause():
             return _clause(cluster, expression, index)
@@ -152,7 +152,7 @@ def _clause(cluster: "Cluster", clause: Clause, index: int) -> Evaluation:
 
 
 def parent(cluster: "Cluster", ref: Ref) -> Job | ArrayRecord | None:
-    """The job spoken of, also one that is kept only for those who wait for it."""
+    """The parent job, also one that is kept only for its dependants."""
     return cluster.jobs.get(ref.job) or cluster.remembered.get(ref.job)
 
 
@@ -166,9 +166,9 @@ def _of_one(clause: Clause, state: JobState, code: int) -> Evaluation:
         case ConditionKind.STARTED:
             holds = state in _STARTED
             return Evaluation(holds, holds)
-        case ConditionKind.POST_ERR:  # no job has a command of its own after its end, so none of them fails
+        case ConditionKind.POST_ERR:  # post-execution commands do not exist yet, so none fails
             return Evaluation(False, is_over)
-        case _:  # ended, and post_done: nothing comes after the end
+        case _:  # ended, and post_done: nothing follows the end
             return Evaluation(is_over, is_over)
 
 
@@ -177,7 +177,7 @@ def _compares(clause: Clause, value: int) -> bool:
 
 
 def _of_all(clause: Clause, array: ArrayRecord) -> Evaluation:
-    """Every element is to meet the condition."""
+    """Evaluate a condition that every element has to meet."""
     total, ended = len(array.indices), array.done + array.exited
     match clause.kind:
         case ConditionKind.DONE:
@@ -214,7 +214,7 @@ _COUNTS: dict[ConditionKind, Callable[[ArrayRecord], int]] = {
 
 
 def holding(cluster: "Cluster", expression: Expression, indices: Ranges) -> Ranges:
-    """Those of these elements for which the condition holds."""
+    """Those of these elements for which the condition is true."""
     size = max((part[-1] for part in indices.parts()), default=0) + 1
     return indices.intersection(Ranges.from_column(_column(cluster, expression, size)))
 
@@ -252,7 +252,7 @@ def _clause_column(cluster: "Cluster", clause: Clause, size: int) -> Column:
 
 
 def _exits(clause: Clause, array: ArrayRecord) -> Column:
-    """By index: has the element ended in EXIT, with such a code?"""
+    """True, by index, for elements that ended in EXIT with an exit code that the condition accepts."""
     states, codes = np.frombuffer(array.ended, np.uint8), np.frombuffer(array.codes, np.uint8)
     exited: Column = states == S.EXIT
     if clause.operator:
@@ -261,13 +261,13 @@ def _exits(clause: Clause, array: ArrayRecord) -> Column:
     return exited
 
 
-# -- what follows from a step --------------------------------------------------------------------------------------
+# -- after a step ------------------------------------------------------------------------------------------------------
 
 
 def follow_ups(cluster: "Cluster", now: float) -> Iterator[e.Event]:
-    """Jobs whose condition holds since the events of this step; and orphans that are to end.
+    """Events for jobs whose condition has become true by the events of this step, and for orphans to be ended.
 
-    The events must be applied after all of them were made.
+    Those events must have been applied before.
     """
     for job, indices in cluster.dependants.take(EVALUATIONS_MAX):
         record = cluster.jobs[job]
@@ -301,11 +301,11 @@ def _array_follow_up(
 
 
 def is_never(cluster: "Cluster", condition: Expression, index: int) -> bool:
-    """It does not hold, and nothing that still happens will change that."""
+    """True if the condition does not hold and never will."""
     found = verdict(cluster, condition, index)
     return found.is_final and not found.holds
 
 
 def missing_parents(cluster: "Cluster") -> list[int]:
-    """Jobs that somebody waits for and that memory does not know: after a restart, for the store to look up."""
+    """Parents that are not in memory: after a restart, for the store to look up."""
     return [job for job in cluster.dependants.parents() if job not in cluster.jobs and job not in cluster.remembered]

@@ -1,7 +1,8 @@
-"""brun: an administrator starts a waiting job now, where he says, over all limits; all of it or nothing.
+"""Forced start (brun): an administrator dispatches a pending job now, on hosts of his choice, beyond all limits and as
+a whole.
 
-What the hosts must be able to do all the same: answer, be servers, and have the GPUs, which are never shared so. Nor is
-a host, or a compute unit, that a job has for itself.
+The hosts must still answer, be servers and have free GPUs. A host or compute unit that a job has exclusively is not
+shared.
 """
 
 from lavad.core import commands as c
@@ -16,7 +17,7 @@ from lavad.core.state.records import ArrayRecord, Host, Job
 
 
 def force(cluster: Cluster, command: c.ForceJob, now: float) -> Decision:
-    """Dispatch the job on the hosts named, whatever it waits for."""
+    """Dispatch the job on the hosts named, whatever its pending reason."""
     if not command.caller.is_administrator:
         raise Refused("User permission denied")
     record = find(cluster, command.target, command.caller)
@@ -69,7 +70,7 @@ def _host(cluster: Cluster, name: str) -> Host:
 
 
 def _check_alone(cluster: Cluster, request: Request, hosts: list[Host]) -> None:
-    """Who has a host or a compute unit for himself keeps it, and who asks for that gets none that others use."""
+    """Refuse hosts or compute units that a job has exclusively, and hosts in use if this job asks for exclusive use."""
     table, kind = cluster.table, kept_type(request)
     for host in hosts:
         name, row = host.facts.name, host.row
@@ -81,7 +82,7 @@ def _check_alone(cluster: Cluster, request: Request, hosts: list[Host]) -> None:
 
 
 def _spread(role: RoleRequest, hosts: list[tuple[Host, int]]) -> list[int]:
-    """Tasks on each host: as many as were asked for there; else as many as the host has slots, the rest on the last."""
+    """Tasks on each host: the number given there; else as many as the host has slots for, the rest on the last host."""
     left, counts = role.tasks_min, []
     is_counted = any(asked for _, asked in hosts)
     for host, asked in hosts:

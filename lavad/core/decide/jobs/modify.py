@@ -1,4 +1,4 @@
-"""bmod -R of a running job: it keeps more or less memory from others. Nothing else of its requirement can change."""
+"""Change of a running job's memory reservation (bmod -R). Nothing else of its requirement can change."""
 
 from dataclasses import replace
 
@@ -17,11 +17,11 @@ _ONLY = "Job has already started: of its -R only the amount of rusage[mem=...] c
 
 
 def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue, now: float) -> Shared:
-    """What the job was submitted with, and as much memory on each host as it asks for now.
+    """The job's shared facts with the memory that it asks for on each host now.
 
     Raises:
-        Refused: it asks for something else, too; a host or a limit has not so much left; or what it holds is changing
-            anyway.
+        Refused: it asks for other changes, too; a host or a limit has too little left; or the job is being resized or
+            lends its resources.
     """
     shared, attempt = job.shared, job.attempt
     assert attempt is not None, f"{job.key} holds no hosts"
@@ -42,7 +42,7 @@ def with_other_memory(cluster: Cluster, job: Job, asked: Asked, queue: Queue, no
 
 
 def _differ_in_memory_alone(old: RoleRequest, new: RoleRequest) -> bool:
-    """Sizes may differ, too: the queue has bounded what was asked for."""
+    """True if the roles differ in memory only. Their sizes may differ: the queue has bounded those of the first."""
     return replace(new, memory_mib=old.memory_mib, tasks_min=old.tasks_min, tasks_max=old.tasks_max) == old
 
 

@@ -1,7 +1,7 @@
-"""btop and bbot: a waiting job gets another place among jobs of its priority in its queue.
+"""Position of pending jobs (btop, bbot): a place among jobs of the same priority in the same queue.
 
-A place is a number between those of the two neighbours. Where priorities grow with time no two jobs are equal: a job
-that moves then counts as if it had waited since the moment that gives it its neighbour's rank.
+A position is a number between those of the two neighbours. If priorities grow with time no two jobs are equal: a job
+that moves then counts as if it had waited since the time that gives it its neighbour's rank.
 """
 
 import heapq
@@ -19,7 +19,7 @@ from lavad.core.model.reasons import Refused
 from lavad.core.state.pending import PendingEntry
 from lavad.core.state.records import ArrayRecord, Job
 
-_NARROW = 1e-3  # neighbours closer than this are spread out before another one gets between them
+_NARROW = 1e-3  # neighbours closer than this are spread out before a job is put between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Reordered:
 
 
 def move(cluster: Cluster, command: c.MoveJob, now: float) -> Decision:
-    """Give the job its place. Jobs held or not yet eligible are not counted."""
+    """Move a job to a place. Held and not yet eligible jobs are not counted."""
     record = _waiting_record(cluster, command)
     if not command.place:
         raise Refused("Bad position: it counts from 1")
@@ -64,13 +64,13 @@ def _waiting_record(cluster: Cluster, command: c.MoveJob) -> Job | ArrayRecord:
 
 
 def _commands_queue(cluster: Cluster, record: Job | ArrayRecord, caller: c.Caller) -> bool:
-    """An administrator, of the cluster or of the queue, moves jobs among those of all users."""
+    """True for administrators of the cluster or of the queue, who move jobs among those of all users."""
     queue = cluster.policy.queue(record.shared.queue)
     return caller.is_administrator or (queue is not None and caller.user in queue.administrators)
 
 
 def _others(cluster: Cluster, record: Job | ArrayRecord, command: c.MoveJob) -> Iterator[PendingEntry]:
-    """The other jobs that count, from the end that places are counted from. Costs buckets, not jobs."""
+    """The other jobs that count, from the end that places are counted from. Cost: buckets, not jobs."""
     is_for_all = _commands_queue(cluster, record, command.caller)
     from_bottom = command.place < 0
     rank = None if cluster.policy.priority_growth else entry(cluster, record).rank
@@ -83,10 +83,10 @@ def _others(cluster: Cluster, record: Job | ArrayRecord, command: c.MoveJob) -> 
 
 
 def _between(before: list[PendingEntry], after: PendingEntry | None, sign: int) -> dict[int, tuple[float, float]]:
-    """Position and rank of the job (as number 0) between two others, and of those that have to make room for it.
+    """Position and rank of the job (as number 0) between two others, and of jobs that are shifted to make room for it.
 
-    ``before`` are all that come before it from the top (``sign`` 1) or from the bottom (-1); whoever makes room goes
-    that way, where there is nobody else.
+    ``before`` are all jobs before it, from the top (``sign`` 1) or from the bottom (-1); jobs are shifted towards that
+    end.
     """
     if after is None:
         return {0: (before[-1].position + sign, before[-1].rank)}

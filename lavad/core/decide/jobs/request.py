@@ -1,8 +1,7 @@
-"""From words to a request: what the job's -R and -gpu say and what its queue adds, as roles that can be placed.
+"""Resource request of a job, from its -R and -gpu and its queue's defaults, as roles that can be placed.
 
-Merging follows LSF: conditions of job and queue are and-ed; the job's order, span, same, cu and affinity hold in place
-of the queue's; reservations are united, and the queue's amount of memory, swap and temporary space is the most that a
-job may ask for.
+Merging follows LSF: conditions of job and queue are and-ed; the job's order, span, same, cu and affinity replace the
+queue's; reservations are united, and the queue's amounts of memory, swap and temporary space are the job's maximum.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,18 +26,18 @@ UNBOUNDED = -1  # span[stripe] without a number
 
 @dataclass(frozen=True, slots=True)
 class RequestRules:
-    """What is not the job's own: known names, the queue's words, whether reservations are for each task."""
+    """Parts of the requirement that are not the job's own: known names, the queue's defaults, reservations per task."""
 
     vocabulary: Vocabulary
     queue: Requirement | None = None
     queue_gpu: str = ""  # the queue's GPU_REQ
-    default_gpu: str = ""  # LSB_GPU_REQ: what ``-gpu -`` means where the queue says nothing
+    default_gpu: str = ""  # LSB_GPU_REQ: meaning of ``-gpu -`` without a GPU_REQ of the queue
     per_task: bool = False
-    type: str = ""  # of the submission host, where hosts differ: select[type==local] is LSF's default
+    type: str = ""  # of the submission host if types differ: select[type==local] is LSF's default
 
 
 def vocabulary_of(policy: Policy, table: HostTable, from_host: str = "") -> Vocabulary:
-    """Which names a requirement may use now, and what ``local`` means on the submission host."""
+    """Names that a requirement may use now, and the submission host's meaning of ``local``."""
     row = table.rows.get(from_host)
     facts = table.facts[row] if row is not None else None
     booleans = table.cached("booleans", lambda: frozenset(name for one in table.facts for name in one.resources))
@@ -46,7 +45,7 @@ def vocabulary_of(policy: Policy, table: HostTable, from_host: str = "") -> Voca
 
 
 def rules_for(policy: Policy, table: HostTable, queue: Queue | None, from_host: str = "") -> RequestRules:
-    """What holds for a job submitted to that queue from that host."""
+    """Rules for a job submitted to that queue from that host."""
     vocabulary = vocabulary_of(policy, table, from_host)
     text = f"{queue.defaults.requirement} {start_condition(queue, table)}".strip() if queue is not None else ""
     parsed = _queue_requirement(text, vocabulary) if text else None
@@ -64,7 +63,7 @@ def _queue_requirement(text: str, vocabulary: Vocabulary) -> Requirement:
 
 
 def combined(text: str, rules: RequestRules) -> Requirement:
-    """The job's requirement with what its queue adds.
+    """The job's requirement combined with its queue's.
 
     Raises:
         Refused: bad syntax, an unknown name, or more reserved than the queue allows.
@@ -115,7 +114,7 @@ def _merged_usages(job: tuple[Usage, ...], queue: tuple[Usage, ...]) -> tuple[Us
 def request_of(
     asked: Sequence[RoleAsked], hosts: tuple[str, ...], exclusive: bool, rules: RequestRules
 ) -> tuple[Request, str]:
-    """What placement looks at, and the combined requirement as text.
+    """Request for placement, and the combined requirement as text.
 
     Raises:
         Refused: bad -R, -n, -m or -gpu, in one sentence.
@@ -145,7 +144,7 @@ def known_request(
     queue: Queue | None,
     from_host: str,
 ) -> tuple[Request, str]:
-    """The same for a job in a queue. Kept until hosts or rules change: many jobs are submitted alike."""
+    """Request of a job in a queue, as by ``request_of``. Cached until hosts or rules change: many jobs are alike."""
 
     def make() -> tuple[Request, str]:
         return request_of(asked, hosts, exclusive, rules_for(policy, table, queue, from_host))
@@ -155,7 +154,7 @@ def known_request(
 
 
 def _choices(asked: RoleAsked, wanted: Requirement, rules: RequestRules) -> Iterator[Alternative]:
-    """Each alternative with each alternative of its rusage, in order."""
+    """Each alternative of -R with each alternative of its rusage, in order."""
     found = 0
     for choice in wanted.choices:
         counts = list(_task_counts(asked, choice))
@@ -169,7 +168,7 @@ def _choices(asked: RoleAsked, wanted: Requirement, rules: RequestRules) -> Iter
 
 
 def _task_counts(asked: RoleAsked, choice: Choice) -> Iterator[tuple[int, int]]:
-    """How many tasks each term is for; the one without a number is for all the others."""
+    """Minimum and maximum of tasks for each term; the term without a number is for all the others."""
     named = sum(times for times, _ in choice.terms)
     rest = any(not times for times, _ in choice.terms)
     given = asked.tasks_min if asked.tasks_max > 1 or rest else named  # -n may be left out
@@ -228,17 +227,18 @@ def _check_tasks(tasks_min: int, tasks_max: int, slots_per_task: int) -> None:
 
 
 def _is_simple(one: Reserve) -> bool:
-    """So much on each host, for as long as the job runs?"""
+    """True if the amount is for each host and for as long as the job runs."""
     return one.per in (Per.DEFAULT, Per.HOST) and not one.is_timed and not one.threshold and len(one.phases) == 1
 
 
 def _per_task(one: Reserve) -> Reserve:
-    """RESOURCE_RESERVE_PER_TASK: what says nothing else is for each task."""
+    """The reservation under RESOURCE_RESERVE_PER_TASK: one that does not say is for each task."""
     return replace(one, per=Per.TASK) if one.per is Per.DEFAULT else one
 
 
 def _gpus(asked: RoleAsked, usage: Usage, rules: RequestRules) -> GpuRequirement | None:
-    """-gpu, else rusage[ngpus_physical=], else the queue's GPU_REQ; ``-gpu -`` is what queue or cluster say."""
+    """GPU requirement: -gpu, else rusage[ngpus_physical=], else the queue's GPU_REQ. ``-gpu -`` is the queue's or the
+    cluster's default."""
     if asked.gpu is not None and asked.gpu.strip() in gpu.DEFAULTS:
         return gpu.parse(rules.queue_gpu or rules.default_gpu)
     if asked.gpu is not None:

@@ -1,8 +1,8 @@
 """Requeue of jobs: by brequeue, or by exit value (bsub -Q, else the queue's REQUEUE_EXIT_VALUES).
 
-Job id and place in the queue are kept. A running job is ended first and waits again only when every host has said that
-nothing of it is left, so two attempts do not overlap. The exception is a job in UNKWN whose hosts hold no lease: who
-requeues it accepts that silent hosts may still run it; what they run is ended when they are back.
+Job id and place in the queue are kept. A running job is ended first and is pending only when every host has released
+it, so two attempts do not overlap. The exception is a job in UNKWN whose hosts hold no lease: its user accepts by the
+requeue that silent hosts may still run it; it is ended there when they are back.
 """
 
 from lavad.core import commands as c
@@ -22,7 +22,7 @@ S = JobState
 
 
 def requeue(cluster: Cluster, command: c.RequeueJob, now: float) -> Decision:
-    """brequeue: what runs is ended and waits again, what has ended waits again, as far as its state was asked for."""
+    """Requeue (brequeue): running and ended elements of the target in the states asked for."""
     record = find(cluster, command.target, command.caller)
     by, hold, indices = command.caller.user, command.hold, command.target.indices
     reason = r.TERM_REQUEUE_OWNER if is_owner(record, command.caller) else r.TERM_REQUEUE_ADMIN
@@ -67,7 +67,7 @@ def _end_and_requeue(
 def _revivable(
     cluster: Cluster, record: Job | ArrayRecord, indices: Ranges | None, states: frozenset[JobState]
 ) -> Ranges:
-    """Ended ones that memory still knows; of an array also elements that were killed before they ever started."""
+    """Ended elements that are still in memory; of an array also those killed before they started."""
     wanted = states & FINAL
     if not wanted:
         return Ranges()
@@ -89,9 +89,9 @@ def _why_not(record: Job | ArrayRecord, indices: Ranges | None) -> str:
 
 
 def by_exit_code(cluster: Cluster, job: Job, attempt: Attempt, status: int) -> tuple[bool, bool]:
-    """Does the way a job ended send it back to wait, and away from its host?"""
+    """Requeue by exit code: True if the job is requeued, and True if it is to avoid its host."""
     if status & 0x7F:
-        return False, False  # killed by a signal
+        return False, False  # ended by a signal
     queue = cluster.policy.queue(job.shared.queue)
     values = job.shared.requeue_exit_values or (queue.defaults.requeue_exit_values if queue is not None else "")
     if not values:

@@ -1,8 +1,8 @@
-"""Running jobs grow and shrink: what the scheduler, their users and their hosts have to say about it.
+"""Resizing of running jobs, by the scheduler, their users (bresize) and reports of their hosts.
 
-A growth is booked first, made ready on hosts that are new, and only then part of the allocation: whatever goes wrong
-before gives it up, and the job never knew. A shrink takes effect at once; the hosts that leave are told to only when
-the lead host has let the job know, and keep what they hold until they say that nothing is left.
+A growth is booked first, then staged on new hosts, and only then part of the allocation: a failure before that gives it
+up without the job's knowledge. A shrink takes effect at once; the hosts that leave are told only when the lead host has
+notified the job, and keep their shares until they report them released.
 """
 
 from collections.abc import Collection
@@ -25,11 +25,12 @@ SCHEDULER = "the scheduler"
 JOB = "the job itself"
 
 
-# -- what the scheduler plans ------------------------------------------------------------------------------------------
+# -- plans of the scheduler --------------------------------------------------------------------------------------------
 
 
 def resize(cluster: Cluster, plan: Plan, room: "RoomLeft", now: float) -> Decision:
-    """Do of a plan's changes what still holds; the reply is how many did not. ``room`` is that before the plan."""
+    """Carry out a plan's changes that still hold; the reply is the number of those that do not. ``room`` is that before
+    the plan."""
     decision = Decision(reply=0)
     for shrink in plan.shrinks:
         events = shrink_attempt(cluster, shrink, now)
@@ -46,13 +47,13 @@ def resize(cluster: Cluster, plan: Plan, room: "RoomLeft", now: float) -> Decisi
 
 
 class RoomLeft(Protocol):
-    """What is left on each host as the growths of a plan are accepted one after the other."""
+    """Resources left on each host while the growths of a plan are accepted one by one."""
 
     def fits(self, start: Start, exclusive: bool) -> bool:
-        """Is there room for it?"""
+        """True if the resources of the start are left."""
 
     def take(self, start: Start, exclusive: bool) -> None:
-        """Use that room."""
+        """Take the start's resources."""
 
 
 def _may_grow(cluster: Cluster, grow: Grow, now: float) -> bool:
@@ -86,7 +87,7 @@ def _grown(
 def shrink_attempt(
     cluster: Cluster, shrink: Shrink, now: float, by: str = SCHEDULER, notify: str = ""
 ) -> list[e.Event]:
-    """Events that take these shares from an attempt; none when it does not have them to give."""
+    """Events that take these shares from an attempt; none if it can't give them."""
     job, attempt = cluster.holder(shrink.key), cluster.resizable.get(shrink.key)
     if job is None or attempt is None or attempt.is_ending or attempt.lends:
         return []
@@ -101,14 +102,14 @@ def shrink_attempt(
 
 
 def go_on_without(cluster: Cluster, attempt: Attempt, hosts: Collection[str], why: str, now: float) -> list[e.Event]:
-    """An elastic job has lost these hosts and goes on with the others; none where it can't: its first host is lost, or
-    too little would be left."""
+    """Events that shrink an elastic job by the hosts it has lost; none if its first host is lost or too little would be
+    left."""
     gives = tuple(share for share in attempt.allocation if share.host in hosts)
     return shrink_attempt(cluster, Shrink(attempt.key, gives, why), now, SYSTEM) if gives else []
 
 
 def _is_sound(attempt: Attempt, role: RoleRequest, gives: Allocation, left: Allocation) -> bool:
-    """Does it have all of this, does its lead host stay, and is it still large enough?"""
+    """True if the attempt has these shares, keeps its lead host and stays large enough."""
     for share in gives:
         mine = attempt.share_on(share.host)
         if mine is None or share.slots > mine.slots or share.host not in attempt.unreleased:
@@ -117,31 +118,32 @@ def _is_sound(attempt: Attempt, role: RoleRequest, gives: Allocation, left: Allo
 
 
 def give_growth_up(attempt: Attempt, now: float, retry_at: float, reason: str, gone: str = "") -> list[e.Event]:
-    """Events that end a growth under way: what new hosts have made ready is released. ``gone``: that host has nothing.
+    """Events that end a growth under way: its new hosts are released. ``gone``: that host has nothing of it.
 
-    Nothing of the job was ever started there, so their room is free without their word.
+    Nothing of the job was ever started there, so their shares are free without a report.
     """
     new = [share.host for share in attempt.resizing.growth if attempt.share_on(share.host) is None]
     freed = [e.HostReleased(now, attempt.key, host, assumed=host != gone) for host in new]
     return [*freed, e.GrowthGivenUp(now, attempt.key, attempt.version + 1, retry_at, reason)]
 
 
-# -- what hosts say ----------------------------------------------------------------------------------------------------
+# -- reports of hosts --------------------------------------------------------------------------------------------------
 
 
 def is_growing_to(attempt: Attempt, host: str) -> bool:
-    """Is that host new to the attempt, not part of its allocation yet, and is there somebody to grow for?"""
+    """True if the host is new to the attempt, not in its allocation yet, and the lead host has not released the
+    attempt."""
     is_new = any(share.host == host for share in attempt.resizing.growth) and attempt.share_on(host) is None
     return is_new and attempt.lead in attempt.unreleased
 
 
 def is_leaving(attempt: Attempt, host: str) -> bool:
-    """Has the attempt given that host up as a whole?"""
+    """True if the attempt has given up all of that host."""
     return attempt.share_on(host) is None and any(share.host == host for share in attempt.resizing.leaving)
 
 
 def staged(cluster: Cluster, attempt: Attempt, host: str, now: float) -> Decision:
-    """A new host is ready; the last one lets the attempt grow, if it still runs."""
+    """Note that a new host is staged; with the last one the attempt grows, if it still runs."""
     decision = Decision()
     if host not in attempt.staged:
         decision.events.append(e.HostStaged(now, attempt.key, host))
@@ -158,18 +160,18 @@ def staged(cluster: Cluster, attempt: Attempt, host: str, now: float) -> Decisio
 
 
 def not_to_be(cluster: Cluster, attempt: Attempt, host: str, now: float, why: str) -> list[e.Event]:
-    """A host that the attempt was to grow to does not take part: the growth as a whole comes to nothing."""
+    """Give the growth up, as a whole, because a new host refuses it."""
     return give_growth_up(attempt, now, now + cluster.policy.avoid_host_s, why, gone=host)
 
 
 def silent(cluster: Cluster, attempt: Attempt, host: str, now: float) -> list[e.Event]:
-    """A host that the attempt was to grow to says nothing any more."""
+    """Give the growth up because a new host is silent."""
     why = f"{host} did not answer"
     return give_growth_up(attempt, now, now + cluster.policy.avoid_host_s, why)
 
 
 def resized(cluster: Cluster, command: c.ReportResized, now: float) -> Decision:
-    """The lead host's word on the newest allocation. A growth that the job will not have is taken back."""
+    """Note the lead host's report about the newest allocation. A growth that the job refuses is taken back."""
     attempt = cluster.resizable.get(command.key)
     if attempt is None or command.host != attempt.lead:
         return Decision()
@@ -190,7 +192,7 @@ def _taken_back(cluster: Cluster, attempt: Attempt, detail: str, now: float) -> 
 
 
 def overdue(cluster: Cluster, now: float) -> list[e.Event]:
-    """Changes that were waited for long enough: hosts that don't get ready, jobs that don't adapt."""
+    """Events for resizes past their deadline: hosts that are not staged, jobs that do not adapt."""
     events: list[e.Event] = []
     for attempt in cluster.resizing.values():
         if attempt.resizing.due > now or attempt.lead not in attempt.unreleased:
@@ -204,11 +206,11 @@ def overdue(cluster: Cluster, now: float) -> list[e.Event]:
     return events
 
 
-# -- what users ask for ------------------------------------------------------------------------------------------------
+# -- commands of users -------------------------------------------------------------------------------------------------
 
 
 def shrink_job(cluster: Cluster, command: c.ShrinkJob, now: float) -> Decision:
-    """bresize release. The job does not grow back by itself: that would undo at once what was asked for."""
+    """Shrink a job (bresize release). It does not grow back by itself: that would undo the command at once."""
     job, attempt = _running(cluster, command.target, command.caller)
     role = job.shared.request.roles[0]
     gives = _asked_for(attempt, role, command.what)
@@ -223,7 +225,7 @@ def shrink_job(cluster: Cluster, command: c.ShrinkJob, now: float) -> Decision:
 
 
 def wish_size(cluster: Cluster, command: c.WishSize, now: float) -> Decision:
-    """bresize request, cancel: how far the job is to grow from now on."""
+    """Set the size that the job is to grow to from now on (bresize request, cancel)."""
     job, attempt = _running(cluster, command.target, command.caller)
     role, present = job.shared.request.roles[0], tasks_of(attempt.allocation)
     tasks = command.tasks or present
@@ -252,7 +254,7 @@ def _running(cluster: Cluster, target: c.Target, caller: c.Caller) -> tuple[Job,
 
 
 def _asked_for(attempt: Attempt, role: RoleRequest, what: str) -> Allocation:
-    """The shares that the words of bresize release name."""
+    """Shares named by the arguments of bresize release."""
     words = what.split()
     if not words:
         raise Refused("Bad host list: all, all ^host ..., or host and n*host ... are expected")
@@ -268,14 +270,14 @@ def _asked_for(attempt: Attempt, role: RoleRequest, what: str) -> Allocation:
 
 
 def _all_but(attempt: Attempt, role: RoleRequest, words: list[str]) -> Allocation:
-    """Everything that can be spared, except on these hosts."""
+    """All shares that can be released, except on these hosts."""
     kept: dict[str, int] = {}
     for word in words:
         if not word.startswith("^"):
             raise Refused(f"{word}: after all, ^host or ^n*host is expected")
         count, share = _part(attempt, word[1:])
         kept[share.host] = count or sum(share.tasks_by_role)
-    if not words:  # down to the least that it can do with
+    if not words:  # down to the job's minimum
         return could_give(attempt.allocation, role, tasks_of(attempt.allocation))
     lead = attempt.lead
     kept[lead] = max(kept.get(lead, 0), 1 if is_divisible(role) else sum(attempt.allocation[0].tasks_by_role))
@@ -288,7 +290,7 @@ def _all_but(attempt: Attempt, role: RoleRequest, words: list[str]) -> Allocatio
 
 
 def _part(attempt: Attempt, word: str) -> tuple[int, HostShare]:
-    """``h1`` or ``2*h1``: how many tasks (0: all of them), and the host's share."""
+    """Number of tasks (0: all) and share of the host in a word such as ``h1`` or ``2*h1``."""
     count, star, name = word.rpartition("*")
     if star and not (count.isdigit() and int(count) > 0):
         raise Refused(f"{word}: before the * a number of slots is expected")

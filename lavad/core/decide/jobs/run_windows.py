@@ -1,4 +1,4 @@
-"""Run windows of queues: their jobs are suspended, ended or resumed with them."""
+"""Run windows of queues: suspend, end and resume their jobs."""
 
 from lavad.core import events as e
 from lavad.core.cluster import Cluster
@@ -14,9 +14,9 @@ _CAN_STOP = HOLDING - {JobState.ZOMBI}
 
 
 def run_window_events(cluster: Cluster, job: Job, queue_name: str, may_run: bool, now: float) -> list[e.Event]:
-    """Suspend a job whose queue does not run now, or end it (TERMINATE_WHEN), resume it when it does.
+    """Suspend a job, or end it (TERMINATE_WHEN), when its queue's run windows close; resume it when they open.
 
-    One forced with brun -f goes on.
+    A job forced with brun -f goes on.
     """
     attempt = job.attempt
     assert attempt is not None, f"{job.key} holds no attempt"
@@ -34,6 +34,6 @@ def run_window_events(cluster: Cluster, job: Job, queue_name: str, may_run: bool
 
 
 def may_run(cluster: Cluster, queue_name: str) -> bool:
-    """Are the run windows of that queue open, as far as the last tick knew?"""
+    """True if the run windows of that queue were open at the last tick."""
     state = cluster.windows.get(queue_name)
     return state is None or state.may_run

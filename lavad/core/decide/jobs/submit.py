@@ -1,4 +1,4 @@
-"""Submit and modify: may this user have this job in this queue, and under which number?"""
+"""Submission and modification of jobs."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -34,15 +34,15 @@ from lavad.core.state.records import ArrayRecord, Job
 
 
 class Submitted(NamedTuple):
-    """Reply to a submit."""
+    """Reply to a submission."""
 
     job: int
     queue: str
-    is_known: bool = False  # the request id had been seen: this is the job it made
+    is_known: bool = False  # the request id is known: this is its job
 
 
 def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
-    """A request id that this user has used before gets the job it made then, so that a retry is safe."""
+    """Submit a job. A request id that this user has used before gets the job of then, so that a retry is safe."""
     known = cluster.request_ids.get((command.job.shared.user, command.job.request_id))
     if known is not None:
         record = cluster.jobs.get(known)
@@ -54,7 +54,7 @@ def submit(cluster: Cluster, command: c.SubmitJob, now: float) -> Decision:
     shared = admitted(cluster, new, command.caller, command.asked)
     if cluster.tally.waiting:
         check_waiting(cluster, new, shared)
-    job = NewJob(  # by hand: replace() takes as long as all the rest
+    job = NewJob(  # field by field: replace() takes as long as all the rest
         cluster.next_job,
         shared,
         new.text,
@@ -76,14 +76,14 @@ def resolved(cluster: Cluster, new: NewJob, indices: Ranges | None = None) -> st
     """The dependency condition of a submission with ids for names.
 
     Raises:
-        Refused: bad syntax, or a job that is not there.
+        Refused: bad syntax, or a job that does not exist.
     """
     own = Ranges(new.indices) if new.indices else indices
     return text_of(resolve(cluster, parse(new.dependency or ""), new.shared.uid, own))
 
 
 def priority_of(cluster: Cluster, new: NewJob, caller: c.Caller) -> int:
-    """The job's user priority: half of the highest where none is asked for; only administrators exceed that."""
+    """User priority of the job: half of the highest by default; only administrators exceed that."""
     highest = cluster.policy.user_priority_max
     if not new.priority:
         return highest // 2
@@ -114,7 +114,7 @@ def _check_resizable_is_single(new: NewJob) -> None:
 
 
 def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
-    """New parameters for a job that still waits (an array: for the elements that wait)."""
+    """Change a pending job (bmod; an array: its pending elements), or what can be changed of a running one."""
     record = cluster.jobs.get(command.target.job)
     if record is None:
         raise Refused("No matching job found")
@@ -140,7 +140,7 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
     shared = fitted(cluster, command.job.shared, queue, command.asked)
     if cluster.tally.waiting:
         check_waiting_larger(cluster, record, shared)
-    priority = record.priority  # above the highest, if an administrator gave it
+    priority = record.priority  # above the highest, if an administrator set it
     if command.job.priority != priority:
         priority = priority_of(cluster, command.job, command.caller)
     job = command.job._replace(id=record.id, shared=shared, dependency=dependency, priority=priority)
@@ -148,8 +148,7 @@ def modify(cluster: Cluster, command: c.ModifyJob, now: float) -> Decision:
 
 
 def _queue_of_changed(cluster: Cluster, record: Job | ArrayRecord, command: c.ModifyJob) -> Queue:
-    """The queue that the job is to be in. The one it is in keeps it, whatever has become of that queue since, and
-    whichever would come first of those it was submitted to."""
+    """Queue that the job is to be in. Without -q it stays in its queue, whatever has become of that queue since."""
     before = record.shared
     name = command.job.shared.queue if "queues" in command.fields else before.queue
     queue = cluster.policy.queue(name)
@@ -185,11 +184,11 @@ def _check_modifiable(record: Job | ArrayRecord, command: c.ModifyJob) -> None:
 
 
 def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float) -> Decision:
-    """What can still be changed of a job that holds hosts: its limits and its memory, not its size."""
+    """Change a job that holds hosts: its queue, limits and memory, not its size."""
     wanted = command.job.shared
     queue = _queue_of_changed(cluster, job, command)
     shared = replace(job.shared, queue=queue.name, rerunnable=wanted.rerunnable, environment=wanted.environment)
-    if queue.name != job.shared.queue:  # its own, else the new queue's; what else limits it stays as it was started
+    if queue.name != job.shared.queue:  # its own, else the new queue's; its other limits stay
         shared = replace(shared, run_limit_s=run_limit_in(queue, wanted.run_limit_s))
     limits = {name: getattr(wanted, name) for field, name in _LIMITS.items() if field in command.fields}
     if limits:
@@ -206,7 +205,7 @@ def _modify_running(cluster: Cluster, job: Job, command: c.ModifyJob, now: float
 
 
 def _check_leaving(cluster: Cluster, job: Job, wanted: str, now: float) -> None:
-    """A running job can leave its reservation when that does not hold: till then it has the reservation's slots."""
+    """Refuse to leave a reservation while it is active: till then the job uses its slots."""
     if wanted:
         raise Refused("Job has already started")
     if cluster.reserved.holds(cluster, job.shared.request.reservation, now):
@@ -214,7 +213,7 @@ def _check_leaving(cluster: Cluster, job: Job, wanted: str, now: float) -> None:
 
 
 def _modified(cluster: Cluster, record: Job | ArrayRecord, new: NewJob, command: c.ModifyJob, now: float) -> Decision:
-    """The event; and what the windows of another queue mean for what runs."""
+    """Event of the change, and events for the run windows of the new queue."""
     queue = new.shared.queue
     switched_to = queue if command.is_switch else ""
     decision = Decision([JobModified(now, new, command.caller.user, command.changes, switched_to)])
