@@ -1,4 +1,4 @@
-"""When and where a blocked job will fit, if what runs ends at its run limit: played forward until it does."""
+"""Earliest start of a blocked job, found by simulating running jobs to their run limits until it fits."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,12 @@ from lavad.core.scheduling.placement.place import MinimumNeed, smallest_need
 from lavad.core.state.hosts.table import HostTable
 from lavad.core.state.limits import NOBODY
 
-TRIES_MAX = 200  # to place one job in the future: then its start can't be foreseen
-STEPS_MAX = 20_000  # moments that are played for one job
+TRIES_MAX = 200  # placements tried for one job before its start counts as unpredictable
+STEPS_MAX = 20_000  # events simulated for one job
 
 
 def could_take(table: HostTable, request: Request) -> NDArray[np.bool_]:
-    """Hosts that could take part of such a job if they were open and empty."""
+    """Mask of the hosts that could run a part of the job if they were open and empty."""
     need, hosts = smallest_need(request), len(table)
     found = table.slots_max[:hosts] >= need.slots
     if need.memory_mib:
@@ -35,7 +35,10 @@ def could_take(table: HostTable, request: Request) -> NDArray[np.bool_]:
 def earliest(
     future: SimulatedFuture, asked: PendingRequest, relevant: NDArray[np.bool_]
 ) -> tuple[Allocation, FuturePlacer] | None:
-    """Play until the job fits, and keeps its place until its run limit; None when that can't be foreseen."""
+    """Simulate until the job fits and can keep its hosts until its run limit.
+
+    Returns None if the start cannot be predicted within ``STEPS_MAX`` events and ``TRIES_MAX`` placements.
+    """
     table, request, need = future.table, asked.request, smallest_need(asked.request)
     is_watching = asked.consumer is not NOBODY or any(table.site.amounts(name) for name in watched_by(request))
     is_due, tries = True, 0
@@ -54,7 +57,7 @@ def earliest(
 
 
 def _is_enough(table: HostTable, request: Request, relevant: NDArray[np.bool_], need: MinimumNeed) -> bool:
-    """Could the hosts hold as many tasks as it needs? If not, it need not be tried."""
+    """True if the free resources hold as many tasks as the job needs: a cheap test before a placement."""
     if table.slots_open < need.slots_in_all:
         return False
     if need.tasks == 1:

@@ -1,13 +1,12 @@
-"""The gate every start passes: blocked jobs get reservations, and others start early only if they delay none of them.
+"""Admission of candidates: blocked jobs get reservations, and a later job is backfilled only if it delays none of them.
 
 One rule covers all depths: a job may start now if its slots stay free until its run limit in a future in which every
-job before it that holds a reservation has its place. Reservations that are about certain hosts, or about more than
-slots, say where: ``promised``. With one reservation that is EASY backfilling (Lifka, "The ANL/IBM
-SP scheduling system", JSSPP 1995), with all of them conservative backfilling (Mu'alem and Feitelson, IEEE TPDS 12(6),
-2001).
+job before it that holds a reservation has its place. Reservations on certain hosts, or of more than slots, are kept in
+``host_reservations``. With one reservation that is EASY backfilling (Lifka, "The ANL/IBM SP scheduling system", JSSPP
+1995), with all of them conservative backfilling (Mu'alem and Feitelson, IEEE TPDS 12(6), 2001).
 
-Invariants: jobs come in order of rank; reservations are computed in the same order, and only when a job that there is
-room for asks to start after them.
+Invariants: candidates come in order of rank; reservations are computed in the same order, and only when a job that fits
+into the free resources asks to start after them.
 """
 
 import heapq
@@ -53,13 +52,13 @@ from lavad.core.state.advance_reservations import Slots
 from lavad.core.state.limits import Consumer, Counter
 from lavad.core.state.pending import BucketKey
 
-_WORK_SPARED = 14  # hosts that could be looked at in the time that it takes to see how much is left
+_WORK_SPARED = 14  # cost of a profile query, in hosts examined
 _FIRST = float("-inf")
 _LAST = (Rank(2**62, 0, 0.0, 0), 0)
 
 
 class Refusal(Enum):
-    """Why a job can't start now."""
+    """Reason for which a candidate cannot start now."""
 
     NO_ROOM = "no room"
     PROMISED = "there is room, but it is promised to jobs that go before it"
@@ -71,9 +70,9 @@ class Refusal(Enum):
 
 
 class BackfillGate:
-    """Of one slice. ``refusal`` tells why the last job that was refused can't start; ``slots_open`` is what is left.
+    """Gate of one slice. ``refusal`` is the reason of the last refusal; ``slots_open`` counts the free slots left.
 
-    ``limited`` are buckets whose reservation a limit forbids now, each with that limit.
+    ``limited`` lists the buckets whose reservation a limit forbids now, each with that limit.
     """
 
     def __init__(
@@ -86,12 +85,12 @@ class BackfillGate:
         withheld: ReservedCapacity | None = None,
         starts: Sequence[Start] = (),
     ) -> None:
-        """``starts`` are those of the slice, so far: the caller adds to them."""
+        """Take ``starts``, the starts of the slice so far, by reference: the caller appends to it."""
         self.refusal = Refusal.NO_ROOM
         self.counter: Counter | None = None  # the limit that refused the last job
         self.limited: list[tuple[BucketKey, Counter]] = []
-        self.is_paused = False  # the job that was placed last has to ask again in the next slice
-        self.is_upset = False  # reservations behind the last job have changed: so may have who is held back for them
+        self.is_paused = False  # the last candidate has to ask again in the next slice
+        self.is_upset = False  # reservations behind the last job may have moved, and with them the deferred jobs
         self._headroom = headroom
         self._placer = LimitedPlacer(room, headroom) if headroom is not None else None
         self._withheld = withheld
@@ -102,46 +101,46 @@ class BackfillGate:
         self._room = room
         self._now = ranking.now
         self._queues = cluster.policy.by_name
-        self._carried = book.reservations[::-1]  # the first at the end
+        self._carried = book.reservations[::-1]  # of earlier passes, in reverse order
         self._holders = {(one.job, one.index) for one in self._carried}
         counts = Counted(one.key.queue for one in self._carried)
         self._has_vacancy = any(counts[name] < self._queues[name].backfill_depth for name in book.full)
         self._made: list[Reservation] = []
         self._starts: Sequence[Start] = starts
-        self._says_where = withheld is not None  # one of them at least is not just so many slots of the whole cluster
+        self._says_where = withheld is not None  # at least one needs more than a number of slots on any hosts
         self._finder: ReservationFinder | None = None
-        self._beside: HostReservation | None = None  # what was asked for last,
-        self._beside_of = 0, -1  # how many reservations that was about, and in which state of the promises
-        self._scant: dict[int, float] = {}  # the soonest ends of jobs that were refused, by the slots they asked for
-        self._vain: dict[tuple[Request, Consumer, str, int], Refusal] = {}  # what was refused beside promises
-        self._computed = 0  # so many of them have their place in the profile
-        self._depth_left: dict[str, int] = {}  # of queues that have made a reservation
+        self._beside: HostReservation | None = None  # the newest result,
+        self._beside_of = 0, -1  # its number of reservations, and the version it was computed in
+        self._scant: dict[int, float] = {}  # soonest end of the refused jobs, by slots
+        self._vain: dict[tuple[Request, Consumer, str, int], Refusal] = {}  # requests refused beside reservations
+        self._computed = 0  # number of reservations entered in the profile
+        self._depth_left: dict[str, int] = {}  # reservations still allowed, by queue
         self._next_blocked: list[tuple[Rank, JobCursor]] | None = None
-        self._barred: set[str] = set()  # queues in order whose head is blocked
+        self._barred: set[str] = set()  # strict-order queues whose head is blocked
         self.slots_open = cluster.table.slots_open
-        self._planned: list[tuple[int, int]] = []  # jobs and slots of what this slice starts,
-        self._straight: list[list[Start]] = []  # beside what did not have to ask
+        self._planned: list[tuple[int, int]] = []  # jobs and slots of this slice's starts,
+        self._straight: list[list[Start]] = []  # without the starts made while the gate was open
         self._profile: PoolProfile | None = None
 
     @property
     def reason(self) -> str:
-        """Why the job that was placed last could start."""
+        """Log word for the last placement: backfilled, or in order."""
         return "backfilled" if self._made else "in order"
 
     @property
     def is_open(self) -> bool:
-        """May every job start for which there is room?"""
+        """True if no reservation, limit or ordering rule can refuse a job that fits."""
         is_bound = self._headroom or self._withheld is not None
         return not (self._carried or self._book.full or is_bound or self._made or self._barred)
 
     def waits_for_ends(self, steps: int) -> bool:
-        """There are reservations now, and too many ends to enter for a slice of so many steps: others go first."""
+        """True if reservations need more expected ends than a slice of ``steps`` should enter: those come first."""
         return bool(self._made) and self._book.is_far_behind(self._cluster, steps)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def place(self, candidate: JobCursor) -> Allocation | None:
-        """Where the job starts now; None when it can't, and then it is written down if its queue makes reservations."""
+        """Place the candidate now. None refuses it; if its queue makes reservations it then gets one."""
         self.is_upset = False
         if self._carried:
             self._carry(candidate.place, candidate.job, candidate.index)
@@ -163,7 +162,7 @@ class BackfillGate:
         return None
 
     def _reserve_for(self, candidate: JobCursor) -> None:
-        """Nothing fits: the job gets a reservation if its queue makes one more."""
+        """Reserve for a blocked job if its queue has reservation depth left."""
         queue = self._queues[candidate.key.queue]
         if self._makes_more(queue):
             place = self._noted_place(queue, candidate)
@@ -171,7 +170,7 @@ class BackfillGate:
             self.is_upset = bool(self._carried) and (candidate.job, candidate.index) not in self._holders
 
     def _is_limited(self, key: BucketKey) -> bool:
-        """Does a limit leave too little for any job of this bucket? ``counter`` is that limit."""
+        """True if a limit leaves too little for any job of this bucket; ``counter`` is then that limit."""
         assert self._headroom is not None
         self.counter = self._headroom.blocking(self._consumer(key), key.request)
         return self.counter is not None
@@ -180,23 +179,28 @@ class BackfillGate:
         return self._cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
 
     def _noted_place(self, queue: Queue, candidate: JobCursor) -> tuple[Rank, int]:
-        """Where a reservation stands; in a shared queue before all that is still to come, for ranks don't tell."""
+        """Position of a reservation in the order of candidates.
+
+        Ranks do not order the jobs of a fairshare queue, so there it precedes every candidate still to come.
+        """
         if self._ranking.tree_of(candidate.key) is None:
             return candidate.place
         return Rank(-queue.priority, _FIRST, _FIRST, candidate.job), candidate.index
 
     def is_checked(self, key: BucketKey) -> bool:
-        """Does it depend on hosts what limits the bucket's jobs fall under leave?"""
+        """True if the limits on the bucket's jobs depend on the hosts they are placed on."""
         return self._headroom is not None and is_checked(self._consumer(key), key.request)
 
     def keeps_slots(self, refused: JobCursor) -> bool:
-        """Should the job that was refused last keep free slots empty (SLOT_RESERVE)? Where its queue backfills a
-        reservation does better, unless its start can't be foreseen."""
+        """True if the job refused last should gather free slots (SLOT_RESERVE).
+
+        If its queue backfills, a reservation serves it better, unless its start cannot be predicted.
+        """
         if not self._queues[refused.key.queue].backfill_depth:
             return True
         one = self._made[-1] if self._made else None
         if one is None or (one.job, one.index) != (refused.job, refused.index):
-            return False  # enough others of its queue hold reservations
+            return False  # its queue is at its reservation depth
         if self._says_where:
             promised = self._promises()
             is_its = promised is not None and promised.place == (one.place, one.key)
@@ -205,24 +209,24 @@ class BackfillGate:
         return one.start_at == NEVER
 
     def wants_more(self, key: BucketKey) -> bool:
-        """Should the next job of a blocked bucket hold a reservation, too?"""
+        """True if the next job of a blocked bucket may hold a reservation, too."""
         return self._depth_left.get(key.queue, 0) > 0
 
     def close(self) -> None:
-        """Write down who holds a reservation."""
+        """Record the reservations of this slice for the next one."""
         if self._carried:
             self._carry(_LAST, 0, 0)
         if not (self._made or self._book.reservations or self._book.full):
             return
         full = {name for name, left in self._depth_left.items() if not left} | self._barred
         if len(self._blocked):
-            full |= self._book.full  # whoever may move up is only looked for when it matters
+            full |= self._book.full  # candidates for a vacancy are searched only when one is needed
         self._book.write(self._made, frozenset(full))
 
     # -- reservations ------------------------------------------------------------------------------------------------
 
     def _carry(self, place: tuple[Rank, int], job: int, index: int) -> None:
-        """Reservations of earlier passes that rank before this job hold against it; its own is void while it asks."""
+        """Renew earlier reservations that rank before this job; its own is void while it is the candidate."""
         while self._carried and self._carried[-1].place <= place:
             if self._has_vacancy:
                 self._promote(self._carried[-1].place[0])
@@ -231,7 +235,7 @@ class BackfillGate:
                 self._reserve(self._queues[one.key.queue], one)
 
     def _promote(self, rank: Rank) -> None:
-        """More jobs were blocked than could hold a reservation, and one of those has started: the next ones do."""
+        """Reserve for the next blocked jobs where a reservation of a queue at full depth has become vacant."""
         for name in self._book.full:
             if self._depth_left.get(name, self._queues[name].backfill_depth):
                 break
@@ -253,7 +257,7 @@ class BackfillGate:
                 heapq.heappush(self._next_blocked, (cursor.rank, cursor))
 
     def _is_upsetting(self, job: int, index: int) -> bool:
-        """Others may begin at another time if this job starts, or holds a reservation from now on that it did not."""
+        """True if a start or new reservation of this job may move the starts of later jobs."""
         return bool(self._carried) or (job, index) in self._holders
 
     def _makes_more(self, queue: Queue) -> bool:
@@ -286,14 +290,14 @@ class BackfillGate:
     # -- starting ----------------------------------------------------------------------------------------------------
 
     def _waited_s(self, candidate: JobCursor) -> float:
-        """How long the job has waited: alternatives may hold only after a while."""
+        """Seconds since submission: alternative requirements may apply only after a delay."""
         return self._now - self._cluster.jobs[candidate.job].submitted_at
 
     def _place(self, candidate: JobCursor) -> Allocation | None:
         key = candidate.key
         request, leeway = key.request, None
         is_beside = False
-        if self._made and not key.reservation:  # what is set apart for it was promised to nobody else
+        if self._made and not key.reservation:  # an advance reservation's slots are in no backfill reservation
             until = self._end_of(candidate)
             is_beside = self._says_where or shuts_others_out(request)
             if not is_beside or len(self._made) > PROMISES_MAX:
@@ -320,11 +324,11 @@ class BackfillGate:
         return allocation
 
     def _is_scant(self, slots: int, until: float) -> bool:
-        """Was a job of no more slots refused in this slice that would have ended no later? Ever less is left."""
+        """True if this slice refused a job of no more slots and no later end: free slots only decrease."""
         return any(fewer <= slots and sooner <= until for fewer, sooner in self._scant.items())
 
     def _note(self, candidate: JobCursor, allocation: Allocation, is_beside: bool) -> None:
-        """The job starts there."""
+        """Record that the job starts on this allocation."""
         key = candidate.key
         slots = slots_of(allocation) if not key.request.exclusive else slots_of_hosts(self._cluster, allocation)
         self.is_upset = self._is_upsetting(candidate.job, candidate.index)
@@ -345,7 +349,7 @@ class BackfillGate:
         return self._now + run_limit_s if run_limit_s else NEVER
 
     def _fit(self, candidate: JobCursor, request: Request, leeway: BackfillWindow | None) -> Allocation | None:
-        """Where there is room for the job, and limits, advance reservations and promises allow it."""
+        """Place the request within limits, advance reservations and the backfill window."""
         key, most = candidate.key, None
         waited_s = self._waited_s(candidate) if request.alternatives else 0.0
         if self._withheld is not None:
@@ -375,7 +379,7 @@ class BackfillGate:
     def _fit_beside(
         self, leeway: BackfillWindow, candidate: JobCursor, request: Request, waited_s: float, most: Slots | None
     ) -> Allocation | None:
-        """The same in what is left beside promises. What was asked for in vain in a slice is not asked for again."""
+        """Place the request within the backfill window; an equal one that failed in this slice is not tried again."""
         if self._placer is None and most is None and is_one_task(request) and not request.is_plain:
             first = host_of_one(self._room, request)
             if first is None:
@@ -402,13 +406,16 @@ class BackfillGate:
 
     @staticmethod
     def _is_left(leeway: BackfillWindow, row: int, role: RoleRequest) -> bool:
-        """May a task have that host, where it would go if nothing were promised? Then hosts before it don't matter."""
+        """True if the window leaves room for a task on the host that it would get without reservations.
+
+        Hosts of lower preference need not be searched then.
+        """
         if role.gpus:
             return leeway.is_free(row)  # which devices are promised is not asked here
         return leeway.leaves(row, role.slots_per_task, role.memory_mib)
 
     def _promises(self) -> HostReservation | None:
-        """With every reservation so far in its place; None where finding that takes longer than a slice should."""
+        """Return the window beside all reservations so far; None if computing it would exceed the slice's budget."""
         promises = self._book.promises
         if self._beside_of == (len(self._made), promises.version):
             return self._beside
@@ -428,13 +435,13 @@ class BackfillGate:
             self._profile.take(self._now, candidate.run_limit_s or NEVER, slots)
 
     def note_starts(self, starts: list[Start], slots_open: int) -> None:
-        """Jobs start that did not have to ask, because the gate ``is_open``; so many slots are left."""
+        """Record starts made without asking the gate while it ``is_open``; ``slots_open`` slots are left."""
         self._book.promises.clear()
         self.slots_open = slots_open
         self._straight.append(starts)
 
     def _future(self) -> PoolProfile:
-        """The profile with every reservation so far in its place."""
+        """Availability profile with every reservation so far entered."""
         profile = self._profile
         if profile is None:
             profile = self._profile = PoolProfile(self._now, self.slots_open, self._ends())

@@ -1,12 +1,11 @@
-"""Reservations that say where: for blocked jobs of which "so many slots of the whole cluster" does not say enough.
+"""Reservations on concrete hosts, for blocked jobs that wait for more than a number of slots on any hosts.
 
-Such a job waits for certain hosts, or for memory, devices, whole hosts or resources of the site. Its reservation is
-found by playing the ends of what runs forward until it fits, in a future in which every reservation before it has its
-place. From then on it is promised what it would have there, and a job behind it may have no more than what is left
-beside that, unless it ends before.
+Such a job needs certain hosts, memory, GPUs, whole hosts or cluster-wide resources. Its reservation is found by
+simulating the ends of running jobs until it fits, with every earlier reservation in its place. From its start on, a job
+behind it may use only what is left beside the reserved allocation, unless it ends before.
 
-Costs a copy of the hosts, a step for each end that comes before, and a try to place the job whenever it could fit. What
-was found is kept from slice to slice, and found anew when that may lead elsewhere.
+The search costs a copy of the host table, a step for each end before the start, and a placement whenever the job could
+fit. Results are kept from slice to slice and recomputed when changes on the hosts may alter them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,10 +47,10 @@ if TYPE_CHECKING:
     from lavad.core.scheduling.backfill.reservation import Reservation
     from lavad.core.scheduling.queueing.ordering import Rank
 
-PROMISES_MAX = 32  # that say where: each may cost milliseconds on a large cluster
-STEPS_FREE = 500  # that may be played each time that something has changed
-STEPS_A_SLICE = 200  # that may be played before a slice ends
-HOLD_S_PER_STEP = 0.001  # more of them take some 20 us each, and so a fiftieth of the time
+PROMISES_MAX = 32  # on hosts: each may cost milliseconds on a large cluster
+STEPS_FREE = 500  # simulated at every change without delay
+STEPS_A_SLICE = 200  # simulated before a slice ends
+HOLD_S_PER_STEP = 0.001  # validity earned by a further step of some 20 us: a fiftieth of the time
 _SCANS_A_STEP = 16
 _STEPS_OF_A_COPY = 25
 
@@ -59,43 +58,47 @@ Ends = Callable[[Cluster], ExpectedEnds]
 
 
 def is_anywhere(cluster: Cluster, key: BucketKey) -> bool:
-    """Does "so many slots of the whole cluster" say all that a job of this bucket waits for?"""
+    """True if the request needs only a number of slots, on any hosts."""
     if not key.request.is_plain:
         return False
     return not cluster.limits or not is_checked(consumer_of(cluster, key), key.request)
 
 
 def has_shut_holders(table: HostTable) -> bool:
-    """Is something held on hosts that may take nothing when it is given back?"""
+    """True if jobs hold resources on closed hosts: those return no usable capacity when they end."""
     return bool(table.shut) and any(table.attempts[row] for row in table.shut)
 
 
 def shuts_others_out(request: Request) -> bool:
-    """Does it take more from others than it uses: whole hosts, or compute units?"""
+    """True if the request takes whole hosts or exclusive compute units, and so denies others more than it uses."""
     return not request.is_simple and (request.exclusive or kept_type(request) is not None)
 
 
 class HostReservation:
-    """What one reservation and all before it come to: what others may have beside them.
+    """One reservation, with the window that it and all before it leave to later jobs.
 
-    On a large cluster it may take so long to find that it has to hold for a while, as long as the hosts it names have
-    no less room.
+    On a large cluster, where the search is expensive, it stays valid for some time while the hosts it names have no
+    fewer free resources.
     """
 
     def __init__(self, one: "Reservation", before: "HostReservation | None", relevant: NDArray[np.bool_]) -> None:
         self.place: tuple[tuple[Rank, int], BucketKey] = one.place, one.key
-        self.begin = NEVER  # when the last of them starts; NEVER: that can't be foreseen
+        self.begin = NEVER  # start of the last one; NEVER if it cannot be predicted
         self.moments: FutureReservations = before.moments.copy() if before is not None else FutureReservations()
         self.taken: list[tuple[float, FutureStart]] = list(before.taken) if before is not None else []
-        self.relevant = relevant  # hosts on which it could be, also those that are shut now
-        self.rows: set[int] = set()  # that it names
+        self.relevant = relevant  # hosts that could run it, also closed ones
+        self.rows: set[int] = set()  # of the hosts it names
         self.found_at = 0.0
-        self.steps: int = before.steps if before is not None else 0  # that it took to find it, and all before
+        self.steps: int = before.steps if before is not None else 0  # cost of computing this one and all before it
 
     def is_spoilt(self, grown: set[int], shrunk: set[int], now: float, steps: int) -> bool:
-        """Might it be another one by now, since there is more room on some hosts and less on others?
+        """True if recomputation may move the reservation.
 
-        ``steps``: so many it would take to find this one and all behind it anew.
+        It may if a start is due, a named host has fewer free resources, or a relevant host has changed long enough
+        after the last computation.
+
+        Args:
+            steps: cost of recomputing this reservation and all behind it; the dearer it is, the longer it stands.
         """
         if any(moment.at <= now for moment in self.moments.all) or not self.rows.isdisjoint(shrunk):
             return True
@@ -103,7 +106,7 @@ class HostReservation:
         return now >= holds_until and any(self.relevant[row] for row in grown | shrunk)
 
     def promise(self, table: HostTable, begin: float, taken: FutureStart, room: FreeResources) -> None:
-        """From then on the job has that; ``room`` is what is left then beside it."""
+        """Enter the allocation from ``begin`` on; ``room`` holds the free resources left beside it then."""
         request, allocation = taken.request, taken.allocation
         self.begin = begin
         self.moments.take(table, allocation, begin, taken.until)
@@ -127,28 +130,28 @@ class HostReservation:
 
 
 class HostReservations:
-    """Of all reservations, in their order; a job must mind those that go before it."""
+    """All reservations on hosts in order of rank; a job must not delay those before it."""
 
     def __init__(self) -> None:
-        self.version = 0  # raised whenever one is found or forgotten
+        self.version = 0  # raised whenever one is computed or discarded
         self._all: list[HostReservation] = []
-        self._noted: dict[tuple[int, int], float] = {}  # ends of what started beside them, not entered yet
+        self._noted: dict[tuple[int, int], float] = {}  # ends of backfilled jobs, not yet among the expected ends
 
     def __bool__(self) -> bool:
         return bool(self._all)
 
     def clear(self) -> None:
-        """Find all of them anew."""
+        """Discard all of them, so that they are recomputed."""
         self._forget_from(0)
 
     def _forget_from(self, number: int) -> None:
         self.version += 1
         del self._all[number:]
 
-    # -- for those who ask ---------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def known(self, reservations: "Sequence[Reservation]") -> int:
-        """Of so many of these, from the first on, it is known what is promised."""
+        """Number of leading ``reservations`` that are computed and still stand."""
         count = 0
         for one, reservation in zip(self._all, reservations, strict=False):
             if one.place != (reservation.place, reservation.key):
@@ -157,14 +160,14 @@ class HostReservations:
         return count
 
     def leeway(self, behind: int, begin: float, end: float) -> BackfillWindow | None:
-        """What the first so many leave to a job from one time to another; None: whatever is free."""
+        """Backfill window from ``begin`` to ``end`` beside the first ``behind`` reservations; None if unconstrained."""
         return self._all[behind - 1].moments.leeway(begin, end)
 
     def begins(self, behind: int) -> Iterator[float]:
-        """When the first so many begin, as far as it can be foreseen."""
+        """Predicted start times of the first ``behind`` reservations."""
         return (moment.at for moment in self._all[behind - 1].moments.all)
 
-    # -- while they are kept -------------------------------------------------------------------------------------------
+    # -- keeping them up to date ---------------------------------------------------------------------------------------
 
     def look_again(
         self,
@@ -175,14 +178,20 @@ class HostReservations:
         ends: ExpectedEnds,
         now: float,
     ) -> bool:
-        """There is more room on some hosts, others are shut, and these attempts differ: True when promises may, too."""
+        """Discard reservations that changes on hosts or of attempts may have outdated; True if there were any.
+
+        Args:
+            grown: rows of hosts with more free resources.
+            lost: rows of closed hosts.
+            touched: attempts that have started, ended or changed.
+        """
         if not self._all:
             return False
         shrunk = set(lost)
         for key in touched:
             shrunk.update(self._moved_on(cluster, key, ends))
         is_void = bool(cluster.claims) or len(self._all[0].relevant) < len(cluster.table)
-        steps, played = self._all[-1].steps, 0  # in all, and up to the one before
+        steps, played = self._all[-1].steps, 0  # in all, and up to the previous one
         for number, one in enumerate(self._all):
             if is_void or one.is_spoilt(grown, shrunk, now, steps - played):
                 self._forget_from(number)
@@ -191,7 +200,7 @@ class HostReservations:
         return False
 
     def _moved_on(self, cluster: Cluster, key: Key, ends: ExpectedEnds) -> list[int]:
-        """The hosts of an attempt, if it is a new one or will hold them at other moments than was thought."""
+        """Rows of an attempt's hosts if it is new, or if its expected end has passed a reservation's start time."""
         attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
         old = ends.of(key)
         if attempt is None or record is None or old is not None:
@@ -199,7 +208,7 @@ class HostReservations:
         else:
             noted = self._noted.get((key.job, key.index))
         if attempt is None or record is None:
-            return []  # of what it has given back others tell
+            return []  # its freed hosts are reported in ``grown``
         before = old.at if old is not None else noted
         after = expected_end(attempt, record.shared.run_limit_s, 0).at
         moments = self._all[-1].moments.all
@@ -209,7 +218,7 @@ class HostReservations:
         return []
 
     def note_start(self, cluster: Cluster, allocation: Allocation, behind: int = 0) -> None:
-        """A job is about to start that need not mind any but the first so many."""
+        """Discard reservations, after the first ``behind``, that may have wanted the hosts of a job about to start."""
         rows = [cluster.table.rows[share.host] for share in allocation]
         for number, one in enumerate(self._all[behind:], behind):
             if any(one.relevant[row] for row in rows):
@@ -217,18 +226,18 @@ class HostReservations:
                 return
 
     def take(self, cluster: Cluster, start: Start, now: float, until: float, behind: int) -> None:
-        """A job starts beside the first so many."""
+        """Enter a backfilled start beside the first ``behind`` reservations."""
         self._noted[start.job, start.index] = until
         for one in self._all[:behind]:
             one.moments.take(cluster.table, start.allocation, now, until)
         self.note_start(cluster, start.allocation, behind)
 
-    # -- finding them --------------------------------------------------------------------------------------------------
+    # -- computing -----------------------------------------------------------------------------------------------------
 
     def of(self, reservations: "list[Reservation]", ask: "ReservationFinder") -> HostReservation | None:
-        """What these come to, at most ``PROMISES_MAX`` of them; found as far as it is not known.
+        """Return the last of these reservations, at most ``PROMISES_MAX``, computing those that are missing.
 
-        None: the slice has done enough of that, and the next one is to go on.
+        None: the budget of the slice is spent, and the next slice continues.
         """
         some = reservations[:PROMISES_MAX]
         for number, one in enumerate(some):
@@ -244,19 +253,19 @@ class HostReservations:
 
 
 class ReservationFinder:
-    """Finds promises in one slice, of which ``starts`` are what has been decided so far: the caller adds to them."""
+    """Search for host reservations in one slice. The caller appends its decisions to ``starts``."""
 
     def __init__(self, cluster: Cluster, ends: Ends, starts: Sequence[Start], now: float) -> None:
-        """``ends`` tells when what runs ends: it is asked only where something has to be found."""
+        """Take ``ends`` as a function: expected ends are read only if a reservation has to be computed."""
         self._cluster = cluster
         self._ends = ends
         self._starts = starts
         self._now = now
         self._scanned = 0
-        self.steps = 0  # that were played in this slice
+        self.steps = 0  # spent in this slice
 
     def find(self, one: "Reservation", before: HostReservation | None) -> HostReservation:
-        """Where and when, after those before it; nothing is promised where that can't be foreseen."""
+        """Compute start and hosts after those before it; reserve nothing if the start cannot be predicted."""
         asked = asked_for(self._cluster, one.key, one.job, one.index)
         asked = asked._replace(request=with_at_most(asked.request, asked.request.slots_min))
         relevant = could_take(self._cluster.table, asked.request)
@@ -277,7 +286,7 @@ class ReservationFinder:
         return made
 
     def started(self) -> dict[tuple[int, int], float]:
-        """Until when the jobs that start in this slice will hold their hosts."""
+        """Expected ends of the jobs that start in this slice, by job and index."""
         return {(start.job, start.index): self._end_of(start) for start in self._starts}
 
     def _end_of(self, start: Start) -> float:
@@ -289,7 +298,7 @@ class ReservationFinder:
         future = SimulatedFuture(
             cluster, self._now, self._coming(relevant, bool(cluster.limits) or bool(relevant.all()))
         )
-        future.free(cluster.claims.get(asked.key[:2]))  # it starts in what it has saved
+        future.free(cluster.claims.get(asked.key[:2]))  # it starts in the slots it has gathered
         for start in self._starts:
             shared = cluster.jobs[start.job].shared
             until = self._end_of(start)
@@ -303,7 +312,7 @@ class ReservationFinder:
         return future
 
     def _coming(self, relevant: NDArray[np.bool_], is_all: bool) -> Iterator[tuple[float, Attempt]]:
-        """Who ends when: all, or those that hold something of relevant hosts or of the site's resources."""
+        """Expected ends in order: all, or those of attempts that hold relevant hosts or cluster-wide resources."""
         attempts, rows, soonest = self._cluster.attempts, self._cluster.table.rows, self._now + SOON_S
         self._scanned = 0
         for at, _, key in self._ends(self._cluster):
@@ -317,5 +326,5 @@ class ReservationFinder:
 
 
 def _side(end: float, moment: float) -> int:
-    """Before, at, or after it?"""
+    """Sign of the difference: -1 if ``end`` is before the moment, 0 at it, 1 after it."""
     return (end > moment) - (end < moment)

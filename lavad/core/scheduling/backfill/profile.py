@@ -1,8 +1,8 @@
-"""Free slots of a pool over future time: a step function that is asked for holes, and remembers what was promised.
+"""Availability profile: free slots of a pool over future time, a step function with searchable holes and reservations.
 
 Invariants: the first step begins now; within a step free slots do not change; after the last step slots only come back.
-Ends of what runs are taken in only as far as a question needs them, so a question about the near future costs the same
-with a hundred running jobs and with a hundred thousand.
+Expected ends are read only as far as a query needs them, so a query about the near future costs the same with a hundred
+running jobs and with a hundred thousand.
 """
 
 import heapq
@@ -17,7 +17,7 @@ NEVER = float("inf")
 
 
 class PoolProfile:
-    """Slots of which any will do. ``ends`` yields (time, slots given back then) in order of time."""
+    """Profile of interchangeable slots. ``ends`` yields (time, slots released then) in order of time."""
 
     __slots__ = ("_ends", "_frees", "_later", "_next", "_times")
 
@@ -26,10 +26,10 @@ class PoolProfile:
         self._frees: list[int] = [free]
         self._ends = ends
         self._next = next(ends, None)
-        self._later: list[tuple[float, int]] = []  # ends of promises behind the last step, as a heap
+        self._later: list[tuple[float, int]] = []  # heap of reservation ends behind the last step
 
     def free_until(self, end: float) -> int:
-        """Slots that are free from now until then without a break."""
+        """Slots that are free from now until ``end`` without a break."""
         times, frees = self._times, self._frees
         least = frees[0]
         for at in range(1, len(times)):
@@ -40,11 +40,11 @@ class PoolProfile:
         return least  # behind the last step slots only come back
 
     def short_from(self, slots: int) -> float:
-        """When fewer are free for the first time; ``NEVER``: not as long as anything is promised."""
+        """First time at which fewer are free; ``NEVER`` if not within the profile's steps."""
         return next((at for at, free in zip(self._times, self._frees, strict=True) if free < slots), NEVER)
 
     def earliest(self, slots: int, duration: float) -> float:
-        """When so many slots are free for so long the first time; ``NEVER`` if that can't be foreseen."""
+        """First time at which ``slots`` are free for ``duration`` seconds; ``NEVER`` if it cannot be predicted."""
         at = 0
         while True:
             while self._frees[at] < slots:
@@ -66,7 +66,7 @@ class PoolProfile:
         return None
 
     def take(self, start: float, duration: float, slots: int) -> None:
-        """Promise slots for a time. Nobody checks that they are free."""
+        """Reserve slots for ``duration`` seconds from ``start``, without a check that they are free."""
         if duration <= 0:
             return
         while self._times[-1] < start and self._grow():
@@ -82,7 +82,7 @@ class PoolProfile:
             self._frees[at] -= slots
 
     def _split(self, time: float) -> int:
-        """The step that begins at that time, made if there is none."""
+        """Index of the step that begins at ``time``; insert it if missing."""
         at = bisect_left(self._times, time)
         if at == len(self._times) or self._times[at] != time:
             self._times.insert(at, time)
@@ -90,7 +90,7 @@ class PoolProfile:
         return at
 
     def _grow(self) -> bool:
-        """One more step, where the next slots come back; False when none do."""
+        """Append the step at which the next slots come back; False if none do."""
         following, later = self._next, self._later
         time = following[0] if following is not None else NEVER
         if later and later[0][0] < time:
@@ -110,7 +110,7 @@ class PoolProfile:
 
 
 def come_back(ends: "Iterable[ExpectedEnd]", now: float) -> Iterator[tuple[float, int]]:
-    """What runs gives its slots back at its expected end; what has outrun it, at the next moment."""
+    """Times and slots that running jobs release: at their expected end, overdue ones after the next second."""
     soonest = now + 1
     for at, slots, _ in ends:
         if at == NEVER:

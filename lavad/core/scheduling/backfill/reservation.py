@@ -7,7 +7,7 @@ from lavad.core.state.pending import BucketKey
 
 
 class Reservation:
-    """A blocked job that others must not delay. ``place`` is its rank, and its index among equals."""
+    """Reservation of a blocked job that later jobs must not delay. ``place`` is its rank and its array index."""
 
     __slots__ = ("entry", "job", "key", "place", "start_at")
 
@@ -15,7 +15,7 @@ class Reservation:
         self.place = place
         self.key = key
         self.job = job
-        self.entry = entry(cluster, cluster.jobs[job])  # where it stood in its bucket
+        self.entry = entry(cluster, cluster.jobs[job])  # its position in its bucket
         self.start_at: float | None = None
 
     @property

@@ -1,7 +1,7 @@
-"""Who waits with a promise: the first blocked jobs of a queue, in the order in which they would start.
+"""Reservation table: the first blocked jobs of each queue, in the order in which they would start.
 
-A reservation is no allocation. It is made anew from the present state whenever a later job asks to go first, so it
-never grows stale; what is remembered between passes is only who holds one. ``start_at`` is the newest estimate.
+A reservation is no allocation. It is recomputed from the present state whenever a later job asks to be backfilled, so
+it never grows stale; only its holder is remembered between passes. ``start_at`` is the newest estimate.
 """
 
 import heapq
@@ -20,38 +20,38 @@ from lavad.core.state.expected_ends import NEVER, ExpectedEnd, ExpectedEnds, exp
 from lavad.core.state.pending import BucketKey
 from lavad.core.state.records import ArrayRecord
 
-MOVED_S = 1.0  # what ends so much earlier or later than was thought changes nobody's turn
-_WORK_OF_ENTERING = 8  # hosts that could be looked at while one end is entered
-_ENTERED_MIN = 64  # ends in one slice
-_FORESEEN_MAX = 2048  # that have changed since ends were entered, for one answer
+MOVED_S = 1.0  # an expected end that moves by less alters no reservation
+_WORK_OF_ENTERING = 8  # cost of entering one end, in hosts examined
+_ENTERED_MIN = 64  # ends entered in one slice
+_FORESEEN_MAX = 2048  # missing ends that one query may read
 
 
 class ReservationTable:
-    """All reservations in order of rank, the buckets they hold back, and the expected ends they are computed from."""
+    """All reservations in order of rank, the buckets deferred by them, and the expected ends they are computed from."""
 
     def __init__(self) -> None:
         self.reservations: list[Reservation] = []
-        self.held: set[BucketKey] = set()  # there was room for these, but it is promised
-        self.full: frozenset[str] = frozenset()  # queues in which more jobs wait than may hold a reservation
+        self.held: set[BucketKey] = set()  # deferred: they fit now, but into reserved slots
+        self.full: frozenset[str] = frozenset()  # queues at their reservation depth with more blocked jobs
         self.ends = ExpectedEnds()
-        self.promises = HostReservations()  # what the reservations come to, where they say which hosts
+        self.promises = HostReservations()  # the reservations on concrete hosts
         self._keys: set[BucketKey] = set()
-        self._touched: set[Key] | None = None  # None: nothing was ever asked, so nothing is kept
-        self._pages: list[int] = []  # of attempts that were there then, and have not been looked at
+        self._touched: set[Key] | None = None  # attempts to read again; None until the first query
+        self._pages: list[int] = []  # of attempts present at the first query, not yet read
 
     def note(self, touched: Iterable[Key]) -> None:
-        """Attempts that took or gave back slots."""
+        """Note attempts that took or released slots."""
         if self._touched is not None:
             self._touched.update(touched)
 
     def are_moved(self, cluster: Cluster, touched: Iterable[Key]) -> bool:
-        """Will one of these attempts end at quite another time than was thought when somebody was held back?"""
+        """True if the expected end of one of these attempts has moved since buckets were deferred for reservations."""
         return bool(self.held) and any(self._is_moved(cluster, key) for key in touched)
 
     def _is_moved(self, cluster: Cluster, key: Key) -> bool:
         attempt, record = cluster.attempts.get(key), cluster.jobs.get(key.job)
         if attempt is None or record is None:
-            return False  # room has appeared then
+            return False  # its slots are free: the hosts are reported as changed
         old, run_limit_s = self.ends.of(key), record.shared.run_limit_s
         if old is None and attempt.limits_version:
             return True
@@ -59,7 +59,7 @@ class ReservationTable:
         return abs(expected_end(attempt, run_limit_s, 0).at - before) > MOVED_S
 
     def ends_of(self, cluster: Cluster) -> ExpectedEnds:
-        """The expected ends as they are now."""
+        """Return the expected ends, brought up to date."""
         touched = self._to_enter(cluster)
         while self._pages:
             self._take_page(cluster, touched)
@@ -69,7 +69,7 @@ class ReservationTable:
         return self.ends
 
     def foreseen(self, cluster: Cluster) -> Iterator[ExpectedEnd] | None:
-        """The same for those who only ask: nothing is entered. None: it would take too long."""
+        """Up-to-date expected ends for read-only queries, entering nothing. None if that would take too long."""
         if self.is_far_behind(cluster, _FORESEEN_MAX * _WORK_OF_ENTERING):
             return None
         touched = cluster.touched | self._to_enter(cluster)
@@ -77,7 +77,7 @@ class ReservationTable:
         return heapq.merge(known, sorted([end for key in touched if (end := _expectation(cluster, key)) is not None]))
 
     def enter_some(self, cluster: Cluster, steps: int) -> bool:
-        """Enter expected ends if there are too many for a slice that does anything else; True when it did."""
+        """Enter expected ends if too many are missing for an ordinary slice; True if it did, and the slice is spent."""
         if not (self.reservations or self.full) or not self.is_far_behind(cluster, steps):
             return False
         touched = self._to_enter(cluster)
@@ -87,14 +87,14 @@ class ReservationTable:
         return True
 
     def is_far_behind(self, cluster: Cluster, steps: int) -> bool:
-        """Are there more ends to enter than a slice of so many steps should?"""
+        """True if more expected ends are missing than a slice of ``steps`` should enter."""
         touched = self._to_enter(cluster)
         while self._pages and len(touched) <= _portion(steps):
             self._take_page(cluster, touched)
         return len(touched) > _portion(steps)
 
     def _to_enter(self, cluster: Cluster) -> set[Key]:
-        """As far as it has been looked for: what lies in ``_pages`` is to be entered, too."""
+        """Attempts whose ends are known to be missing, beside those in ``_pages`` not yet read."""
         if self._touched is None:
             self._touched, self._pages = set(), cluster.attempts.numbers()
         return self._touched
@@ -106,17 +106,17 @@ class ReservationTable:
         self.ends.update({key: _expectation(cluster, key) for key in keys})
 
     def has_overdue(self, cluster: Cluster, now: float) -> bool:
-        """Should something have ended by now that holds slots still?"""
+        """True if an attempt still holds slots past its expected end."""
         return self.ends.first() <= now and self.ends_of(cluster).first() <= now
 
     def write(self, reservations: list[Reservation], full: frozenset[str]) -> None:
-        """Who holds a reservation from now on, and in which queues no more are made."""
+        """Replace the reservations, and the queues at their reservation depth."""
         self.reservations = reservations
         self.full = full
         self._keys = {one.key for one in reservations}
 
     def is_behind(self, queue: Queue, rank: Rank) -> bool:
-        """Would a blocked job of this rank hold no reservation? Its queue makes none, or all go to jobs before it."""
+        """True if a blocked job of this rank gets no reservation: depth 0, or used up by jobs before it."""
         if queue.in_order:
             return False
         if not queue.backfill_depth:
@@ -125,11 +125,11 @@ class ReservationTable:
         return queue.name in self.full and before >= queue.backfill_depth
 
     def concerns(self, buckets: Iterable[BucketKey]) -> bool:
-        """Does one of these buckets have a job that holds a reservation?"""
+        """True if a job of one of these buckets holds a reservation."""
         return not self._keys.isdisjoint(buckets)
 
     def drop_departed(self, cluster: Cluster, left: set[BucketKey]) -> bool:
-        """Forget reservations of jobs that don't wait where they did in these buckets; True when there were any."""
+        """Drop reservations of jobs that have left their position in these buckets; True if there were any."""
         if not self.concerns(left):
             return False
         kept = [one for one in self.reservations if one.key not in left or _still_waits(cluster, one)]
@@ -152,7 +152,7 @@ def _expectation(cluster: Cluster, key: Key) -> ExpectedEnd | None:
 
 
 def slots_of_hosts(cluster: Cluster, allocation: Allocation) -> int:
-    """What an exclusive job takes from others, and gives back: all slots of its hosts."""
+    """Slots that an exclusive job takes and releases: all slots of its hosts."""
     return sum([cluster.hosts[share.host].facts.slots for share in allocation])
 
 

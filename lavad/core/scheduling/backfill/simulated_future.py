@@ -1,8 +1,8 @@
-"""The hosts as they will be: a copy of them, played forward to whatever comes next.
+"""Simulated future state of the hosts: a copy of the host table, advanced from event to event.
 
-Jobs end at their run limits, hosts have rested for long enough between two starts, advance reservations begin and end,
-and so do the promises that the caller enters. Nothing of the cluster is changed. What limits count meanwhile is not
-copied: an answer that takes several turns may be off by what ends or starts between them.
+Events are job ends at run limits, ends of dispatch intervals (JOB_ACCEPT_INTERVAL), starts and ends of advance
+reservations, and the reservations that the caller enters. The cluster is not changed. Limit counters are copied for one
+moment only: an answer computed in several steps may be off by what ends or starts between them.
 """
 
 import heapq
@@ -23,22 +23,22 @@ from lavad.core.state.limits import NOBODY, Consumer
 from lavad.core.state.pending import BucketKey
 from lavad.core.state.records import Attempt, Claim
 
-SOON_S = 1.0  # what should have ended by now is expected to end by then
-_GIVES, _TAKES = 0, 1  # at one moment things come back before others are taken
+SOON_S = 1.0  # overdue jobs are expected to end after this time
+_GIVES, _TAKES = 0, 1  # at one time, releases come before starts
 
 
 class FutureRelease(NamedTuple):
-    """What comes back when a job ends. ``counted``: by limits."""
+    """Resources released when a job ends; ``counted`` is the part that limits count."""
 
     whole_hosts: bool
     shares: Allocation
     consumer: Consumer = NOBODY
     counted: Allocation = ()
-    keeper: Key | None = None  # who keeps compute units from others with it
+    keeper: Key | None = None  # the attempt that holds compute units exclusively
 
 
 class FutureStart(NamedTuple):
-    """What is taken at a moment to come, until another one."""
+    """Resources taken by a start at a future time, until its expected end."""
 
     request: Request
     consumer: Consumer
@@ -48,54 +48,54 @@ class FutureStart(NamedTuple):
 
 
 class PendingRequest(NamedTuple):
-    """A waiting job, as far as its placement depends on it."""
+    """Pending job, as far as its placement depends on it."""
 
     request: Request
     consumer: Consumer  # of limits
     queue: str
     run_limit_s: int
     submitted_at: float
-    key: Key  # the attempt's number means nothing
+    key: Key  # with attempt number 0: there is none yet
 
 
 def asked_for(cluster: Cluster, key: BucketKey, job: int, index: int) -> PendingRequest:
-    """What a waiting job of that bucket asks for."""
+    """Placement request of a pending job of that bucket."""
     record = cluster.jobs[job]
     shared, consumer = record.shared, consumer_of(cluster, key)
     return PendingRequest(key.request, consumer, key.queue, shared.run_limit_s, record.submitted_at, Key(job, index, 0))
 
 
 def consumer_of(cluster: Cluster, key: BucketKey) -> Consumer:
-    """What limits count the jobs of a bucket as."""
+    """Consumer under which limits count the jobs of a bucket."""
     return cluster.limits.consumer(key.kind.user, key.queue, key.kind.project)
 
 
 class SimulatedFuture:
-    """``at`` is how far it has been played; ``freed`` are the rows on which something came back then."""
+    """Host state at simulated time ``at``; ``freed`` are the rows with resources released by the last event."""
 
     def __init__(self, cluster: Cluster, now: float, ends: Iterable[tuple[float, Attempt]]) -> None:
-        """``ends``: who is expected to end when, in that order; of those in advance reservations others are told."""
+        """Take ``ends``, the expected ends in order of time; those within advance reservations are found here."""
         self.table = cluster.table.copy()
         self.at = now
         self.headroom = Headroom(cluster.limits, self.table, now)
         self.moments = FutureReservations()
         self.freed: set[int] = set()
-        self.steps = 0  # what it has cost so far
+        self.steps = 0  # cost so far
         self._cluster = cluster
         self._ends = iter(ends)
         self._next = next(self._ends, None)
         self._turns: list[
             tuple[float, int, int, FutureRelease | FutureStart | Interval | int]
-        ] = []  # a heap; a number is a row
+        ] = []  # heap; an int is a row
         self._count = 0
-        self._own: dict[str, dict[int, int]] = {}  # by reservation and row, slots that its jobs hold
-        self._apart: set[Key] = set()  # attempts that run in reservations
+        self._own: dict[str, dict[int, int]] = {}  # slots held by a reservation's jobs, by name and row
+        self._apart: set[Key] = set()  # attempts that run in advance reservations
         if cluster.reserved:
             self._note_reserved()
         for at, row in cluster.limits.rests():
             self._note(at, _GIVES, row)
 
-    # -- what comes ----------------------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------------
 
     def _note(self, at: float, order: int, what: FutureRelease | FutureStart | Interval | int) -> None:
         if at < NEVER:
@@ -120,7 +120,7 @@ class SimulatedFuture:
                 self._note(stretch.begin, _TAKES, stretch)
 
     def _set_apart(self, stretch: Interval) -> None:
-        """What its own jobs don't hold; they give back what they hold when the stretch is over."""
+        """Take the reserved slots that the reservation's own jobs do not hold; its jobs release theirs when it ends."""
         own, found = self._own.get(stretch.name, {}), []
         for row, slots in stretch.slots:
             unused = slots - own.get(row, 0)
@@ -130,12 +130,12 @@ class SimulatedFuture:
         self._note(stretch.end, _GIVES, FutureRelease(False, tuple(found)))
 
     def free(self, claim: Claim | None) -> None:
-        """What is kept for a job is there for whoever is placed first."""
+        """Release a claim: its shares become free for the next placement."""
         for share in claim.allocation if claim is not None else ():
             self.table.give_back(self.table.rows[share.host], share, False)
 
     def promise(self, begin: float, taken: FutureStart) -> None:
-        """Somebody will have that from then on."""
+        """Enter a start at ``begin``."""
         if begin <= self.at:
             self._take(taken)
         else:
@@ -144,7 +144,7 @@ class SimulatedFuture:
     # -- time ----------------------------------------------------------------------------------------------------------
 
     def advance(self) -> bool:
-        """Go on to the next moment at which something changes; False when nothing does any more."""
+        """Advance to the next event; False if there is none."""
         following = self._next
         at = following[0] if following is not None else NEVER
         if self._turns and self._turns[0][0] < at:
@@ -190,11 +190,11 @@ class SimulatedFuture:
     # -- starts --------------------------------------------------------------------------------------------------------
 
     def placing(self) -> "FuturePlacer":
-        """For placing jobs now."""
+        """Placement at the present simulated time."""
         return FuturePlacer(self)
 
     def take(self, asked: PendingRequest, allocation: Allocation) -> None:
-        """A job starts now; limits know of it already."""
+        """Start a job now that the limit counters already include."""
         until = self.at + asked.run_limit_s if asked.run_limit_s else NEVER
         self._take(FutureStart(asked.request, asked.consumer, allocation, until, asked.key), False)
         self.moments.take(self.table, allocation, self.at, until)
@@ -219,7 +219,7 @@ class SimulatedFuture:
 
 
 class FuturePlacer:
-    """Places jobs at one moment of a future; ``room`` is what is left."""
+    """Placement of jobs at one moment of a simulated future; ``room`` holds the free resources."""
 
     def __init__(self, future: SimulatedFuture) -> None:
         self.room = FreeResources(future.table)
@@ -227,7 +227,7 @@ class FuturePlacer:
         self._placer = LimitedPlacer(self.room, future.headroom)
 
     def place(self, asked: PendingRequest) -> Allocation | None:
-        """An allocation, taken from the room and from limits; None where there is none that could be kept."""
+        """Place a job and take its resources and limits; None if no allocation can be kept until its run limit."""
         future, request = self._future, asked.request
         if future.headroom.blocking(asked.consumer, request) is not None:
             return None
@@ -238,7 +238,7 @@ class FuturePlacer:
 
 
 def ends_of_all(cluster: Cluster, now: float) -> Iterator[tuple[float, Attempt]]:
-    """When each attempt is expected to give back its hosts, in no order; those without a run limit are left out."""
+    """Expected ends of all attempts with a run limit, unordered."""
     for attempt in list(cluster.attempts.values()):
         record = cluster.jobs.get(attempt.key.job)
         at = expected_end(attempt, record.shared.run_limit_s if record is not None else 0, 0).at
@@ -247,7 +247,7 @@ def ends_of_all(cluster: Cluster, now: float) -> Iterator[tuple[float, Attempt]]
 
 
 def _held(cluster: Cluster, attempt: Attempt) -> FutureRelease:
-    """What an attempt gives back: of hosts what they have not released yet, of limits nothing if it is over."""
+    """Resources an attempt will release: shares on hosts not yet released, and limit counts unless the job is over."""
     shares, keeper = _unreleased(attempt), attempt.key if attempt.keeps_units is not None else None
     record = cluster.jobs.get(attempt.key.job)
     if record is None or attempt.over or not cluster.limits:
