@@ -39,7 +39,7 @@ class Completion:
         completed = []
         for job in jobs:
             first = self._first
-            if first is not None and first.job == job.job:
+            if first is not None and first.job == job.job and not job.HasField("spec"):
                 completed.append(element(job, first))
             else:
                 self._first = job

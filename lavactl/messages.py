@@ -259,7 +259,7 @@ else:
         "Explanation", "1 job u, 2 index u, 3 reasons PendingReason*, 4 estimated_start d", PendingReason
     )
     ExplainReply = _message("ExplainReply", "1 explanations Explanation*", Explanation)
-    HistoryRequest = _message("HistoryRequest", "1 filter JobFilter, 2 details t", JobFilter)
+    HistoryRequest = _message("HistoryRequest", "1 filter JobFilter, 2 details t, 3 shares_details t", JobFilter)
     PeekTicketRequest = _message("PeekTicketRequest", "1 ref JobRef, 2 filter JobFilter", JobRef, JobFilter)
     PeekRequest = _message("PeekRequest", "1 job PeekTicketRequest, 2 follow t, 3 last_bytes u", PeekTicketRequest)
     TailChunk = _message("TailChunk", "1 data b, 2 error s, 3 is_error_file t")

@@ -525,12 +525,14 @@ class JobNote(_message.Message):
     def __init__(self, time: _Optional[float] = ..., text: _Optional[str] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ...) -> None: ...
 
 class HistoryRequest(_message.Message):
-    __slots__ = ("filter", "details")
+    __slots__ = ("filter", "details", "shares_details")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
+    SHARES_DETAILS_FIELD_NUMBER: _ClassVar[int]
     filter: JobFilter
     details: bool
-    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., details: _Optional[bool] = ...) -> None: ...
+    shares_details: bool
+    def __init__(self, filter: _Optional[_Union[JobFilter, _Mapping]] = ..., details: _Optional[bool] = ..., shares_details: _Optional[bool] = ...) -> None: ...
 
 class JobHistory(_message.Message):
     __slots__ = ("job", "index", "user", "name", "record", "notes", "seconds_by_state")

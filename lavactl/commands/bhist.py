@@ -3,7 +3,8 @@
 from lavactl import messages
 from lavactl.control import NOTHING as NO_JOB
 from lavactl.errors import FAILURE
-from lavactl.job_long import SEPARATOR, head, submitted
+from lavactl.job_details import Completion
+from lavactl.job_long import SEPARATOR, head, limits, submitted
 from lavactl.jobrefs import key_text, read_refs
 from lavactl.options import FLAG, VALUE, Grammar, Options, answered
 from lavactl.render import clean, keep_tail, kept_output, long_time, wrap
@@ -48,11 +49,13 @@ def main(argv: list[str], io: "Io") -> int:
     options = GRAMMAR.parse(argv)
     if "l" in options and "w" in options:
         raise GRAMMAR.wrong("-l and -w cannot be used together")
-    request = messages.HistoryRequest(filter=job_filter(options), details="l" in options)
-    found = 0
+    is_long = "l" in options
+    request = messages.HistoryRequest(filter=job_filter(options), details=is_long, shares_details=is_long)
+    found, completion = 0, Completion()
     for page in io.client().history(request):
-        for job in page.jobs:
-            show_long(job, io, first=not found) if "l" in options else show_row(job, io, options, first=not found)
+        records = completion.complete([job.record for job in page.jobs])
+        for job, record in zip(page.jobs, records, strict=True):
+            show_long(job, record, io, first=not found) if is_long else show_row(job, io, options, first=not found)
             found += 1
     return 0 if found else nothing(options, io)
 
@@ -98,16 +101,19 @@ def show_row(job: "jobs_pb2.JobHistory", io: "Io", options: Options, *, first: b
     io.print(f"{key_text(job.job, job.index):<7} {user:<7} {name:<9} {numbers}")
 
 
-def show_long(job: "jobs_pb2.JobHistory", io: "Io", *, first: bool) -> None:
-    """History and summary of one job."""
-    record = job.record
+def show_long(job: "jobs_pb2.JobHistory", record: messages.JobRecord, io: "Io", *, first: bool) -> None:
+    """History and summary of one job.
+
+    Args:
+        record: the job's record with the details that the elements of an array share.
+    """
     home = io.home_of(job.user) or ""
     told = f"{long_time(record.submit_time)}: {submitted(record, False, record.exec_home or home, to_queue=True)};"
-    paragraphs = [head(record, state=False), told]
     notes = [note for note in job.notes if not note.text.startswith("Submitted from")]
-    paragraphs += [f"{long_time(note.time)}: {clean(note.text).rstrip('.;')};" for note in notes]
+    events = [f"{long_time(note.time)}: {clean(note.text).rstrip('.;')};" for note in notes]
     lines = [] if first else [SEPARATOR]
-    lines += ["", *(wrap(paragraph) for paragraph in paragraphs), ""]
+    lines += ["", wrap(head(record, state=False)), wrap(told), *limits(record), *map(wrap, events)]
+    lines += [""] if lines[-1] else []  # limits end in a blank line themselves
     if record.start_time and not record.spec.output:
         lines += [kept_output(key_text(job.job, job.index)), ""]
     until = record.end_time if record.state in ENDED and record.end_time else io.now()

@@ -6,9 +6,9 @@ the record is made.
 """
 
 from collections.abc import AsyncIterator
-from typing import NamedTuple
 
 from lavad.api import listing
+from lavad.api.details import READ_AT_ONCE, Details, read_specs
 from lavad.api.outlook import OUTLOOKS_MAX, add_outlook
 from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
@@ -17,24 +17,11 @@ from lavad.core.commands import Caller
 from lavad.core.queries.pending_reasons import PendingReasons
 from lavad.core.scheduling.worklist import Worklist
 from lavad.engine import Engine
-from lavad.specs import as_admitted
 from protos import common_pb2
 from protos import jobs_pb2 as pb
 
-READ_AT_ONCE = 200  # jobs whose specs are read by one query
 ITEMS_AT_ONCE = 2000
 WAITING = (common_pb2.PEND, common_pb2.PSUSP)
-
-
-class _Details(NamedTuple):
-    """Record parts that the elements of an array share."""
-
-    job: int
-    spec: pb.JobSpec
-    requirement: str
-
-
-_NOTHING = _Details(0, pb.JobSpec(), "")
 
 
 class JobLists:
@@ -88,7 +75,7 @@ class _List:
         self._selection = listing.Selection(request.filter, caller, self._cluster, self._needs_details)
         self._slices = Slices()
         self._outlooks = OUTLOOKS_MAX if request.details and request.reasons else 0
-        self._last = _NOTHING
+        self._details = Details(self._cluster.policy, request.shares_details)
 
     @property
     def _needs_details(self) -> bool:
@@ -115,7 +102,8 @@ class _List:
             yield record
         for ref in forgotten:
             is_found = False
-            async for old in self._lists.stored.records(ref, self._sight, self._needs_details):
+            details = self._details if self._request.details else None
+            async for old in self._lists.stored.records(ref, self._sight, self._needs_details, details):
                 is_found = True
                 yield old
             if not is_found:
@@ -136,9 +124,9 @@ class _List:
             if not has_details:
                 listing.hide_details(message)
             if not shown:
-                self._last = _NOTHING
+                self._details.left_out()
             else:
-                self._add_details(message, item, specs)
+                self._details.add(message, item[0], specs.get(item[0].id))
                 if self._outlooks and message.state in WAITING:
                     await self._add_outlook(message, item)
                     reasons = self._lists.reasons() if wants_reasons else None
@@ -146,31 +134,9 @@ class _List:
 
     async def _specs(self, jobs: list[int]) -> dict[int, pb.JobSpec]:
         """Return the specs, without environments, of those jobs whose details the caller may see."""
-        found: dict[int, pb.JobSpec] = {}
         records = [record for job in jobs if (record := self._cluster.jobs.get(job)) is not None]
         wanted = [record.id for record in records if self._sight.has_details(record.shared)]
-        for job, stored in (await self._lists.stored.store.specs(wanted)).items():
-            await self._slices.check()
-            spec = pb.JobSpec.FromString(stored)
-            spec.ClearField("environment")
-            spec.ClearField("environment_base")
-            spec.ClearField("environment_unset")
-            found[job] = spec
-        return found
-
-    def _add_details(self, message: pb.JobRecord, item: listing.Item, specs: dict[int, pb.JobSpec]) -> None:
-        """Add the whole spec; for an array's further elements only if they are not to share that of the first."""
-        record = item[0]
-        if record.id != self._last.job:
-            queue = self._cluster.policy.queue(record.shared.queue)
-            spec = specs.get(record.id)
-            known = as_admitted(spec, record.shared, queue) if spec is not None else listing.known_spec(record)
-            known.run_limit_s = record.shared.run_limit_s  # includes the queue's default
-            self._last = _Details(record.id, known, record.shared.requirement)
-        elif self._request.shares_details:
-            return
-        message.spec.CopyFrom(self._last.spec)
-        message.effective_requirement = self._last.requirement
+        return await read_specs(self._lists.stored.store, wanted, self._slices)
 
     async def _add_outlook(self, message: pb.JobRecord, item: listing.Item) -> None:
         self._outlooks -= 1

@@ -1,10 +1,11 @@
 """Store queries on the wire: ended jobs that memory has forgotten, and job histories. Reads only."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from lavad.api import checks, listing, translate
+from lavad.api.details import READ_AT_ONCE, Details, read_specs
 from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
 from lavad.core.commands import Caller
@@ -35,17 +36,27 @@ class Stored:
         return jobs[0], spec.queues[0] if spec.queues else ""
 
     async def records(
-        self, ref: common_pb2.JobRef, sight: Sight, needs_details: bool = False
+        self, ref: common_pb2.JobRef, sight: Sight, needs_details: bool = False, details: Details | None = None
     ) -> AsyncIterator[pb.JobRecord]:
-        """Yield a job that memory has forgotten, or its named elements, as far as the caller may see them."""
-        slices = Slices()
+        """Yield a job that memory has forgotten, or its named elements, as far as the caller may see them.
+
+        With ``details`` those of each job that the caller may see are added.
+        """
+        slices, spec = Slices(), None
         async for page in self._pages(HistoryFilter(self._clock(), (_range(ref),))):
             for one in page.jobs:
                 await slices.check()
                 shared = one.job.shared
                 has_details = sight.has_details(shared)
-                if has_details or (not needs_details and sight.has_summary(shared)):
-                    yield _record(one, has_details)
+                if not has_details and (needs_details or not sight.has_summary(shared)):
+                    continue
+                message = _record(one, has_details)
+                if details is not None and has_details:
+                    spec = spec or (await read_specs(self.store, (ref.job,), slices)).get(ref.job)
+                    details.add(message, one.job, spec)
+                elif details is not None:
+                    details.left_out()
+                yield message
 
     async def history(
         self, request: pb.HistoryRequest, caller: Caller, policy: Policy
@@ -53,13 +64,15 @@ class Stored:
         """Yield all pages of bhist's answer."""
         slices, sight = Slices(), Sight(caller, policy, of_history=True)
         is_visible = sight.has_details if request.details else sight.has_summary
+        details = Details(policy, request.shares_details) if request.details else None
         async for page in self._pages(_filter(request.filter, caller, policy.user_groups, self._clock())):
             answer, size = pb.HistoryPage(), 0
-            for one in page.jobs:
+            seen = [one for one in page.jobs if is_visible(one.job.shared)]
+            async for one, spec in self._with_specs(seen, request.details, slices):
                 await slices.check()
-                if not is_visible(one.job.shared):
-                    continue
                 message = _history(one, request.details, sight.has_details(one.job.shared))
+                if details is not None:
+                    details.add(message.record, one.job, spec)
                 answer.jobs.append(message)
                 size += message.ByteSize()
                 if size >= listing.PAGE_BYTES:
@@ -67,6 +80,17 @@ class Stored:
                     answer, size = pb.HistoryPage(), 0
             if answer.jobs:
                 yield answer
+
+    async def _with_specs(
+        self, entries: Sequence[JobHistory], wants_specs: bool, slices: Slices
+    ) -> AsyncIterator[tuple[JobHistory, pb.JobSpec | None]]:
+        """Yield each job with its spec, if specs are wanted: those of some jobs are read together."""
+        for start in range(0, len(entries), READ_AT_ONCE):
+            part = entries[start : start + READ_AT_ONCE]
+            jobs = {one.job.id for one in part} if wants_specs else set()
+            specs = await read_specs(self.store, jobs, slices) if jobs else {}
+            for one in part:
+                yield one, specs.get(one.job.id)
 
     async def _pages(self, wanted: HistoryFilter) -> AsyncIterator[HistoryPage]:
         """Yield all pages of one store query."""

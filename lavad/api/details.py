@@ -1,0 +1,58 @@
+"""Details of jobs as clients are shown them: whole specs, read together, without environments.
+
+What the elements of an array share is sent with the first of them only, if the client can share it.
+"""
+
+from collections.abc import Collection
+
+from lavad.api import listing
+from lavad.api.slices import Slices
+from lavad.core.model.policy import Policy
+from lavad.core.state.records import ArrayRecord, Job
+from lavad.specs import as_admitted
+from lavad.store.store import Store
+from protos.jobs_pb2 import JobRecord, JobSpec
+
+READ_AT_ONCE = 200  # jobs whose specs are read by one query
+
+
+async def read_specs(store: Store, jobs: Collection[int], slices: Slices) -> dict[int, JobSpec]:
+    """Return the specs, without environments, of those jobs that exist."""
+    found: dict[int, JobSpec] = {}
+    for job, stored in (await store.specs(jobs)).items():
+        await slices.check()
+        spec = JobSpec.FromString(stored)
+        spec.ClearField("environment")
+        spec.ClearField("environment_base")
+        spec.ClearField("environment_unset")
+        found[job] = spec
+    return found
+
+
+class Details:
+    """Details for the records of one answer, one after the other."""
+
+    def __init__(self, policy: Policy, shares: bool) -> None:
+        self._policy = policy
+        self._shares = shares
+        self._last, self._spec = 0, JobSpec()
+
+    def add(self, message: JobRecord, record: Job | ArrayRecord, spec: JobSpec | None) -> None:
+        """Add the whole spec; for an array's further elements only if they are not to share that of the first.
+
+        Without a spec those of its fields are added that memory keeps.
+        """
+        if record.id != self._last:
+            queue = self._policy.queue(record.shared.queue)
+            known = as_admitted(spec, record.shared, queue) if spec is not None else listing.known_spec(record)
+            known.run_limit_s = record.shared.run_limit_s  # includes the queue's default
+            self._last, self._spec = record.id, known
+        elif self._shares:
+            message.ClearField("spec")
+            return
+        message.spec.CopyFrom(self._spec)
+        message.effective_requirement = record.shared.requirement
+
+    def left_out(self) -> None:
+        """Note a record without details: the next one has its own."""
+        self._last = 0
